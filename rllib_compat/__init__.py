@@ -1,0 +1,1 @@
+"""Legacy RLlib code, configs and checkpoints on today's Ray."""

@@ -1,0 +1,1 @@
+"""Reading, converting and checking legacy checkpoints."""

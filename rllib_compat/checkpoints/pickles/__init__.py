@@ -1,0 +1,1 @@
+"""The bounded pickle machine: reads any pickle, runs none."""

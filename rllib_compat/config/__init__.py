@@ -1,0 +1,1 @@
+"""Translation of legacy configs: rules as data, and the engine that applies them."""

@@ -1,0 +1,1 @@
+"""What each legacy network is, and how it maps to an RLModule."""

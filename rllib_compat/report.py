@@ -1,0 +1,178 @@
+"""What became of every part of the input: findings, and the report that collects them.
+
+A translation or a conversion hands out one `Report`. Each key of a config and each part of a
+checkpoint has at least one `Finding` in it, so that nothing is ever dropped silently.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+class Severity(str, Enum):
+    """How much a finding matters to the reader."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Verdict(str, Enum):
+    """What became of one key of a config, or of one part of a checkpoint."""
+
+    # of a config's key
+    KEPT = "kept"
+    RENAMED = "renamed"
+    MOVED = "moved"
+    CONVERTED = "converted"
+    WRAPPED = "wrapped"
+    DEFAULT = "default of the old Ray"
+    DROPPED = "dropped"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+    # of a checkpoint's part
+    EXACT = "exact"
+    DERIVED = "derived"
+    RESET = "reset"
+    ABSENT = "not in the source"
+    # of anything worth telling
+    NOTE = "note"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row of a report.
+
+    Attributes:
+        rule: The rule's id, the same in the report, in the guide's heading and in `--only/--skip`.
+        severity: How much it matters.
+        verdict: What became of the thing.
+        path: Where it was: `$.model.fcnet_hiddens`, `policies.p0.weights`, `.tune_metadata`.
+        message: What happened, in one sentence.
+        hint: What to do about it, if anything.
+    """
+
+    rule: str
+    severity: Severity
+    verdict: Verdict
+    path: str
+    message: str
+    hint: str = ""
+
+
+@dataclass
+class Report:
+    """Findings in the order in which they were made, and the facts that head them.
+
+    Attributes:
+        title: What was translated or converted.
+        facts: Name and value pairs for the head of the report, all plain data.
+        findings: The rows.
+    """
+
+    title: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(
+        self,
+        rule: str,
+        verdict: Verdict,
+        path: str,
+        message: str,
+        *,
+        severity: Severity = Severity.INFO,
+        hint: str = "",
+    ) -> Finding:
+        """Appends a finding and returns it."""
+        finding = Finding(rule, severity, verdict, path, message, hint)
+        self.findings.append(finding)
+        return finding
+
+    def extend(self, findings: Iterable[Finding]) -> None:
+        """Appends findings that were made elsewhere."""
+        self.findings.extend(findings)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def at_least(self, severity: Severity) -> list[Finding]:
+        """The findings that are as severe as `severity`, or more."""
+        order = list(Severity)
+        return [f for f in self.findings if order.index(f.severity) >= order.index(severity)]
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing in it asks for the reader's attention."""
+        return not self.at_least(Severity.WARNING)
+
+    @property
+    def exit_code(self) -> int:
+        """0: all good; 1: done, with findings; an error that stops the work is 2."""
+        return 0 if self.clean else 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        return {
+            "title": self.title,
+            "facts": self.facts,
+            "findings": [
+                {
+                    "rule": f.rule,
+                    "severity": f.severity.value,
+                    "verdict": f.verdict.value,
+                    "path": f.path,
+                    "message": f.message,
+                    "hint": f.hint,
+                }
+                for f in self.findings
+            ],
+        }
+
+    def to_json(self) -> str:
+        """The report as JSON text; values that JSON has no form for become their `str`."""
+        return json.dumps(self.to_dict(), indent=2, default=str)
+
+    def to_text(self) -> str:
+        """The report as plain text, a line a finding."""
+        lines = [self.title]
+        lines += [f"  {name}: {value}" for name, value in self.facts.items()]
+        for f in self.findings:
+            mark = {Severity.INFO: " ", Severity.WARNING: "!", Severity.ERROR: "✗"}[f.severity]
+            hint = f" → {f.hint}" if f.hint else ""
+            lines.append(f"{mark} {f.path}: {f.verdict.value}: {f.message}{hint}")
+        return "\n".join(lines)
+
+    def to_table(self) -> Table:
+        """The report as a rich table."""
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(title=escape(self.title), title_justify="left", expand=False)
+        for column in ("", "where", "verdict", "what happened"):
+            table.add_column(column, overflow="fold")
+        style = {Severity.INFO: "", Severity.WARNING: "yellow", Severity.ERROR: "red"}
+        mark = {Severity.INFO: "", Severity.WARNING: "!", Severity.ERROR: "✗"}
+        for f in self.findings:
+            text = f.message + (f"\n→ {f.hint}" if f.hint else "")
+            table.add_row(
+                mark[f.severity],
+                escape(f.path),
+                f.verdict.value,
+                escape(text),
+                style=style[f.severity],
+            )
+        return table
+
+    def __str__(self) -> str:
+        return self.to_text()

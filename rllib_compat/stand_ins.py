@@ -1,0 +1,65 @@
+"""Inert records of what a checkpoint names and this package does not know.
+
+A pickle may name any class or function. What is not in the table of known names becomes one of
+these records: it can be shown, counted and carried through, and it never runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class GlobalRef:
+    """A class or function that was named, but not called.
+
+    Attributes:
+        module: The module as the pickle names it.
+        name: The name in it, dots included.
+    """
+
+    module: str
+    name: str
+
+    @property
+    def qualified(self) -> str:
+        """The dotted name."""
+        return f"{self.module}.{self.name}"
+
+    def __repr__(self) -> str:
+        return f"<named {self.qualified}>"
+
+
+@dataclass(eq=False)
+class StandIn:
+    """An object whose class or factory is not in the table of known names.
+
+    Attributes:
+        ref: What would have made it.
+        args: The positional arguments that it was to be called with.
+        kwargs: The keyword arguments, likewise.
+        state: What was to be given to `__setstate__`, or None.
+        items: What was to be appended to it.
+        pairs: What was to be set as its items.
+    """
+
+    ref: GlobalRef | StandIn
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    state: Any = None
+    items: list[Any] = field(default_factory=list)
+    pairs: list[tuple[Any, Any]] = field(default_factory=list)
+
+    @property
+    def qualified(self) -> str:
+        """The dotted name of what would have made it."""
+        return self.ref.qualified
+
+    def __repr__(self) -> str:
+        return f"<stand-in of {self.qualified}>"
+
+
+def is_stand_in(value: object) -> bool:
+    """Whether `value` is an inert record and not a usable object."""
+    return isinstance(value, (GlobalRef, StandIn))

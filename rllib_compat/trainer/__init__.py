@@ -1,0 +1,1 @@
+"""The legacy Trainer API over the installed Ray."""
