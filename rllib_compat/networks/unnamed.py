@@ -1,0 +1,250 @@
+"""Names for arrays that were stored without any.
+
+Ray 0.5 – 0.7 stored a TensorFlow policy as one flat float32 vector, Ray 1.x a TF2 policy as a
+list. Both are in the order in which TensorFlow counted the variables, so the names follow from
+the network's shape. Where several orders would fit by size, the scalars that RLlib mixed in
+between (PPO's KL and entropy coefficients) tell which is right: their values are known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rllib_compat.errors import CheckpointError, CorruptCheckpointError, MissingInformationError
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+#: PPO multiplies its KL coefficient by one of these after an iteration (`update_kl`).
+_KL_STEPS = (1.5, 0.5)
+_MOST_KL_UPDATES = 64
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a fully connected network.
+
+    Attributes:
+        inputs: The size of the preprocessed observation.
+        hiddens: The sizes of the hidden layers.
+        outputs: What the action distribution takes.
+        shares_layers: Whether the value function sits on the policy's layers.
+        free_log_std: Whether half of the outputs are free parameters.
+    """
+
+    inputs: int
+    hiddens: tuple[int, ...]
+    outputs: int
+    shares_layers: bool
+    free_log_std: bool
+
+    def _stack(self, prefix: str, last: str, size: int) -> list[tuple[str, tuple[int, ...]]]:
+        rows: list[tuple[str, tuple[int, ...]]] = []
+        before = self.inputs
+        for i, hidden in enumerate(self.hiddens):
+            rows += [(f"{prefix}.{i}.kernel", (before, hidden)), (f"{prefix}.{i}.bias", (hidden,))]
+            before = hidden
+        return [*rows, (f"{last}.kernel", (before, size)), (f"{last}.bias", (size,))]
+
+    def policy(self) -> list[tuple[str, tuple[int, ...]]]:
+        """The names and shapes of the policy's network, input to output."""
+        means = self.outputs // 2 if self.free_log_std else self.outputs
+        log_std = [("log_std", (means,))] if self.free_log_std else []
+        return [*self._stack("hidden", "logits", means), *log_std]
+
+    def value(self) -> list[tuple[str, tuple[int, ...]]]:
+        """The names and shapes of the value function, input to output."""
+        own = self._stack("value_hidden", "value", 1)
+        return own[-2:] if self.shares_layers else own
+
+
+def keras_order(hiddens: int, *, shares_layers: bool, free_log_std: bool) -> list[str]:
+    """The canonical layer names in the order of a keras model's `variables`.
+
+    keras sorts layers by their distance from the outputs, and layers at the same distance by when
+    they were made. The layer that appends `log_std` puts the policy's layers one further away.
+    """
+    away = 1 if free_log_std else 0
+    policy = [*(f"hidden.{i}" for i in range(hiddens)), "logits"]
+    value = (
+        ["value"] if shares_layers else [*(f"value_hidden.{i}" for i in range(hiddens)), "value"]
+    )
+    depth = {name: len(policy) - 1 - i + away for i, name in enumerate(policy)}
+    depth |= {name: len(value) - 1 - i for i, name in enumerate(value)}
+    made = [n for n in policy[:-1] for n in (n, f"value_{n}") if n in depth]
+    made = [*made, "logits", "value"]
+    return sorted(made, key=lambda name: -depth[name])
+
+
+def name_list(arrays: Sequence[Array], *, where: str) -> dict[str, Array]:
+    """Names the arrays of a fully connected TF2 policy (Ray 1.x, `framework="tf2"`).
+
+    Raises:
+        CorruptCheckpointError: The arrays are in no order that such a policy has.
+    """
+    free_log_std = bool(arrays) and arrays[0].ndim == 1
+    layers = (len(arrays) - free_log_std) // 2
+    options = [(layers - 2, True), ((layers - 2) // 2, False)] if layers % 2 == 0 else []
+    options = options or [(layers - 2, True)]
+    for hiddens, shares_layers in options:
+        order = keras_order(hiddens, shares_layers=shares_layers, free_log_std=free_log_std)
+        names = ["log_std"] * free_log_std
+        names += [f"{layer}.{part}" for layer in order for part in ("kernel", "bias")]
+        named = dict(zip(names, arrays, strict=False))
+        if len(names) == len(arrays) and _chains(named, hiddens, shares_layers=shares_layers):
+            return named
+    shapes = ", ".join(str(a.shape) for a in arrays)
+    raise CorruptCheckpointError(
+        f"The {len(arrays)} unnamed arrays are no fully connected network: {shapes}.", where=where
+    )
+
+
+def _chains(named: Mapping[str, Array], hiddens: int, *, shares_layers: bool) -> bool:
+    """Whether every layer takes what the one before it gives."""
+    policy = [f"hidden.{i}" for i in range(hiddens)]
+    value = policy if shares_layers else [f"value_hidden.{i}" for i in range(hiddens)]
+    stacks = [[*policy, "logits"], [*value, "value"]]
+    for stack in stacks:
+        kernels = [named[f"{name}.kernel"] for name in stack]
+        biases = [named[f"{name}.bias"] for name in stack]
+        if any(k.ndim != 2 or k.shape[1:] != b.shape for k, b in zip(kernels, biases, strict=True)):
+            return False
+        if any(a.shape[1] != b.shape[0] for a, b in pairwise(kernels)):
+            return False
+    return bool(named["value.kernel"].shape[1] == 1)
+
+
+def name_vector(
+    vector: Array,
+    *,
+    inputs: int | None,
+    outputs: int | None,
+    hiddens: tuple[int, ...],
+    shares_layers: bool,
+    free_log_std: bool,
+    scalars: Mapping[str, float | None],
+    where: str,
+) -> tuple[dict[str, Array], dict[str, float]]:
+    """Cuts a flat vector of a fully connected policy into named arrays.
+
+    Args:
+        vector: The vector, float32 `[n]`.
+        inputs: The size of the preprocessed observation, if known.
+        outputs: What the action distribution takes, if known.
+        hiddens: The hidden sizes that the config tells.
+        shares_layers: Whether the value function shares them, by the config.
+        free_log_std: Whether the config asks for it; some Rays ignored that.
+        scalars: What the config says of `kl_coeff` and `entropy_coeff`; None where it changes
+            in ways that are not known (a schedule).
+        where: The place, for errors.
+
+    Returns:
+        The canonical arrays, and the scalars found between them.
+
+    Raises:
+        MissingInformationError: A size has to be given.
+        CheckpointError: No order fits, or more than one.
+    """
+    if inputs is None:
+        raise MissingInformationError(
+            f"The weights are one vector of {vector.size} numbers without names; the size of "
+            "the observations is needed to cut it.",
+            where=where,
+            fix="Give --observation-space 'Box(4,)' or --env CartPole-v1 (Python: "
+            "observation_space=, env=).",
+        )
+    fits: list[tuple[dict[str, Array], dict[str, float]]] = []
+    for shape in _shapes(vector.size, inputs, outputs, hiddens, shares_layers, free_log_std):
+        for rows in _orders(shape, vector.size):
+            arrays = _cut(vector, rows)
+            names = [name for name, size in rows if size == ()]
+            found = {name: float(arrays.pop(name)) for name in names}
+            if all(_plausible(k, v, scalars.get(k)) for k, v in found.items()):
+                fits.append((arrays, found))
+    if len(fits) == 1:
+        return fits[0]
+    what = "no" if not fits else "more than one"
+    raise CheckpointError(
+        f"The vector of {vector.size} numbers fits {what} fully connected network with "
+        f"{inputs} inputs, hidden layers {list(hiddens)} and "
+        f"{outputs if outputs is not None else 'unknown'} outputs.",
+        where=where,
+        fix="Check that the config (params.json) and the spaces belong to this checkpoint.",
+    )
+
+
+def _shapes(
+    size: int,
+    inputs: int,
+    outputs: int | None,
+    hiddens: tuple[int, ...],
+    shares_layers: bool,
+    free_log_std: bool,
+) -> Iterator[Shape]:
+    """The shapes that the config allows. Ray 0.7.5 – 0.8.5 ignored `free_log_std` on TensorFlow."""
+    for free in {free_log_std, False}:
+        if outputs is not None:
+            yield Shape(inputs, hiddens, outputs, shares_layers, free)
+            continue
+        # Every output costs the last layer's width and a bias (and with free_log_std one more),
+        # so at most one number of outputs fits a given size, whatever scalars are in between.
+        for guess in range(1, size):
+            shape = Shape(inputs, hiddens, guess, shares_layers, free)
+            rows = [*shape.policy(), *shape.value()]
+            total = sum(math.prod(s) for _, s in rows)
+            if total > size:
+                break
+            if size - total <= 2:
+                yield shape
+
+
+def _orders(shape: Shape, size: int) -> Iterator[list[tuple[str, tuple[int, ...]]]]:
+    """The orders in which TensorFlow counted the variables, as far as `size` allows.
+
+    Ray 0.5 and 0.6 made the KL coefficient between the policy's network and the value function;
+    Ray 0.7 made it, and the entropy coefficient, at the end.
+    """
+    policy, value = shape.policy(), shape.value()
+    kl: list[tuple[str, tuple[int, ...]]] = [("kl_coeff", ())]
+    entropy: list[tuple[str, tuple[int, ...]]] = [("entropy_coeff", ())]
+    for rows in (
+        [*policy, *value],
+        [*policy, *kl, *value],
+        [*policy, *kl, *entropy, *value],
+        [*policy, *value, *kl],
+        [*policy, *value, *entropy],
+        [*policy, *value, *kl, *entropy],
+    ):
+        if sum(math.prod(s) for _, s in rows) == size:
+            yield rows
+
+
+def _cut(vector: Array, rows: list[tuple[str, tuple[int, ...]]]) -> dict[str, Array]:
+    arrays, start = {}, 0
+    for name, shape in rows:
+        end = start + math.prod(shape)
+        arrays[name] = vector[start:end].reshape(shape)
+        start = end
+    return arrays
+
+
+def _plausible(name: str, value: float, initial: float | None) -> bool:
+    """Whether a scalar can have this value after training that began at `initial`."""
+    if initial is None or not math.isfinite(value):
+        return math.isfinite(value)
+    if name != "kl_coeff" or initial == 0:
+        return math.isclose(value, initial, rel_tol=1e-6, abs_tol=1e-12)
+    if value <= 0:
+        return False
+    up, down = (math.log(step) for step in _KL_STEPS)
+    ratio = math.log(value / initial)
+    return any(
+        math.isclose(ratio, n * up + m * down, abs_tol=1e-5)
+        for n in range(_MOST_KL_UPDATES)
+        for m in range(_MOST_KL_UPDATES - n)
+    )
