@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
 from rllib_compat.errors import RayNotSupportedError
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 OLDEST = Version("2.40")
 NEWEST = Version("2.60")
@@ -45,3 +51,65 @@ def writes_checkpoint_version() -> str:
     Ray 2.40 – 2.43 write 2.0, Ray 2.44 and later 2.1 (`ray/rllib/utils/checkpoints.py`).
     """
     return "2.1" if installed() >= Version("2.44") else "2.0"
+
+
+def start_small_ray() -> None:
+    """Starts a local Ray that is as small and as quiet as it gets."""
+    import ray
+
+    ray.init(
+        num_cpus=1,
+        include_dashboard=False,
+        configure_logging=False,
+        log_to_driver=False,
+        object_store_memory=128 * 1024 * 1024,
+    )
+
+
+def build_algorithm(config: AlgorithmConfig) -> Algorithm:
+    """Builds an algorithm; `build` became `build_algo` in Ray 2.44."""
+    return config.build_algo() if hasattr(config, "build_algo") else config.build()
+
+
+def local_learner(algorithm: Algorithm) -> Any:
+    """The learner of an algorithm without remote ones."""
+    return algorithm.learner_group._learner  # no public name in any supported Ray
+
+
+def save(algorithm: Algorithm, target: Path, *, state_format: str) -> None:
+    """Saves an algorithm's Checkpointable tree; `use_msgpack` came with Ray 2.44.
+
+    Raises:
+        RayNotSupportedError: msgpack was asked of an older Ray.
+    """
+    if state_format == "pkl":
+        algorithm.save_to_path(str(target.absolute()))
+        return
+    if installed() < Version("2.44"):
+        raise RayNotSupportedError(
+            f"Ray {installed()} writes its state as pickle only.",
+            fix="Use --state-format pkl, or Ray 2.44 and later.",
+        )
+    algorithm.save_to_path(str(target.absolute()), use_msgpack=True)
+
+
+def set_lifetime_counters(
+    algorithm: Algorithm, *, iteration: int, env_steps: int, episodes: int
+) -> None:
+    """Makes an algorithm go on counting where another one stopped.
+
+    Lifetime counters were sums that are not cleared (2.40) and got a reduction of their own,
+    `lifetime_sum`, in Ray 2.50.
+    """
+    algorithm._iteration = iteration  # what `Algorithm.set_state` sets, too
+    how: dict[str, Any] = (
+        {"reduce": "lifetime_sum"}
+        if installed() >= Version("2.50")
+        else {"reduce": "sum", "clear_on_reduce": False}
+    )
+    for name, value in (
+        ("num_env_steps_sampled_lifetime", env_steps),
+        ("num_episodes_lifetime", episodes),
+    ):
+        if value:
+            algorithm.metrics.log_value(("env_runners", name), value, **how)
