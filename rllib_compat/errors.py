@@ -25,7 +25,7 @@ and what to do about it. The CLI prints them on three lines and ends with `exit_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rllib_compat.report import Finding
@@ -48,6 +48,10 @@ class CompatError(Exception):
         self.where = where
         self.fix = fix
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Ray carries errors between processes; the default would call the class with `args` only.
+        return _remake, (type(self), self.args), self.__dict__
+
     def __str__(self) -> str:
         lines = [self.found]
         if self.where:
@@ -55,6 +59,10 @@ class CompatError(Exception):
         if self.fix:
             lines.append(f"  to do: {self.fix}")
         return "\n".join(lines)
+
+
+def _remake(kind: type[CompatError], args: tuple[Any, ...]) -> CompatError:
+    return kind.__new__(kind, *args)
 
 
 class ConfigError(CompatError):
