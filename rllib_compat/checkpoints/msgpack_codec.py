@@ -112,12 +112,24 @@ def canonical(value: Any, path: str = "$") -> Any:
     return _canonical(value, path, 0)
 
 
+def is_utf8(text: str) -> bool:
+    """Whether `text` has a UTF-8 form; what Python read from damaged text may have none."""
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def _canonical(value: Any, path: str, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise _too_deep(path[:200])
     kind = type(value)
-    if kind in (str, bytes, bool, float, type(None)):
+    if kind in (bytes, bool, float, type(None)):
         return value
+    if isinstance(value, str):
+        if not is_utf8(value):
+            raise _refusal("text with half a surrogate pair in it", path)
+        return str.__str__(value)  # what an enum is, not what it prints
     if isinstance(value, np.ndarray):
         return _plain_array(value, path)
     if isinstance(value, Mapping):
@@ -133,8 +145,6 @@ def _canonical(value: Any, path: str, depth: int) -> Any:
         return int(value)
     if isinstance(value, float):
         return float(value)
-    if isinstance(value, str):
-        return str.__str__(value)  # what an enum is, not what it prints
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, np.generic):
