@@ -98,13 +98,15 @@ def set_lifetime_counters(
 ) -> None:
     """Makes an algorithm go on counting where another one stopped.
 
-    Lifetime counters were sums that are not cleared (2.40) and got a reduction of their own,
-    `lifetime_sum`, in Ray 2.50.
+    Lifetime counters were sums that are not cleared (2.40); later releases have a reduction of
+    their own for them, `lifetime_sum`.
     """
+    from ray.rllib.utils.metrics import metrics_logger
+
     algorithm._iteration = iteration  # what `Algorithm.set_state` sets, too
     how: dict[str, Any] = (
         {"reduce": "lifetime_sum"}
-        if installed() >= Version("2.50")
+        if hasattr(metrics_logger, "DEFAULT_STATS_CLS_LOOKUP")
         else {"reduce": "sum", "clear_on_reduce": False}
     )
     for name, value in (
