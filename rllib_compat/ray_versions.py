@@ -6,6 +6,7 @@ and its comment says which release changed what.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -115,3 +116,64 @@ def set_lifetime_counters(
     ):
         if value:
             algorithm.metrics.log_value(("env_runners", name), value, **how)
+
+
+def callback_class() -> type:
+    """The base of callbacks: `RLlibCallback`, which was `DefaultCallbacks` until Ray 2.43."""
+    try:
+        from ray.rllib.callbacks.callbacks import RLlibCallback
+    except ImportError:
+        from ray.rllib.algorithms.callbacks import DefaultCallbacks as RLlibCallback
+    return RLlibCallback
+
+
+def callbacks_of(runner_or_algorithm: Any) -> list[Any]:
+    """The callback objects of an env runner or algorithm; one object until Ray 2.43."""
+    held = getattr(runner_or_algorithm, "_callbacks", None) or runner_or_algorithm.callbacks
+    return held if isinstance(held, list) else [held]
+
+
+def log_item(metrics_logger: Any, key: str, item: Any) -> None:
+    """Logs an object that reaches the result in a list, unreduced and once.
+
+    That was `reduce=None`; the releases with a class per reduction call it `item_series`.
+    """
+    from ray.rllib.utils.metrics import metrics_logger as module
+
+    if hasattr(module, "DEFAULT_STATS_CLS_LOOKUP"):
+        metrics_logger.log_value(key, item, reduce="item_series")
+    else:
+        metrics_logger.log_value(key, item, reduce=None, clear_on_reduce=True)
+
+
+def sub_environments(env: Any) -> list[Any]:
+    """The environments in a runner's `env`; Ray 2.40 has one multi-agent environment, bare."""
+    return list(env.envs) if hasattr(env, "envs") else [env] if env is not None else []
+
+
+def foreach_env_runner(group: Any, function: Callable[[Any], Any], **kwargs: Any) -> list[Any]:
+    """Calls `function` in all env runners; the method was `foreach_worker` until Ray 2.43."""
+    method = getattr(group, "foreach_env_runner", None) or group.foreach_worker
+    return list(method(function, **kwargs))
+
+
+def running_stat_state(count: int, mean: Any, m2: Any) -> dict[str, Any]:
+    """The state of a running statistic as the connector takes it.
+
+    The sum of squared deviations was called `std_array` until a later release gave it its name
+    (`sum_sq_diff_array`), and added what was seen since the last synchronisation: nothing here.
+
+    Args:
+        count: How many observations were seen.
+        mean: Their mean.
+        m2: The sum of squared deviations from it.
+    """
+    from ray.rllib.utils.filter import RunningStat
+
+    stat = RunningStat(mean.shape)
+    stat.num_pushes = count
+    stat.mean_array[...] = mean
+    sums = "sum_sq_diff_array" if hasattr(stat, "sum_sq_diff_array") else "std_array"
+    getattr(stat, sums)[...] = m2
+    state: dict[str, Any] = stat.to_state()
+    return state
