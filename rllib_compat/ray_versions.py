@@ -99,26 +99,79 @@ def set_lifetime_counters(
 ) -> None:
     """Makes an algorithm go on counting where another one stopped.
 
-    Lifetime counters were sums that are not cleared (2.40); later releases have a reduction of
-    their own for them, `lifetime_sum`.
+    Lifetime counters were sums that are not cleared (2.40). Later releases have a reduction of
+    their own for them, and a logger that refuses to mix what it counted with what it was sent;
+    so the numbers are sent as an env runner would.
     """
-    from ray.rllib.utils.metrics import metrics_logger
+    from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
     algorithm._iteration = iteration  # what `Algorithm.set_state` sets, too
-    how: dict[str, Any] = (
-        {"reduce": "lifetime_sum"}
-        if hasattr(metrics_logger, "DEFAULT_STATS_CLS_LOOKUP")
-        else {"reduce": "sum", "clear_on_reduce": False}
-    )
-    for name, value in (
-        ("num_env_steps_sampled_lifetime", env_steps),
-        ("num_episodes_lifetime", episodes),
-    ):
-        if value:
-            algorithm.metrics.log_value(("env_runners", name), value, **how)
+    names = ("num_env_steps_sampled_lifetime", "num_episodes_lifetime")
+    values = {name: v for name, v in zip(names, (env_steps, episodes), strict=True) if v}
+    if not hasattr(algorithm.metrics, "aggregate"):
+        for name, value in values.items():
+            algorithm.metrics.log_value(
+                ("env_runners", name), value, reduce="sum", clear_on_reduce=False
+            )
+        return
+    runner = MetricsLogger()
+    for name, value in values.items():
+        runner.log_value(name, value, reduce="lifetime_sum")
+    if values:
+        algorithm.metrics.aggregate([runner.reduce(compile=False)], key="env_runners")
 
 
-def callback_class() -> type:
+def running_stat_state(count: int, mean: Any, m2: Any) -> dict[str, Any]:
+    """The state of a running statistic as the connector takes it.
+
+    The sum of squared deviations was called `std_array` until a later release gave it its name
+    (`sum_sq_diff_array`), and added what was seen since the last synchronisation: nothing here.
+
+    Args:
+        count: How many observations were seen.
+        mean: Their mean.
+        m2: The sum of squared deviations from it.
+    """
+    from ray.rllib.utils.filter import RunningStat
+
+    stat = RunningStat(mean.shape)
+    stat.num_pushes = count
+    stat.mean_array[...] = mean
+    sums = "sum_sq_diff_array" if hasattr(stat, "sum_sq_diff_array") else "std_array"
+    getattr(stat, sums)[...] = m2
+    state: dict[str, Any] = stat.to_state()
+    return state
+
+
+# Arguments of `AlgorithmConfig` that came after the oldest supported Ray.
+_SETTING_SINCE = {
+    "env_runners.gym_env_vectorize_mode": "2.44",
+}
+
+
+def has_setting(setting: str) -> bool:
+    """Whether the installed Ray's `AlgorithmConfig` takes a setting (`method.argument`).
+
+    Without an installed Ray, the newest is meant.
+    """
+    since = _SETTING_SINCE.get(".".join(setting.split(".")[:2]))
+    if since is None:
+        return True
+    try:
+        return installed() >= Version(since)
+    except RayNotSupportedError:
+        return True
+
+
+def has_old_api_stack() -> bool:
+    """Whether `api_stack(enable_rl_module_and_learner=False)` still runs.
+
+    All supported releases have it (`ray/rllib/policy`, `ray/rllib/models`).
+    """
+    return True
+
+
+def callback_class() -> Any:
     """The base of callbacks: `RLlibCallback`, which was `DefaultCallbacks` until Ray 2.43."""
     try:
         from ray.rllib.callbacks.callbacks import RLlibCallback
@@ -155,25 +208,3 @@ def foreach_env_runner(group: Any, function: Callable[[Any], Any], **kwargs: Any
     """Calls `function` in all env runners; the method was `foreach_worker` until Ray 2.43."""
     method = getattr(group, "foreach_env_runner", None) or group.foreach_worker
     return list(method(function, **kwargs))
-
-
-def running_stat_state(count: int, mean: Any, m2: Any) -> dict[str, Any]:
-    """The state of a running statistic as the connector takes it.
-
-    The sum of squared deviations was called `std_array` until a later release gave it its name
-    (`sum_sq_diff_array`), and added what was seen since the last synchronisation: nothing here.
-
-    Args:
-        count: How many observations were seen.
-        mean: Their mean.
-        m2: The sum of squared deviations from it.
-    """
-    from ray.rllib.utils.filter import RunningStat
-
-    stat = RunningStat(mean.shape)
-    stat.num_pushes = count
-    stat.mean_array[...] = mean
-    sums = "sum_sq_diff_array" if hasattr(stat, "sum_sq_diff_array") else "std_array"
-    getattr(stat, sums)[...] = m2
-    state: dict[str, Any] = stat.to_state()
-    return state

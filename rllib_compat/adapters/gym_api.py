@@ -44,6 +44,8 @@ class GymAdapter(gymnasium.Env[Any, Any]):
         LegacyEnvError: It fits no API that gym or gymnasium ever had.
     """
 
+    wraps_legacy_env = True
+
     def __init__(self, env: Any, settings: EnvSettings) -> None:
         check(env, "reset", "step", "observation_space", "action_space")
         self.env = env
@@ -54,6 +56,7 @@ class GymAdapter(gymnasium.Env[Any, Any]):
         self._settings = settings
         self._cast = caster(self.observation_space)
         self._length = 0
+        self.last_raw_obs: Any = None
         # Where a soft horizon left the environment; the next episode goes on from there.
         self._continue_from: tuple[Any, dict[str, Any]] | None = None
 
@@ -66,11 +69,13 @@ class GymAdapter(gymnasium.Env[Any, Any]):
             (obs, info), self._continue_from = self._continue_from, None
         else:
             obs, info = reset(self.env, seed, options)
+        self.last_raw_obs = obs
         return self._cast(obs), info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Takes one step; four values become five."""
         obs, reward, terminated, truncated, info = step(self.env, action)
+        self.last_raw_obs = obs
         obs, info = self._cast(obs), dict(info or {})
         self._length += 1
         if self._settings.no_done_at_end and terminated:

@@ -52,6 +52,8 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
         LegacyEnvError: It lacks `reset` or `step`, or an agent has no space.
     """
 
+    wraps_legacy_env = True
+
     def __init__(self, env: Any, settings: EnvSettings) -> None:
         super().__init__()
         gym_api.check(env, "reset", "step")
@@ -59,6 +61,7 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
         self.metadata = {"render_modes": [], **(getattr(env, "metadata", None) or {})}
         self._settings = settings
         self._length = 0
+        self.last_raw_obs: dict[Any, Any] = {}
         self._continue_from: tuple[Any, dict[Any, Any]] | None = None
         self.observation_spaces: dict[Any, gymnasium.Space[Any]] = {}
         self.action_spaces: dict[Any, gymnasium.Space[Any]] = {}
@@ -141,6 +144,7 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
         return obs, rewards, terminateds, truncateds, infos
 
     def _observed(self, obs: Mapping[Any, Any]) -> dict[Any, Any]:
+        self.last_raw_obs.update(obs)
         for agent in obs:
             if agent not in self._casts:
                 self._meet(agent)

@@ -1,0 +1,203 @@
+"""The result dict of Ray 0.5 – 2.x, completed inside today's.
+
+Today's keys stay. Legacy keys come from three places: what Ray's own reduction gives under another
+name (`RENAMED`, `LEARNER_STATS`), sums of today's values, and the records that
+`CallbackAdapter` sends for each episode, summarized over the smoothing window as RLlib did it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rllib_compat.adapters.episodes import ONLY_POLICY, EpisodeRecord
+
+# The key, below `env_runners`, under which the records of finished episodes travel.
+RECORDS = "legacy_episodes"
+
+
+class Renamed(NamedTuple):
+    """One legacy key: where it was, where the value is today, and the factor between their units.
+
+    Several paths are several releases; the first that is there counts.
+    """
+
+    legacy: str
+    today: tuple[str, ...]
+    factor: float = 1.0
+
+
+MS = 1000.0  # today's timers are in seconds, legacy ones were in milliseconds
+
+RENAMED = (
+    Renamed("timesteps_total", ("num_env_steps_sampled_lifetime",)),
+    Renamed("timesteps_this_iter", ("env_runners/num_env_steps_sampled",)),
+    Renamed("episodes_total", ("env_runners/num_episodes_lifetime",)),
+    Renamed("num_healthy_workers", ("fault_tolerance/num_healthy_workers", "num_healthy_workers")),
+    Renamed(
+        "num_remote_worker_restarts",
+        ("fault_tolerance/num_remote_worker_restarts", "num_remote_worker_restarts"),
+    ),
+    Renamed("info/num_steps_sampled", ("num_env_steps_sampled_lifetime",)),
+    Renamed("info/num_env_steps_sampled", ("num_env_steps_sampled_lifetime",)),
+    Renamed(
+        "info/num_steps_trained",
+        (
+            "learners/__all_modules__/num_env_steps_trained_lifetime",
+            "num_env_steps_trained_lifetime",
+        ),
+    ),
+    Renamed(
+        "info/num_env_steps_trained",
+        (
+            "learners/__all_modules__/num_env_steps_trained_lifetime",
+            "num_env_steps_trained_lifetime",
+        ),
+    ),
+    Renamed("timers/sample_time_ms", ("timers/env_runner_sampling_timer",), MS),
+    Renamed("timers/learn_time_ms", ("timers/learner_update_timer",), MS),
+    Renamed("timers/update_time_ms", ("timers/synch_weights",), MS),
+    Renamed("timers/training_iteration_time_ms", ("timers/training_iteration",), MS),
+    Renamed("sampler_perf/mean_inference_ms", ("env_runners/rlmodule_inference_timer",), MS),
+    Renamed("sampler_perf/mean_env_wait_ms", ("env_runners/env_step_timer",), MS),
+    Renamed("sampler_perf/mean_env_render_ms", ("env_runners/env_render_timer",), MS),
+    Renamed(
+        "sampler_perf/mean_raw_obs_processing_ms",
+        ("env_runners/env_to_module_connector/connector_pipeline_timer",),
+        MS,
+    ),
+    Renamed(
+        "sampler_perf/mean_action_processing_ms",
+        ("env_runners/module_to_env_connector/connector_pipeline_timer",),
+        MS,
+    ),
+)
+
+# A learner's value of today → its legacy name, as in info/learner/<policy>/learner_stats.
+LEARNER_STATS = {
+    "default_optimizer_learning_rate": "cur_lr",
+    "curr_kl_coeff": "cur_kl_coeff",
+    "mean_kl_loss": "kl",
+    "curr_entropy_coeff": "entropy_coeff",
+    "gradients_default_optimizer_global_norm": "grad_gnorm",
+    "qf_mean": "mean_q",
+    "qf_max": "max_q",
+    "qf_min": "min_q",
+    "td_error_mean": "mean_td_error",
+}
+
+
+class LegacyResults:
+    """Completes the results of one algorithm; remembers episodes for the smoothing window."""
+
+    def __init__(self) -> None:
+        self._history: list[EpisodeRecord] = []
+
+    def complete(self, result: dict[str, Any], config: Any) -> None:
+        """Adds the legacy keys to `result`.
+
+        Args:
+            result: What `Algorithm.train()` returns.
+            config: The algorithm's config; it has the size of the smoothing window.
+        """
+        window = config.metrics_num_episodes_for_smoothing
+        new = _take_records(result)
+        # All new episodes count; older ones only fill the window up.
+        missing = max(0, window - len(new))
+        episodes = self._history[len(self._history) - missing :] + new if missing else new
+        self._history = episodes[-window:]
+        result.update(summarize(episodes, len(new)))
+        if isinstance(evaluation := result.get("evaluation"), dict):
+            evaluated = _take_records(evaluation)
+            evaluation.update(summarize(evaluated, len(evaluated)))
+        for legacy, paths, factor in RENAMED:
+            value = next((v for path in paths if (v := _get(result, path)) is not None), None)
+            if value is not None:
+                _set(result, legacy, value * factor if factor != 1 else value)
+        info = result.setdefault("info", {})
+        info["learner"] = {
+            policy: {"learner_stats": _learner_stats(stats)}
+            for policy, stats in result.get("learners", {}).items()
+            if policy != "__all_modules__" and isinstance(stats, Mapping)
+        }
+        for key in ("sampler_perf", "timers"):
+            result.setdefault(key, {})
+
+
+def summarize(episodes: list[EpisodeRecord], num_new: int) -> dict[str, Any]:
+    """Reduces records of episodes to the keys that every legacy result had."""
+    rewards = [episode.reward for episode in episodes]
+    lengths = [episode.length for episode in episodes]
+    by_policy: dict[str, list[float]] = defaultdict(list)
+    metrics: dict[str, list[Any]] = defaultdict(list)
+    histograms: dict[str, list[Any]] = defaultdict(list)
+    media: dict[str, list[Any]] = defaultdict(list)
+    for episode in episodes:
+        for (_, policy), reward in episode.agent_rewards.items():
+            by_policy[policy].append(reward)
+        for name, value in episode.custom_metrics.items():
+            metrics[name].append(value)
+        for name, values in episode.hist_data.items():
+            histograms[name].extend(values)
+        for name, value in episode.media.items():
+            media[name].append(value)
+    if set(by_policy) == {ONLY_POLICY}:
+        by_policy.clear()  # one agent: its policy's rewards are the episode's
+    return {
+        "episode_reward_mean": _reduce(np.mean, rewards),
+        "episode_reward_min": _reduce(np.min, rewards),
+        "episode_reward_max": _reduce(np.max, rewards),
+        "episode_len_mean": _reduce(np.mean, lengths),
+        "episodes_this_iter": num_new,
+        "policy_reward_mean": {p: _reduce(np.mean, r) for p, r in by_policy.items()},
+        "policy_reward_min": {p: _reduce(np.min, r) for p, r in by_policy.items()},
+        "policy_reward_max": {p: _reduce(np.max, r) for p, r in by_policy.items()},
+        "custom_metrics": {
+            f"{name}_{suffix}": _reduce(reduction, _without_nan(values))
+            for name, values in metrics.items()
+            for suffix, reduction in (("mean", np.mean), ("min", np.min), ("max", np.max))
+        },
+        "hist_stats": {
+            **histograms,
+            "episode_reward": rewards,
+            "episode_lengths": lengths,
+            **{f"policy_{policy}_reward": values for policy, values in by_policy.items()},
+        },
+        "episode_media": dict(media),
+    }
+
+
+def _learner_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
+    legacy = {LEARNER_STATS[k]: v for k, v in stats.items() if k in LEARNER_STATS}
+    return {**stats, **legacy}
+
+
+def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:
+    """The records in a result, which are taken out: loggers have no use for them."""
+    taken = result.get("env_runners", {}).pop(RECORDS, ())
+    # A list that nobody logged to reduces to NaN.
+    return list(taken) if isinstance(taken, Iterable) else []
+
+
+def _without_nan(values: list[Any]) -> list[Any]:
+    return [value for value in values if not np.any(np.isnan(value))]
+
+
+def _reduce(reduction: Any, values: list[Any]) -> float:
+    return float(reduction(values)) if values else float("nan")
+
+
+def _get(result: Any, path: str) -> Any:
+    for name in path.split("/"):
+        result = result.get(name) if isinstance(result, Mapping) else None
+    return result
+
+
+def _set(result: dict[str, Any], path: str, value: Any) -> None:
+    *parents, name = path.split("/")
+    for parent in parents:
+        result = result.setdefault(parent, {})
+    result[name] = value
