@@ -1,0 +1,236 @@
+"""Applies rules to a config: one pass over its keys, one finding for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rllib_compat.config import keys as table
+from rllib_compat.config.context import Context
+from rllib_compat.config.rule import Outcome, Rule, Settings, needless
+from rllib_compat.config.rules import find
+from rllib_compat.report import Finding, Severity, Verdict
+from rllib_compat.stand_ins import is_stand_in
+
+INERT = "code that was kept with the config is not executed"
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A key of the config, where it stands, and the rule that holds for it."""
+
+    key: str
+    path: str
+    value: Any
+    rule: Rule | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A leaf with what became of it."""
+
+    leaf: Leaf
+    finding: Finding
+    settings: Mapping[str, Any]
+
+
+def leaves(
+    config: Mapping[str, Any], algorithms: tuple[str, ...], prefix: str = "", path: str = "$"
+) -> Iterator[Leaf]:
+    """All keys of a config, those inside sections included."""
+    for key, value in config.items():
+        name, where = f"{prefix}{key}", f"{path}.{key}"
+        rule = find(name, algorithms)
+        if rule is not None and rule.section and isinstance(value, Mapping) and value:
+            yield from leaves(value, algorithms, f"{name}.", where)
+        else:
+            yield Leaf(name, where, value, rule)
+
+
+def apply(config: Mapping[str, Any], context: Context, path: str = "$") -> list[Entry]:
+    """Translates every key of `config`.
+
+    A key that names the same setting as a newer one of the config gives way to it.
+
+    Args:
+        config: A dict of root keys.
+        context: What the rules may ask.
+        path: Where the dict stands.
+    """
+    algorithms = (context.legacy_algorithm, context.algorithm)
+    entries = [_entry(leaf, context) for leaf in leaves(config, algorithms, path=path)]
+    return _without_conflicts(entries)
+
+
+def settings_of(entries: list[Entry]) -> Settings:
+    """All settings of the entries, in one dict, in the order of their names."""
+    merged = {name: value for entry in entries for name, value in entry.settings.items()}
+    return dict(sorted(merged.items()))
+
+
+def _entry(leaf: Leaf, context: Context) -> Entry:
+    if leaf.rule is None:
+        return Entry(leaf, _foreign_or_unknown(leaf, context), {})
+    rule = leaf.rule
+    at = replace(context, path=leaf.path, rule=rule.id)
+    outcome = _outcome(rule, leaf.value, at)
+    if context.stack == "new" and rule.needs_old and rule.needs_old(plain(leaf.value)):
+        outcome = Outcome(
+            {},
+            Verdict.REFUSED,
+            f"{rule.why or 'only the old API stack can run it'}; this is the new API stack",
+            Severity.ERROR,
+            outcome.hint or rule.hint or "api_stack='old' keeps it, or take it out",
+        )
+    finding = Finding(
+        rule.id,
+        outcome.severity or rule.severity,
+        outcome.verdict or rule.verdict,
+        leaf.path,
+        outcome.message or _sentence(rule, outcome.settings, leaf.value),
+        outcome.hint or rule.hint,
+    )
+    return Entry(leaf, finding, outcome.settings)
+
+
+def _outcome(rule: Rule, value: Any, at: Context) -> Outcome:
+    """What one value becomes; each alternative of a grid search for itself."""
+    if _inert(value):
+        return Outcome(
+            verdict=Verdict.DROPPED,
+            message=f"{value!r}: {INERT}",
+            severity=Severity.WARNING,
+            hint="pass it again",
+        )
+    if isinstance(value, Mapping) and set(value) == {"grid_search"}:
+        outcomes = [_outcome(rule, one, at) for one in value["grid_search"]]
+        names = {frozenset(o.settings) for o in outcomes}
+        if len(names) != 1:
+            return Outcome(
+                outcomes[0].settings if outcomes else {},
+                message="its alternatives lead to different settings; the first is taken here",
+                severity=Severity.WARNING,
+                hint="run the legacy config itself with Tune: each trial is translated alone",
+            )
+        grid = {n: {"grid_search": [o.settings[n] for o in outcomes]} for n in outcomes[0].settings}
+        return replace(outcomes[0], settings=grid)
+    if rule.convert is not None:
+        return rule.convert(value, at)
+    target = rule.target_on(at.stack)
+    if target:
+        return Outcome({target: without_inert(value, at)})
+    if rule.target:
+        return Outcome(verdict=Verdict.DROPPED, message="it has no counterpart on the old API stack")
+    return Outcome()
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, Mapping) and set(value) == {"grid_search"}:
+        return next((v for v in value["grid_search"] if not needless(v)), None)
+    return value
+
+
+def _inert(value: Any) -> bool:
+    return is_stand_in(value) or (
+        isinstance(value, str) and value.startswith("<") and value.endswith(">")
+    )
+
+
+def without_inert(value: Any, at: Context, where: str = "") -> Any:
+    """A copy of a value without the records of code inside it, each of them noted."""
+    if isinstance(value, dict):
+        kept = {}
+        for key, inner in value.items():
+            if _inert(inner):
+                at.note(
+                    Verdict.DROPPED,
+                    f"{where}.{key}",
+                    f"{inner!r}: {INERT}",
+                    severity=Severity.WARNING,
+                    hint="pass it again",
+                )
+            else:
+                kept[key] = without_inert(inner, at, f"{where}.{key}")
+        return kept
+    if type(value) in (list, tuple):
+        return type(value)(
+            without_inert(inner, at, f"{where}[{i}]") for i, inner in enumerate(value)
+        )
+    return value
+
+
+def _sentence(rule: Rule, settings: Mapping[str, Any], value: Any) -> str:
+    names = ", ".join(_call(name) for name in settings)
+    if rule.verdict in (Verdict.DROPPED, Verdict.REFUSED) or not names:
+        return rule.why or "nothing to set"
+    said = f"`{names}`" if len(settings) == 1 else names
+    return f"{said}: {rule.why}" if rule.why else said
+
+
+def _call(setting: str) -> str:
+    method, _, name = setting.partition(".")
+    return f"{method}({name}=…)"
+
+
+def _foreign_or_unknown(leaf: Leaf, context: Context) -> Finding:
+    lifetime = table.lifetime(leaf.key)
+    if lifetime is not None:
+        owners = [home for home in table.homes(leaf.key) if home != "common"]
+        whose = f"a key of {', '.join(owners[:4])}" if owners else "a key of other algorithms"
+        return Finding(
+            "engine.foreign_key",
+            Severity.INFO if needless(leaf.value) else Severity.WARNING,
+            Verdict.DROPPED,
+            leaf.path,
+            f"{whose} (Ray {lifetime[0]} – {lifetime[1]}); {context.legacy_algorithm} never read it",
+        )
+    near = table.nearest(leaf.key)
+    hint = "take it out, or pass on_unknown='warn'"
+    if near is not None:
+        first, last = table.lifetime(near) or ("", "")
+        hint = f"did you mean {near.rpartition('.')[2]!r} (Ray {first} – {last})?"
+    return Finding(
+        "engine.unknown_key",
+        Severity.ERROR,
+        Verdict.UNKNOWN,
+        leaf.path,
+        "no Ray from 0.5 on had this key",
+        hint,
+    )
+
+
+def _without_conflicts(entries: list[Entry]) -> list[Entry]:
+    """Where two keys give one setting different values, the newer key wins."""
+    holders: dict[str, Entry] = {}
+    losers: dict[int, tuple[Entry, str]] = {}
+    for entry in sorted(entries, key=lambda e: (_age(e.leaf.key), e.leaf.key)):
+        for name, value in entry.settings.items():
+            holder = holders.get(name)
+            if holder is not None and not _same(holder.settings[name], value):
+                losers[id(holder)] = (entry, name)
+            holders[name] = entry
+    return [_give_way(e, *losers[id(e)]) if id(e) in losers else e for e in entries]
+
+
+def _give_way(loser: Entry, winner: Entry, name: str) -> Entry:
+    finding = replace(
+        loser.finding,
+        verdict=Verdict.DROPPED,
+        severity=Severity.WARNING,
+        message=f"{winner.leaf.path} sets {_call(name)} too, and is the newer key",
+    )
+    rest = {k: v for k, v in loser.settings.items() if k not in winner.settings}
+    return Entry(loser.leaf, finding, rest)
+
+
+def _age(key: str) -> int:
+    lifetime = table.lifetime(key)
+    return table.versions().index(lifetime[0]) if lifetime else -1
+
+
+def _same(a: Any, b: Any) -> bool:
+    try:
+        return a is b or bool(a == b)
+    except (TypeError, ValueError):  # arrays and such
+        return False

@@ -1,0 +1,288 @@
+"""Values of a translation that only the installed Ray can make.
+
+A translation needs no Ray. Where a setting is an object of Ray (a connector, a `PolicySpec`, a
+callbacks class), it holds one of these instead: `build()` makes the object, `code()` says how a
+person would write it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rllib_compat import spaces
+
+
+class Later(ABC):
+    """A value that is made when the `AlgorithmConfig` is built."""
+
+    @abstractmethod
+    def build(self) -> Any:
+        """Makes the object."""
+
+    @abstractmethod
+    def code(self, imports: set[str]) -> str | None:
+        """How it is written, or None where it can't be; adds the import lines that it needs."""
+
+
+@dataclass(frozen=True)
+class Imported(Later):
+    """A class or function of Ray, by its place."""
+
+    module: str
+    name: str
+
+    def build(self) -> Any:
+        """Imports it."""
+        return getattr(importlib.import_module(self.module), self.name)
+
+    def code(self, imports: set[str]) -> str:
+        """Its name."""
+        imports.add(f"from {self.module} import {self.name}")
+        return self.name
+
+
+@dataclass(frozen=True)
+class MeanStdConnector(Later):
+    """The connector that does what `observation_filter="MeanStdFilter"` did."""
+
+    def build(self) -> Callable[..., Any]:
+        """The function that Ray calls for each env runner's pipeline."""
+        return mean_std_filter
+
+    def code(self, imports: set[str]) -> str:
+        """The function as a lambda."""
+        imports.add("from ray.rllib.connectors.env_to_module import MeanStdFilter")
+        return "lambda env=None, spaces=None, device=None: MeanStdFilter()"
+
+
+def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
+    """Makes the observation filter. Ray 2.40 passes only `env`, later ones all three."""
+    from ray.rllib.connectors.env_to_module import MeanStdFilter
+
+    return MeanStdFilter()
+
+
+@dataclass(frozen=True)
+class AdaptedEnv(Later):
+    """A legacy environment behind the wrappers that its config asked for.
+
+    Attributes:
+        settings: The arguments of `rllib_compat.adapters.envs.EnvSettings`.
+    """
+
+    settings: Mapping[str, Any]
+
+    def build(self) -> Any:
+        """A registered name, or the function that makes the environment."""
+        from rllib_compat.adapters.envs import EnvSettings, adapt_env
+
+        return adapt_env(EnvSettings(**self.settings))
+
+    def code(self, imports: set[str]) -> str | None:
+        """The call that wraps it; a plain name where nothing has to be wrapped."""
+        from rllib_compat.config.python_code import expression
+
+        given = {k: v for k, v in self.settings.items() if v not in (None, False, {}) or k == "env"}
+        if not set(given) - {"env", "env_config"} and isinstance(given["env"], str):
+            from rllib_compat.adapters.envs import resolve_env_name
+
+            return repr(resolve_env_name(given["env"])[0])
+        parts = {name: expression(value, imports) for name, value in given.items()}
+        if None in parts.values():
+            return None
+        imports.add("from rllib_compat.adapters.envs import EnvSettings, adapt_env")
+        arguments = ", ".join(f"{name}={text}" for name, text in parts.items())
+        return f"adapt_env(EnvSettings({arguments}))"
+
+
+@dataclass(frozen=True)
+class AdaptedCallbacks(Later):
+    """Legacy callbacks (a dict of functions, or a class of the 0.8 – 2.x interface)."""
+
+    callbacks: Any
+
+    def build(self) -> Any:
+        """The `RLlibCallback` subclass that calls them."""
+        from rllib_compat.adapters.callbacks import adapt_callbacks
+
+        return adapt_callbacks(self.callbacks)
+
+    def code(self, imports: set[str]) -> str | None:
+        """The call that adapts them."""
+        from rllib_compat.config.python_code import expression
+
+        inner = expression(self.callbacks, imports)
+        if inner is None:
+            return None
+        imports.add("from rllib_compat.adapters.callbacks import adapt_callbacks")
+        return f"adapt_callbacks({inner})"
+
+
+class MappingFn:
+    """A legacy `policy_mapping_fn`, called as today's Ray does: with the agent and its episode.
+
+    Args:
+        legacy: A function of (agent_id), (agent_id, episode), (agent_id, episode, worker), with or
+            without `**kwargs`.
+    """
+
+    def __init__(self, legacy: Callable[..., Any]) -> None:
+        self.legacy = legacy
+        try:
+            parameters = inspect.signature(legacy).parameters.values()
+        except (TypeError, ValueError):  # a builtin: it takes the agent only
+            parameters = ()  # type: ignore[assignment]
+        positional = [
+            p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        self._takes = {p.name for p in positional if p.kind is not p.POSITIONAL_ONLY} | {
+            p.name for p in parameters if p.kind is p.KEYWORD_ONLY
+        }
+        self._positional = [p.name for p in positional]
+        self._any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        self._any_positional = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+    def __call__(self, agent_id: Any, episode: Any = None, worker: Any = None, **more: Any) -> Any:
+        """The policy of an agent; `worker` is None on the new API stack, as in Ray's own code."""
+        rest = [("episode", episode), ("worker", worker)]
+        count = 2 if self._any_positional else max(0, len(self._positional) - 1)
+        arguments = [value for _, value in rest[:count]]
+        offered = dict(rest[count:]) | more
+        keywords = {
+            name: value
+            for name, value in offered.items()
+            if self._any_keyword or name in self._takes
+        }
+        return self.legacy(agent_id, *arguments, **keywords)
+
+
+@dataclass(frozen=True)
+class AdaptedMapping(Later):
+    """A legacy policy mapping function of any signature."""
+
+    legacy: Callable[..., Any]
+
+    def build(self) -> MappingFn:
+        """The function with today's signature."""
+        return MappingFn(self.legacy)
+
+    def code(self, imports: set[str]) -> str | None:
+        """The call that wraps it."""
+        from rllib_compat.config.python_code import expression
+
+        inner = expression(self.legacy, imports)
+        if inner is None:
+            return None
+        imports.add("from rllib_compat.config.later import MappingFn")
+        return f"MappingFn({inner})"
+
+
+@dataclass(frozen=True)
+class SpaceLater(Later):
+    """An observation or action space of gym, of gymnasium, or a record of one."""
+
+    space: Any
+
+    def build(self) -> Any:
+        """The gymnasium space."""
+        record = spaces.from_object(self.space)
+        return self.space if record is None else spaces.to_gymnasium(record)
+
+    def code(self, imports: set[str]) -> str | None:
+        """The constructor call, for spaces whose `repr` is one."""
+        record = spaces.from_object(self.space)
+        if isinstance(record, spaces.Box) and record.low.size:
+            low, high = record.low.min(), record.high.max()
+            if (record.low == low).all() and (record.high == high).all():
+                imports.add("import gymnasium")
+                imports.add("import numpy as np")
+                bounds = f"{_number(low)}, {_number(high)}"
+                return f"gymnasium.spaces.Box({bounds}, {record.shape}, np.{record.dtype})"
+        if isinstance(record, spaces.Discrete):
+            imports.add("import gymnasium")
+            return f"gymnasium.spaces.Discrete({record.n})"
+        if isinstance(record, spaces.MultiDiscrete):
+            imports.add("import gymnasium")
+            return f"gymnasium.spaces.MultiDiscrete({list(record.nvec)})"
+        return None
+
+
+def _number(value: Any) -> str:
+    return {"inf": "np.inf", "-inf": "-np.inf"}.get(str(value), str(value))
+
+
+@dataclass(frozen=True)
+class PolicyLater(Later):
+    """One policy of a multi-agent config.
+
+    Attributes:
+        fields: The arguments of `PolicySpec` that are not its defaults.
+    """
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(self) -> Any:
+        """The `PolicySpec`."""
+        from ray.rllib.policy.policy import PolicySpec
+
+        return PolicySpec(**{name: build(value) for name, value in self.fields.items()})
+
+    def code(self, imports: set[str]) -> str | None:
+        """The constructor call."""
+        from rllib_compat.config.python_code import expression
+
+        parts = {name: expression(value, imports) for name, value in self.fields.items()}
+        imports.add("from ray.rllib.policy.policy import PolicySpec")
+        arguments = ", ".join(f"{k}={v}" for k, v in parts.items() if v is not None)
+        return f"PolicySpec({arguments})"
+
+
+@dataclass(frozen=True)
+class ModelPerPolicy(Later):
+    """The model configs of policies that asked for one of their own.
+
+    Attributes:
+        models: Policy → model config; policies with nothing of their own have an empty one.
+    """
+
+    models: Mapping[str, Mapping[str, Any]]
+
+    def build(self) -> Any:
+        """The `MultiRLModuleSpec`."""
+        from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+        from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+        return MultiRLModuleSpec(
+            rl_module_specs={
+                policy: RLModuleSpec(model_config=build(dict(model))) if model else RLModuleSpec()
+                for policy, model in self.models.items()
+            }
+        )
+
+    def code(self, imports: set[str]) -> str:
+        """The constructor calls."""
+        from rllib_compat.config.python_code import expression
+
+        imports.add("from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec")
+        imports.add("from ray.rllib.core.rl_module.rl_module import RLModuleSpec")
+        specs = ", ".join(
+            f"{policy!r}: RLModuleSpec({f'model_config={expression(dict(model), imports)}' if model else ''})"
+            for policy, model in self.models.items()
+        )
+        return f"MultiRLModuleSpec(rl_module_specs={{{specs}}})"
+
+
+def build(value: Any) -> Any:
+    """Makes the objects inside a value."""
+    if isinstance(value, Later):
+        return value.build()
+    if isinstance(value, dict):
+        return {key: build(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(build(inner) for inner in value)
+    return value

@@ -1,0 +1,127 @@
+"""What a rule is: one legacy key, and what becomes of it.
+
+Rules are data. The few that need arithmetic name a function that turns the old value into an
+`Outcome`; everything else is said by the fields. A *setting* is a dotted path that starts with the
+`AlgorithmConfig` method and goes on with its argument: `training.lr`,
+`rl_module.model_config.fcnet_hiddens`. The method `env` is ours: its settings describe how the
+environment is wrapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rllib_compat.report import Severity, Verdict
+
+if TYPE_CHECKING:
+    from rllib_compat.config.context import Context
+
+Settings: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one value, where that depends on the value.
+
+    Attributes:
+        settings: What to set on the target; empty where there is nothing to set.
+        verdict: The verdict, where it is not the rule's own.
+        message: The sentence for the report, where it is not the rule's own.
+        severity: How much it matters, where it is not the rule's own.
+        hint: What to do about it, where it is not the rule's own.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    message: str = ""
+    severity: Severity | None = None
+    hint: str = ""
+
+
+Convert: TypeAlias = "Callable[[Any, Context], Outcome]"
+
+
+def needless(value: Any) -> bool:
+    """Whether a value switches its key off, so that no API stack has to know the key."""
+    return value is None or value is False or value == {} or value == [] or value == ""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One legacy key of one or of all algorithms, and what becomes of it.
+
+    Attributes:
+        family: The page of the guide that the rule stands on.
+        key: The key with its section: `num_workers`, `model.fcnet_hiddens`.
+        verdict: What becomes of it.
+        why: The reason, in one sentence without a full stop at the end.
+        target: The setting on the new API stack; empty if it has none there.
+        old_target: The setting on the old API stack, where it is another one.
+        convert: Makes the settings of the old value, where they are not just the value.
+        algorithms: The legacy algorithms that it holds for; empty: all.
+        hint: What the reader can do.
+        severity: How much it matters.
+        needs_old: Says for a value whether only the old API stack can run it.
+        section: Whether the value is a dict whose keys have rules of their own.
+        ray_pr: Ray's pull request that made the change, where known.
+    """
+
+    family: str
+    key: str
+    verdict: Verdict
+    why: str = ""
+    target: str = ""
+    old_target: str | None = None
+    convert: Convert | None = None
+    algorithms: tuple[str, ...] = ()
+    hint: str = ""
+    severity: Severity = Severity.INFO
+    needs_old: Callable[[Any], bool] | None = None
+    section: bool = False
+    ray_pr: int | None = None
+
+    @property
+    def id(self) -> str:
+        """The name that report, guide and `--only`/`--skip` share."""
+        return f"{self.family}.{self.key}"
+
+    def target_on(self, stack: str) -> str:
+        """The setting on `stack` ("new" or "old"); empty if it has none there."""
+        if stack == "old" and self.old_target is not None:
+            return self.old_target
+        return self.target
+
+
+def kept(family: str, method: str, keys: str, **options: Any) -> tuple[Rule, ...]:
+    """Rules for keys that today's `AlgorithmConfig.<method>()` takes by the same name."""
+    return tuple(
+        Rule(family, key, Verdict.KEPT, target=f"{method}.{key}", **options) for key in keys.split()
+    )
+
+
+def renamed(family: str, method: str, names: Mapping[str, str], **options: Any) -> tuple[Rule, ...]:
+    """Rules for keys that today's `AlgorithmConfig.<method>()` takes by another name."""
+    return tuple(
+        Rule(family, old, Verdict.RENAMED, target=f"{method}.{new}", **options)
+        for old, new in names.items()
+    )
+
+
+def dropped(family: str, keys: str | Iterable[str], why: str, **options: Any) -> tuple[Rule, ...]:
+    """Rules for keys that mean nothing any more."""
+    names = keys.split() if isinstance(keys, str) else keys
+    return tuple(Rule(family, key, Verdict.DROPPED, why, **options) for key in names)
+
+
+def lost(family: str, keys: str | Iterable[str], why: str, **options: Any) -> tuple[Rule, ...]:
+    """Rules for keys that did something which is gone: dropped aloud, unless switched off."""
+    return dropped(family, keys, why, convert=drop_aloud, **options)
+
+
+def drop_aloud(value: Any, _: Context) -> Outcome:
+    """Drops a value: with a warning if it did something, silently if it was switched off."""
+    if needless(value):
+        return Outcome(message="it was switched off, as it always is now")
+    return Outcome(severity=Severity.WARNING)

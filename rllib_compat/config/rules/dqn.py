@@ -1,0 +1,112 @@
+"""DQN and its relatives: SimpleQ, APEX and R2D2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
+from rllib_compat.report import Verdict
+
+FAMILY = "dqn"
+DQN = ("DQN", "SimpleQ", "APEX", "R2D2")
+OFF_POLICY = (*DQN, "SAC", "CQL", "RNNSAC", "IQL")
+
+
+def _hiddens(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"training.hiddens": value}, Verdict.KEPT)
+    return Outcome({"rl_module.model_config.head_fcnet_hiddens": list(value or [])})
+
+
+def _temperature(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"training.categorical_distribution_temperature": value}, Verdict.KEPT)
+    return drop_aloud(None if value == 1.0 else value, context)
+
+
+RULES = (
+    *kept(
+        FAMILY,
+        "training",
+        "num_atoms v_min v_max sigma0 dueling double_q td_error_loss_fn burn_in_len",
+        algorithms=DQN,
+    ),
+    *kept(
+        FAMILY,
+        "training",
+        "n_step tau target_network_update_freq training_intensity store_buffer_in_checkpoints "
+        "num_steps_sampled_before_learning_starts",
+        algorithms=OFF_POLICY,
+    ),
+    *kept(FAMILY, "training", "epsilon", algorithms=DQN, old_target=""),
+    Rule(
+        FAMILY,
+        "hiddens",
+        Verdict.MOVED,
+        "the layers of the advantage and value streams",
+        target="rl_module.model_config.head_fcnet_hiddens",
+        old_target="training.hiddens",
+        convert=_hiddens,
+        algorithms=DQN,
+    ),
+    Rule(
+        FAMILY,
+        "noisy",
+        Verdict.DROPPED,
+        "noisy nets run on the old API stack only",
+        old_target="training.noisy",
+        algorithms=DQN,
+        needs_old=bool,
+    ),
+    Rule(
+        FAMILY,
+        "adam_epsilon",
+        Verdict.DROPPED,
+        "the new API stack's Adam has torch's own epsilon",
+        old_target="training.adam_epsilon",
+        algorithms=DQN,
+        hint="override Learner.configure_optimizers_for_module to set it",
+    ),
+    Rule(
+        FAMILY,
+        "before_learn_on_batch",
+        Verdict.DROPPED,
+        "a function on train batches runs on the old API stack only",
+        old_target="training.before_learn_on_batch",
+        algorithms=DQN,
+        needs_old=lambda value: value is not None,
+        hint="write it as a learner connector, or pass api_stack='old'",
+    ),
+    Rule(
+        FAMILY,
+        "categorical_distribution_temperature",
+        Verdict.DROPPED,
+        "the new API stack takes the largest Q-value",
+        old_target="training.categorical_distribution_temperature",
+        convert=_temperature,
+        algorithms=DQN,
+    ),
+    Rule(
+        FAMILY,
+        "burn_in",
+        Verdict.RENAMED,
+        "renamed in Ray 1.13",
+        target="training.burn_in_len",
+        old_target="",
+        algorithms=("R2D2",),
+    ),
+    *lost(
+        FAMILY,
+        "use_h_function h_function_epsilon zero_init_states",
+        "DQN has no such option for its LSTM",
+        algorithms=("R2D2", "RNNSAC"),
+    ),
+    *dropped(
+        FAMILY,
+        "replay_buffer_shards_colocated_with_driver max_requests_in_flight_per_replay_worker "
+        "timeout_s_replay_manager",
+        "the replay buffer is not distributed over actors any more",
+        algorithms=("APEX",),
+    ),
+)

@@ -1,0 +1,147 @@
+"""The environment: its name and config, and what RLlib used to do around it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.later import SpaceLater
+from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, needless
+from rllib_compat.report import Severity, Verdict
+from rllib_compat.spaces import from_object, parse_repr
+
+FAMILY = "environment"
+
+
+def _wrapper(name: str) -> Any:
+    def convert(value: Any, _: Context) -> Outcome:
+        if needless(value):
+            return Outcome({f"env.{name}": None if value is None else value}, Verdict.KEPT)
+        return Outcome({f"env.{name}": value})
+
+    return convert
+
+
+def _clip_rewards(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"environment.clip_rewards": value}, Verdict.KEPT)
+    if value is None:
+        return Outcome({"env.clip_rewards": None}, message="clips to the sign, for Atari games only")
+    return Outcome({"env.clip_rewards": value})
+
+
+def _preprocessor_pref(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"env_runners.preprocessor_pref": value}, Verdict.KEPT)
+    return Outcome({"env.preprocessor_pref": value})
+
+
+def _space(name: str) -> Any:
+    def convert(value: Any, _: Context) -> Outcome:
+        if value is None:
+            return Outcome(verdict=Verdict.DROPPED, message="it is taken from the environment")
+        record = parse_repr(value) if isinstance(value, str) else from_object(value)
+        if record is None and isinstance(value, (str, dict, list)):
+            return Outcome(
+                verdict=Verdict.DROPPED,
+                message=f"{value!r} can't be read as a space",
+                severity=Severity.WARNING,
+                hint=f"pass the space itself to environment({name}=)",
+            )
+        return Outcome({f"environment.{name}": SpaceLater(value if record is None else record)})
+
+    return convert
+
+
+RULES = (
+    Rule(
+        FAMILY,
+        "env",
+        Verdict.WRAPPED,
+        "the environment, behind the adapters that its API and this config ask for",
+        target="env.env",
+    ),
+    *kept(
+        FAMILY,
+        "environment",
+        "env_config clip_actions normalize_actions disable_env_checking action_mask_key is_atari",
+    ),
+    Rule(FAMILY, "_is_atari", Verdict.RENAMED, target="environment.is_atari"),
+    *(
+        Rule(FAMILY, name, Verdict.KEPT, target=f"environment.{name}", convert=_space(name))
+        for name in ("observation_space", "action_space")
+    ),
+    Rule(
+        FAMILY,
+        "horizon",
+        Verdict.WRAPPED,
+        "the environment is cut after so many steps",
+        target="env.horizon",
+        convert=_wrapper("horizon"),
+    ),
+    Rule(
+        FAMILY,
+        "soft_horizon",
+        Verdict.WRAPPED,
+        "at the horizon the episode ends, but the environment goes on without a reset",
+        target="env.soft_horizon",
+        convert=_wrapper("soft_horizon"),
+    ),
+    Rule(
+        FAMILY,
+        "no_done_at_end",
+        Verdict.WRAPPED,
+        "the end of an episode counts as a truncation",
+        target="env.no_done_at_end",
+        convert=_wrapper("no_done_at_end"),
+    ),
+    Rule(
+        FAMILY,
+        "clip_rewards",
+        Verdict.WRAPPED,
+        "rewards are clipped around the environment",
+        target="env.clip_rewards",
+        old_target="environment.clip_rewards",
+        convert=_clip_rewards,
+    ),
+    Rule(
+        FAMILY,
+        "preprocessor_pref",
+        Verdict.WRAPPED,
+        "Atari games get the DeepMind wrappers around the environment",
+        target="env.preprocessor_pref",
+        old_target="env_runners.preprocessor_pref",
+        convert=_preprocessor_pref,
+    ),
+    Rule(
+        FAMILY,
+        "render_env",
+        Verdict.DROPPED,
+        "env runners of the new API stack do not render",
+        old_target="environment.render_env",
+        hint="render in a callback or with gymnasium.wrappers.RecordVideo",
+    ),
+    *lost(
+        FAMILY,
+        "monitor record_env",
+        "RLlib does not record videos any more",
+        hint="wrap the environment with gymnasium.wrappers.RecordVideo",
+    ),
+    *lost(
+        FAMILY,
+        "env_task_fn",
+        "the curriculum API is gone",
+        hint="set the task in the callback on_train_result",
+    ),
+    *dropped(FAMILY, "auto_wrap_old_gym_envs", "legacy environments are always adapted"),
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.DROPPED,
+            "the new API stack has no such preprocessing",
+            old_target=f"experimental.{key}",
+        )
+        for key in ("_disable_preprocessor_api", "_disable_action_flattening")
+    ),
+)

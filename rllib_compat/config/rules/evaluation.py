@@ -1,0 +1,175 @@
+"""Evaluation: when, how long, with which changes to the config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.later import AdaptedEnv
+from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, needless, renamed
+from rllib_compat.report import Severity, Verdict
+
+FAMILY = "evaluation"
+
+# Arguments whose attribute has another name; an evaluation config is a dict of attributes.
+ATTRIBUTES = {
+    "framework": "framework_str",
+    "env_to_module_connector": "_env_to_module_connector",
+    "module_to_env_connector": "_module_to_env_connector",
+}
+
+
+def _interval(value: Any, _: Context) -> Outcome:
+    return Outcome({"evaluation.evaluation_interval": value or None})
+
+
+def _num_episodes(value: Any, _: Context) -> Outcome:
+    return Outcome(
+        {
+            "evaluation.evaluation_duration": value,
+            "evaluation.evaluation_duration_unit": "episodes",
+        }
+    )
+
+
+def _parallel(value: Any, _: Context) -> Outcome:
+    if not value:
+        return Outcome(verdict=Verdict.DROPPED, message="it was switched off")
+    return Outcome({"evaluation.evaluation_parallel_to_training": True})
+
+
+def _evaluation_config(value: Any, context: Context) -> Outcome:
+    """Translates the inner config; what it does to the environment joins the outer settings."""
+    if needless(value):
+        return Outcome(verdict=Verdict.DROPPED, message="it changed nothing")
+    if not isinstance(value, Mapping):
+        return Outcome({"evaluation.evaluation_config": value}, Verdict.KEPT)
+    assert context.translate is not None
+    attributes: dict[str, Any] = {}
+    env: dict[str, Any] = {}
+    for setting, inner in context.translate(value, context.path).items():
+        method, _, argument = setting.partition(".")
+        head, _, tail = argument.partition(".")
+        if method == "env":
+            env[argument] = inner
+        elif method == "rl_module" or head == "replay_buffer_config":
+            context.note(
+                Verdict.DROPPED,
+                f".{tail or head}",
+                "evaluation runs the module that is trained, without a replay buffer",
+            )
+        elif head == "epsilon":
+            attributes["explore"] = any(eps > 0 for _, eps in inner)
+        elif tail:
+            attributes.setdefault(ATTRIBUTES.get(head, head), {})[tail] = inner
+        else:
+            attributes[ATTRIBUTES.get(head, head)] = inner
+    if env and (len(env) > 1 or not isinstance(env.get("env"), str) or env["env"] != context.get("env")):
+        outer = {
+            name: context.config[name]
+            for name in ("env", "horizon", "soft_horizon", "no_done_at_end")
+            if name in context.config
+        }
+        attributes["env"] = AdaptedEnv({"env": None, **outer, **env})
+    return Outcome({"evaluation.evaluation_config": attributes} if attributes else {})
+
+
+def _input_evaluation(value: Any, _: Context) -> Outcome:
+    if needless(value) or value == -1:
+        return Outcome(verdict=Verdict.DROPPED, message="none was asked for")
+    return Outcome(
+        verdict=Verdict.DROPPED,
+        message="the new API stack has no off-policy estimators",
+        severity=Severity.WARNING,
+        hint="evaluate in the environment: evaluation(evaluation_interval=)",
+    )
+
+
+RULES = (
+    Rule(
+        FAMILY,
+        "evaluation_interval",
+        Verdict.KEPT,
+        target="evaluation.evaluation_interval",
+        convert=_interval,
+    ),
+    Rule(
+        FAMILY,
+        "evaluation_num_episodes",
+        Verdict.CONVERTED,
+        "renamed in Ray 1.10, which also counts timesteps",
+        target="evaluation.evaluation_duration",
+        convert=_num_episodes,
+    ),
+    *renamed(
+        FAMILY,
+        "evaluation",
+        {
+            "evaluation_num_workers": "evaluation_num_env_runners",
+            "custom_eval_function": "custom_evaluation_function",
+        },
+    ),
+    Rule(
+        FAMILY,
+        "enable_async_evaluation",
+        Verdict.CONVERTED,
+        "parallel evaluation is asynchronous by itself",
+        target="evaluation.evaluation_parallel_to_training",
+        convert=_parallel,
+    ),
+    Rule(
+        FAMILY,
+        "evaluation_config",
+        Verdict.CONVERTED,
+        "its keys are translated like the config's own",
+        target="evaluation.evaluation_config",
+        convert=_evaluation_config,
+    ),
+    *kept(
+        FAMILY,
+        "evaluation",
+        "evaluation_duration evaluation_duration_unit evaluation_parallel_to_training "
+        "evaluation_num_env_runners custom_evaluation_function evaluation_sample_timeout_s "
+        "evaluation_force_reset_envs_before_iteration "
+        "evaluation_auto_duration_min_env_steps_per_sample "
+        "evaluation_auto_duration_max_env_steps_per_sample "
+        "evaluation_unhealthy_workers_timeout_s evaluation_error_after_n_consecutive_skips "
+        "offline_evaluation_interval num_offline_eval_runners offline_evaluation_type "
+        "offline_eval_runner_class offline_loss_for_module_fn offline_evaluation_timeout_s "
+        "num_cpus_per_offline_eval_runner num_gpus_per_offline_eval_runner "
+        "custom_resources_per_offline_eval_runner restart_failed_offline_eval_runners "
+        "ignore_offline_eval_runner_failures max_num_offline_eval_runner_restarts "
+        "offline_eval_runner_restore_timeout_s max_requests_in_flight_per_offline_eval_runner "
+        "validate_offline_eval_runners_after_construction "
+        "offline_eval_runner_health_probe_timeout_s offline_eval_rl_module_inference_only "
+        "broadcast_offline_eval_runner_states offline_eval_batch_size_per_runner",
+    ),
+    Rule(
+        FAMILY,
+        "dataset_num_iters_per_eval_runner",
+        Verdict.RENAMED,
+        target="evaluation.dataset_num_iters_per_offline_eval_runner",
+        old_target="",
+    ),
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.DROPPED,
+            "the new API stack has no off-policy estimators",
+            convert=_input_evaluation,
+        )
+        for key in ("input_evaluation", "off_policy_estimation_methods")
+    ),
+    *dropped(FAMILY, "ope_split_batch_by_episode", "a key of the off-policy estimators"),
+    *dropped(FAMILY, "always_attach_evaluation_results", "Tune copes without it since Ray 2.35"),
+    *lost(FAMILY, "custom_async_evaluation_function", "removed in Ray 2.20"),
+    *dropped(
+        FAMILY,
+        "in_evaluation _run_training_always_in_thread "
+        "_evaluation_parallel_to_training_wo_thread offline_evaluation_duration "
+        "offline_evaluation_parallel_to_training",
+        "an inner key of RLlib",
+    ),
+)

@@ -1,0 +1,191 @@
+"""Exploration: schedules and noise that policies added to their actions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, kept, needless
+from rllib_compat.report import Severity, Verdict
+
+FAMILY = "exploration"
+OLD = "env_runners.exploration_config"
+
+# What an RLModule of the new stack does by itself.
+DEFAULT_TYPES = ("StochasticSampling", "EpsilonGreedy")
+EPSILON = {"initial_epsilon": 1.0, "final_epsilon": 0.05, "epsilon_timesteps": 10000}
+
+
+def _type_name(config: Any) -> str | None:
+    kind = config.get("type") if isinstance(config, Mapping) else None
+    name = kind if isinstance(kind, str) else getattr(kind, "__name__", None)
+    return name.rpartition(".")[2] if name else None
+
+
+def _needs_old(config: Any) -> bool:
+    name = _type_name(config)
+    return name is not None and name not in DEFAULT_TYPES
+
+
+def _exploration_config(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({OLD: dict(value)} if value else {}, Verdict.KEPT)
+    if not value:
+        return Outcome(verdict=Verdict.DROPPED, message="nothing was asked for")
+    if not isinstance(value, Mapping):
+        return drop_aloud(value, context)
+    settings: dict[str, Any] = {}
+    if context.algorithm == "DQN" and any(k in value for k in (*EPSILON, "warmup_timesteps")):
+        settings = {"training.epsilon": _epsilon(value)}
+    if context.algorithm == "SAC" and value.get("random_timesteps"):
+        settings = _random_start(value["random_timesteps"], context)
+    used = {*EPSILON, "warmup_timesteps"} if "training.epsilon" in settings else {"type"}
+    used |= {"random_timesteps"} if len(settings) and context.algorithm == "SAC" else set()
+    for key in value:
+        if key not in used and key != "type":
+            context.note(
+                Verdict.DROPPED,
+                f".{key}",
+                f"{context.algorithm}'s module explores without it",
+                severity=Severity.INFO if needless(value[key]) else Severity.WARNING,
+                hint="" if needless(value[key]) else "api_stack='old' keeps it",
+            )
+    message = "" if settings else "the module samples from its action distribution by itself"
+    return Outcome(settings, None if settings else Verdict.DROPPED, message)
+
+
+def _random_start(steps: int, context: Context) -> dict[str, Any]:
+    if any(context.get(k) is not None for k in LEARNING_STARTS):
+        return {}
+    return {"training.num_steps_sampled_before_learning_starts": steps}
+
+
+LEARNING_STARTS = ("learning_starts", "num_steps_sampled_before_learning_starts")
+
+
+def _epsilon(config: Mapping[str, Any]) -> list[list[float]]:
+    first, last, steps = (config.get(k, default) for k, default in EPSILON.items())
+    warmup = config.get("warmup_timesteps") or 0
+    points = [[0, first], [warmup, first]] if warmup else [[0, first]]
+    return [*points, [int(warmup + max(1, steps)), last]]
+
+
+def _before_0_8(value: Any, context: Context) -> Outcome:
+    """Epsilon fell from 1.0 over `exploration_fraction × schedule_max_timesteps` steps."""
+    if context.algorithm != "DQN":
+        return drop_aloud(None, context)
+    steps = context.get("exploration_fraction", 0.1) * context.get("schedule_max_timesteps", 100000)
+    first = context.get("exploration_initial_eps", 1.0)
+    last = context.get("exploration_final_eps", 0.02)
+    points = [[0, first], [max(1, int(steps)), last]]
+    if context.stack == "old":
+        names = ("initial_epsilon", "final_epsilon", "epsilon_timesteps")
+        values = (first, last, points[1][0])
+        return Outcome({f"{OLD}.{n}": v for n, v in zip(names, values, strict=True)})
+    return Outcome({"training.epsilon": points})
+
+
+def _typed(kind: str, **arguments: str) -> Any:
+    """A pre-0.8 switch that became a `type` of the exploration config."""
+
+    def convert(value: Any, context: Context) -> Outcome:
+        if needless(value) or context.stack == "new":
+            return drop_aloud(value, context)
+        extra = {f"{OLD}.{name}": context.get(key, 1.0) for name, key in arguments.items()}
+        return Outcome({f"{OLD}.type": kind, **extra}, Verdict.CONVERTED)
+
+    return convert
+
+
+def _temperature(value: Any, context: Context) -> Outcome:
+    if context.stack == "old" and context.get("soft_q"):
+        return Outcome({f"{OLD}.temperature": value}, Verdict.MOVED)
+    return Outcome(message="only `soft_q` read it")
+
+
+RULES = (
+    *kept(FAMILY, "env_runners", "explore"),
+    Rule(
+        FAMILY,
+        "exploration_enabled",
+        Verdict.RENAMED,
+        "renamed in Ray 0.8.3",
+        target="env_runners.explore",
+    ),
+    Rule(
+        FAMILY,
+        "exploration_config",
+        Verdict.CONVERTED,
+        "an exploration class of the old policies",
+        target="training.epsilon",
+        old_target=OLD,
+        convert=_exploration_config,
+        needs_old=_needs_old,
+        hint="",
+    ),
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.CONVERTED,
+            "together they were the epsilon schedule",
+            target="training.epsilon",
+            old_target=OLD,
+            convert=_before_0_8,
+        )
+        for key in (
+            "schedule_max_timesteps",
+            "exploration_fraction",
+            "exploration_final_eps",
+            "exploration_initial_eps",
+        )
+    ),
+    Rule(
+        FAMILY,
+        "soft_q",
+        Verdict.DROPPED,
+        "sampling from softened Q-values runs on the old API stack only",
+        old_target=f"{OLD}.type",
+        convert=_typed("SoftQ", temperature="softmax_temp"),
+        needs_old=bool,
+    ),
+    Rule(
+        FAMILY,
+        "softmax_temp",
+        Verdict.DROPPED,
+        "the temperature of `soft_q`",
+        old_target=f"{OLD}.temperature",
+        convert=_temperature,
+    ),
+    Rule(
+        FAMILY,
+        "parameter_noise",
+        Verdict.DROPPED,
+        "parameter noise runs on the old API stack only",
+        old_target=f"{OLD}.type",
+        convert=_typed("ParameterNoise"),
+        needs_old=bool,
+    ),
+    Rule(
+        FAMILY,
+        "per_worker_exploration",
+        Verdict.DROPPED,
+        "an epsilon of its own for each worker exists on the old API stack only",
+        old_target=f"{OLD}.type",
+        convert=_typed("PerWorkerEpsilonGreedy"),
+        needs_old=bool,
+    ),
+    Rule(
+        FAMILY,
+        "_prior_exploration_config",
+        Verdict.DROPPED,
+        "kept by Ray to switch between the API stacks",
+    ),
+    Rule(
+        FAMILY,
+        "__prior_exploration_config",
+        Verdict.DROPPED,
+        "kept by Ray to switch between the API stacks",
+    ),
+)

@@ -1,0 +1,80 @@
+"""The framework: TensorFlow is gone, so all of this becomes torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.rule import Outcome, Rule, dropped, kept
+from rllib_compat.report import Severity, Verdict
+
+FAMILY = "framework"
+TENSORFLOW = ("tf", "tf2", "tfe", "tf1")
+
+
+def _framework(value: Any, _: Context) -> Outcome:
+    if value in TENSORFLOW:
+        return Outcome(
+            {"framework.framework": "torch"},
+            Verdict.CONVERTED,
+            f"RLlib has no {value!r} any more; torch trains the same networks",
+            Severity.WARNING,
+        )
+    return Outcome({"framework.framework": "torch"})
+
+
+def _use_pytorch(value: Any, context: Context) -> Outcome:
+    return _framework("torch" if value else "tf", context)
+
+
+def _eager(value: Any, context: Context) -> Outcome:
+    if not value:
+        return Outcome(message="it was switched off")
+    return Outcome(message="torch is always eager", severity=Severity.INFO)
+
+
+RULES = (
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.KEPT,
+            target="framework.framework",
+            convert=_framework,
+        )
+        for key in ("framework", "framework_str")
+    ),
+    Rule(
+        FAMILY,
+        "use_pytorch",
+        Verdict.CONVERTED,
+        "`framework` since Ray 0.8.7",
+        target="framework.framework",
+        convert=_use_pytorch,
+    ),
+    Rule(FAMILY, "eager", Verdict.DROPPED, "a switch of TensorFlow", convert=_eager),
+    *dropped(
+        FAMILY,
+        "no_eager_on_workers eager_tracing eager_max_retraces tf_session_args.* "
+        "local_tf_session_args.* local_evaluator_tf_session_args",
+        "a switch of TensorFlow",
+    ),
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.DROPPED,
+            "a switch of TensorFlow",
+            section=True,
+        )
+        for key in ("tf_session_args", "local_tf_session_args")
+    ),
+    *kept(
+        FAMILY,
+        "framework",
+        "torch_compile_learner torch_compile_learner_what_to_compile "
+        "torch_compile_learner_dynamo_backend torch_compile_learner_dynamo_mode "
+        "torch_compile_worker torch_compile_worker_dynamo_backend "
+        "torch_compile_worker_dynamo_mode torch_ddp_kwargs torch_skip_nan_gradients",
+    ),
+)

@@ -1,0 +1,262 @@
+"""IMPALA and APPO."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
+from rllib_compat.report import Severity, Verdict
+
+FAMILY = "impala_appo"
+BOTH = ("IMPALA", "APPO", "AlphaStar")
+APPO = ("APPO", "AlphaStar")
+
+
+def _vtrace(value: Any, _: Context) -> Outcome:
+    if value is False:
+        return Outcome(
+            {"training.vtrace": True},
+            Verdict.CONVERTED,
+            "no Ray from 2.20 on runs without V-trace; it is switched on",
+            Severity.WARNING,
+            "PPO is the algorithm without it",
+        )
+    return Outcome({"training.vtrace": value})
+
+
+def _num_sgd_iter(value: Any, context: Context) -> Outcome:
+    if context.algorithm == "APPO" and context.stack == "new":
+        return Outcome({"training.circular_buffer_iterations_per_batch": value})
+    return Outcome({"training.num_epochs": value})
+
+
+def _minibatch_buffer_size(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"training.minibatch_buffer_size": value}, Verdict.KEPT)
+    if context.algorithm == "APPO" and isinstance(value, int) and value > 1:
+        return Outcome({"training.circular_buffer_num_batches": value})
+    if value in (None, 1):
+        return Outcome(verdict=Verdict.DROPPED, message="no batch was kept for a second pass")
+    return drop_aloud(value, context)
+
+
+def _learner_queue_size(value: Any, context: Context) -> Outcome:
+    if context.algorithm == "APPO" and context.stack == "new":
+        return Outcome(
+            verdict=Verdict.DROPPED, message="the circular buffer takes the queue's place"
+        )
+    return Outcome({"training.learner_queue_size": value})
+
+
+def _aggregators(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return drop_aloud(value, context)
+    return Outcome({"learners.num_aggregator_actors_per_learner": value})
+
+
+def _target_update_frequency(value: Any, context: Context) -> Outcome:
+    return Outcome(
+        {"training.target_network_update_freq": value},
+        severity=Severity.WARNING,
+        hint="it counted train batches; it counts circular buffers full of steps now",
+    )
+
+
+def _replay_proportion(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"training.replay_proportion": value}, Verdict.KEPT)
+    return drop_aloud(value, context)
+
+
+def _rmsprop(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({f"training.{context.path.rpartition('.')[2]}": value}, Verdict.KEPT)
+    if context.get("opt_type", "adam") == "adam":
+        return Outcome(message="Adam never read it")
+    return drop_aloud(value, context)
+
+
+def _opt_type(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"training.opt_type": value}, Verdict.KEPT)
+    return drop_aloud(None if value == "adam" else value, context)
+
+
+RULES = (
+    Rule(
+        FAMILY,
+        "vtrace",
+        Verdict.KEPT,
+        target="training.vtrace",
+        convert=_vtrace,
+        algorithms=BOTH,
+    ),
+    *kept(
+        FAMILY,
+        "training",
+        "vtrace_clip_rho_threshold vtrace_clip_pg_rho_threshold broadcast_interval "
+        "num_gpu_loader_threads",
+        algorithms=BOTH,
+    ),
+    *kept(
+        FAMILY,
+        "training",
+        "target_worker_clipping circular_buffer_num_batches "
+        "circular_buffer_iterations_per_batch use_circular_buffer simple_queue_size",
+        algorithms=APPO,
+        old_target="",
+    ),
+    *kept(FAMILY, "training", "target_network_update_freq tau", algorithms=APPO),
+    Rule(
+        FAMILY,
+        "target_update_frequency",
+        Verdict.RENAMED,
+        "renamed in Ray 2.35",
+        target="training.target_network_update_freq",
+        convert=_target_update_frequency,
+        algorithms=APPO,
+    ),
+    Rule(
+        FAMILY,
+        "num_sgd_iter",
+        Verdict.RENAMED,
+        "how often each train batch is used",
+        target="training.num_epochs",
+        convert=_num_sgd_iter,
+        algorithms=BOTH,
+    ),
+    Rule(
+        FAMILY,
+        "minibatch_buffer_size",
+        Verdict.CONVERTED,
+        "train batches that are kept for a second pass; only APPO's circular buffer keeps any",
+        target="training.circular_buffer_num_batches",
+        old_target="training.minibatch_buffer_size",
+        convert=_minibatch_buffer_size,
+        algorithms=BOTH,
+    ),
+    Rule(
+        FAMILY,
+        "_minibatch_size",
+        Verdict.DROPPED,
+        "an inner key of Ray 2.5 – 2.35",
+        algorithms=BOTH,
+    ),
+    Rule(
+        FAMILY,
+        "learner_queue_size",
+        Verdict.KEPT,
+        target="training.learner_queue_size",
+        convert=_learner_queue_size,
+        algorithms=BOTH,
+    ),
+    Rule(
+        FAMILY,
+        "num_aggregation_workers",
+        Verdict.CONVERTED,
+        "aggregators belong to learners since Ray 2.44",
+        target="learners.num_aggregator_actors_per_learner",
+        old_target="",
+        convert=_aggregators,
+        algorithms=BOTH,
+    ),
+    Rule(
+        FAMILY,
+        "max_requests_in_flight_per_aggregator_worker",
+        Verdict.RENAMED,
+        "aggregators belong to learners since Ray 2.44",
+        target="learners.max_requests_in_flight_per_aggregator_actor",
+        old_target="",
+        algorithms=BOTH,
+    ),
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.DROPPED,
+            "RMSProp runs on the old API stack only; the new one has Adam",
+            old_target=f"training.{key}",
+            convert=convert,
+            algorithms=BOTH,
+            hint="override Learner.configure_optimizers_for_module, or pass api_stack='old'",
+        )
+        for key, convert in {
+            "opt_type": _opt_type,
+            "decay": _rmsprop,
+            "momentum": _rmsprop,
+            "epsilon": _rmsprop,
+        }.items()
+    ),
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.DROPPED,
+            "the new API stack mixes no replayed batches in",
+            old_target="training.replay_proportion",
+            convert=convert,
+            algorithms=BOTH,
+            hint="APPO's circular buffer replays batches; api_stack='old' keeps the key",
+        )
+        for key, convert in {"replay_proportion": _replay_proportion}.items()
+    ),
+    Rule(
+        FAMILY,
+        "replay_buffer_num_slots",
+        Verdict.DROPPED,
+        "the new API stack mixes no replayed batches in",
+        old_target="training.replay_buffer_num_slots",
+        algorithms=BOTH,
+    ),
+    *lost(
+        FAMILY,
+        "replay_ratio",
+        "it followed from `replay_proportion`",
+        algorithms=BOTH,
+    ),
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.DROPPED,
+            why,
+            old_target=f"training.{key}",
+            algorithms=BOTH,
+        )
+        for key, why in {
+            "num_multi_gpu_tower_stacks": "several GPUs are several learners now",
+            "learner_queue_timeout": "the learner waits for its queue without a limit",
+            "timeout_s_sampler_manager": "the new API stack has no such manager",
+            "timeout_s_aggregator_manager": "the new API stack has no such manager",
+            "_separate_vf_optimizer": "a module has one optimizer",
+            "_lr_vf": "a module has one optimizer",
+        }.items()
+    ),
+    *dropped(
+        FAMILY,
+        "num_data_loader_buffers",
+        "several GPUs are several learners now",
+        algorithms=BOTH,
+    ),
+    *dropped(
+        FAMILY,
+        "vtrace_drop_last_ts",
+        "the last step is bootstrapped since Ray 2.7",
+        algorithms=BOTH,
+    ),
+    *lost(
+        FAMILY,
+        "after_train_step",
+        "removed in Ray 2.35",
+        hint="use the callback on_train_result",
+        algorithms=BOTH,
+    ),
+    *dropped(
+        FAMILY,
+        "_fake_sampler _env_runners_only _skip_learners",
+        "a switch for RLlib's own debugging",
+        algorithms=BOTH,
+    ),
+    *dropped(FAMILY, "use_critic", "APPO always trains a critic", algorithms=APPO),
+)

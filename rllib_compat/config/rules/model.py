@@ -1,0 +1,232 @@
+"""The `model` section: MODEL_DEFAULTS became the model config of an RLModule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, needless
+from rllib_compat.report import Severity, Verdict
+
+FAMILY = "model"
+NEW = "rl_module.model_config"
+OLD = "training.model"
+
+SAME = (
+    "fcnet_hiddens fcnet_activation fcnet_bias_initializer conv_filters conv_activation "
+    "conv_kernel_initializer conv_bias_initializer free_log_std log_std_clip_param "
+    "vf_share_layers use_lstm max_seq_len lstm_cell_size lstm_use_prev_action "
+    "lstm_use_prev_reward lstm_bias_initializer"
+).split()
+
+RENAMES = {
+    "post_fcnet_hiddens": "head_fcnet_hiddens",
+    "post_fcnet_activation": "head_fcnet_activation",
+    "fcnet_weights_initializer": "fcnet_kernel_initializer",
+    "fcnet_weights_initializer_config": "fcnet_kernel_initializer_kwargs",
+    "fcnet_bias_initializer_config": "fcnet_bias_initializer_kwargs",
+    "conv_kernel_initializer_config": "conv_kernel_initializer_kwargs",
+    "conv_bias_initializer_config": "conv_bias_initializer_kwargs",
+    "post_fcnet_weights_initializer": "head_fcnet_kernel_initializer",
+    "post_fcnet_weights_initializer_config": "head_fcnet_kernel_initializer_kwargs",
+    "post_fcnet_bias_initializer": "head_fcnet_bias_initializer",
+    "post_fcnet_bias_initializer_config": "head_fcnet_bias_initializer_kwargs",
+    "lstm_weights_initializer": "lstm_kernel_initializer",
+    "lstm_weights_initializer_config": "lstm_kernel_initializer_kwargs",
+    "lstm_bias_initializer_config": "lstm_bias_initializer_kwargs",
+}
+
+# What only today's DefaultModelConfig has.
+NEWER = (
+    "fcnet_kernel_initializer fcnet_kernel_initializer_kwargs fcnet_bias_initializer_kwargs "
+    "conv_kernel_initializer_kwargs conv_bias_initializer_kwargs head_fcnet_hiddens "
+    "head_fcnet_activation head_fcnet_kernel_initializer head_fcnet_kernel_initializer_kwargs "
+    "head_fcnet_bias_initializer head_fcnet_bias_initializer_kwargs lstm_kernel_initializer "
+    "lstm_kernel_initializer_kwargs lstm_bias_initializer_kwargs fcnet_use_layernorm "
+    "head_fcnet_use_layernorm fusionnet_hiddens fusionnet_activation "
+    "fusionnet_kernel_initializer fusionnet_kernel_initializer_kwargs "
+    "fusionnet_bias_initializer fusionnet_bias_initializer_kwargs"
+).split()
+
+ATTENTION = (
+    "attention_num_transformer_units attention_dim attention_num_heads attention_head_dim "
+    "attention_memory_inference attention_memory_training attention_position_wise_mlp_dim "
+    "attention_init_gru_gate_bias attention_use_n_prev_actions attention_use_n_prev_rewards"
+).split()
+
+ATARI = {
+    "dim": "the DeepMind wrappers scale frames to 84, or to `dim`",
+    "grayscale": "the DeepMind wrappers make frames gray",
+    "zero_mean": "the DeepMind wrappers scale pixels to [-1, 1]",
+    "framestack": "frames are stacked by the DeepMind wrappers",
+    "num_framestacks": "frames are stacked by the DeepMind wrappers",
+    "extra_frameskip": "the DeepMind wrappers skip frames",
+}
+
+
+def _prev_action_reward(value: Any, context: Context) -> Outcome:
+    place = NEW if context.stack == "new" else OLD
+    return Outcome({f"{place}.lstm_use_prev_{what}": value for what in ("action", "reward")})
+
+
+def _custom_options(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({f"{OLD}.custom_model_config": value}, Verdict.RENAMED)
+    return drop_aloud(value, context)
+
+
+def _squash(value: Any, _: Context) -> Outcome:
+    return Outcome({"environment.normalize_actions": bool(value)})
+
+
+def _shared_layers(value: Any, context: Context) -> Outcome:
+    place = NEW if context.stack == "new" else OLD
+    return Outcome({f"{place}.vf_share_layers": bool(value)})
+
+
+def _refused_always(value: Any, _: Context) -> Outcome:
+    if needless(value):
+        return Outcome(verdict=Verdict.DROPPED, message="there was none")
+    return Outcome(
+        verdict=Verdict.REFUSED,
+        severity=Severity.ERROR,
+        message="no Ray from 2.0 on takes a custom preprocessor",
+        hint="do it in a gymnasium.ObservationWrapper around the environment",
+    )
+
+
+def _old_only(key: str, why: str, **options: Any) -> Rule:
+    return Rule(
+        FAMILY,
+        f"model.{key}",
+        Verdict.DROPPED,
+        why,
+        old_target=f"{OLD}.{key}",
+        **options,
+    )
+
+
+def _drop_unless_old(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({f"{OLD}.{context.path.rpartition('.')[2]}": value}, Verdict.KEPT)
+    return drop_aloud(value, context)
+
+
+RULES = (
+    Rule(
+        FAMILY,
+        "model",
+        Verdict.MOVED,
+        "the model's keys stand in rl_module(model_config=)",
+        target=NEW,
+        old_target=OLD,
+        section=True,
+        convert=lambda _value, _context: Outcome(message="empty"),
+    ),
+    *(
+        Rule(FAMILY, f"model.{key}", Verdict.MOVED, target=f"{NEW}.{key}", old_target=f"{OLD}.{key}")
+        for key in SAME
+    ),
+    *(
+        Rule(
+            FAMILY,
+            f"model.{old}",
+            Verdict.RENAMED,
+            target=f"{NEW}.{new}",
+            old_target=f"{OLD}.{old}",
+        )
+        for old, new in RENAMES.items()
+    ),
+    *(
+        Rule(FAMILY, f"model.{key}", Verdict.MOVED, target=f"{NEW}.{key}", old_target="")
+        for key in NEWER
+        if key not in SAME
+    ),
+    Rule(
+        FAMILY,
+        "_model_config",
+        Verdict.RENAMED,
+        target=NEW,
+        old_target="",
+    ),
+    Rule(FAMILY, "_model_config_dict", Verdict.RENAMED, target=NEW, old_target=""),
+    Rule(
+        FAMILY,
+        "vf_share_layers",
+        Verdict.MOVED,
+        "a key of the model since Ray 1.2",
+        target=f"{NEW}.vf_share_layers",
+        old_target=f"{OLD}.vf_share_layers",
+        convert=_shared_layers,
+    ),
+    Rule(
+        FAMILY,
+        "model.lstm_use_prev_action_reward",
+        Verdict.CONVERTED,
+        "two keys since Ray 1.2",
+        target=f"{NEW}.lstm_use_prev_action",
+        convert=_prev_action_reward,
+    ),
+    _old_only(
+        "custom_model",
+        "a ModelV2 class runs on the old API stack only",
+        needs_old=lambda value: not needless(value),
+        hint="rewrite it as an RLModule, or pass api_stack='old'",
+    ),
+    _old_only(
+        "custom_model_config", "arguments of `custom_model`", convert=_drop_unless_old
+    ),
+    Rule(
+        FAMILY,
+        "model.custom_options",
+        Verdict.DROPPED,
+        "arguments of `custom_model`",
+        old_target=f"{OLD}.custom_model_config",
+        convert=_custom_options,
+    ),
+    _old_only(
+        "custom_action_dist",
+        "an action distribution of the old models runs on the old API stack only",
+        needs_old=lambda value: not needless(value),
+        hint="give it as the RLModule's action_dist_cls, or pass api_stack='old'",
+    ),
+    Rule(
+        FAMILY,
+        "model.custom_preprocessor",
+        Verdict.REFUSED,
+        "custom preprocessors are gone",
+        convert=_refused_always,
+    ),
+    _old_only(
+        "use_attention",
+        "the new API stack has no attention nets (GTrXL)",
+        needs_old=bool,
+        hint="pass api_stack='old', or write the net as an RLModule",
+    ),
+    *(_old_only(key, "a key of the attention net") for key in ATTENTION),
+    *(_old_only(key, why, convert=_drop_unless_old) for key, why in ATARI.items() if key in ("dim", "grayscale", "zero_mean", "framestack")),
+    *(
+        Rule(FAMILY, f"model.{key}", Verdict.DROPPED, ATARI[key], convert=drop_aloud)
+        for key in ("num_framestacks", "extra_frameskip")
+    ),
+    Rule(
+        FAMILY,
+        "model.squash_to_range",
+        Verdict.MOVED,
+        "actions are squashed into the space's bounds by the env runner",
+        target="environment.normalize_actions",
+        convert=_squash,
+    ),
+    _old_only("no_final_linear", "RLModules always end in a linear layer", convert=_drop_unless_old),
+    *(
+        _old_only(key, "an inner switch of the old models")
+        for key in "_time_major _disable_preprocessor_api _disable_action_flattening "
+        "encoder_latent_dim always_check_shapes conv_transpose_kernel_initializer "
+        "conv_transpose_kernel_initializer_config conv_transpose_bias_initializer "
+        "conv_transpose_bias_initializer_config".split()
+    ),
+    *(
+        Rule(FAMILY, f"model.{key}", Verdict.DROPPED, "an inner switch of the old models")
+        for key in ("channel_major", "state_shape", "_use_default_native_models")
+    ),
+)

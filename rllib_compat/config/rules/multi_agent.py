@@ -1,0 +1,308 @@
+"""Several agents: policies, who follows which, and what each policy has for itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.later import AdaptedMapping, ModelPerPolicy, PolicyLater, SpaceLater
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, needless
+from rllib_compat.report import Severity, Verdict
+from rllib_compat.spaces import from_object, parse_repr
+from rllib_compat.stand_ins import is_stand_in
+
+FAMILY = "multi_agent"
+DEFAULT_POLICY = "default_policy"
+FIELDS = ("policy_class", "observation_space", "action_space", "config")
+
+# RLlib's own policy classes: to name one meant the same as to name none.
+STOCK = re.compile(
+    r"^(A3C|APPO|BC|CQL|DDPPO|DQN|Dreamer|IMPALA|Impala|MARWIL|PG|PPO|R2D2|RNNSAC|SAC|SimpleQ"
+    r"|VTrace|AsyncPPO|ApeX|Apex)\w*(Policy|PolicyGraph)\w*$"
+)
+
+
+def _fields(spec: Any) -> dict[str, Any]:
+    """The parts of a policy, given as a tuple of 0 to 4 entries, a dict, or a PolicySpec."""
+    if isinstance(spec, (tuple, list)):
+        return dict(zip(FIELDS, spec, strict=False))
+    if isinstance(spec, Mapping):
+        return {name: spec.get(name) for name in FIELDS}
+    if spec is None or isinstance(spec, str) or is_stand_in(spec):
+        return {}
+    if isinstance(spec, type):
+        return {"policy_class": spec}
+    return {name: getattr(spec, name, None) for name in FIELDS}
+
+
+def _class_name(policy_class: Any) -> str:
+    if isinstance(policy_class, str):
+        return policy_class.strip("<>' ").rpartition(".")[2].strip("'> ")
+    if is_stand_in(policy_class):
+        return str(policy_class.qualified).rpartition(".")[2]
+    return str(getattr(policy_class, "__name__", ""))
+
+
+def _own_class(spec: Any) -> bool:
+    given = _fields(spec).get("policy_class")
+    if given is None or STOCK.match(_class_name(given)):
+        return False
+    return not is_stand_in(given) and not isinstance(given, str)
+
+
+def _needs_old(policies: Any) -> bool:
+    return isinstance(policies, Mapping) and any(_own_class(s) for s in policies.values())
+
+
+def _space(value: Any) -> SpaceLater | None:
+    if value is None or is_stand_in(value):
+        return None
+    record = parse_repr(value) if isinstance(value, str) else from_object(value)
+    if record is None and isinstance(value, (str, Mapping)):
+        return None
+    return SpaceLater(value if record is None else record)
+
+
+def _policies(value: Any, context: Context) -> Outcome:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        return drop_aloud(value, context)
+    if not isinstance(value, Mapping):
+        names = sorted(value) if isinstance(value, (set, frozenset)) else list(value)
+        return Outcome({"multi_agent.policies": {name: PolicyLater() for name in names}})
+    if not value:
+        return Outcome(verdict=Verdict.DROPPED, message="there was one policy for all")
+    specs: dict[str, PolicyLater] = {}
+    overrides: dict[str, dict[str, Any]] = {}
+    models: dict[str, dict[str, Any]] = {}
+    for name, spec in value.items():
+        fields = _fields(spec)
+        parts: dict[str, Any] = {}
+        _take_class(name, fields.get("policy_class"), parts, context)
+        for which in ("observation_space", "action_space"):
+            space = _space(fields.get(which))
+            if space is not None:
+                parts[which] = space
+            elif fields.get(which) is not None:
+                context.note(
+                    Verdict.DROPPED,
+                    f".{name}.{which}",
+                    f"{fields[which]!r} can't be read as a space",
+                    severity=Severity.WARNING,
+                    hint="the environment has to name the spaces of its agents",
+                )
+        own = fields.get("config")
+        if isinstance(own, Mapping) and own:
+            _take_config(name, own, parts, overrides, models, context)
+        specs[name] = PolicyLater(parts)
+    if set(specs) == {DEFAULT_POLICY} and not specs[DEFAULT_POLICY].fields and not overrides:
+        return Outcome(verdict=Verdict.DROPPED, message="there was one policy for all")
+    settings: dict[str, Any] = {"multi_agent.policies": specs}
+    if overrides:
+        settings["multi_agent.algorithm_config_overrides_per_module"] = overrides
+    if models:
+        settings["rl_module.rl_module_spec"] = ModelPerPolicy(
+            {name: models.get(name, {}) for name in specs}
+        )
+    return Outcome(settings)
+
+
+def _take_class(name: str, given: Any, parts: dict[str, Any], context: Context) -> None:
+    if given is None:
+        return
+    where = f".{name}[0]"
+    if STOCK.match(_class_name(given)):
+        context.note(Verdict.DROPPED, where, "RLlib's own policy class: what None means, too")
+    elif is_stand_in(given) or isinstance(given, str):
+        context.note(
+            Verdict.DROPPED,
+            where,
+            f"{given!r}: code that was kept with the config is not executed",
+            severity=Severity.WARNING,
+            hint="pass it again",
+        )
+    elif context.stack == "old":
+        parts["policy_class"] = given
+    else:
+        context.note(
+            Verdict.REFUSED,
+            where,
+            f"the policy class {_class_name(given)} runs on the old API stack only",
+            severity=Severity.ERROR,
+            hint="rewrite it as an RLModule, or pass api_stack='old'",
+        )
+
+
+def _take_config(
+    name: str,
+    own: Mapping[str, Any],
+    parts: dict[str, Any],
+    overrides: dict[str, dict[str, Any]],
+    models: dict[str, dict[str, Any]],
+    context: Context,
+) -> None:
+    """Sorts a policy's own config: what its learner reads, its model, and what is left over."""
+    assert context.translate is not None
+    settings = context.translate(own, f"{context.path}.{name}[3]")
+    flat: dict[str, Any] = {}
+    for setting, value in settings.items():
+        method, _, argument = setting.partition(".")
+        head, _, tail = argument.partition(".")
+        if setting.startswith("rl_module.model_config."):
+            models.setdefault(name, {})[tail] = value
+        elif setting.startswith("training.model."):
+            flat.setdefault("model", {})[tail] = value
+        elif method == "training" and not tail:
+            flat[head] = value
+        elif method == "env_runners" and head in ("explore", "exploration_config"):
+            if context.stack == "old":
+                flat.setdefault(head, {})[tail] = value if tail else value
+        else:
+            context.note(
+                Verdict.DROPPED,
+                f".{name}[3]",
+                f"{setting} can't differ between policies",
+                severity=Severity.WARNING,
+            )
+    if not flat:
+        return
+    if context.stack == "old":
+        parts["config"] = flat
+    else:
+        overrides[name] = flat
+
+
+def _mapping_fn(value: Any, context: Context) -> Outcome:
+    if value is None:
+        return Outcome(verdict=Verdict.DROPPED, message=f"all agents follow {DEFAULT_POLICY!r}")
+    if not callable(value):
+        return Outcome(
+            verdict=Verdict.DROPPED,
+            message=f"{value!r} can't be called",
+            severity=Severity.WARNING,
+            hint="pass the function itself",
+        )
+    return Outcome({"multi_agent.policy_mapping_fn": AdaptedMapping(value)})
+
+
+def _to_train(value: Any, _: Context) -> Outcome:
+    if value is None:
+        return Outcome(verdict=Verdict.DROPPED, message="all policies are trained")
+    if isinstance(value, (set, frozenset)):
+        return Outcome({"multi_agent.policies_to_train": sorted(value)})
+    return Outcome({"multi_agent.policies_to_train": list(value) if isinstance(value, tuple) else value})
+
+
+def _policy_graphs(value: Any, context: Context) -> Outcome:
+    return _policies(value, context)
+
+
+def _old_setting(name: str) -> Any:
+    def convert(value: Any, context: Context) -> Outcome:
+        if context.stack == "old":
+            return Outcome({f"multi_agent.{name}": value}, Verdict.KEPT)
+        return drop_aloud(value, context)
+
+    return convert
+
+
+def _replay_mode(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"training.replay_buffer_config.replay_mode": value}, Verdict.MOVED)
+    if value in (None, "independent") or value == -1:
+        return Outcome(message="modules are sampled independently, as they were")
+    return Outcome(
+        severity=Severity.WARNING,
+        message=f"{value!r}: the new API stack samples modules independently",
+        hint="api_stack='old' keeps it",
+    )
+
+
+def _both(key: str, verdict: Verdict, why: str, **options: Any) -> tuple[Rule, ...]:
+    """The rule of a key of `multiagent`, which Ray 2.x has at the top level, too."""
+    return (
+        Rule(FAMILY, f"multiagent.{key}", verdict, why, **options),
+        Rule(FAMILY, key, verdict, why, **options),
+    )
+
+
+RULES = (
+    Rule(
+        FAMILY,
+        "multiagent",
+        Verdict.MOVED,
+        "its keys are arguments of multi_agent()",
+        target="multi_agent",
+        section=True,
+        convert=lambda _value, _context: Outcome(message="empty: one policy for all"),
+    ),
+    *_both(
+        "policies",
+        Verdict.CONVERTED,
+        "specs of all policies; what one has for itself goes to its module",
+        target="multi_agent.policies",
+        convert=_policies,
+        needs_old=_needs_old,
+    ),
+    Rule(
+        FAMILY,
+        "multiagent.policy_graphs",
+        Verdict.RENAMED,
+        "renamed in Ray 0.7",
+        target="multi_agent.policies",
+        convert=_policy_graphs,
+        needs_old=_needs_old,
+    ),
+    *_both(
+        "policy_mapping_fn",
+        Verdict.WRAPPED,
+        "called with what its signature takes",
+        target="multi_agent.policy_mapping_fn",
+        convert=_mapping_fn,
+    ),
+    *_both(
+        "policies_to_train",
+        Verdict.MOVED,
+        "",
+        target="multi_agent.policies_to_train",
+        convert=_to_train,
+    ),
+    *_both(
+        "observation_fn",
+        Verdict.DROPPED,
+        "only policies of the old API stack see observations that were joined this way",
+        old_target="multi_agent.observation_fn",
+        convert=_old_setting("observation_fn"),
+        needs_old=lambda value: not needless(value),
+    ),
+    *_both(
+        "policy_map_capacity",
+        Verdict.DROPPED,
+        "all modules stay in memory",
+        old_target="multi_agent.policy_map_capacity",
+    ),
+    *_both(
+        "policy_states_are_swappable",
+        Verdict.DROPPED,
+        "all modules stay in memory",
+        old_target="multi_agent.policy_states_are_swappable",
+    ),
+    *_both("policy_map_cache", Verdict.DROPPED, "all modules stay in memory"),
+    *_both("count_steps_by", Verdict.MOVED, "", target="multi_agent.count_steps_by"),
+    *_both(
+        "replay_mode",
+        Verdict.DROPPED,
+        "a key of the replay buffer",
+        old_target="training.replay_buffer_config.replay_mode",
+        convert=_replay_mode,
+    ),
+    *_both(
+        "algorithm_config_overrides_per_module",
+        Verdict.MOVED,
+        "",
+        target="multi_agent.algorithm_config_overrides_per_module",
+        old_target="",
+    ),
+    *dropped(FAMILY, "_per_module_overrides", "Ray fills it from the overrides per module"),
+)

@@ -1,0 +1,158 @@
+"""Offline data: where recorded steps come from and where they go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, needless
+from rllib_compat.report import Severity, Verdict
+
+FAMILY = "offline"
+READ = "offline_data.input_read_"
+
+
+def _input(value: Any, context: Context) -> Outcome:
+    if value in (None, "sampler", ""):
+        return Outcome(verdict=Verdict.DROPPED, message="steps are sampled from the environment")
+    if context.stack == "old":
+        return Outcome({"offline_data.input_": value}, Verdict.KEPT)
+    if isinstance(value, Mapping):
+        return _refuse("a mix of sampled and recorded steps", "train on one of them")
+    if value == "dataset":
+        return _dataset(context)
+    if isinstance(value, str) and value.startswith("d4rl."):
+        return _refuse("RLlib reads no D4RL datasets", "write the dataset as files and give their path")
+    if not isinstance(value, (str, list, tuple)):
+        return Outcome({"offline_data.input_": value})
+    paths = list(value) if isinstance(value, tuple) else value
+    return Outcome({"offline_data.input_": paths, **_reading("json", context)})
+
+
+def _reading(form: str, context: Context) -> dict[str, Any]:
+    """How legacy recordings are read, unless the config says it."""
+    if context.get("input_read_method") or context.get("input_read_episodes"):
+        return {}
+    return {f"{READ}method": f"read_{form}", f"{READ}sample_batches": True}
+
+
+def _dataset(context: Context) -> Outcome:
+    config = context.get("input_config") or {}
+    paths, form = config.get("paths"), config.get("format", "json")
+    if paths is None:
+        return _refuse("a dataset that `input_config` loads with code", "write it as files")
+    return Outcome({"offline_data.input_": paths, **_reading(form, context)})
+
+
+def _refuse(what: str, fix: str) -> Outcome:
+    return Outcome(
+        verdict=Verdict.REFUSED,
+        severity=Severity.ERROR,
+        message=f"{what}: the new API stack's offline data can't do that",
+        hint=fix,
+    )
+
+
+def _input_config(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"offline_data.input_config": value}, Verdict.KEPT)
+    if needless(value):
+        return Outcome(verdict=Verdict.DROPPED, message="empty")
+    if context.get("input", context.get("input_")) == "dataset":
+        return Outcome(message="its paths and format are read with `input`")
+    return Outcome({f"{READ}method_kwargs": value})
+
+
+def _output(value: Any, context: Context) -> Outcome:
+    if value is None:
+        return Outcome(verdict=Verdict.DROPPED, message="nothing is written")
+    if value == "logdir" and context.stack == "new":
+        return Outcome(
+            verdict=Verdict.REFUSED,
+            severity=Severity.ERROR,
+            message="the new API stack can't write into the trial's own directory",
+            hint="give output= a path",
+        )
+    return Outcome({"offline_data.output": value})
+
+
+def _old_only(key: str, why: str) -> Rule:
+    return Rule(FAMILY, key, Verdict.DROPPED, why, old_target=f"offline_data.{key}")
+
+
+def _needs_old(value: Any) -> bool:
+    return callable(value)
+
+
+RULES = (
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.RENAMED,
+            "recordings of sample batches in JSON files, read through Ray Data",
+            target="offline_data.input_",
+            convert=_input,
+            needs_old=_needs_old,
+        )
+        for key in ("input", "input_")
+    ),
+    Rule(
+        FAMILY,
+        "input_config",
+        Verdict.RENAMED,
+        "arguments of the reading function",
+        target="offline_data.input_read_method_kwargs",
+        old_target="offline_data.input_config",
+        convert=_input_config,
+    ),
+    Rule(
+        FAMILY,
+        "output",
+        Verdict.KEPT,
+        target="offline_data.output",
+        convert=_output,
+    ),
+    *kept(
+        FAMILY,
+        "offline_data",
+        "output_compress_columns",
+    ),
+    *kept(
+        FAMILY,
+        "offline_data",
+        "input_read_method input_read_method_kwargs input_read_schema input_read_episodes "
+        "input_read_sample_batches input_read_batch_size input_filesystem "
+        "input_filesystem_kwargs input_compress_columns materialize_data "
+        "materialize_mapped_data map_batches_kwargs iter_batches_kwargs "
+        "ignore_final_observation prelearner_class prelearner_buffer_class "
+        "prelearner_buffer_kwargs prelearner_module_synch_period "
+        "prelearner_use_recorded_module_states dataset_num_iters_per_learner "
+        "offline_data_class output_max_rows_per_file output_write_remaining_data "
+        "output_write_method output_write_method_kwargs output_filesystem "
+        "output_filesystem_kwargs output_write_episodes",
+        old_target="",
+    ),
+    Rule(
+        FAMILY,
+        "output_max_file_size",
+        Verdict.DROPPED,
+        "files are bounded by rows, not by bytes",
+        old_target="offline_data.output_max_file_size",
+        hint="give output_max_rows_per_file",
+    ),
+    Rule(
+        FAMILY,
+        "output_config",
+        Verdict.RENAMED,
+        "arguments of the writing function",
+        target="offline_data.output_write_method_kwargs",
+        old_target="offline_data.output_config",
+    ),
+    _old_only("postprocess_inputs", "learner connectors compute advantages and returns"),
+    _old_only("shuffle_buffer_size", "Ray Data shuffles; see iter_batches_kwargs"),
+    _old_only("actions_in_input_normalized", "recorded actions are taken as they are"),
+    _old_only("offline_sampling", "the data says it"),
+    *dropped(FAMILY, "input_spaces_jsonable _is_online", "an inner key of RLlib"),
+)

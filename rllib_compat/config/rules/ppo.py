@@ -1,0 +1,141 @@
+"""PPO and DDPPO."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost
+from rllib_compat.config.rules.training import scheduled, unless_scheduled
+from rllib_compat.report import Severity, Verdict
+
+FAMILY = "ppo"
+PPO = ("PPO", "DDPPO")
+LIKE_PPO = ("PPO", "DDPPO", "APPO", "IMPALA")
+
+
+def _entropy_coeff(value: Any, context: Context) -> Outcome:
+    if isinstance(value, (int, float)) and value < 0:
+        return _negative_entropy(value, context)
+    if isinstance(value, int):
+        value = float(value)
+    return unless_scheduled(value, context, "entropy_coeff")
+
+
+def _negative_entropy(value: float, context: Context) -> Outcome:
+    if context.algorithm in ("IMPALA", "APPO"):
+        return Outcome(
+            {"training.entropy_coeff": -value},
+            Verdict.CONVERTED,
+            "Ray 0.5 added the entropy term to the loss; it is subtracted since",
+        )
+    return Outcome(
+        verdict=Verdict.REFUSED,
+        severity=Severity.ERROR,
+        message="a negative coefficient would reward certainty; Ray does not take one",
+        hint="give its absolute value, or 0",
+    )
+
+
+def _entropy_schedule(value: Any, context: Context) -> Outcome:
+    return scheduled(value, context, "entropy_coeff")
+
+
+def _use_gae(value: Any, context: Context) -> Outcome:
+    if value or context.stack == "old":
+        return Outcome({"training.use_gae": bool(value)})
+    return Outcome()
+
+
+RULES = (
+    Rule(
+        FAMILY,
+        "num_sgd_iter",
+        Verdict.RENAMED,
+        "passes over each train batch; renamed in Ray 2.40",
+        target="training.num_epochs",
+        algorithms=(*PPO, "AlphaZero", "LeelaChessZero"),
+    ),
+    Rule(
+        FAMILY,
+        "sgd_minibatch_size",
+        Verdict.RENAMED,
+        "renamed in Ray 2.40",
+        target="training.minibatch_size",
+    ),
+    Rule(
+        FAMILY,
+        "mini_batch_size_per_learner",
+        Verdict.RENAMED,
+        "renamed in Ray 2.40",
+        target="training.minibatch_size",
+    ),
+    Rule(
+        FAMILY,
+        "shuffle_sequences",
+        Verdict.RENAMED,
+        "renamed in Ray 2.40",
+        target="training.shuffle_batch_per_epoch",
+    ),
+    Rule(FAMILY, "lambda", Verdict.RENAMED, "a word of Python", target="training.lambda_"),
+    *kept(FAMILY, "training", "lambda_"),
+    *kept(
+        FAMILY,
+        "training",
+        "use_kl_loss kl_coeff kl_target clip_param",
+        algorithms=(*PPO, "APPO"),
+    ),
+    *kept(FAMILY, "training", "vf_clip_param", algorithms=PPO),
+    *kept(FAMILY, "training", "vf_loss_coeff", algorithms=LIKE_PPO),
+    Rule(
+        FAMILY,
+        "use_gae",
+        Verdict.KEPT,
+        "the new API stack always estimates advantages with GAE",
+        target="training.use_gae",
+        convert=_use_gae,
+        algorithms=(*PPO, "APPO"),
+        needs_old=lambda value: value is False,
+        hint="lambda_=1.0 comes nearest on the new API stack",
+    ),
+    Rule(
+        FAMILY,
+        "use_critic",
+        Verdict.KEPT,
+        "the new API stack always trains a critic",
+        target="training.use_critic",
+        algorithms=PPO,
+        needs_old=lambda value: value is False,
+    ),
+    Rule(
+        FAMILY,
+        "entropy_coeff",
+        Verdict.KEPT,
+        target="training.entropy_coeff",
+        convert=_entropy_coeff,
+        algorithms=LIKE_PPO,
+    ),
+    Rule(
+        FAMILY,
+        "entropy_coeff_schedule",
+        Verdict.CONVERTED,
+        "`entropy_coeff` takes the schedule itself; it has to begin at step 0",
+        target="training.entropy_coeff",
+        old_target="training.entropy_coeff_schedule",
+        convert=_entropy_schedule,
+        algorithms=LIKE_PPO,
+    ),
+    *lost(
+        FAMILY,
+        "straggler_mitigation",
+        "late samples were dropped in Ray 0.6 only",
+        hint="env_runners(sample_timeout_s=) bounds how long an env runner is waited for",
+    ),
+    *dropped(FAMILY, "trainer_class", "an inner key of Ray 1.13"),
+    *dropped(
+        FAMILY,
+        "truncate_episodes keep_local_weights_in_sync torch_distributed_backend",
+        "learners exchange gradients through torch's own data parallelism",
+        algorithms=("DDPPO",),
+    ),
+)

@@ -1,0 +1,63 @@
+"""Keys of algorithms that Ray removed, and that no other algorithm reads."""
+
+from __future__ import annotations
+
+from rllib_compat.config.rule import Rule, dropped
+
+FAMILY = "removed"
+
+KEYS = {
+    "A2C": "microbatch_size",
+    "DDPG": (
+        "actor_hiddens actor_hidden_activation critic_hiddens critic_hidden_activation "
+        "noise_scale exploration_theta exploration_sigma use_huber huber_threshold l2_reg "
+        "policy_delay smooth_target_policy act_noise target_noise noise_clip actor_loss_coeff "
+        "critic_loss_coeff target_noise_clip exploration_should_anneal exploration_final_scale "
+        "exploration_noise_type exploration_ou_noise_scale exploration_ou_theta "
+        "exploration_ou_sigma exploration_gaussian_sigma pure_exploration_steps"
+    ),
+    "APEX_DDPG": (
+        "max_weight_sync_delay replay_buffer_shards_colocated_with_driver "
+        "no_local_replay_buffer max_requests_in_flight_per_replay_worker timeout_s_replay_manager"
+    ),
+    "QMIX": "mixer mixing_embed_dim optim_alpha optim_eps",
+    "ES": (
+        "l2_coeff noise_stdev episodes_per_batch eval_prob return_proc_mode stepsize noise_size "
+        "action_noise_std tf_single_threaded"
+    ),
+    "ARS": "num_deltas deltas_used offset policy_type fcnet_hiddens num_rollouts rollouts_used "
+    "sgd_stepsize",
+    "MADDPG": "agent_id use_local_critic good_policy adv_policy actor_feature_reg",
+    "AlphaZero": "mcts_config ranked_rewards",
+    "MAML": "inner_adaptation_steps maml_optimizer_steps inner_lr use_meta_env",
+    "MBMPO": "dynamics_model custom_vector_env num_maml_steps",
+    "Dreamer": (
+        "td_model_lr discount dreamer_train_iters batch_length imagine_horizon free_nats "
+        "prefill_timesteps explore_noise dreamer_model"
+    ),
+    "SlateQ": (
+        "lr_choice_model lr_q_model slateq_strategy recsim_embedding_size "
+        "fcnet_hiddens_per_candidate rmsprop_epsilon"
+    ),
+    "AlphaStar": (
+        "replay_buffer_capacity replay_buffer_replay_ratio league_builder_config "
+        "max_num_policies_to_train sample_wait_timeout learn_wait_timeout "
+        "max_requests_in_flight_per_learner_worker timeout_s_learner_manager"
+    ),
+    "CRR": "weight_type max_weight advantage_type n_action_sample",
+    "DT": (
+        "target_return embed_dim num_layers num_heads embed_pdrop resid_pdrop attn_pdrop "
+        "loss_coef_actions loss_coef_obs loss_coef_returns_to_go"
+    ),
+}
+
+
+def _rules() -> tuple[Rule, ...]:
+    return tuple(
+        rule
+        for algorithm, keys in KEYS.items()
+        for rule in dropped(FAMILY, keys, f"{algorithm} is gone, and its key with it")
+    )
+
+
+RULES = _rules()

@@ -1,0 +1,282 @@
+"""Replay buffers: single keys until Ray 1.8, `replay_buffer_config` since."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.rule import Outcome, Rule, dropped, lost, renamed
+from rllib_compat.report import Severity, Verdict
+
+FAMILY = "replay"
+BUFFER = "training.replay_buffer_config"
+OFF_POLICY = ("DQN", "SAC", "CQL")
+PLAIN, PRIORITIZED = "EpisodeReplayBuffer", "PrioritizedEpisodeReplayBuffer"
+OLD_PLAIN, OLD_PRIORITIZED = "MultiAgentReplayBuffer", "MultiAgentPrioritizedReplayBuffer"
+
+
+def buffer_type(prioritized: bool, context: Context) -> str:
+    """The name of the buffer class, on the stack at hand."""
+    if context.stack == "old":
+        return OLD_PRIORITIZED if prioritized else OLD_PLAIN
+    return PRIORITIZED if prioritized else PLAIN
+
+
+def _prioritized(value: Any, context: Context) -> Outcome:
+    if value in (None, -1):
+        return Outcome(verdict=Verdict.DROPPED, message="it was left to the buffer's type")
+    return Outcome({f"{BUFFER}.type": buffer_type(bool(value), context)})
+
+
+def _type(value: Any, context: Context) -> Outcome:
+    name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
+    name = name.rpartition(".")[2].strip("'>")
+    if context.get("prioritized_replay") is False and "Prioritized" in name:
+        name = "ReplayBuffer"  # the older key switched it off
+    if context.stack == "old":
+        known = "Episode" not in name
+        return Outcome({f"{BUFFER}.type": value if known else buffer_type("Prio" in name, context)})
+    if "Episode" in name:
+        return Outcome({f"{BUFFER}.type": value if isinstance(value, str) else name})
+    if name in ("ReplayBuffer", "PrioritizedReplayBuffer", OLD_PLAIN, OLD_PRIORITIZED):
+        return Outcome({f"{BUFFER}.type": buffer_type("Prioritized" in name, context)})
+    return Outcome(
+        {f"{BUFFER}.type": PLAIN},
+        message=f"the new API stack has no {name}; its plain buffer takes the place",
+        severity=Severity.WARNING,
+        hint="api_stack='old' keeps it",
+    )
+
+
+def _replay_sequence_length(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({f"{BUFFER}.replay_sequence_length": value}, Verdict.MOVED)
+    if value in (None, 1, 0, -1):
+        return Outcome(verdict=Verdict.DROPPED, message="single steps are replayed")
+    return Outcome({"rl_module.model_config.max_seq_len": value})
+
+
+def _same(name: str) -> Any:
+    def convert(value: Any, _: Context) -> Outcome:
+        if value in (None, -1):
+            return Outcome(verdict=Verdict.DROPPED, message="it was left to the default")
+        return Outcome({name: value})
+
+    return convert
+
+
+def _places(key: str) -> tuple[str, str]:
+    """Where a key stood: at the top level, and in `replay_buffer_config`."""
+    return key, f"replay_buffer_config.{key}"
+
+
+def _both(
+    key: str, verdict: Verdict, why: str, target: str, old: str | None = None, convert: Any = None
+) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(
+            FAMILY,
+            place,
+            verdict,
+            why,
+            target=target,
+            old_target=old,
+            convert=convert,
+        )
+        for place in _places(key)
+    )
+
+
+def _on_stack(new: str, old: str) -> Any:
+    def convert(value: Any, context: Context) -> Outcome:
+        return _same(old if context.stack == "old" else new)(value, context)  # type: ignore[no-any-return]
+
+    return convert
+
+
+ALPHA = (f"{BUFFER}.alpha", f"{BUFFER}.prioritized_replay_alpha")
+BETA = (f"{BUFFER}.beta", f"{BUFFER}.prioritized_replay_beta")
+STARTS = "training.num_steps_sampled_before_learning_starts"
+
+RULES = (
+    Rule(
+        FAMILY,
+        "replay_buffer_config",
+        Verdict.KEPT,
+        target=BUFFER,
+        section=True,
+        convert=lambda _value, _context: Outcome(message="empty"),
+    ),
+    *_both(
+        "buffer_size",
+        Verdict.RENAMED,
+        "a key of the replay buffer",
+        f"{BUFFER}.capacity",
+        convert=_same(f"{BUFFER}.capacity"),
+    ),
+    *_both(
+        "learning_starts",
+        Verdict.RENAMED,
+        "renamed in Ray 2.1",
+        STARTS,
+        convert=_same(STARTS),
+    ),
+    *_both(
+        "prioritized_replay",
+        Verdict.CONVERTED,
+        "the buffer's type says it",
+        f"{BUFFER}.type",
+        convert=_prioritized,
+    ),
+    *_both(
+        "prioritized_replay_alpha",
+        Verdict.RENAMED,
+        "a key of the replay buffer",
+        ALPHA[0],
+        old=ALPHA[1],
+        convert=_on_stack(*ALPHA),
+    ),
+    *_both(
+        "prioritized_replay_beta",
+        Verdict.RENAMED,
+        "a key of the replay buffer",
+        BETA[0],
+        old=BETA[1],
+        convert=_on_stack(*BETA),
+    ),
+    *_both(
+        "prioritized_replay_eps",
+        Verdict.DROPPED,
+        "priorities of the new API stack have an offset of their own",
+        "",
+        old=f"{BUFFER}.prioritized_replay_eps",
+    ),
+    *_both(
+        "replay_batch_size", Verdict.DROPPED, "it follows from the train batch size", ""
+    ),
+    *_both(
+        "replay_sequence_length",
+        Verdict.CONVERTED,
+        "the model's `max_seq_len` says how long replayed sequences are",
+        "rl_module.model_config.max_seq_len",
+        old=f"{BUFFER}.replay_sequence_length",
+        convert=_replay_sequence_length,
+    ),
+    *_both("worker_side_prioritization", Verdict.DROPPED, "learners set all priorities", ""),
+    Rule(
+        FAMILY,
+        "replay_buffer_config.type",
+        Verdict.CONVERTED,
+        "the new API stack stores episodes",
+        target=f"{BUFFER}.type",
+        convert=_type,
+    ),
+    *renamed(
+        FAMILY,
+        BUFFER,
+        {"replay_buffer_config.capacity": "capacity", "replay_buffer_config.size": "capacity"},
+    ),
+    *(
+        Rule(
+            FAMILY,
+            f"replay_buffer_config.{name}",
+            Verdict.KEPT,
+            target=targets[0],
+            old_target=targets[1],
+        )
+        for name, targets in {"alpha": ALPHA, "beta": BETA}.items()
+    ),
+    *(
+        Rule(
+            FAMILY,
+            f"replay_buffer_config.{name}",
+            Verdict.KEPT,
+            target=f"{BUFFER}.{name}",
+            old_target="",
+        )
+        for name in ("batch_size_B", "batch_length_T", "metrics_num_episodes_for_smoothing")
+    ),
+    Rule(
+        FAMILY,
+        "replay_buffer_config.replay_burn_in",
+        Verdict.RENAMED,
+        "renamed in Ray 2.44",
+        target="training.burn_in_len",
+        old_target=f"{BUFFER}.replay_burn_in",
+        algorithms=("DQN", "R2D2", "SimpleQ", "APEX"),
+    ),
+    Rule(
+        FAMILY,
+        "replay_buffer_config.replay_mode",
+        Verdict.DROPPED,
+        "the new API stack samples modules independently",
+        old_target=f"{BUFFER}.replay_mode",
+    ),
+    *(
+        Rule(
+            FAMILY,
+            f"replay_buffer_config.{name}",
+            Verdict.DROPPED,
+            why,
+            old_target=f"{BUFFER}.{name}",
+        )
+        for name, why in {
+            "replay_burn_in": "episode buffers replay from any step",
+            "storage_unit": "episode buffers count steps",
+            "replay_zero_init_states": "episode buffers keep the states",
+            "replay_ratio": "the new API stack mixes no replayed batches in",
+            "underlying_buffer_config": "episode buffers have no inner buffers",
+            "num_shards": "the buffer is not distributed",
+            "replay_sequence_override": "episode buffers replay sequences by themselves",
+        }.items()
+    ),
+    *dropped(
+        FAMILY,
+        [
+            f"replay_buffer_config.{name}"
+            for name in (
+                "_enable_replay_buffer_api id_ observations actions rewards states "
+                "is_terminated is_truncated render_images t no_local_replay_buffer "
+                "replay_buffer_shards_colocated_with_driver"
+            ).split()
+        ],
+        "an inner argument of a buffer class",
+    ),
+    *lost(
+        FAMILY,
+        "beta_annealing_fraction final_prioritized_replay_beta "
+        "prioritized_replay_beta_annealing_timesteps",
+        "beta does not change while training since Ray 1.13",
+    ),
+    Rule(
+        FAMILY,
+        "optimizer.buffer_size",
+        Verdict.MOVED,
+        "a key of the replay buffer",
+        target=f"{BUFFER}.capacity",
+        algorithms=OFF_POLICY,
+    ),
+    Rule(
+        FAMILY,
+        "optimizer.learning_starts",
+        Verdict.MOVED,
+        "not the policy optimizer's since Ray 0.6",
+        target=STARTS,
+        algorithms=OFF_POLICY,
+    ),
+    Rule(
+        FAMILY,
+        "optimizer.prioritized_replay",
+        Verdict.CONVERTED,
+        "the buffer's type says it",
+        target=f"{BUFFER}.type",
+        convert=_prioritized,
+        algorithms=OFF_POLICY,
+    ),
+    Rule(
+        FAMILY,
+        "optimizer.*",
+        Verdict.DROPPED,
+        "the policy optimizers of Ray 0.x are gone",
+    ),
+)

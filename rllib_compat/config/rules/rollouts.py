@@ -1,0 +1,139 @@
+"""Rollouts: how many env runners sample, and what a fragment is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.later import MeanStdConnector
+from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, renamed
+from rllib_compat.report import Severity, Verdict
+
+FAMILY = "rollouts"
+
+
+def _observation_filter(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"env_runners.observation_filter": value}, Verdict.KEPT)
+    if value in (None, "NoFilter"):
+        return Outcome(verdict=Verdict.DROPPED, message="no filter was asked for")
+    if value in ("MeanStdFilter", "ConcurrentMeanStdFilter"):
+        return Outcome({"env_runners.env_to_module_connector": MeanStdConnector()})
+    return Outcome(
+        verdict=Verdict.REFUSED,
+        message=f"no connector does what the filter {value!r} did",
+        severity=Severity.ERROR,
+        hint="write it as a ConnectorV2 and pass it as env_to_module_connector",
+    )
+
+
+def _remote_worker_envs(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"env_runners.remote_worker_envs": bool(value)}, Verdict.KEPT)
+    if not value:
+        return Outcome(verdict=Verdict.DROPPED, message="it was switched off, as it is by default")
+    return Outcome({"env_runners.gym_env_vectorize_mode": "async"})
+
+
+def _sync_filters(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"env_runners.update_worker_filter_stats": bool(value)})
+    if value:
+        return Outcome(verdict=Verdict.DROPPED, message="the new connectors are always merged")
+    return Outcome(
+        verdict=Verdict.DROPPED,
+        message="filters of the env runners are merged all the same",
+        severity=Severity.WARNING,
+    )
+
+
+RULES = (
+    *renamed(
+        FAMILY,
+        "env_runners",
+        {
+            "num_workers": "num_env_runners",
+            "num_rollout_workers": "num_env_runners",
+            "num_envs_per_worker": "num_envs_per_env_runner",
+            "sample_batch_size": "rollout_fragment_length",
+            "create_env_on_driver": "create_env_on_local_worker",
+            "validate_workers_after_construction": "validate_env_runners_after_construction",
+            "max_sample_requests_in_flight_per_worker": "max_requests_in_flight_per_env_runner",
+            "max_requests_in_flight_per_sampler_worker": "max_requests_in_flight_per_env_runner",
+            "worker_cls": "env_runner_cls",
+            "_env_to_module_connector": "env_to_module_connector",
+            "_module_to_env_connector": "module_to_env_connector",
+        },
+    ),
+    *kept(
+        FAMILY,
+        "env_runners",
+        "env_runner_cls num_env_runners create_local_env_runner create_env_on_local_worker "
+        "num_envs_per_env_runner gym_env_vectorize_mode validate_env_runners_after_construction "
+        "sample_timeout_s max_requests_in_flight_per_env_runner "
+        "add_default_connectors_to_env_to_module_pipeline "
+        "add_default_connectors_to_module_to_env_pipeline episode_lookback_horizon "
+        "merge_env_runner_states broadcast_env_runner_states use_env_runner_state_server "
+        "env_runner_state_server_max_concurrency rollout_fragment_length batch_mode "
+        "episodes_to_numpy",
+    ),
+    Rule(
+        FAMILY,
+        "observation_filter",
+        Verdict.WRAPPED,
+        "a connector between environment and module",
+        target="env_runners.env_to_module_connector",
+        old_target="env_runners.observation_filter",
+        convert=_observation_filter,
+    ),
+    Rule(
+        FAMILY,
+        "remote_worker_envs",
+        Verdict.CONVERTED,
+        "sub-environments in processes of their own",
+        target="env_runners.gym_env_vectorize_mode",
+        old_target="env_runners.remote_worker_envs",
+        convert=_remote_worker_envs,
+    ),
+    Rule(
+        FAMILY,
+        "synchronize_filters",
+        Verdict.RENAMED,
+        "the new API stack merges connector states by itself",
+        old_target="env_runners.update_worker_filter_stats",
+        convert=_sync_filters,
+    ),
+    *dropped(
+        FAMILY,
+        "use_worker_filter_stats update_worker_filter_stats",
+        "the new API stack merges connector states by itself",
+    ),
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.DROPPED,
+            why,
+            old_target=f"env_runners.{key}",
+        )
+        for key, why in {
+            "compress_observations": "episodes are not compressed; give output columns instead",
+            "remote_env_batch_wait_ms": "Gymnasium's vector environments wait for all",
+            "enable_tf1_exec_eagerly": "there is no TensorFlow 1 any more",
+            "sampler_perf_stats_ema_coef": "timers of env runners are not smoothed this way",
+            "sample_collector": "episodes collect samples now",
+        }.items()
+    ),
+    *lost(
+        FAMILY,
+        "sample_async",
+        "the asynchronous sampler was removed in Ray 2.10",
+        hint="env runners of IMPALA and APPO sample asynchronously",
+    ),
+    *dropped(
+        FAMILY,
+        "sync_filters_on_rollout_workers_timeout_s enable_connectors use_exec_api "
+        "_use_trajectory_view_api",
+        "an inner switch of one generation of RLlib",
+    ),
+)

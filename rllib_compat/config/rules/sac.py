@@ -1,0 +1,176 @@
+"""SAC, and what CQL and RNNSAC inherit from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, needless
+from rllib_compat.report import Severity, Verdict
+
+FAMILY = "sac"
+SAC = ("SAC", "CQL", "RNNSAC")
+
+RATES = {
+    "actor_learning_rate": "actor_lr",
+    "critic_learning_rate": "critic_lr",
+    "entropy_learning_rate": "alpha_lr",
+}
+# Old section → the old stack's argument.
+NETWORKS = {
+    "Q_model": "q_model_config",
+    "q_model_config": "q_model_config",
+    "policy_model": "policy_model_config",
+    "policy_model_config": "policy_model_config",
+}
+LAYERS = {
+    "fcnet_hiddens": "fcnet_hiddens",
+    "fcnet_activation": "fcnet_activation",
+    "hidden_layer_sizes": "fcnet_hiddens",
+    "hidden_activation": "fcnet_activation",
+    "post_fcnet_hiddens": "head_fcnet_hiddens",
+    "post_fcnet_activation": "head_fcnet_activation",
+}
+
+
+def _target_entropy(value: Any, _: Context) -> Outcome:
+    return Outcome({"training.target_entropy": "auto" if value is None else value})
+
+
+def _shared_shape(section: str, key: str) -> Any:
+    """One shape for policy and Q-network: the policy's, where the config gives both."""
+    policy = "policy_model" if section == "Q_model" else "policy_model_config"
+    new = f"rl_module.model_config.{LAYERS[key]}"
+    old = f"training.{NETWORKS[section]}.{LAYERS[key].replace('head_', 'post_')}"
+
+    def convert(value: Any, context: Context) -> Outcome:
+        if context.stack == "old":
+            return Outcome({old: value}, Verdict.MOVED)
+        other = context.get(f"{policy}.{key}", value)
+        if section in ("Q_model", "q_model_config") and other != value:
+            return Outcome(
+                verdict=Verdict.DROPPED,
+                message=f"policy and Q-network have one shape now: the policy's, {other!r}",
+                severity=Severity.WARNING,
+                hint="override the catalog of SAC to give them different ones",
+            )
+        return Outcome({new: value})
+
+    return convert
+
+
+def _network_rules() -> tuple[Rule, ...]:
+    rules = []
+    for section, old in NETWORKS.items():
+        rules.append(
+            Rule(
+                FAMILY,
+                section,
+                Verdict.MOVED,
+                "the layers of policy and Q-network",
+                target="rl_module.model_config",
+                section=True,
+                convert=lambda _value, _context: Outcome(message="empty"),
+                algorithms=SAC,
+            )
+        )
+        for key, new in LAYERS.items():
+            rules.append(
+                Rule(
+                    FAMILY,
+                    f"{section}.{key}",
+                    Verdict.MOVED,
+                    "policy and Q-network have one shape",
+                    target=f"rl_module.model_config.{new}",
+                    old_target=f"training.{old}.{new.replace('head_', 'post_')}",
+                    convert=_shared_shape(section, key),
+                )
+            )
+        rules += [
+            Rule(
+                FAMILY,
+                f"{section}.custom_model",
+                Verdict.DROPPED,
+                "a ModelV2 class runs on the old API stack only",
+                old_target=f"training.{old}.custom_model",
+                needs_old=lambda value: not needless(value),
+            ),
+            Rule(
+                FAMILY,
+                f"{section}.custom_model_config",
+                Verdict.DROPPED,
+                "arguments of `custom_model`",
+                old_target=f"training.{old}.custom_model_config",
+            ),
+        ]
+    return tuple(rules)
+
+
+def _on_old(key: str) -> Any:
+    def convert(value: Any, context: Context) -> Outcome:
+        if context.stack == "old":
+            return Outcome({f"training.{key}": value}, Verdict.KEPT)
+        return drop_aloud(value, context)
+
+    return convert
+
+
+RULES = (
+    *kept(FAMILY, "training", "twin_q initial_alpha", algorithms=(*SAC, "IQL")),
+    *kept(FAMILY, "training", "actor_lr critic_lr alpha_lr", algorithms=(*SAC, "IQL")),
+    Rule(
+        FAMILY,
+        "target_entropy",
+        Verdict.KEPT,
+        target="training.target_entropy",
+        convert=_target_entropy,
+        algorithms=SAC,
+    ),
+    Rule(
+        FAMILY,
+        "optimization",
+        Verdict.CONVERTED,
+        "one learning rate per network",
+        target="training.actor_lr",
+        section=True,
+        convert=lambda _value, _context: Outcome(message="empty"),
+        algorithms=SAC,
+    ),
+    *(
+        Rule(
+            FAMILY,
+            f"optimization.{old}",
+            Verdict.MOVED,
+            "one learning rate per network",
+            target=f"training.{new}",
+            old_target=f"training.optimization_config.{old}",
+        )
+        for old, new in RATES.items()
+    ),
+    *_network_rules(),
+    Rule(
+        FAMILY,
+        "_deterministic_loss",
+        Verdict.DROPPED,
+        "a switch for RLlib's own tests",
+        old_target="training._deterministic_loss",
+        algorithms=SAC,
+        convert=_on_old("_deterministic_loss"),
+    ),
+    Rule(
+        FAMILY,
+        "_use_beta_distribution",
+        Verdict.DROPPED,
+        "the Beta distribution runs on the old API stack only",
+        old_target="training._use_beta_distribution",
+        algorithms=SAC,
+        needs_old=bool,
+    ),
+    *dropped(
+        FAMILY,
+        "use_state_preprocessor",
+        "the model config says what comes before the heads",
+        algorithms=(*SAC, "DDPG", "APEX_DDPG", "TD3", "MADDPG"),
+    ),
+    *dropped(FAMILY, "policy", "there is one kind of policy", algorithms=("SAC",)),
+)

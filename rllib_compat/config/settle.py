@@ -1,0 +1,198 @@
+"""What only the whole config can tell: settings that today's `validate()` checks together.
+
+Each step looks at the settings that the rules made, mends what can't stand together, and says so.
+Values that a grid search varies are left alone: each trial settles them for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.rule import Settings
+from rllib_compat.config.rules.replay import BUFFER, OLD_PLAIN, OLD_PRIORITIZED, PLAIN, PRIORITIZED
+from rllib_compat.report import Finding, Severity, Verdict
+
+Step = Callable[[Settings, Context], None]
+
+FRAGMENT = "env_runners.rollout_fragment_length"
+RUNNERS = "env_runners.num_env_runners"
+ENVS = "env_runners.num_envs_per_env_runner"
+BATCH = "training.train_batch_size_per_learner"
+MINIBATCH = "training.minibatch_size"
+
+# Today's defaults of what the steps compare with.
+DEFAULTS = {
+    "PPO": {RUNNERS: 2, BATCH: 4000, MINIBATCH: 128},
+    "APPO": {RUNNERS: 2, BATCH: 500, FRAGMENT: 50},
+    "IMPALA": {RUNNERS: 2, BATCH: 500, FRAGMENT: 50},
+}
+CAPACITY = {"DQN": 50_000, "SAC": 1_000_000, "CQL": 1_000_000}
+OFFLINE = ("MARWIL", "BC", "CQL", "IQL")
+
+
+def settle(settings: Settings, context: Context) -> None:
+    """Mends `settings` in place, step by step."""
+    for step in STEPS:
+        step(settings, context)
+
+
+def _say(context: Context, name: str, where: str, message: str, *, loud: bool = False) -> None:
+    severity = Severity.WARNING if loud else Severity.INFO
+    context.findings.append(
+        Finding(f"settle.{name}", severity, Verdict.CONVERTED, f"$.{where}", message)
+    )
+
+
+def _get(settings: Settings, name: str, context: Context, default: Any = None) -> Any:
+    """A setting that can be computed with, else today's default."""
+    value = settings.get(name)
+    if value is None:
+        value = DEFAULTS.get(context.algorithm, {}).get(name, default)
+    return value
+
+
+def _fragment(settings: Settings, context: Context) -> None:
+    """PPO takes whole rounds of fragments; their sum has to come within 10 % of its batch."""
+    if context.algorithm != "PPO" or not isinstance(settings.get(FRAGMENT), int):
+        return
+    learners = settings.get("learners.num_learners") or 1
+    batch = settings.get("training.train_batch_size") or _get(settings, BATCH, context)
+    runners, envs = _get(settings, RUNNERS, context, 0), _get(settings, ENVS, context, 1)
+    if not all(isinstance(n, int) for n in (learners, batch, runners, envs)):
+        return
+    total = batch * learners if BATCH in settings else batch
+    per_round = max(runners, 1) * envs * settings[FRAGMENT]
+    rounds = -(-total // per_round)
+    if rounds * per_round - total <= 0.1 * total:
+        return
+    old, settings[FRAGMENT] = settings[FRAGMENT], "auto"
+    _say(
+        context,
+        "rollout_fragment_length",
+        "rollout_fragment_length",
+        f"{old} steps × {envs} environments × {max(runners, 1)} env runners give no batch near "
+        f"{total}; 'auto' splits the batch evenly",
+        loud=True,
+    )
+
+
+def _minibatch(settings: Settings, context: Context) -> None:
+    """PPO's minibatch fits into its batch."""
+    if context.algorithm != "PPO":
+        return
+    batch = settings.get("training.train_batch_size") or _get(settings, BATCH, context)
+    minibatch = _get(settings, MINIBATCH, context)
+    if isinstance(batch, int) and isinstance(minibatch, int) and minibatch > batch:
+        settings[MINIBATCH] = batch
+        _say(
+            context,
+            "minibatch_size",
+            "sgd_minibatch_size",
+            f"{minibatch} does not fit into a train batch of {batch}, which is taken instead",
+        )
+
+
+def _n_step(settings: Settings, context: Context) -> None:
+    """A fragment of an off-policy algorithm holds at least one n-step return."""
+    fragment, steps = settings.get(FRAGMENT), settings.get("training.n_step", 1)
+    if context.algorithm not in ("DQN", "SAC") or not isinstance(fragment, int):
+        return
+    if isinstance(steps, (list, tuple)):
+        steps = steps[1]
+    if isinstance(steps, int) and fragment < steps:
+        settings[FRAGMENT] = steps
+        _say(context, "n_step", "rollout_fragment_length", f"{fragment} is shorter than n_step={steps}")
+
+
+def _replay_buffer(settings: Settings, context: Context) -> None:
+    """A buffer config of its own replaces Ray's default: it names type and capacity."""
+    if context.algorithm not in CAPACITY:
+        return
+    own = {name for name in settings if name.startswith(f"{BUFFER}.")}
+    old = context.stack == "old"
+    several = "multi_agent.policies" in settings
+    if not own and not old and not several:
+        return
+    kind = settings.get(f"{BUFFER}.type")
+    if kind is None:
+        wanted = any("alpha" in name or "beta" in name for name in own) or context.algorithm == "DQN"
+        kind = (OLD_PRIORITIZED if wanted else OLD_PLAIN) if old else (PRIORITIZED if wanted else PLAIN)
+    if several and isinstance(kind, str) and not kind.startswith("MultiAgent"):
+        kind = f"MultiAgent{kind}"
+    settings[f"{BUFFER}.type"] = kind
+    settings.setdefault(f"{BUFFER}.capacity", CAPACITY[context.algorithm])
+    if isinstance(kind, str) and "Prioritized" not in kind:
+        for name in ("alpha", "beta", "prioritized_replay_alpha", "prioritized_replay_beta"):
+            if settings.pop(f"{BUFFER}.{name}", None) is not None:
+                _say(context, "replay_buffer", name, "a buffer without priorities does not read it")
+
+
+def _old_exploration(settings: Settings, context: Context) -> None:
+    """The old stack's policies need an exploration type; Ray's config has none by default now."""
+    if context.stack != "old":
+        return
+    prefix = "env_runners.exploration_config"
+    if isinstance(settings.get(prefix), dict):
+        config = settings.pop(prefix)
+        for key, value in config.items():
+            settings.setdefault(f"{prefix}.{key}", value)
+    kind = "EpsilonGreedy" if context.algorithm == "DQN" else "StochasticSampling"
+    settings.setdefault(f"{prefix}.type", kind)
+
+
+def _evaluation(settings: Settings, context: Context) -> None:
+    """Parallel evaluation needs env runners of its own; "auto" needs parallel evaluation."""
+    parallel = "evaluation.evaluation_parallel_to_training"
+    if settings.get(parallel) is True and not settings.get("evaluation.evaluation_num_env_runners"):
+        settings[parallel] = False
+        _say(
+            context,
+            "evaluation_parallel",
+            "evaluation_parallel_to_training",
+            "there are no evaluation env runners that could work in parallel",
+            loud=True,
+        )
+    duration = "evaluation.evaluation_duration"
+    if settings.get(duration) == "auto" and settings.get(parallel) is not True:
+        settings[duration] = 10
+        _say(
+            context,
+            "evaluation_duration",
+            "evaluation_duration",
+            "'auto' needs parallel evaluation; 10, Ray's default, is taken",
+            loud=True,
+        )
+
+
+def _offline(settings: Settings, context: Context) -> None:
+    """A local learner has to know how many passes an iteration makes."""
+    if context.algorithm not in OFFLINE or context.stack == "old":
+        return
+    if context.algorithm == "CQL":
+        settings["training.lr"] = None  # SAC's validate() wants the separate rates alone
+    passes = "offline_data.dataset_num_iters_per_learner"
+    if not settings.get("learners.num_learners") and settings.get(passes) is None:
+        settings[passes] = 1
+        _say(context, "dataset_num_iters", "train_batch_size", "one train batch per iteration, as before")
+
+
+def _output(settings: Settings, context: Context) -> None:
+    """Whole episodes can only be written if whole episodes are sampled."""
+    if context.stack == "old" or not settings.get("offline_data.output"):
+        return
+    if settings.get("env_runners.batch_mode") != "complete_episodes":
+        settings.setdefault("offline_data.output_write_episodes", False)
+
+
+STEPS: tuple[Step, ...] = (
+    _fragment,
+    _minibatch,
+    _n_step,
+    _replay_buffer,
+    _old_exploration,
+    _evaluation,
+    _offline,
+    _output,
+)

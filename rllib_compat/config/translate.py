@@ -1,0 +1,245 @@
+"""From a legacy config to a `Translation`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from rllib_compat import ray_versions
+from rllib_compat.config import defaults, engine
+from rllib_compat.config.algorithms import REMOVED, TARGETS, find_algorithm
+from rllib_compat.config.context import Context
+from rllib_compat.config.later import AdaptedEnv
+from rllib_compat.config.rule import Settings
+from rllib_compat.config.settle import settle
+from rllib_compat.config.translation import Translation
+from rllib_compat.errors import ConfigError, UnknownKeysError
+from rllib_compat.report import Finding, Report, Severity, Verdict
+from rllib_compat.stand_ins import is_stand_in
+
+OnUnknown = Literal["error", "warn", "pass"]
+Stack = Literal["auto", "new", "old"]
+
+# What each legacy name gives its successor to begin with.
+HEAD_STARTS: Mapping[str, Settings] = {
+    "SimpleQ": {
+        "training.double_q": False,
+        "training.dueling": False,
+        "training.replay_buffer_config.type": "EpisodeReplayBuffer",
+    },
+}
+
+
+def translate(
+    config: Mapping[str, Any],
+    *,
+    algorithm: str | type | None = None,
+    env: Any = None,
+    legacy_ray: str | None = None,
+    on_unknown: OnUnknown = "error",
+    api_stack: Stack = "auto",
+) -> Translation:
+    """Translates a legacy RLlib config into calls of today's `AlgorithmConfig`.
+
+    Neither Ray nor any function of the config is imported or called.
+
+    Args:
+        config: The legacy config, as `tune.run(config=)` or a Trainer took it. It is not changed.
+        algorithm: The algorithm it is for (a name of any era, or a class); else its keys tell.
+        env: The environment, if the config does not name it.
+        legacy_ray: The Ray that it was written for. Defaults of that Ray that differ from today's
+            are then made explicit; else the report lists them.
+        on_unknown: What to do with keys that no Ray ever had: raise, warn, or stay silent.
+        api_stack: "new", "old", or "auto": new, unless a key needs the old one.
+
+    Raises:
+        UnknownKeysError: The config has keys that no Ray had, and `on_unknown` is "error".
+        ConfigError: The algorithm or `legacy_ray` is not known.
+    """
+    if not isinstance(config, Mapping):
+        raise ConfigError(f"A config is a dict, not {type(config).__name__}.")
+    legacy = _copied(config)
+    if env is not None:
+        legacy["env"] = env
+    legacy_algorithm, how = find_algorithm(legacy, algorithm)
+    target = _target(legacy_algorithm)
+    stack, decided_by = _choose_stack(legacy, (legacy_algorithm, target), api_stack)
+
+    context = Context(legacy, target, legacy_algorithm, stack)
+    if legacy_ray is not None:
+        context.defaults = defaults.legacy_defaults(legacy_algorithm, legacy_ray)
+
+    def inner(part: Mapping[str, Any], path: str) -> Settings:
+        within = replace(context, config=part, defaults={})
+        entries = engine.apply(part, within, path)
+        context.findings.extend(entry.finding for entry in entries)
+        return engine.settings_of(entries)
+
+    context.translate = inner
+    entries = engine.apply(legacy, context)
+    settings: Settings = dict(HEAD_STARTS.get(legacy_algorithm, {}))
+    settings |= engine.settings_of(entries)
+    _adopt_defaults(legacy, settings, context, legacy_ray)
+    settle(settings, context)
+    _leave_out_unknown_settings(settings, context)
+
+    findings = [entry.finding for entry in entries] + context.findings
+    findings = _about_unknown(findings, on_unknown)
+    report = Report(
+        f"{legacy_algorithm} config",
+        {"algorithm": f"{target} ({how})", "API stack": stack},
+    )
+    if legacy_ray is not None:
+        report.facts["legacy Ray"] = legacy_ray
+    if decided_by and stack == "old":
+        report.facts["old API stack because of"] = ", ".join(decided_by)
+    report.extend(_about_algorithm(legacy_algorithm, target, how))
+    report.extend(findings)
+
+    wrapping = {k[4:]: settings.pop(k) for k in list(settings) if k.startswith("env.")}
+    wrapping |= {"multi_agent": "multi_agent.policies" in settings}
+    return Translation(
+        target,
+        legacy_algorithm,
+        stack,
+        _calls(settings, wrapping, stack),
+        report,
+        legacy,
+        {"env": None, **wrapping, "env_config": settings.get("environment.env_config") or {}},
+        legacy.get("callbacks", legacy.get("callbacks_class")),
+    )
+
+
+def _copied(value: Any) -> Any:
+    """A copy of all containers; what is in them (functions, spaces, arrays) is shared."""
+    if type(value) is dict or (isinstance(value, Mapping) and not hasattr(value, "__dict__")):
+        return {key: _copied(inner) for key, inner in value.items()}
+    if type(value) in (list, tuple, set):
+        return type(value)(_copied(inner) for inner in value)
+    return value
+
+
+def _target(legacy_algorithm: str) -> str:
+    successor = REMOVED.get(legacy_algorithm)
+    return (successor.target if successor else "") or legacy_algorithm
+
+
+def _choose_stack(
+    config: Mapping[str, Any], algorithms: tuple[str, ...], asked: Stack
+) -> tuple[str, list[str]]:
+    """The API stack, and the paths of the keys that need the old one."""
+    need_old = [
+        leaf.path
+        for leaf in engine.leaves(config, algorithms)
+        if leaf.rule is not None
+        and leaf.rule.needs_old is not None
+        and not is_stand_in(leaf.value)
+        and leaf.rule.needs_old(engine.plain(leaf.value))
+    ]
+    if asked != "auto":
+        return asked, need_old
+    return ("old" if need_old and ray_versions.has_old_api_stack() else "new"), need_old
+
+
+def _adopt_defaults(
+    config: Mapping[str, Any], settings: Settings, context: Context, legacy_ray: str | None
+) -> None:
+    """Makes differing legacy defaults explicit, or tells which there are."""
+    if context.algorithm not in TARGETS:
+        return
+    release = legacy_ray or defaults.newest_release_with(config)
+    if release is None:
+        return
+    differing = defaults.differing(config, settings, context, release)
+    if legacy_ray is not None:
+        for default in differing:
+            settings[default.setting] = default.then
+            context.findings.append(default.finding())
+    elif differing:
+        context.findings.append(defaults.grouped(differing, release))
+
+
+def _leave_out_unknown_settings(settings: Settings, context: Context) -> None:
+    """Takes out what the installed Ray has no argument for."""
+    for name in [n for n in settings if not ray_versions.has_setting(n)]:
+        del settings[name]
+        context.findings.append(
+            Finding(
+                "engine.newer_ray",
+                Severity.WARNING,
+                Verdict.DROPPED,
+                f"$.{name}",
+                f"the installed Ray has no {name}",
+                hint="it came with a later Ray",
+            )
+        )
+
+
+def _about_unknown(findings: list[Finding], on_unknown: OnUnknown) -> list[Finding]:
+    unknown = [f for f in findings if f.verdict is Verdict.UNKNOWN and f.severity is Severity.ERROR]
+    if unknown and on_unknown == "error":
+        raise UnknownKeysError(
+            f"{len(unknown)} key(s) that no Ray from 0.5 on had.",
+            fix="mend them, or pass on_unknown='warn'",
+            findings=unknown,
+        )
+    severity = Severity.WARNING if on_unknown == "warn" else Severity.INFO
+    return [replace(f, severity=severity) if f in unknown else f for f in findings]
+
+
+def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
+    if target not in TARGETS:
+        return [
+            Finding(
+                "algorithm.removed",
+                Severity.ERROR,
+                Verdict.REFUSED,
+                "$",
+                f"{legacy} was removed from RLlib",
+                REMOVED[legacy].why,
+            )
+        ]
+    if legacy != target:
+        return [
+            Finding(
+                "algorithm.successor",
+                Severity.WARNING,
+                Verdict.CONVERTED,
+                "$",
+                f"{legacy} was removed from RLlib; {target} takes its place: {REMOVED[legacy].why}",
+            )
+        ]
+    if how == "assumed":
+        return [
+            Finding(
+                "algorithm.assumed",
+                Severity.WARNING,
+                Verdict.NOTE,
+                "$",
+                "no key tells the algorithm; PPO is assumed",
+                "pass algorithm=",
+            )
+        ]
+    return []
+
+
+def _calls(
+    settings: Settings, wrapping: Mapping[str, Any], stack: str
+) -> dict[str, dict[str, Any]]:
+    """The settings as nested arguments, method by method."""
+    calls: dict[str, dict[str, Any]] = {}
+    if stack == "old":
+        calls["api_stack"] = {
+            "enable_rl_module_and_learner": False,
+            "enable_env_runner_and_connector_v2": False,
+        }
+    if wrapping.get("env") is not None:
+        calls["environment"] = {"env": AdaptedEnv(dict(wrapping))}
+    for name, value in settings.items():
+        method, *path, last = name.split(".")
+        place = calls.setdefault(method, {})
+        for key in path:
+            place = place.setdefault(key, {})
+        place[last] = value
+    return calls

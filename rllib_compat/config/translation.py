@@ -1,0 +1,79 @@
+"""The result of a translation, and how it becomes an `AlgorithmConfig`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from rllib_compat.config.later import build
+from rllib_compat.config.python_code import python_code
+from rllib_compat.errors import RefusedKeysError
+from rllib_compat.report import Report, Verdict
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+    from rllib_compat.adapters.envs import EnvSettings
+
+
+@dataclass
+class Translation:
+    """A legacy config as calls of today's `AlgorithmConfig`.
+
+    Attributes:
+        algorithm: The target algorithm's name ("PPO"); of a removed one, its own.
+        legacy_algorithm: What the config was for.
+        api_stack: "new" or "old".
+        calls: Method of `AlgorithmConfig` → its arguments.
+        report: What became of every key.
+        legacy_config: A copy of what came in.
+        env: What `EnvSettings` takes.
+        legacy_callbacks: The callbacks as they came in.
+    """
+
+    algorithm: str
+    legacy_algorithm: str
+    api_stack: str
+    calls: dict[str, dict[str, Any]]
+    report: Report
+    legacy_config: dict[str, Any]
+    env: Mapping[str, Any] = field(default_factory=dict)
+    legacy_callbacks: Any = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether a key or the algorithm itself can't mean anything on the installed Ray."""
+        return any(finding.verdict is Verdict.REFUSED for finding in self.report)
+
+    @cached_property
+    def env_settings(self) -> EnvSettings:
+        """The environment and what has to be wrapped around it."""
+        from rllib_compat.adapters.envs import EnvSettings
+
+        return EnvSettings(**self.env)
+
+    @cached_property
+    def algorithm_config(self) -> AlgorithmConfig:
+        """The config of the installed Ray, built at the first use. It is not validated.
+
+        Raises:
+            RefusedKeysError: The report has refused keys.
+        """
+        refused = [f for f in self.report if f.verdict is Verdict.REFUSED]
+        if refused:
+            raise RefusedKeysError(
+                f"{len(refused)} part(s) of the {self.legacy_algorithm} config have no counterpart.",
+                findings=refused,
+            )
+        module = importlib.import_module(f"ray.rllib.algorithms.{self.algorithm.lower()}")
+        config = getattr(module, f"{self.algorithm}Config")()
+        for method, arguments in self.calls.items():
+            getattr(config, method)(**build(arguments))
+        return config  # type: ignore[no-any-return]
+
+    def to_python(self) -> str:
+        """The same config as Python code, ready to run."""
+        return python_code(self.algorithm, self.calls)
