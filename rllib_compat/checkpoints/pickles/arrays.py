@@ -1,6 +1,7 @@
 """Constructors for numpy's arrays, scalars and dtypes.
 
-Arrays are views on the bytes of the pickle where numpy allows it, and then are read-only.
+Arrays are views on the bytes of the pickle, and are read-only then; their byte order and memory
+order stay as they were written.
 Everything that a file says about an array is checked against the bytes that are there.
 """
 
@@ -55,6 +56,7 @@ def _structured(names: Any, fields: Any, size: Any) -> Any:
             "names": [str(name) for name in names],
             "formats": [_is_dtype(part[0]) for part in parts],
             "offsets": [int(part[1]) for part in parts],
+            "titles": [str(part[2]) if len(part) > 2 else None for part in parts],
             "itemsize": size,
         }
     )
@@ -89,8 +91,7 @@ def to_array(machine: Machine, data: Any, kind: Any, shape: Any, order: Any = "C
         )
     if not raw.nbytes:
         machine.budget.spend("elements", count)  # of no bytes each
-        return np.empty(shape, kind)
-    return np.frombuffer(raw, kind).reshape(shape, order=order)
+    return np.ndarray(shape, kind, raw, order=order)
 
 
 def _object_array(machine: Machine, items: Any, count: int) -> Array:

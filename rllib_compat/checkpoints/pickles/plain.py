@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rllib_compat.checkpoints.pickles.machine import Machine
 
 _LONGEST_VERSION = 30
+_VERSION_PARTS = ("epoch", "release", "pre", "post", "dev", "local")
 _LATIN_1 = frozenset({"latin1", "latin-1", "iso-8859-1"})
 
 
@@ -170,22 +171,32 @@ def time_zone(_machine: Machine, *args: Any) -> datetime.timezone:
 
 def version(_machine: Machine, _args: tuple[Any, ...], state: Any) -> Any:
     """`packaging.version.Version` becomes the text that it was made of."""
-    parts = state.get("_version") if isinstance(state, dict) else None
-    if not (isinstance(parts, StandIn) and len(parts.args) == 6):
-        return NotImplemented
-    epoch, release, dev, pre, post, local = parts.args
-    marks = [mark for part in (release, dev, pre, post, local) for mark in part or ()]
+    parts = _version_parts(state)
+    # Real ones are short; a long one, shared by many, would be copied for each.
+    marks = [mark for part in parts[1:] for mark in part or ()]
     if len(marks) > _LONGEST_VERSION or not all(
         isinstance(mark, int) or (isinstance(mark, str) and len(mark) < 20) for mark in marks
     ):
         return NotImplemented
-    text = f"{epoch}!" if epoch else ""
-    text += ".".join(str(int(number)) for number in release)
-    for mark, part in (("", pre), (".", post), (".", dev)):
+    epoch, release, pre, post, dev, local = parts
+    text = f"{int(epoch)}!" if epoch else ""
+    text += ".".join(map(str, release))
+    for dot, part in (("", pre), (".", post), (".", dev)):
         if part is not None:
             letter, number = part
-            text += f"{mark}{letter!s}{int(number)}"
+            text += f"{dot}{letter}{number}"
     return text + ("+" + ".".join(map(str, local)) if local else "")
+
+
+def _version_parts(state: Any) -> tuple[Any, ...]:
+    """Epoch, release, pre, post, dev and local part, of the states of all releases of packaging."""
+    if isinstance(state, dict):  # through 25: a named tuple with another order
+        epoch, release, dev, pre, post, local = state["_version"].args
+        return epoch, release, pre, post, dev, local
+    if len(state) == 2:  # 26.0 and 26.1: slots
+        return tuple(state[1][f"_{name}"] for name in _VERSION_PARTS)
+    epoch, release, pre, post, dev, local = state  # since 26.2
+    return epoch, release, pre, post, dev, local
 
 
 def attach_state(_machine: Machine, target: Any, state: Any) -> Any:

@@ -113,16 +113,19 @@ SPACES = {
 }
 
 
-def running_stat(_machine: Machine, _args: tuple[Any, ...], state: dict[str, Any]) -> RunningStat:
-    """`RunningStat`; its attributes were renamed in Ray 2.1.
+# The names of count, mean and sum of squared deviations: since Ray 2.1, what is named `std_array`
+# is no deviation, until it got a better name.
+_STATISTICS = (
+    ("_n", "_M", "_S"),
+    ("num_pushes", "mean_array", "std_array"),
+    ("num_pushes", "mean_array", "sum_sq_diff_array"),
+)
 
-    What is named `std_array` there is the sum of squared deviations, too.
-    """
-    new = "num_pushes" in state
-    count, mean, m2 = (
-        state[name]
-        for name in (("num_pushes", "mean_array", "std_array") if new else ("_n", "_M", "_S"))
-    )
+
+def running_stat(_machine: Machine, _args: tuple[Any, ...], state: dict[str, Any]) -> RunningStat:
+    """`RunningStat` of all Rays."""
+    (names,) = (names for names in _STATISTICS if all(name in state for name in names))
+    count, mean, m2 = (state[name] for name in names)
     return RunningStat(int(count), _statistic(mean), _statistic(m2))
 
 
