@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+_CLASS_MAKERS = ("_make_skeleton_class", "_make_skel_class", "_make_skeleton_enum")
+
 
 @dataclass(frozen=True)
 class GlobalRef:
@@ -57,7 +59,18 @@ class StandIn:
         return self.ref.qualified
 
     def __repr__(self) -> str:
-        return f"<stand-in of {self.qualified}>"
+        return f"<stand-in of {self.label}>"
+
+    @property
+    def label(self) -> str:
+        """What a person would call it.
+
+        cloudpickle writes classes of a script by value: `_make_skeleton_class(type, name, …)`; the
+        name is then the second argument.
+        """
+        if self.qualified.rpartition(".")[2] in _CLASS_MAKERS and len(self.args) > 1:
+            return f"the class {self.args[1]}"
+        return self.qualified
 
 
 def is_stand_in(value: object) -> bool:

@@ -1,1 +1,71 @@
-"""The command line: one module a verb."""
+"""The command line: one module a verb.
+
+Exit codes: 0, all good; 1, done, with findings to look at; 2, it could not be done.
+Data goes to stdout; progress and errors go to stderr.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from rllib_compat.errors import CompatError
+
+# A verb is imported when it is called: `inspect` must not wait for what `convert` needs.
+_VERBS = {
+    "config": "Translate a legacy config and tell what becomes of every key.",
+    "convert": "Convert a legacy checkpoint and prove that the numbers are the same.",
+    "demo": "Convert a bundled Ray 0.8.5 checkpoint, load it and train on.",
+    "inspect": "Tell what is inside a checkpoint, without Ray and without running it.",
+    "verify": "Compare an old checkpoint with a converted one.",
+}
+
+
+class _Verbs(click.Group):
+    """A group that knows its commands by name and imports the one that is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return sorted(_VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in _VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"rllib_compat.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(_VERBS.items()))
+
+
+@click.group(
+    cls=_Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 all good, 1 done with findings, 2 failed.",
+)
+@click.version_option(package_name="rllib-compat", prog_name="rllib-compat")
+def _cli() -> None:
+    """Legacy RLlib configs and checkpoints (Ray 0.5 - 2.x) on today's Ray."""
+
+
+def main(args: list[str] | None = None) -> None:
+    """Runs the command line; every error of this package is told in three lines, and is exit 2."""
+    try:
+        code: Any = _cli.main(args, prog_name="rllib-compat", standalone_mode=False)
+    except CompatError as error:
+        click.secho("error: ", fg="red", bold=True, err=True, nl=False)
+        click.echo(str(error), err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except click.Abort:
+        click.echo("aborted", err=True)
+        sys.exit(2)
+    sys.exit(code if isinstance(code, int) else 0)

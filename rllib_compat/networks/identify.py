@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, NotYetError
+from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks.fcnet import BUFFERS, SCHEMES, FullyConnected
 from rllib_compat.networks.mapping import to_canonical
 from rllib_compat.networks.unnamed import name_list, name_vector
@@ -33,6 +33,8 @@ _SIGNS = (
     (re.compile(r"q_func|dueling|advantage_module|q_net|twin|q_model|q_hidden", re.I), "Q"),
 )
 
+_WRAPPERS = {"use_attention": "attention (GTrXL)", "use_lstm": "LSTM"}
+
 #: Scalars that TensorFlow policies kept among their variables, and no network has.
 _SCALARS = ("kl_coeff", "entropy_coeff", "lr")
 
@@ -47,6 +49,7 @@ class ModelSettings:
         shares_layers: `vf_share_layers`, from `model` or from the top level (before Ray 1.3).
         free_log_std: As given.
         custom_model: What the user registered or passed, or None.
+        wrapper: The recurrent network around the model that the config asks for, or None.
         kl_coeff: PPO's initial KL coefficient.
         entropy_coeff: PPO's entropy coefficient; None where a schedule changes it.
     """
@@ -56,6 +59,7 @@ class ModelSettings:
     shares_layers: bool = False
     free_log_std: bool = False
     custom_model: Any = None
+    wrapper: str | None = None
     kl_coeff: float | None = 0.2
     entropy_coeff: float | None = 0.0
 
@@ -79,6 +83,7 @@ class ModelSettings:
             shares_layers=bool(merged.get("vf_share_layers", model.get("vf_share_layers", False))),
             free_log_std=bool(model.get("free_log_std", False)),
             custom_model=model.get("custom_model"),
+            wrapper=next((kind for key, kind in _WRAPPERS.items() if model.get(key)), None),
             kl_coeff=_number(merged.get("kl_coeff", 0.2)),
             entropy_coeff=None if scheduled else _number(merged.get("entropy_coeff", 0.0)),
         )
@@ -127,11 +132,8 @@ def identify(policy: PolicyState, settings: ModelSettings) -> tuple[FullyConnect
     scalars: dict[str, float] = {}
     if isinstance(policy.weights, dict):
         arrays, scheme, scalars = _named(policy.policy_id, policy.weights, where)
-    elif isinstance(policy.weights, list):
-        arrays, scheme = name_list(policy.weights, where=where), "keras"
     else:
-        arrays, scalars = _cut_vector(policy, settings, where)
-        scheme = "flat"
+        arrays, scheme, scalars = _unnamed(policy, settings, where)
     network = FullyConnected(arrays, settings.activation, scheme)
     findings = _compare(network, policy, settings, where)
     if policy.kl_coeff is None and "kl_coeff" in scalars:
@@ -172,6 +174,29 @@ def _guess(names: Mapping[str, Array]) -> str:
         if any(pattern.search(name) for name in names):
             return f"the {kind}"
     return "a custom or unknown"
+
+
+def _unnamed(
+    policy: PolicyState, settings: ModelSettings, where: str
+) -> tuple[dict[str, Array], str, dict[str, float]]:
+    """Names the arrays of a list or a flat vector, if they are a fully connected network."""
+    try:
+        if isinstance(policy.weights, list):
+            return name_list(policy.weights, where=where), "list", {}
+        arrays, scalars = _cut_vector(policy, settings, where)
+        return arrays, "vector", scalars
+    except MissingInformationError:
+        raise
+    except CheckpointError as error:
+        # The arrays have no names to tell what they are; the config and the observations do.
+        space = policy.observation_space
+        image = isinstance(space, Box) and len(space.shape) == 3
+        kind = settings.wrapper or ("vision (convolutions)" if image else None)
+        if kind is None:
+            raise
+        raise NotYetError(
+            f"Not yet: the {kind} network.", where=where, fix="`--to msgpack` keeps all weights."
+        ) from error
 
 
 def _cut_vector(

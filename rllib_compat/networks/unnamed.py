@@ -76,9 +76,7 @@ def keras_order(hiddens: int, *, shares_layers: bool, free_log_std: bool) -> lis
     )
     depth = {name: len(policy) - 1 - i + away for i, name in enumerate(policy)}
     depth |= {name: len(value) - 1 - i for i, name in enumerate(value)}
-    made = [n for n in policy[:-1] for n in (n, f"value_{n}") if n in depth]
-    made = [*made, "logits", "value"]
-    return sorted(made, key=lambda name: -depth[name])
+    return sorted([*policy, *value], key=lambda name: -depth[name])
 
 
 def name_list(arrays: Sequence[Array], *, where: str) -> dict[str, Array]:

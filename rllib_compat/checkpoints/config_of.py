@@ -1,0 +1,120 @@
+"""The legacy config of a checkpoint, as the translation takes it.
+
+A checkpoint of Ray 2.1 and later holds the whole config, defaults included. Only what differs
+from the defaults of that Ray was anybody's choice; the rest is told in one line. The policies are
+those that the checkpoint really has, with the spaces that were found for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rllib_compat import spaces
+from rllib_compat.adapters.policy_mapping import PolicyOfSameName
+from rllib_compat.checkpoints.resolve import SINGLE_AGENT_IDS
+from rllib_compat.checkpoints.state import LegacyCheckpoint
+from rllib_compat.config import Translation, default_config, translate
+from rllib_compat.report import Finding, Severity, Verdict
+from rllib_compat.stand_ins import is_stand_in
+
+_NO_VALUE = object()
+
+#: Where the policies were told, by era: a dict of their own, or attributes of the config object.
+_MULTI_AGENT_KEYS = ("multiagent", "policies", "policy_mapping_fn", "policies_to_train")
+
+
+def config_for_target(checkpoint: LegacyCheckpoint) -> Translation:
+    """Translates the checkpoint's config for the installed Ray."""
+    assert checkpoint.algorithm is not None
+    config = dict(checkpoint.config)
+    legacy_ray = checkpoint.source.ray_version
+    if checkpoint.config_is_complete:
+        config = _chosen(checkpoint, config, legacy_ray)
+    config = {key: value for key, value in config.items() if key not in _MULTI_AGENT_KEYS}
+    config |= _multi_agent(checkpoint)
+    return translate(
+        config, algorithm=checkpoint.algorithm, legacy_ray=legacy_ray, on_unknown="warn"
+    )
+
+
+def _chosen(
+    checkpoint: LegacyCheckpoint, config: Mapping[str, Any], legacy_ray: str | None
+) -> dict[str, Any]:
+    """What differs from the defaults of the Ray that wrote it."""
+    defaults = default_config(checkpoint.algorithm or "PPO", legacy_ray or "2.10.0")
+    chosen = _differences(config, defaults)
+    checkpoint.findings.append(
+        Finding(
+            "config",
+            Severity.INFO,
+            Verdict.NOTE,
+            "config",
+            f"{len(config) - len(chosen)} of {len(config)} keys have the default of Ray "
+            f"{legacy_ray}; {len(chosen)} were chosen and are translated",
+        )
+    )
+    return chosen
+
+
+def _differences(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    different = {}
+    for key, value in config.items():
+        default = defaults.get(key, _NO_VALUE)
+        if isinstance(value, Mapping) and isinstance(default, Mapping):
+            inner = _differences(value, default)
+            if inner:
+                different[key] = inner
+        elif not _same(value, default):
+            different[key] = value
+    return different
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
+    return type(a) is type(b) and bool(a == b)
+
+
+def _multi_agent(checkpoint: LegacyCheckpoint) -> dict[str, Any]:
+    """The `multiagent` part, from the policies that the checkpoint has."""
+    if set(checkpoint.policies) <= set(SINGLE_AGENT_IDS):
+        return {}
+    policies = {}
+    for policy_id, policy in checkpoint.policies.items():
+        assert policy.observation_space is not None
+        assert policy.action_space is not None
+        overrides = {k: v for k, v in _own(checkpoint, policy.config).items() if k != "model"}
+        policies[policy_id] = (
+            None,
+            spaces.to_gymnasium(policy.observation_space),
+            spaces.to_gymnasium(policy.action_space),
+            overrides,
+        )
+    part: dict[str, Any] = {
+        "policies": policies,
+        "policy_mapping_fn": PolicyOfSameName(tuple(policies)),
+    }
+    checkpoint.findings.append(
+        Finding(
+            "policy-mapping",
+            Severity.WARNING,
+            Verdict.RESET,
+            "policy_mapping_fn",
+            "the mapping function is code and was not executed; an agent now gets the policy of "
+            "its own name",
+            "give it again before training goes on: config.multi_agent(policy_mapping_fn=…)",
+        )
+    )
+    if isinstance(checkpoint.policies_to_train, (list, tuple, set)):
+        part["policies_to_train"] = [str(p) for p in checkpoint.policies_to_train]
+    return {"multiagent": part}
+
+
+def _own(checkpoint: LegacyCheckpoint, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a policy overrides; Ray 2.1 and later stored the whole config for each."""
+    return {
+        key: value
+        for key, value in config.items()
+        if not is_stand_in(value) and not _same(value, checkpoint.config.get(key, _NO_VALUE))
+    }

@@ -1,0 +1,309 @@
+"""The pipeline: read, complete, identify, write, prove. Top to bottom.
+
+Nothing appears under the target's name before the proof is done, and the source is never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rllib_compat.checkpoints import layouts, resolve, verify
+from rllib_compat.checkpoints.resolve import Given
+from rllib_compat.checkpoints.state import LegacyCheckpoint
+from rllib_compat.checkpoints.verify import Difference
+from rllib_compat.checkpoints.writers import msgpack
+from rllib_compat.checkpoints.writers.atomic import atomic_directory
+from rllib_compat.errors import CompatError, NotYetError
+from rllib_compat.networks import FullyConnected, ModelSettings, identify
+from rllib_compat.networks.mapping import Array
+from rllib_compat.report import Report, Severity, Verdict
+
+if TYPE_CHECKING:
+    from rllib_compat.config import Translation
+
+#: Algorithms whose training goes on after a conversion.
+RESUMABLE = ("PPO",)
+
+FORMATS = ("checkpointable", "msgpack")
+STATE_FORMATS = ("pkl", "msgpack")
+
+
+@dataclass
+class Conversion:
+    """What a conversion did.
+
+    Attributes:
+        checkpoint: The neutral state.
+        networks: The network of each policy; empty for `to="msgpack"` of an unknown network.
+        report: What became of each part.
+        differences: The proof: old against new, a row per policy and output.
+        target: Where the new checkpoint is; None for a dry run.
+        translation: The translated config, where one was needed.
+    """
+
+    checkpoint: LegacyCheckpoint
+    report: Report
+    networks: dict[str, FullyConnected] = field(default_factory=dict)
+    differences: list[Difference] = field(default_factory=list)
+    target: Path | None = None
+    translation: Translation | None = None
+
+    @property
+    def largest_difference(self) -> float | None:
+        """The largest absolute difference over all policies and outputs."""
+        return max((d.absolute for d in self.differences), default=None)
+
+
+def convert(
+    old: str | Path,
+    new: str | Path,
+    *,
+    to: str = "checkpointable",
+    state_format: str = "pkl",
+    given: Given | None = None,
+    prove: bool = True,
+    inputs: int = 1000,
+    observations: Mapping[str, Array] | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+) -> Conversion:
+    """Converts a legacy checkpoint.
+
+    Args:
+        old: A checkpoint file or folder of any Ray from 0.5 on.
+        new: The folder to make.
+        to: `checkpointable` (what the installed Ray reads) or `msgpack` (needs no Ray).
+        state_format: How the Checkpointable tree keeps its state: `pkl` or `msgpack`.
+        given: What the checkpoint does not tell.
+        prove: Whether old and new are compared before the target appears.
+        inputs: How many random inputs they are compared on.
+        observations: More inputs to compare on, by policy: `[B, network inputs]`.
+        overwrite: Whether `new` may be there already.
+        dry_run: Whether to stop before anything is written.
+
+    Returns:
+        What was done, with the report.
+
+    Raises:
+        CheckpointError: It can't be read, completed or converted.
+        VerificationError: Old and new differ; nothing was written.
+    """
+    checkpoint = layouts.read(old)
+    given = given or Given()
+    report = Report(f"Conversion of {old}", {"layout": checkpoint.source.layout})
+    conversion = Conversion(checkpoint, report)
+    if to == "msgpack":
+        _complete_leniently(checkpoint, given, conversion)
+    else:
+        _complete(checkpoint, given, conversion)
+    _describe(conversion)
+    if dry_run:
+        if to != "msgpack":
+            conversion.translation = translate_config(checkpoint)
+        return conversion
+
+    with atomic_directory(new, overwrite=overwrite, source=checkpoint.source.path) as target:
+        if to == "msgpack":
+            report.extend(msgpack.write(checkpoint, target))
+        else:
+            _write_checkpointable(conversion, target, state_format)
+        if prove:
+            _prove(conversion, target, to, inputs, observations or {})
+        else:
+            report.add("verify", Verdict.NOTE, "weights", "not compared", severity=Severity.WARNING)
+    conversion.target = Path(new)
+    report.facts["result"] = _summary(to)
+    return conversion
+
+
+def _complete(checkpoint: LegacyCheckpoint, given: Given, conversion: Conversion) -> None:
+    """Fills in what is missing, and finds every policy's network."""
+    resolve.complete(checkpoint, given)
+    if checkpoint.algorithm not in RESUMABLE:
+        raise NotYetError(
+            f"Not yet: the algorithm {checkpoint.algorithm}.",
+            where=str(checkpoint.source.path),
+            fix="`--to msgpack` keeps all weights by name.",
+        )
+    resolve.require_config(checkpoint)
+    conversion.networks = identify_all(checkpoint)
+
+
+def _complete_leniently(checkpoint: LegacyCheckpoint, given: Given, conversion: Conversion) -> None:
+    """The same for msgpack, which keeps any network: what is not known is told, not refused."""
+    try:
+        _complete(checkpoint, given, conversion)
+    except CompatError as error:
+        conversion.report.add(
+            "network",
+            Verdict.NOTE,
+            error.where or "policies",
+            f"the weights are kept as they are: {error.found}",
+            severity=Severity.WARNING,
+            hint="only their equality can be shown, not the network's outputs",
+        )
+        conversion.networks = {}
+
+
+def identify_all(checkpoint: LegacyCheckpoint) -> dict[str, FullyConnected]:
+    """Finds the network of every policy, and makes sure that each has its spaces."""
+    networks = {}
+    for policy_id, policy in checkpoint.policies.items():
+        settings = ModelSettings.from_config(checkpoint.config, policy.config)
+        network, findings = identify(policy, settings)
+        checkpoint.findings += findings
+        resolve.require_spaces(checkpoint, policy, network.inputs)
+        networks[policy_id] = network
+    return networks
+
+
+def translate_config(checkpoint: LegacyCheckpoint) -> Translation:
+    """Translates the checkpoint's config, with the defaults of the Ray that wrote it."""
+    from rllib_compat.checkpoints.config_of import config_for_target
+
+    return config_for_target(checkpoint)
+
+
+def _write_checkpointable(conversion: Conversion, target: Path, state_format: str) -> None:
+    from rllib_compat.checkpoints.writers import checkpointable
+
+    checkpoint = conversion.checkpoint
+    conversion.translation = translate_config(checkpoint)
+    report = conversion.report
+    report.extend(
+        checkpointable.write(
+            checkpoint,
+            conversion.networks,
+            conversion.translation.algorithm_config,
+            target,
+            state_format=state_format,
+        )
+    )
+    report.extend(conversion.translation.report)
+
+
+def _describe(conversion: Conversion) -> None:
+    """Puts into the report what was read, and what no target has a place for."""
+    checkpoint, report = conversion.checkpoint, conversion.report
+    report.facts |= {
+        "algorithm": checkpoint.algorithm or "unknown",
+        "ray": checkpoint.source.ray_version or "not told",
+        "policies": len(checkpoint.policies),
+    }
+    report.extend(checkpoint.findings)
+    for policy_id, network in conversion.networks.items():
+        report.add("weights", Verdict.EXACT, f"policies.{policy_id}.weights", network.describe())
+    with_optimizer = [p.policy_id for p in checkpoint.policies.values() if p.optimizer]
+    report.add(
+        "optimizer",
+        Verdict.RESET if with_optimizer else Verdict.ABSENT,
+        "policies.*.optimizer",
+        "the optimizer starts anew" if with_optimizer else "no optimizer state is stored",
+        severity=Severity.WARNING if with_optimizer else Severity.INFO,
+        hint="the first updates may be larger or smaller than before" if with_optimizer else "",
+    )
+    report.add("replay-buffer", Verdict.ABSENT, "replay buffer", "PPO has none")
+    report.add("env-state", Verdict.ABSENT, "environments", "running episodes are never stored")
+    for name, count in sorted(checkpoint.stand_ins.items()):
+        report.add(
+            "stand-in",
+            Verdict.NOTE,
+            name,
+            f"named {count} times; kept as an inert record, not imported or run",
+        )
+    for key, value in checkpoint.extra.items():
+        if value not in (None, {}, []) if not hasattr(value, "shape") else True:
+            report.add("extra", Verdict.DROPPED, key, "today's checkpoints have no place for it")
+
+
+def _prove(
+    conversion: Conversion,
+    target: Path,
+    to: str,
+    inputs: int,
+    observations: Mapping[str, Array],
+) -> None:
+    """Compares old and new, and raises (so that nothing is written) where they differ."""
+    checkpoint, report = conversion.checkpoint, conversion.report
+    new = load_forwards(target, conversion.networks, to=to)
+    for batch_name, batches in (
+        ("random", _random(checkpoint, conversion.networks, inputs)),
+        ("given", {k: v for k, v in observations.items() if k in conversion.networks}),
+    ):
+        networks = {k: n for k, n in conversion.networks.items() if k in batches}
+        rows = verify.compare_all(networks, new, batches)
+        verify.require_equal(rows)
+        conversion.differences += rows
+        for row in rows:
+            report.add(
+                "verify",
+                Verdict.EXACT,
+                f"policies.{row.policy_id}.{row.output}",
+                f"largest difference {row.absolute:.2e} absolute, {row.relative:.2e} relative, "
+                f"on {row.inputs} {batch_name} inputs",
+            )
+
+
+def load_forwards(
+    target: Path, networks: Mapping[str, FullyConnected], *, to: str
+) -> dict[str, verify.Forward]:
+    """The new networks as functions, loaded from the files that were written."""
+    if to == "msgpack":
+        again = layouts.read(target)
+        forwards: dict[str, verify.Forward] = {}
+        for policy_id, network in networks.items():
+            settings = ModelSettings(activation=network.activation)
+            forwards[policy_id] = identify(again.policies[policy_id], settings)[0].forward
+        return forwards
+    from rllib_compat.checkpoints.writers import checkpointable
+
+    return {policy_id: checkpointable.load(target, policy_id) for policy_id in networks}
+
+
+def _random(
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, FullyConnected], n: int
+) -> dict[str, Array]:
+    return {
+        policy_id: verify.sample_inputs(
+            checkpoint.policies[policy_id].observation_space, network.inputs, n
+        )
+        for policy_id, network in networks.items()
+    }
+
+
+def _summary(to: str) -> str:
+    """The last line: what the new checkpoint can be used for."""
+    if to == "msgpack":
+        return "msgpack: readable everywhere, not a checkpoint that trains on"
+    return "resumes training"
+
+
+def verify_pair(
+    old: str | Path,
+    new: str | Path,
+    *,
+    given: Given | None = None,
+    inputs: int = 1000,
+    observations: Mapping[str, Array] | None = None,
+) -> list[Difference]:
+    """Compares an old checkpoint with a converted one that is there already.
+
+    Returns:
+        The differences, a row per policy and output, within the tolerance or not.
+    """
+    checkpoint = layouts.read(old)
+    resolve.complete(checkpoint, given or Given())
+    resolve.require_config(checkpoint)
+    networks = identify_all(checkpoint)
+    again: Any = Path(new)
+    to = "checkpointable" if (again / "learner_group").is_dir() else "msgpack"
+    forwards = load_forwards(again, networks, to=to)
+    rows = verify.compare_all(networks, forwards, _random(checkpoint, networks, inputs))
+    if observations:
+        rows += verify.compare_all(
+            {k: n for k, n in networks.items() if k in observations}, forwards, observations
+        )
+    return rows

@@ -1,0 +1,262 @@
+"""Writes the Checkpointable tree (2.0 or 2.1) with the installed Ray's own writers.
+
+A real algorithm is built from the translated config, gets the old weights, filter and counters,
+and saves itself. So every file is right for that Ray by construction, and the tree is complete:
+`Algorithm.from_checkpoint`, `RLModule.from_checkpoint` and Tune find what they look for.
+
+The algorithm is built small (no remote workers, no GPUs, no evaluation) whatever the config says;
+the config that is saved is the full one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rllib_compat import ray_versions, spaces
+from rllib_compat.checkpoints.state import LegacyCheckpoint, ObservationFilter
+from rllib_compat.networks import FullyConnected, Outputs
+from rllib_compat.networks.mapping import Array, require_same_names
+from rllib_compat.report import Finding, Severity, Verdict
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+MODULES = Path("learner_group/learner/rl_module")
+
+
+def write(
+    checkpoint: LegacyCheckpoint,
+    networks: Mapping[str, FullyConnected],
+    config: AlgorithmConfig,
+    target: Path,
+    *,
+    state_format: str = "pkl",
+) -> list[Finding]:
+    """Writes a checkpoint into an empty folder.
+
+    Args:
+        checkpoint: The neutral state; its policies have spaces.
+        networks: The network of each policy.
+        config: The translated config, with its environment.
+        target: The folder.
+        state_format: `pkl`, or `msgpack` from Ray 2.44 on.
+
+    Returns:
+        What became of each part of the state.
+    """
+    _add_modules(config, checkpoint, networks)
+    findings = _carry_kl_coefficients(config, checkpoint)
+    with _ray(), _algorithm(config) as algorithm:
+        _set_weights(algorithm, networks)
+        findings += _set_filter(algorithm, checkpoint)
+        findings += _set_counters(algorithm, checkpoint)
+        algorithm.config = config
+        ray_versions.save(algorithm, target, state_format=state_format)
+    return findings
+
+
+def load(target: Path, policy_id: str) -> _Module:
+    """Loads one module of a tree as a user would, for comparison with the old network."""
+    from ray.rllib.core.rl_module.rl_module import RLModule
+
+    return _Module(RLModule.from_checkpoint((target / MODULES / policy_id).absolute()))
+
+
+@dataclass(frozen=True)
+class _Module:
+    """A loaded RLModule as a function of observations."""
+
+    module: Any
+
+    def __call__(self, observations: Array) -> Outputs:
+        import torch
+
+        batch = {"obs": torch.from_numpy(np.asarray(observations, np.float32))}
+        with torch.no_grad():
+            out = self.module.forward_inference(batch)["action_dist_inputs"]
+            values = self.module.compute_values(batch)
+        return Outputs(out.numpy(), values.numpy())
+
+
+def _add_modules(
+    config: AlgorithmConfig, checkpoint: LegacyCheckpoint, networks: Mapping[str, FullyConnected]
+) -> None:
+    """Tells the config the exact network of each policy; it then needs no environment for it."""
+    from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+    from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+    specs = {}
+    for policy_id, network in networks.items():
+        policy = checkpoint.policies[policy_id]
+        assert policy.observation_space is not None
+        assert policy.action_space is not None
+        seen = policy.observation_space
+        if not isinstance(seen, spaces.Box) or seen.shape != (network.inputs,):
+            seen = spaces.box(-np.inf, np.inf, (network.inputs,))
+        specs[policy_id] = RLModuleSpec(
+            observation_space=spaces.to_gymnasium(seen),
+            action_space=spaces.to_gymnasium(policy.action_space),
+            model_config=DefaultModelConfig(**network.model_config()),
+        )
+    if config.is_multi_agent:
+        config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=specs))
+    else:
+        (spec,) = specs.values()
+        config.rl_module(rl_module_spec=spec)
+
+
+def _carry_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """PPO's learner keeps its current KL coefficient in no state; it starts from the config's."""
+    current = {p.policy_id: p.kl_coeff for p in checkpoint.policies.values() if p.kl_coeff}
+    if not current or not hasattr(config, "kl_coeff"):
+        return []
+    if len(set(current.values())) == 1 and len(current) == len(checkpoint.policies):
+        (value,) = set(current.values())
+        config.training(kl_coeff=value)
+    else:
+        overrides = {k: config.overrides(kl_coeff=v) for k, v in current.items()}
+        config.multi_agent(algorithm_config_overrides_per_module=overrides)
+    shown = ", ".join(f"{k}: {v:g}" for k, v in current.items())
+    return [
+        Finding(
+            "kl-coefficient",
+            Severity.INFO,
+            Verdict.DERIVED,
+            "policies.*.kl_coeff",
+            f"the current coefficient became the config's kl_coeff ({shown})",
+        )
+    ]
+
+
+@contextmanager
+def _ray() -> Iterator[None]:
+    """A small local Ray for the time of the writing, unless one is running."""
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    ray_versions.start_small_ray()
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
+    small = config.copy(copy_frozen=False)
+    small.env_runners(num_env_runners=0, num_envs_per_env_runner=1, create_env_on_local_worker=True)
+    small.learners(num_learners=0, num_gpus_per_learner=0)
+    small.evaluation(evaluation_interval=None, evaluation_num_env_runners=0)
+    small.reporting(keep_per_episode_custom_metrics=False)
+    algorithm = ray_versions.build_algorithm(small)
+    try:
+        yield algorithm
+    finally:
+        algorithm.stop()
+
+
+def _set_weights(algorithm: Algorithm, networks: Mapping[str, FullyConnected]) -> None:
+    from rllib_compat.networks.fcnet import BUFFERS
+
+    module = ray_versions.local_learner(algorithm).module
+    for policy_id, network in networks.items():
+        state = module[policy_id].get_state()
+        new = network.module_state()
+        trained = [name for name in state if name not in BUFFERS]
+        require_same_names(new, trained, where=f"module {policy_id}")
+        module[policy_id].set_state({**state, **new})
+    algorithm.env_runner_group.sync_weights(
+        from_worker_or_learner_group=algorithm.learner_group, inference_only=True
+    )
+
+
+def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """Gives the connector the running statistics of the old filter."""
+    filters = {
+        p.policy_id: p.observation_filter
+        for p in checkpoint.policies.values()
+        if p.observation_filter is not None and p.observation_filter.stats
+    }
+    if not filters:
+        return []
+    path = "policies.*.observation_filter"
+    if len(checkpoint.policies) > 1:
+        return [
+            Finding(
+                "observation-filter",
+                Severity.WARNING,
+                Verdict.RESET,
+                path,
+                "old filters were kept per policy, today's are per agent, and which agent had "
+                "which policy is known only to the old mapping function",
+                "the statistics are in the msgpack form (`--to msgpack`)",
+            )
+        ]
+    (old,) = filters.values()
+    runner = algorithm.env_runner
+    state = {None: _filter_state(old)}
+    runner.set_state({"env_to_module_connector": {"MeanStdFilter": state}})
+    count = old.stats[0].count
+    return [
+        Finding(
+            "observation-filter",
+            Severity.INFO,
+            Verdict.EXACT,
+            path,
+            f"running mean and deviation of {count} observations went into the connector",
+        )
+    ]
+
+
+def _filter_state(old: ObservationFilter) -> dict[str, Any]:
+    shapes = [np.asarray(stat.mean.shape) for stat in old.stats]
+    return {
+        "shape": shapes[0] if len(shapes) == 1 else tuple(shapes),
+        "de_mean_to_zero": old.demean,
+        "de_std_to_one": old.destd,
+        "clip_by_value": old.clip,
+        "running_stats": [
+            ray_versions.running_stat_state(stat.count, stat.mean, stat.m2) for stat in old.stats
+        ],
+    }
+
+
+def _set_counters(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    counters = checkpoint.counters
+    told = {
+        "iteration": counters.iteration,
+        "environment steps": counters.env_steps,
+        "episodes": counters.episodes,
+    }
+    ray_versions.set_lifetime_counters(
+        algorithm,
+        iteration=counters.iteration or 0,
+        env_steps=counters.env_steps or 0,
+        episodes=counters.episodes or 0,
+    )
+    known = ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
+    missing = [name for name, value in told.items() if value is None]
+    findings = [
+        Finding("counters", Severity.INFO, Verdict.EXACT, "counters", known or "none are stored")
+    ]
+    if missing:
+        findings.append(
+            Finding(
+                "counters",
+                Severity.INFO,
+                Verdict.ABSENT,
+                "counters",
+                f"not in the source, counted from 0: {', '.join(missing)}",
+            )
+        )
+    return findings

@@ -1,0 +1,102 @@
+"""`rllib-compat convert`: a legacy checkpoint becomes one that today's Ray reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rllib_compat.cli import options, output
+
+if TYPE_CHECKING:
+    from rllib_compat.checkpoints.convert import Conversion
+
+
+@click.command("convert")
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@click.option(
+    "--to",
+    type=click.Choice(["checkpointable", "msgpack"]),
+    default="checkpointable",
+    show_default=True,
+    help="What to write; msgpack needs no Ray.",
+)
+@click.option(
+    "--state-format",
+    type=click.Choice(["pkl", "msgpack"]),
+    default="pkl",
+    show_default=True,
+    help="How a Checkpointable tree keeps its state (msgpack: Ray 2.44 on).",
+)
+@click.option("--overwrite", is_flag=True, help="Replace NEW if it is there.")
+@click.option("--dry-run", is_flag=True, help="Tell what would be done, write nothing.")
+@click.option("--no-verify", is_flag=True, help="Write even if old and new were not compared.")
+@click.option("-n", "--inputs", default=1000, show_default=True, help="Inputs to compare on.")
+@options.given_options
+@options.json_option
+@options.verbose_option
+def command(
+    old: Path,
+    new: Path,
+    to: str,
+    state_format: str,
+    overwrite: bool,
+    dry_run: bool,
+    no_verify: bool,
+    inputs: int,
+    as_json: bool,
+    verbose: int,
+    **known: Any,
+) -> int:
+    """Converts the checkpoint OLD of any Ray from 0.5 on into NEW, and proves it.
+
+    The old network is computed from the old file, the new one from the new files, on the same
+    inputs. If they differ, nothing is written. OLD is never touched.
+
+    \b
+    Examples:
+      rllib-compat convert ~/ray_results/PPO_CartPole/checkpoint_100 new
+      rllib-compat convert checkpoint-100 new --to msgpack
+      rllib-compat convert checkpoint-100 new --action-space 'Discrete(3)' --env MyEnv
+      rllib-compat convert checkpoint-100 new --dry-run -v
+    """
+    from rllib_compat.checkpoints.convert import convert
+
+    output.progress(f"reading {old}")
+    done = convert(
+        old,
+        new,
+        to=to,
+        state_format=state_format,
+        given=options.given(**known),
+        prove=not no_verify,
+        inputs=inputs,
+        overwrite=overwrite,
+        dry_run=dry_run,
+    )
+    if as_json:
+        output.emit_json({**done.report.to_dict(), "largest_difference": done.largest_difference})
+    else:
+        _show(done, verbose)
+    return done.report.exit_code
+
+
+def _show(done: Conversion, verbose: int) -> None:
+    output.report(done.report, verbose=verbose)
+    if done.differences:
+        output.table(
+            "old against new",
+            ("policy", "output", "inputs", "largest absolute", "largest relative"),
+            [
+                (d.policy_id, d.output, d.inputs, f"{d.absolute:.2e}", f"{d.relative:.2e}")
+                for d in done.differences
+            ],
+        )
+    if done.target is None:
+        output.console().print("dry run: nothing was written")
+    else:
+        output.console().print(
+            f"{output.printable(str(done.target))}: {done.report.facts['result']}", markup=False
+        )

@@ -1,0 +1,106 @@
+"""Options that several verbs share: what the caller knows and a checkpoint does not tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rllib_compat.checkpoints.resolve import Given
+    from rllib_compat.spaces import Space
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _SpaceOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # click 8.0 – 8.5
+    """`Box(4,)`, or `policy=Box(4,)` for one policy only."""
+
+    name = "[POLICY=]SPACE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str | None, Space]:
+        from rllib_compat.spaces import parse_repr
+
+        if isinstance(value, tuple):
+            return value  # click converts a default twice
+        policy, equals, text = value.partition("=")
+        if not equals or "(" in policy:
+            policy, text = None, value
+        space = parse_repr(text)
+        if space is None:
+            self.fail(
+                f"{text!r} is no space. Write it like 'Box(4,)' or 'Discrete(2)'.", param, ctx
+            )
+        return policy, space
+
+
+class _ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # see above
+    """A file (`params.json`, `params.pkl`) or JSON text."""
+
+    name = "FILE|JSON"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, Any]:
+        if isinstance(value, dict):
+            return value
+        try:
+            if value.lstrip().startswith("{"):
+                config = json.loads(value)
+            elif value.endswith(".pkl"):
+                from rllib_compat.checkpoints import pickles
+
+                config = pickles.load(Path(value)).value
+            else:
+                config = json.loads(Path(value).read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            self.fail(str(error), param, ctx)
+        if not isinstance(config, dict):
+            self.fail("not a dict", param, ctx)
+        return config
+
+
+def given_options(function: F) -> F:
+    """Adds the options from which `given` makes a `Given`."""
+    for option in reversed(
+        (
+            click.option("--algorithm", help="The algorithm that was trained, e.g. PPO."),
+            click.option(
+                "--config", type=_ConfigOption(), help="The trainer's config; {} for its defaults."
+            ),
+            click.option("--env", help="The environment's name."),
+            click.option(
+                "--observation-space",
+                type=_SpaceOption(),
+                multiple=True,
+                help="e.g. 'Box(4,)'; of one policy: p0='Box(4,)'.",
+            ),
+            click.option(
+                "--action-space", type=_SpaceOption(), multiple=True, help="e.g. 'Discrete(2)'."
+            ),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def given(
+    algorithm: str | None,
+    config: dict[str, Any] | None,
+    env: str | None,
+    observation_space: tuple[tuple[str | None, Space], ...],
+    action_space: tuple[tuple[str | None, Space], ...],
+) -> Given:
+    """Makes a `Given` of the options."""
+    from rllib_compat.checkpoints.resolve import Given
+
+    return Given(algorithm, config, env, dict(observation_space), dict(action_space))
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+verbose_option = click.option("-v", "--verbose", count=True, help="Show every row.")

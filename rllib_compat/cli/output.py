@@ -1,0 +1,70 @@
+"""What verbs print: tables for people, JSON for programs, progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rllib_compat.report import Finding, Report
+
+
+def progress(message: str) -> None:
+    """Says on stderr what is going on."""
+    click.echo(message, err=True)
+
+
+def emit_json(value: Any) -> None:
+    """Prints plain data as JSON on stdout."""
+    click.echo(json.dumps(value, indent=2, default=str))
+
+
+def console() -> Console:
+    """A console for stdout. Piped output has no width of its own: lines are then not cut."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else 120
+    return Console(width=width, highlight=False, soft_wrap=False)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Prints a table; what checkpoints put into it is shown as text, never as markup."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(title=Text(title), title_justify="left")
+    for column in columns:
+        shown.add_column(column, overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text(printable(str(cell))) for cell in row))
+    console().print(shown)
+
+
+def printable(text: str) -> str:
+    """Text from a file, without terminal control characters."""
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+
+
+def report(shown: Report, *, verbose: int) -> None:
+    """Prints a report: what needs attention always, the rest with `-v`."""
+    from rllib_compat.report import Severity
+
+    notable: list[Finding] = shown.findings if verbose else shown.at_least(Severity.WARNING)
+    head = ", ".join(f"{name}: {value}" for name, value in shown.facts.items() if name != "result")
+    console().print(printable(f"{shown.title} ({head})"), markup=False)
+    if notable:
+        rows = [
+            (f.verdict.value, f.path, f.message + (f"\n→ {f.hint}" if f.hint else ""))
+            for f in notable
+        ]
+        table("", ("verdict", "where", "what happened"), rows)
+    hidden = len(shown.findings) - len(notable)
+    if hidden:
+        console().print(f"{hidden} more rows without findings (-v shows them)", markup=False)
