@@ -32,7 +32,7 @@ from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptChe
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 # Deeper than any honest state, and shallow enough for every recursive walk over it.
-MAX_DEPTH = 256
+MAX_DEPTH = 128
 
 # The kinds of numpy types whose bytes are their value.
 _KINDS = frozenset("biufcmMSUV")

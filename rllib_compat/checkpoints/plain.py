@@ -11,8 +11,8 @@ Objects that are met more than once are written once and referred to afterwards.
 cycles (a class that was pickled by value refers to itself), and a file in which a thousand lists
 share each other stays as small as it is.
 
-Not kept are subclasses: `OrderedDict`, `numpy.float64` or `numpy.str_` come back as the plain
-dict, float and str that equal them.
+Not kept are other subclasses: an `OrderedDict` or a `numpy.str_` comes back as the plain dict or
+str that equals it.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ _RECORDS: Mapping[str, type] = {
 _SCALARS: Mapping[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
     "Severity": (Severity, lambda v: v.value, Severity),
     "Verdict": (Verdict, lambda v: v.value, Verdict),
+    "float64": (np.float64, float, np.float64),
     "Path": (Path, str, Path),
     "PurePosixPath": (PurePosixPath, str, PurePosixPath),
     "PureWindowsPath": (PureWindowsPath, str, PureWindowsPath),
@@ -113,7 +114,7 @@ def from_plain(plain: Any, root: Any = None, *, where: str = "") -> Any:
     """
     try:
         return _Decoder(root).decode(plain)
-    except (KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise CorruptCheckpointError(
             f"The neutral state is damaged: {type(error).__name__}: {error}.",
             where=where or None,

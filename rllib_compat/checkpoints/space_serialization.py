@@ -76,7 +76,7 @@ def from_ray_dict(data: Mapping[str, Any], *, where: str = "") -> Space | None:
     """
     try:
         return _read(data)
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise CorruptCheckpointError(
             f"This is no space as Ray writes it: {type(error).__name__}: {error}.",
             where=where or None,

@@ -78,7 +78,7 @@ _CONFIG_NAMES = {
 _LOST = Verdict.DROPPED
 
 # Ray's form has no sharing: a small nest of shared lists would unfold to a huge file.
-_MAX_VALUES = 10_000_000
+_MAX_VALUES = 1_000_000
 
 
 def write(checkpoint: LegacyCheckpoint, target: Path) -> list[Finding]:
