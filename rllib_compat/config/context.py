@@ -57,6 +57,4 @@ class Context:
         hint: str = "",
     ) -> None:
         """Says something about a part of the value."""
-        self.findings.append(
-            Finding(self.rule, severity, verdict, self.path + path, message, hint)
-        )
+        self.findings.append(Finding(self.rule, severity, verdict, self.path + path, message, hint))

@@ -133,7 +133,7 @@ def _without(defaults: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str
 def today(algorithm: str, setting: str) -> tuple[bool, Any]:
     """Today's default of a setting, and whether the table knows it."""
     newest = table.versions()[-1]
-    method, _, argument = setting.partition(".")
+    argument = setting.partition(".")[2]
     if setting.startswith("rl_module.model_config."):
         key = setting.rpartition(".")[2]
         special = table.default_at(algorithm, f"model.{key}", newest)

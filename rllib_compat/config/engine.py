@@ -88,7 +88,7 @@ def _entry(leaf: Leaf, context: Context) -> Entry:
         outcome.severity or rule.severity,
         outcome.verdict or rule.verdict,
         leaf.path,
-        outcome.message or _sentence(rule, outcome.settings, leaf.value),
+        outcome.message or _sentence(rule, outcome.settings),
         outcome.hint or rule.hint,
     )
     return Entry(leaf, finding, outcome.settings)
@@ -121,11 +121,14 @@ def _outcome(rule: Rule, value: Any, at: Context) -> Outcome:
     if target:
         return Outcome({target: without_inert(value, at)})
     if rule.target:
-        return Outcome(verdict=Verdict.DROPPED, message="it has no counterpart on the old API stack")
+        return Outcome(
+            verdict=Verdict.DROPPED, message="it has no counterpart on the old API stack"
+        )
     return Outcome()
 
 
 def plain(value: Any) -> Any:
+    """A value, or of a grid search the first alternative that does anything."""
     if isinstance(value, Mapping) and set(value) == {"grid_search"}:
         return next((v for v in value["grid_search"] if not needless(v)), None)
     return value
@@ -160,7 +163,7 @@ def without_inert(value: Any, at: Context, where: str = "") -> Any:
     return value
 
 
-def _sentence(rule: Rule, settings: Mapping[str, Any], value: Any) -> str:
+def _sentence(rule: Rule, settings: Mapping[str, Any]) -> str:
     names = ", ".join(_call(name) for name in settings)
     if rule.verdict in (Verdict.DROPPED, Verdict.REFUSED) or not names:
         return rule.why or "nothing to set"
@@ -177,13 +180,21 @@ def _foreign_or_unknown(leaf: Leaf, context: Context) -> Finding:
     lifetime = table.lifetime(leaf.key)
     if lifetime is not None:
         owners = [home for home in table.homes(leaf.key) if home != "common"]
+        if context.legacy_algorithm in owners:
+            return Finding(
+                "removed.key",
+                Severity.INFO,
+                Verdict.DROPPED,
+                leaf.path,
+                f"{context.legacy_algorithm} is gone, and its key with it",
+            )
         whose = f"a key of {', '.join(owners[:4])}" if owners else "a key of other algorithms"
         return Finding(
             "engine.foreign_key",
             Severity.INFO if needless(leaf.value) else Severity.WARNING,
             Verdict.DROPPED,
             leaf.path,
-            f"{whose} (Ray {lifetime[0]} – {lifetime[1]}); {context.legacy_algorithm} never read it",
+            f"{whose} (Ray {' – '.join(lifetime)}); {context.legacy_algorithm} never read it",
         )
     near = table.nearest(leaf.key)
     hint = "take it out, or pass on_unknown='warn'"

@@ -88,7 +88,11 @@ def lifetime(key: str) -> tuple[str, str] | None:
 def nearest(key: str) -> str | None:
     """The known key that `key` most looks like, in the same section."""
     head, dot, tail = key.rpartition(".")
-    known = set(section(head)) if dot else {k for home in ("common", *algorithms()) for k in section(home)}
+    known = (
+        set(section(head))
+        if dot
+        else {k for home in ("common", *algorithms()) for k in section(home)}
+    )
     match = difflib.get_close_matches(tail, [k for k in known if "." not in k], n=1, cutoff=0.7)
     return f"{head}{dot}{match[0]}" if match else None
 
@@ -106,9 +110,7 @@ def nearest_release(ray: str) -> str:
     older = [v for v in versions() if Version(v).release[:2] <= wanted.release[:2]]
     not_newer = [v for v in older if Version(v) <= wanted]
     if not older:
-        raise ConfigError(
-            f"Ray {ray} is older than any that this package knows ({versions()[0]})."
-        )
+        raise ConfigError(f"Ray {ray} is older than any that this package knows ({versions()[0]}).")
     return (not_newer or older)[-1]
 
 

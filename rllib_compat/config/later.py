@@ -64,6 +64,7 @@ def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> 
     """Makes the observation filter. Ray 2.40 passes only `env`, later ones all three."""
     from ray.rllib.connectors.env_to_module import MeanStdFilter
 
+    del env, spaces, device
     return MeanStdFilter()
 
 
@@ -81,7 +82,7 @@ class AdaptedEnv(Later):
         """A registered name, or the function that makes the environment."""
         from rllib_compat.adapters.envs import EnvSettings, adapt_env
 
-        return adapt_env(EnvSettings(**self.settings))
+        return adapt_env(EnvSettings(**build(dict(self.settings))))
 
     def code(self, imports: set[str]) -> str | None:
         """The call that wraps it; a plain name where nothing has to be wrapped."""
@@ -98,6 +99,38 @@ class AdaptedEnv(Later):
         imports.add("from rllib_compat.adapters.envs import EnvSettings, adapt_env")
         arguments = ", ".join(f"{name}={text}" for name, text in parts.items())
         return f"adapt_env(EnvSettings({arguments}))"
+
+
+@dataclass(frozen=True)
+class EnvSpace(Later):
+    """A space of the environment, for offline algorithms, which don't look at one themselves.
+
+    Attributes:
+        which: "observation_space" or "action_space".
+        env: The environment.
+    """
+
+    which: str
+    env: AdaptedEnv
+
+    def build(self) -> Any:
+        """Makes the environment once, only to ask it."""
+        from rllib_compat.adapters.envs import EnvSettings, make_env
+
+        env = make_env(EnvSettings(**build(dict(self.env.settings))), {})
+        space = getattr(env, self.which)
+        env.close()
+        return space
+
+    def code(self, imports: set[str]) -> str | None:
+        """The same as an expression."""
+        from rllib_compat.config.python_code import expression
+
+        settings = expression({**self.env.settings}, imports)
+        if settings is None:
+            return None
+        imports.add("from rllib_compat.adapters.envs import EnvSettings, make_env")
+        return f"make_env(EnvSettings(**{settings}), {{}}).{self.which}"
 
 
 @dataclass(frozen=True)
@@ -270,10 +303,9 @@ class ModelPerPolicy(Later):
 
         imports.add("from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec")
         imports.add("from ray.rllib.core.rl_module.rl_module import RLModuleSpec")
-        specs = ", ".join(
-            f"{policy!r}: RLModuleSpec({f'model_config={expression(dict(model), imports)}' if model else ''})"
-            for policy, model in self.models.items()
-        )
+        models = {p: expression(dict(m), imports) if m else None for p, m in self.models.items()}
+        arguments = {p: f"model_config={m}" if m else "" for p, m in models.items()}
+        specs = ", ".join(f"{p!r}: RLModuleSpec({a})" for p, a in arguments.items())
         return f"MultiRLModuleSpec(rl_module_specs={{{specs}}})"
 
 

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from rllib_compat.config.later import Later
+from rllib_compat.config.rule import words
 
 WIDTH = 92
 
 # The order in which Ray's own examples call the methods.
-METHODS = (
+METHODS = words(
     "api_stack environment framework resources python_environment env_runners learners training "
     "rl_module multi_agent callbacks evaluation offline_data reporting checkpointing debugging "
     "fault_tolerance experimental"
-).split()
+)
 
 
 def python_code(algorithm: str, calls: Mapping[str, Mapping[str, Any]]) -> str:
@@ -40,7 +41,9 @@ def _call(method: str, kwargs: Mapping[str, Any], imports: set[str]) -> list[str
     for name, value in kwargs.items():
         text = expression(value, imports)
         if text is None:
-            missing.append(f"        # {name}: {_one_line(value)} has no source form; pass it here.")
+            missing.append(
+                f"        # {name}: {_one_line(value)} has no source form; pass it here."
+            )
         else:
             written.append((name, text))
     line = f"    .{method}({', '.join(f'{n}={t}' for n, t in written)})"
@@ -125,7 +128,9 @@ def _sequence(value: Any, imports: set[str]) -> str | None:
     items = [expression(item, imports) for item in value]
     if any(item is None for item in items):
         return None
-    inner = ", ".join(sorted(map(str, items)) if isinstance(value, (set, frozenset)) else map(str, items))
+    inner = ", ".join(
+        sorted(map(str, items)) if isinstance(value, (set, frozenset)) else map(str, items)
+    )
     if isinstance(value, list):
         return f"[{inner}]"
     if isinstance(value, tuple):

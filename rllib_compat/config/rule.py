@@ -45,7 +45,9 @@ Convert: TypeAlias = "Callable[[Any, Context], Outcome]"
 
 def needless(value: Any) -> bool:
     """Whether a value switches its key off, so that no API stack has to know the key."""
-    return value is None or value is False or value == {} or value == [] or value == ""
+    return value is None or (
+        isinstance(value, (bool, int, float, str, dict, list, tuple)) and not value
+    )
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class Rule:
     @property
     def id(self) -> str:
         """The name that report, guide and `--only`/`--skip` share."""
+        if self.key.startswith(f"{self.family}."):
+            return self.key
         return f"{self.family}.{self.key}"
 
     def target_on(self, stack: str) -> str:
@@ -92,6 +96,11 @@ class Rule:
         if stack == "old" and self.old_target is not None:
             return self.old_target
         return self.target
+
+
+def words(text: str) -> list[str]:
+    """The names in a text."""
+    return text.split()
 
 
 def kept(family: str, method: str, keys: str, **options: Any) -> tuple[Rule, ...]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rllib_compat import ray_versions
 from rllib_compat.config.context import Context
+from rllib_compat.config.later import AdaptedEnv, EnvSpace
 from rllib_compat.config.rule import Settings
 from rllib_compat.config.rules.replay import BUFFER, OLD_PLAIN, OLD_PRIORITIZED, PLAIN, PRIORITIZED
 from rllib_compat.report import Finding, Severity, Verdict
@@ -29,6 +31,7 @@ DEFAULTS = {
     "IMPALA": {RUNNERS: 2, BATCH: 500, FRAGMENT: 50},
 }
 CAPACITY = {"DQN": 50_000, "SAC": 1_000_000, "CQL": 1_000_000}
+TODAYS_KEYS = ("num_env_runners", "num_learners", "enable_env_runner_and_connector_v2")
 OFFLINE = ("MARWIL", "BC", "CQL", "IQL")
 
 
@@ -51,6 +54,20 @@ def _get(settings: Settings, name: str, context: Context, default: Any = None) -
     if value is None:
         value = DEFAULTS.get(context.algorithm, {}).get(name, default)
     return value
+
+
+def _atari(settings: Settings, context: Context) -> None:
+    """Until Ray 2.40, Atari games got the DeepMind wrappers and clipped rewards by themselves."""
+    name = settings.get("env.env")
+    if context.stack == "old" or not isinstance(name, str) or "NoFrameskip" not in name:
+        return
+    if any(key in context.config for key in TODAYS_KEYS):
+        return
+    if "env.preprocessor_pref" not in settings:
+        settings["env.preprocessor_pref"] = "deepmind"
+        _say(context, "atari", "env", "an Atari game: the DeepMind wrappers, as by default before")
+    if settings.get("env.clip_rewards") is None and settings["env.preprocessor_pref"] == "deepmind":
+        settings["env.clip_rewards"] = True
 
 
 def _fragment(settings: Settings, context: Context) -> None:
@@ -97,13 +114,34 @@ def _minibatch(settings: Settings, context: Context) -> None:
 def _n_step(settings: Settings, context: Context) -> None:
     """A fragment of an off-policy algorithm holds at least one n-step return."""
     fragment, steps = settings.get(FRAGMENT), settings.get("training.n_step", 1)
-    if context.algorithm not in ("DQN", "SAC") or not isinstance(fragment, int):
+    if context.algorithm not in ("DQN", "SAC", "CQL") or not isinstance(fragment, int):
         return
     if isinstance(steps, (list, tuple)):
         steps = steps[1]
     if isinstance(steps, int) and fragment < steps:
         settings[FRAGMENT] = steps
-        _say(context, "n_step", "rollout_fragment_length", f"{fragment} is shorter than n_step={steps}")
+        _say(
+            context,
+            "n_step",
+            "rollout_fragment_length",
+            f"{fragment} is shorter than n_step={steps}",
+        )
+
+
+def _many_agents(settings: Settings, context: Context) -> None:
+    """Multi-agent environments of the new stack were not vectorized at first."""
+    envs = settings.get(ENVS)
+    if "multi_agent.policies" not in settings or context.stack == "old":
+        return
+    if isinstance(envs, int) and envs > 1 and not ray_versions.vectorizes_multi_agent_envs():
+        settings[ENVS] = 1
+        _say(
+            context,
+            "multi_agent_envs",
+            "num_envs_per_worker",
+            f"the installed Ray steps one multi-agent environment per env runner, not {envs}",
+            loud=True,
+        )
 
 
 def _replay_buffer(settings: Settings, context: Context) -> None:
@@ -117,8 +155,14 @@ def _replay_buffer(settings: Settings, context: Context) -> None:
         return
     kind = settings.get(f"{BUFFER}.type")
     if kind is None:
-        wanted = any("alpha" in name or "beta" in name for name in own) or context.algorithm == "DQN"
-        kind = (OLD_PRIORITIZED if wanted else OLD_PLAIN) if old else (PRIORITIZED if wanted else PLAIN)
+        wanted = (
+            any("alpha" in name or "beta" in name for name in own) or context.algorithm == "DQN"
+        )
+        kind = (
+            (OLD_PRIORITIZED if wanted else OLD_PLAIN)
+            if old
+            else (PRIORITIZED if wanted else PLAIN)
+        )
     if several and isinstance(kind, str) and not kind.startswith("MultiAgent"):
         kind = f"MultiAgent{kind}"
     settings[f"{BUFFER}.type"] = kind
@@ -175,7 +219,56 @@ def _offline(settings: Settings, context: Context) -> None:
     passes = "offline_data.dataset_num_iters_per_learner"
     if not settings.get("learners.num_learners") and settings.get(passes) is None:
         settings[passes] = 1
-        _say(context, "dataset_num_iters", "train_batch_size", "one train batch per iteration, as before")
+        _say(
+            context,
+            "dataset_num_iters",
+            "train_batch_size",
+            "one train batch per iteration, as before",
+        )
+
+
+def _spaces(settings: Settings, context: Context) -> None:
+    """Without evaluation, offline algorithms see no environment; and have to be told its spaces."""
+    if context.algorithm not in OFFLINE or context.stack == "old":
+        return
+    evaluated = any(
+        settings.get(f"evaluation.evaluation_{name}") for name in ("interval", "num_env_runners")
+    )
+    missing = [
+        name
+        for name in ("observation_space", "action_space")
+        if f"environment.{name}" not in settings
+    ]
+    if evaluated or not missing or not any(n.startswith("offline_data.input_") for n in settings):
+        return
+    env = {name[4:]: value for name, value in settings.items() if name.startswith("env.")}
+    if env.get("env") is None:
+        context.findings.append(
+            Finding(
+                "settle.spaces",
+                Severity.ERROR,
+                Verdict.REFUSED,
+                "$.env",
+                "offline data alone does not tell the spaces",
+                "pass env=, or observation_space and action_space",
+            )
+        )
+        return
+    for name in missing:
+        settings[f"environment.{name}"] = EnvSpace(name, AdaptedEnv(env))
+    _say(context, "spaces", "env", "asked once for its spaces, as nothing is evaluated in it")
+
+
+def _burn_in(settings: Settings, context: Context) -> None:
+    """R2D2 trained on `max_seq_len` steps after the burn-in; DQN counts both."""
+    burn_in = settings.get("training.burn_in_len")
+    if context.algorithm != "DQN" or not isinstance(burn_in, int) or burn_in <= 0:
+        return
+    name = "rl_module.model_config.max_seq_len"
+    length = settings.get(name, 20)
+    if isinstance(length, int) and context.legacy_algorithm == "R2D2":
+        settings[name] = length + burn_in
+        _say(context, "burn_in", "model.max_seq_len", f"{length} steps after {burn_in} of burn-in")
 
 
 def _output(settings: Settings, context: Context) -> None:
@@ -187,6 +280,8 @@ def _output(settings: Settings, context: Context) -> None:
 
 
 STEPS: tuple[Step, ...] = (
+    _atari,
+    _many_agents,
     _fragment,
     _minibatch,
     _n_step,
@@ -194,5 +289,7 @@ STEPS: tuple[Step, ...] = (
     _old_exploration,
     _evaluation,
     _offline,
+    _spaces,
+    _burn_in,
     _output,
 )

@@ -10,7 +10,7 @@ from rllib_compat import ray_versions
 from rllib_compat.config import defaults, engine
 from rllib_compat.config.algorithms import REMOVED, TARGETS, find_algorithm
 from rllib_compat.config.context import Context
-from rllib_compat.config.later import AdaptedEnv
+from rllib_compat.config.later import AdaptedEnv, PolicyLater
 from rllib_compat.config.rule import Settings
 from rllib_compat.config.settle import settle
 from rllib_compat.config.translation import Translation
@@ -98,7 +98,7 @@ def translate(
     report.extend(findings)
 
     wrapping = {k[4:]: settings.pop(k) for k in list(settings) if k.startswith("env.")}
-    wrapping |= {"multi_agent": "multi_agent.policies" in settings}
+    wrapping |= _agents(settings)
     return Translation(
         target,
         legacy_algorithm,
@@ -224,6 +224,23 @@ def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
     return []
 
 
+def _agents(settings: Settings) -> Settings:
+    """What the environment's wrapper has to know about the policies."""
+    policies = settings.get("multi_agent.policies")
+    if policies is None:
+        return {}
+    spaces = {
+        name: (spec.fields.get("observation_space"), spec.fields.get("action_space"))
+        for name, spec in policies.items()
+        if isinstance(spec, PolicyLater)
+    }
+    found: Settings = {"multi_agent": True}
+    if any(space is not None for pair in spaces.values() for space in pair):
+        found["policy_spaces"] = spaces
+        found["policy_mapping_fn"] = settings.get("multi_agent.policy_mapping_fn")
+    return found
+
+
 def _calls(
     settings: Settings, wrapping: Mapping[str, Any], stack: str
 ) -> dict[str, dict[str, Any]]:
@@ -234,7 +251,11 @@ def _calls(
             "enable_rl_module_and_learner": False,
             "enable_env_runner_and_connector_v2": False,
         }
-    if wrapping.get("env") is not None:
+    env = wrapping.get("env")
+    if isinstance(env, Mapping) and set(env) == {"grid_search"}:
+        each = [AdaptedEnv({**wrapping, "env": one}) for one in env["grid_search"]]
+        calls["environment"] = {"env": {"grid_search": each}}
+    elif env is not None:
         calls["environment"] = {"env": AdaptedEnv(dict(wrapping))}
     for name, value in settings.items():
         method, *path, last = name.split(".")

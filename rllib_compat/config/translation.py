@@ -53,7 +53,7 @@ class Translation:
         """The environment and what has to be wrapped around it."""
         from rllib_compat.adapters.envs import EnvSettings
 
-        return EnvSettings(**self.env)
+        return EnvSettings(**build(dict(self.env)))
 
     @cached_property
     def algorithm_config(self) -> AlgorithmConfig:
@@ -65,14 +65,14 @@ class Translation:
         refused = [f for f in self.report if f.verdict is Verdict.REFUSED]
         if refused:
             raise RefusedKeysError(
-                f"{len(refused)} part(s) of the {self.legacy_algorithm} config have no counterpart.",
+                f"{len(refused)} part(s) of the {self.legacy_algorithm} config can't be kept.",
                 findings=refused,
             )
         module = importlib.import_module(f"ray.rllib.algorithms.{self.algorithm.lower()}")
         config = getattr(module, f"{self.algorithm}Config")()
         for method, arguments in self.calls.items():
             getattr(config, method)(**build(arguments))
-        return config  # type: ignore[no-any-return]
+        return config
 
     def to_python(self) -> str:
         """The same config as Python code, ready to run."""

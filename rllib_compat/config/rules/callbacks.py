@@ -7,7 +7,7 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.later import AdaptedCallbacks
-from rllib_compat.config.rule import Outcome, Rule
+from rllib_compat.config.rule import Outcome, Rule, words
 from rllib_compat.report import Severity, Verdict
 from rllib_compat.stand_ins import is_stand_in
 
@@ -119,11 +119,12 @@ RULES = (
             target=f"callbacks.{event}",
             convert=_function,
         )
-        for event in (
+        for event in words(
             "on_algorithm_init on_env_runners_recreated on_checkpoint_loaded "
             "on_environment_created on_episode_created on_episode_start on_episode_step "
             "on_episode_end on_evaluate_start on_evaluate_end on_sample_end on_train_result "
-            "on_offline_eval_runners_recreated on_evaluate_offline_start on_evaluate_offline_end"
-        ).split()
+            "on_offline_eval_runners_recreated on_evaluate_offline_start "
+            "on_evaluate_offline_end"
+        )
     ),
 )

@@ -26,7 +26,9 @@ def _clip_rewards(value: Any, context: Context) -> Outcome:
     if context.stack == "old":
         return Outcome({"environment.clip_rewards": value}, Verdict.KEPT)
     if value is None:
-        return Outcome({"env.clip_rewards": None}, message="clips to the sign, for Atari games only")
+        return Outcome(
+            {"env.clip_rewards": None}, message="clips to the sign, for Atari games only"
+        )
     return Outcome({"env.clip_rewards": value})
 
 

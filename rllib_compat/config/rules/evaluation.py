@@ -65,7 +65,9 @@ def _evaluation_config(value: Any, context: Context) -> Outcome:
             attributes.setdefault(ATTRIBUTES.get(head, head), {})[tail] = inner
         else:
             attributes[ATTRIBUTES.get(head, head)] = inner
-    if env and (len(env) > 1 or not isinstance(env.get("env"), str) or env["env"] != context.get("env")):
+    if env and (
+        len(env) > 1 or not isinstance(env.get("env"), str) or env["env"] != context.get("env")
+    ):
         outer = {
             name: context.config[name]
             for name in ("env", "horizon", "soft_horizon", "no_done_at_end")

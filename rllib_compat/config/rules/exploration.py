@@ -71,7 +71,7 @@ def _epsilon(config: Mapping[str, Any]) -> list[list[float]]:
     return [*points, [int(warmup + max(1, steps)), last]]
 
 
-def _before_0_8(value: Any, context: Context) -> Outcome:
+def _before_0_8(_: Any, context: Context) -> Outcome:
     """Epsilon fell from 1.0 over `exploration_fraction × schedule_max_timesteps` steps."""
     if context.algorithm != "DQN":
         return drop_aloud(None, context)

@@ -27,10 +27,10 @@ def _use_pytorch(value: Any, context: Context) -> Outcome:
     return _framework("torch" if value else "tf", context)
 
 
-def _eager(value: Any, context: Context) -> Outcome:
+def _eager(value: Any, _: Context) -> Outcome:
     if not value:
         return Outcome(message="it was switched off")
-    return Outcome(message="torch is always eager", severity=Severity.INFO)
+    return Outcome(message="torch is always eager")
 
 
 RULES = (

@@ -55,7 +55,7 @@ def _aggregators(value: Any, context: Context) -> Outcome:
     return Outcome({"learners.num_aggregator_actors_per_learner": value})
 
 
-def _target_update_frequency(value: Any, context: Context) -> Outcome:
+def _target_update_frequency(value: Any, _: Context) -> Outcome:
     return Outcome(
         {"training.target_network_update_freq": value},
         severity=Severity.WARNING,

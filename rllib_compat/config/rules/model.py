@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, drop_aloud, needless
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, needless, words
 from rllib_compat.report import Severity, Verdict
 
 FAMILY = "model"
 NEW = "rl_module.model_config"
 OLD = "training.model"
 
-SAME = (
+SAME = words(
     "fcnet_hiddens fcnet_activation fcnet_bias_initializer conv_filters conv_activation "
     "conv_kernel_initializer conv_bias_initializer free_log_std log_std_clip_param "
     "vf_share_layers use_lstm max_seq_len lstm_cell_size lstm_use_prev_action "
     "lstm_use_prev_reward lstm_bias_initializer"
-).split()
+)
 
 RENAMES = {
     "post_fcnet_hiddens": "head_fcnet_hiddens",
@@ -37,7 +37,7 @@ RENAMES = {
 }
 
 # What only today's DefaultModelConfig has.
-NEWER = (
+NEWER = words(
     "fcnet_kernel_initializer fcnet_kernel_initializer_kwargs fcnet_bias_initializer_kwargs "
     "conv_kernel_initializer_kwargs conv_bias_initializer_kwargs head_fcnet_hiddens "
     "head_fcnet_activation head_fcnet_kernel_initializer head_fcnet_kernel_initializer_kwargs "
@@ -46,13 +46,13 @@ NEWER = (
     "head_fcnet_use_layernorm fusionnet_hiddens fusionnet_activation "
     "fusionnet_kernel_initializer fusionnet_kernel_initializer_kwargs "
     "fusionnet_bias_initializer fusionnet_bias_initializer_kwargs"
-).split()
+)
 
-ATTENTION = (
+ATTENTION = words(
     "attention_num_transformer_units attention_dim attention_num_heads attention_head_dim "
     "attention_memory_inference attention_memory_training attention_position_wise_mlp_dim "
     "attention_init_gru_gate_bias attention_use_n_prev_actions attention_use_n_prev_rewards"
-).split()
+)
 
 ATARI = {
     "dim": "the DeepMind wrappers scale frames to 84, or to `dim`",
@@ -124,7 +124,9 @@ RULES = (
         convert=lambda _value, _context: Outcome(message="empty"),
     ),
     *(
-        Rule(FAMILY, f"model.{key}", Verdict.MOVED, target=f"{NEW}.{key}", old_target=f"{OLD}.{key}")
+        Rule(
+            FAMILY, f"model.{key}", Verdict.MOVED, target=f"{NEW}.{key}", old_target=f"{OLD}.{key}"
+        )
         for key in SAME
     ),
     *(
@@ -173,9 +175,7 @@ RULES = (
         needs_old=lambda value: not needless(value),
         hint="rewrite it as an RLModule, or pass api_stack='old'",
     ),
-    _old_only(
-        "custom_model_config", "arguments of `custom_model`", convert=_drop_unless_old
-    ),
+    _old_only("custom_model_config", "arguments of `custom_model`", convert=_drop_unless_old),
     Rule(
         FAMILY,
         "model.custom_options",
@@ -204,7 +204,11 @@ RULES = (
         hint="pass api_stack='old', or write the net as an RLModule",
     ),
     *(_old_only(key, "a key of the attention net") for key in ATTENTION),
-    *(_old_only(key, why, convert=_drop_unless_old) for key, why in ATARI.items() if key in ("dim", "grayscale", "zero_mean", "framestack")),
+    *(
+        _old_only(key, why, convert=_drop_unless_old)
+        for key, why in ATARI.items()
+        if key in ("dim", "grayscale", "zero_mean", "framestack")
+    ),
     *(
         Rule(FAMILY, f"model.{key}", Verdict.DROPPED, ATARI[key], convert=drop_aloud)
         for key in ("num_framestacks", "extra_frameskip")
@@ -217,13 +221,17 @@ RULES = (
         target="environment.normalize_actions",
         convert=_squash,
     ),
-    _old_only("no_final_linear", "RLModules always end in a linear layer", convert=_drop_unless_old),
+    _old_only(
+        "no_final_linear", "RLModules always end in a linear layer", convert=_drop_unless_old
+    ),
     *(
         _old_only(key, "an inner switch of the old models")
-        for key in "_time_major _disable_preprocessor_api _disable_action_flattening "
-        "encoder_latent_dim always_check_shapes conv_transpose_kernel_initializer "
-        "conv_transpose_kernel_initializer_config conv_transpose_bias_initializer "
-        "conv_transpose_bias_initializer_config".split()
+        for key in words(
+            "_time_major _disable_preprocessor_api _disable_action_flattening "
+            "encoder_latent_dim always_check_shapes conv_transpose_kernel_initializer "
+            "conv_transpose_kernel_initializer_config conv_transpose_bias_initializer "
+            "conv_transpose_bias_initializer_config"
+        )
     ),
     *(
         Rule(FAMILY, f"model.{key}", Verdict.DROPPED, "an inner switch of the old models")

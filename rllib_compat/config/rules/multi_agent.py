@@ -151,13 +151,11 @@ def _take_config(
         head, _, tail = argument.partition(".")
         if setting.startswith("rl_module.model_config."):
             models.setdefault(name, {})[tail] = value
-        elif setting.startswith("training.model."):
-            flat.setdefault("model", {})[tail] = value
-        elif method == "training" and not tail:
-            flat[head] = value
+        elif method == "training" and (not tail or head == "model"):
+            _nest(flat, argument, value)
         elif method == "env_runners" and head in ("explore", "exploration_config"):
             if context.stack == "old":
-                flat.setdefault(head, {})[tail] = value if tail else value
+                _nest(flat, argument, value)
         else:
             context.note(
                 Verdict.DROPPED,
@@ -173,7 +171,14 @@ def _take_config(
         overrides[name] = flat
 
 
-def _mapping_fn(value: Any, context: Context) -> Outcome:
+def _nest(settings: dict[str, Any], path: str, value: Any) -> None:
+    *sections, last = path.split(".")
+    for section in sections:
+        settings = settings.setdefault(section, {})
+    settings[last] = value
+
+
+def _mapping_fn(value: Any, _: Context) -> Outcome:
     if value is None:
         return Outcome(verdict=Verdict.DROPPED, message=f"all agents follow {DEFAULT_POLICY!r}")
     if not callable(value):
@@ -191,7 +196,9 @@ def _to_train(value: Any, _: Context) -> Outcome:
         return Outcome(verdict=Verdict.DROPPED, message="all policies are trained")
     if isinstance(value, (set, frozenset)):
         return Outcome({"multi_agent.policies_to_train": sorted(value)})
-    return Outcome({"multi_agent.policies_to_train": list(value) if isinstance(value, tuple) else value})
+    return Outcome(
+        {"multi_agent.policies_to_train": list(value) if isinstance(value, tuple) else value}
+    )
 
 
 def _policy_graphs(value: Any, context: Context) -> Outcome:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, needless
+from rllib_compat.config.rule import Outcome, Rule, dropped, kept, needless
 from rllib_compat.report import Severity, Verdict
 
 FAMILY = "offline"
@@ -18,14 +18,10 @@ def _input(value: Any, context: Context) -> Outcome:
         return Outcome(verdict=Verdict.DROPPED, message="steps are sampled from the environment")
     if context.stack == "old":
         return Outcome({"offline_data.input_": value}, Verdict.KEPT)
-    if isinstance(value, Mapping):
-        return _refuse("a mix of sampled and recorded steps", "train on one of them")
     if value == "dataset":
         return _dataset(context)
-    if isinstance(value, str) and value.startswith("d4rl."):
-        return _refuse("RLlib reads no D4RL datasets", "write the dataset as files and give their path")
     if not isinstance(value, (str, list, tuple)):
-        return Outcome({"offline_data.input_": value})
+        return Outcome()  # the old API stack's: refused if the new one was asked for
     paths = list(value) if isinstance(value, tuple) else value
     return Outcome({"offline_data.input_": paths, **_reading("json", context)})
 
@@ -39,7 +35,7 @@ def _reading(form: str, context: Context) -> dict[str, Any]:
 
 def _dataset(context: Context) -> Outcome:
     config = context.get("input_config") or {}
-    paths, form = config.get("paths"), config.get("format", "json")
+    paths, form = config.get("paths", config.get("path")), config.get("format", "json")
     if paths is None:
         return _refuse("a dataset that `input_config` loads with code", "write it as files")
     return Outcome({"offline_data.input_": paths, **_reading(form, context)})
@@ -82,7 +78,9 @@ def _old_only(key: str, why: str) -> Rule:
 
 
 def _needs_old(value: Any) -> bool:
-    return callable(value)
+    """Whether only the readers of the old stack read it: code, a mix of sources, D4RL."""
+    d4rl = isinstance(value, str) and value.startswith("d4rl.")
+    return d4rl or callable(value) or isinstance(value, Mapping)
 
 
 RULES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, dropped, lost, renamed
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, lost, renamed, words
 from rllib_compat.report import Severity, Verdict
 
 FAMILY = "replay"
@@ -54,6 +54,14 @@ def _replay_sequence_length(value: Any, context: Context) -> Outcome:
     if value in (None, 1, 0, -1):
         return Outcome(verdict=Verdict.DROPPED, message="single steps are replayed")
     return Outcome({"rl_module.model_config.max_seq_len": value})
+
+
+def _burn_in(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({f"{BUFFER}.replay_burn_in": value}, Verdict.KEPT)
+    if context.algorithm == "DQN":
+        return Outcome({"training.burn_in_len": value})
+    return drop_aloud(value, context)
 
 
 def _same(name: str) -> Any:
@@ -151,9 +159,7 @@ RULES = (
         "",
         old=f"{BUFFER}.prioritized_replay_eps",
     ),
-    *_both(
-        "replay_batch_size", Verdict.DROPPED, "it follows from the train batch size", ""
-    ),
+    *_both("replay_batch_size", Verdict.DROPPED, "it follows from the train batch size", ""),
     *_both(
         "replay_sequence_length",
         Verdict.CONVERTED,
@@ -200,10 +206,10 @@ RULES = (
         FAMILY,
         "replay_buffer_config.replay_burn_in",
         Verdict.RENAMED,
-        "renamed in Ray 2.44",
+        "renamed in Ray 2.44; only DQN has it",
         target="training.burn_in_len",
         old_target=f"{BUFFER}.replay_burn_in",
-        algorithms=("DQN", "R2D2", "SimpleQ", "APEX"),
+        convert=_burn_in,
     ),
     Rule(
         FAMILY,
@@ -221,9 +227,9 @@ RULES = (
             old_target=f"{BUFFER}.{name}",
         )
         for name, why in {
-            "replay_burn_in": "episode buffers replay from any step",
             "storage_unit": "episode buffers count steps",
             "replay_zero_init_states": "episode buffers keep the states",
+            "zero_init_states": "episode buffers keep the states",
             "replay_ratio": "the new API stack mixes no replayed batches in",
             "underlying_buffer_config": "episode buffers have no inner buffers",
             "num_shards": "the buffer is not distributed",
@@ -234,11 +240,11 @@ RULES = (
         FAMILY,
         [
             f"replay_buffer_config.{name}"
-            for name in (
-                "_enable_replay_buffer_api id_ observations actions rewards states "
-                "is_terminated is_truncated render_images t no_local_replay_buffer "
-                "replay_buffer_shards_colocated_with_driver"
-            ).split()
+            for name in words(
+                "_enable_replay_buffer_api underlying_replay_buffer_config id_ observations "
+                "actions rewards states is_terminated is_truncated render_images t "
+                "no_local_replay_buffer replay_buffer_shards_colocated_with_driver"
+            )
         ],
         "an inner argument of a buffer class",
     ),

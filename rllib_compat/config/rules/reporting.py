@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, renamed
+from rllib_compat.config.rule import Outcome, Rule, kept, lost, renamed
 from rllib_compat.report import Verdict
 
 FAMILY = "reporting"

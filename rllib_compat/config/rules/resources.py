@@ -41,11 +41,11 @@ def _gpu(value: Any, context: Context) -> Outcome:
     return Outcome({target: share})
 
 
-def _gpu_fraction(value: Any, context: Context) -> Outcome:
+def _gpu_fraction(_: Any, context: Context) -> Outcome:
     return _gpu(context.get("gpu"), context)
 
 
-def _gpu_for_workers(value: Any, context: Context) -> Outcome:
+def _gpu_for_workers(value: Any, _: Context) -> Outcome:
     return Outcome({"env_runners.num_gpus_per_env_runner": int(bool(value))})
 
 
