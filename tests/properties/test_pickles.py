@@ -139,12 +139,14 @@ def test_random_opcodes_are_told_and_never_crash(rng: random.Random):
 
 
 def load_or_blame(data):
-    budget = Budget(**vars(SMALL))
     try:
-        load(data, budget=budget, where="here")
+        load(data, budget=Budget(**vars(SMALL)), where="here")
     except CorruptCheckpointError as error:
-        assert error.where.startswith("here, offset ")
-        assert error.fix
+        blame = error
+    else:
+        return
+    assert blame.where.startswith("here, offset ")
+    assert blame.fix
 
 
 # One brings torch tensors in nested pickles, the other a filter.

@@ -132,6 +132,7 @@ def _open(
         view = memoryview(data).cast("B")
     budget = budget or Budget()
     budget.spend("bytes", len(view))
+    budget.copies += 2 * len(view)
     return view, budget, where
 
 

@@ -17,7 +17,8 @@ class Budget:
 
     Attributes:
         bytes: Input that is read.
-        copies: Bytes that are copied because the input asks for it.
+        copies: Bytes that are copied because the input asks for it. Each file adds twice its size,
+            which is what honest ones take.
         opcodes: Steps of the machine.
         memo: Entries of the memo of one pickle. Not spent, a limit.
         depth: The nesting of a value. Not spent, a limit; low enough that code which recurses
@@ -28,7 +29,7 @@ class Budget:
     """
 
     bytes: int = 8 << 30
-    copies: int = 1 << 30
+    copies: int = 1 << 26
     opcodes: int = 10_000_000
     memo: int = 3_000_000
     depth: int = 400

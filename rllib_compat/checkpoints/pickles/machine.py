@@ -97,9 +97,9 @@ class Machine(Reader):
                 handlers[opcode](self)
             else:
                 raise exceeded("opcodes")
-            (value,) = self.stack
-            if self.marks:
-                raise ValueError("a MARK was never used")
+            if len(self.stack) != 1 or self.marks:
+                raise ValueError("it ends with more or less than one value")
+            value = self.stack.pop()
             check_whole(value, self.budget)
         # A hostile file can make any expression of ours fail; whichever it is, the file is at
         # fault, and the reader is told where.
@@ -116,7 +116,7 @@ class Machine(Reader):
                 where = " → ".join(filter(None, (where, error.where)))
             return type(error)(error.found, where=where, fix=error.fix)
         if isinstance(error, IndexError):
-            what = "it takes from an empty stack" if self.pos <= len(self.data) else "it ends early"
+            what = "it takes from an empty stack" if self.pos < len(self.data) else "it ends early"
         else:
             what = str(error) or type(error).__name__
         return CorruptCheckpointError(
