@@ -6,7 +6,10 @@ and its comment says which release changed what.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -54,17 +57,33 @@ def writes_checkpoint_version() -> str:
     return "2.1" if installed() >= Version("2.44") else "2.0"
 
 
-def start_small_ray() -> None:
-    """Starts a local Ray that is as small and as quiet as it gets."""
+@contextmanager
+def quiet_ray(*, num_cpus: int) -> Iterator[None]:
+    """A small local Ray for as long as the block runs, unless one is running; errors only."""
     import ray
 
-    ray.init(
-        num_cpus=1,
-        include_dashboard=False,
-        configure_logging=False,
-        log_to_driver=False,
-        object_store_memory=128 * 1024 * 1024,
-    )
+    loggers = [logging.getLogger(name) for name in ("ray", "ray.rllib", "ray.tune")]
+    levels = [logger.level for logger in loggers]
+    started = not ray.is_initialized()
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if started:
+                ray.init(
+                    num_cpus=num_cpus,
+                    include_dashboard=False,
+                    configure_logging=False,
+                    log_to_driver=False,
+                    object_store_memory=128 * 1024 * 1024,
+                )
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        if started:
+            ray.shutdown()
 
 
 def build_algorithm(config: AlgorithmConfig) -> Algorithm:

@@ -33,9 +33,52 @@ def config_for_target(checkpoint: LegacyCheckpoint) -> Translation:
         config = _chosen(checkpoint, config, legacy_ray)
     config = {key: value for key, value in config.items() if key not in _MULTI_AGENT_KEYS}
     config |= _multi_agent(checkpoint)
+    config |= _environment(checkpoint, config)
     return translate(
         config, algorithm=checkpoint.algorithm, legacy_ray=legacy_ray, on_unknown="warn"
     )
+
+
+def _environment(checkpoint: LegacyCheckpoint, config: Mapping[str, Any]) -> dict[str, Any]:
+    """An environment by name, where this machine has not got the checkpoint's.
+
+    It is made when the name is known, then or later; until then it only has the spaces.
+    """
+    from rllib_compat.adapters.envs import find_creator
+    from rllib_compat.adapters.placeholders import placeholder_env, placeholder_multi_agent_env
+
+    env = config.get("env")
+    name = env if isinstance(env, str) else getattr(env, "label", None)
+    if isinstance(env, str) and find_creator(env) is not None:
+        return {}
+    env_config = config.get("env_config")
+    env_config = dict(env_config) if isinstance(env_config, Mapping) else {}
+    known = {
+        policy_id: (policy.observation_space, policy.action_space)
+        for policy_id, policy in checkpoint.policies.items()
+        if policy.observation_space is not None and policy.action_space is not None
+    }
+    if set(known) <= set(SINGLE_AGENT_IDS):
+        ((observation, action),) = known.values()
+        cls, env_config = placeholder_env(name, observation, action, env_config)
+    else:
+        cls, env_config = placeholder_multi_agent_env(name, known, env_config)
+    checkpoint.findings.append(
+        Finding(
+            "environment",
+            Severity.WARNING,
+            Verdict.DERIVED,
+            "config.env",
+            f"the environment {name!r} is not known on this machine; the checkpoint loads, and "
+            "has its spaces"
+            if name
+            else "the checkpoint does not tell its environment; it loads, and has the spaces",
+            f"call ray.tune.register_env({name!r}, …) before training goes on"
+            if name
+            else "give it with --env, or as config.environment(env=…) before training goes on",
+        )
+    )
+    return {"env": cls, "env_config": env_config, "disable_env_checking": True}
 
 
 def _chosen(

@@ -24,8 +24,8 @@ from rllib_compat.report import Finding, Severity, Verdict
 from rllib_compat.spaces import Space
 from rllib_compat.stand_ins import is_stand_in
 
-#: Policies of single-agent trainings; the name changed in Ray 0.6.
-SINGLE_AGENT_IDS = ("default_policy", "default")
+#: The policy of a single-agent training.
+SINGLE_AGENT_IDS = ("default_policy",)
 
 _CLASS_OF_POLICY = re.compile(r"([A-Z][A-Za-z0-9]*?)(TF|Torch|Jax)?(Eager)?(Policy|PolicyGraph)")
 
@@ -62,6 +62,7 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> None:
     if given.env is not None:
         checkpoint.config["env"] = given.env
     checkpoint.algorithm = _algorithm(checkpoint, given)
+    _rename_default_policy(checkpoint)
     _spaces_of_params(checkpoint)
     env_spaces = _spaces_of_env(checkpoint)
     for policy in checkpoint.policies.values():
@@ -75,6 +76,24 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> None:
             elif getattr(policy, kind) is None and env_spaces is not None:
                 setattr(policy, kind, env_spaces[kind])
                 _note(checkpoint, f"policies.{policy.policy_id}.{kind}", _from_env(checkpoint))
+
+
+def _rename_default_policy(checkpoint: LegacyCheckpoint) -> None:
+    """Ray 0.5 called the only policy `default`; every later Ray calls it `default_policy`."""
+    if set(checkpoint.policies) != {"default"}:
+        return
+    policy = checkpoint.policies.pop("default")
+    policy.policy_id = "default_policy"
+    checkpoint.policies["default_policy"] = policy
+    checkpoint.findings.append(
+        Finding(
+            "policy-id",
+            Severity.INFO,
+            Verdict.RENAMED,
+            "policies.default",
+            "the only policy is called default_policy since Ray 0.6",
+        )
+    )
 
 
 def _note(checkpoint: LegacyCheckpoint, path: str, message: str, *, warn: bool = False) -> None:

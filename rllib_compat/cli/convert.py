@@ -79,11 +79,12 @@ def command(
     if as_json:
         output.emit_json({**done.report.to_dict(), "largest_difference": done.largest_difference})
     else:
-        _show(done, verbose)
+        show(done, verbose)
     return done.report.exit_code
 
 
-def _show(done: Conversion, verbose: int) -> None:
+def show(done: Conversion, verbose: int) -> None:
+    """Prints what a conversion did: its report, the proof, and the last line."""
     output.report(done.report, verbose=verbose)
     if done.differences:
         output.table(

@@ -166,7 +166,8 @@ def _named(
 
 def _strip(policy_id: str, name: str) -> str:
     """Takes off TensorFlow's scope and output number (`default_policy/fc_1/kernel:0`)."""
-    return name.removeprefix(f"{policy_id}/").removesuffix(":0")
+    scope = "default/" if name.startswith("default/") else f"{policy_id}/"
+    return name.removeprefix(scope).removesuffix(":0")
 
 
 def _guess(names: Mapping[str, Array]) -> str:

@@ -53,7 +53,7 @@ def write(
     """
     _add_modules(config, checkpoint, networks)
     findings = _carry_kl_coefficients(config, checkpoint)
-    with _ray(), _algorithm(config) as algorithm:
+    with ray_versions.quiet_ray(num_cpus=1), _algorithm(config) as algorithm:
         _set_weights(algorithm, networks)
         findings += _set_filter(algorithm, checkpoint)
         findings += _set_counters(algorithm, checkpoint)
@@ -134,21 +134,6 @@ def _carry_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint
             f"the current coefficient became the config's kl_coeff ({shown})",
         )
     ]
-
-
-@contextmanager
-def _ray() -> Iterator[None]:
-    """A small local Ray for the time of the writing, unless one is running."""
-    import ray
-
-    if ray.is_initialized():
-        yield
-        return
-    ray_versions.start_small_ray()
-    try:
-        yield
-    finally:
-        ray.shutdown()
 
 
 @contextmanager

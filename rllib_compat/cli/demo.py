@@ -1,0 +1,89 @@
+"""`rllib-compat demo`: the whole way, on a real checkpoint that comes with the package."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+import click
+
+from rllib_compat.cli import options, output
+
+
+@click.command("demo")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path),
+    help="Keep the converted checkpoint here. [default: a temporary folder, deleted]",
+)
+@options.verbose_option
+def command(keep: Path | None, verbose: int) -> int:
+    """Converts a checkpoint that Ray 0.8.5 wrote (PPO, TensorFlow 1, CartPole), and trains on.
+
+    Besides the old weights, the outputs that Ray 0.8.5 itself computed for 16 observations are
+    compared with those of the new module.
+
+    \b
+    Examples:
+      rllib-compat demo
+      rllib-compat demo --keep new
+    """
+    from rllib_compat.checkpoints.convert import convert
+    from rllib_compat.cli.convert import show
+
+    with (
+        resources.as_file(resources.files("rllib_compat") / "demo_data") as old,
+        tempfile.TemporaryDirectory(prefix="rllib-compat-") as temporary,
+    ):
+        target = keep or Path(temporary) / "new"
+        output.progress("converting a checkpoint of Ray 0.8.5 (PPO, TensorFlow 1, CartPole-v0)")
+        done = convert(old, target, inputs=1000)
+        show(done, verbose)
+        recorded = _against_recorded(old, target)
+        output.console().print(
+            f"against the outputs that Ray 0.8.5 itself recorded: {recorded:.2e}", markup=False
+        )
+        _train_on(target)
+        if keep is None:
+            shutil.rmtree(target)
+    return done.report.exit_code
+
+
+def _against_recorded(old: Path, new: Path) -> float:
+    """The largest difference from what the original network computed when it was alive."""
+    import numpy as np
+
+    from rllib_compat.checkpoints.writers import checkpointable
+
+    with np.load(old / "expected.npz") as recorded:
+        outputs = checkpointable.load(new, "default_policy")(recorded["default_policy/obs_in"])
+        logits, values = (recorded[f"default_policy/{k}"] for k in ("logits", "vf_preds"))
+    assert outputs.vf_preds is not None
+    return float(
+        max(
+            np.abs(outputs.action_dist_inputs - logits).max(),
+            np.abs(outputs.vf_preds - values).max(),
+        )
+    )
+
+
+def _train_on(new: Path) -> None:
+    """Loads the new checkpoint as any Ray user would, and trains one iteration."""
+    from rllib_compat import ray_versions
+
+    output.progress("loading it with Algorithm.from_checkpoint and training one iteration")
+    with ray_versions.quiet_ray(num_cpus=2):
+        from ray.rllib.algorithms.algorithm import Algorithm
+
+        algorithm = Algorithm.from_checkpoint(str(new.absolute()))
+        before = algorithm.training_iteration
+        result = algorithm.train()
+        algorithm.stop()
+    output.console().print(
+        f"loaded at iteration {before}, trained iteration {result['training_iteration']} on Ray "
+        f"{ray_versions.installed()}: mean return "
+        f"{result['env_runners']['episode_return_mean']:.1f}",
+        markup=False,
+    )
