@@ -1,1 +1,45 @@
-"""Legacy RLlib code, configs and checkpoints on today's Ray."""
+"""Legacy RLlib code, configs and checkpoints on today's Ray.
+
+The public names are imported when they are asked for: `import rllib_compat` loads neither Ray nor
+torch. Trainers of all algorithms that RLlib ever had are here by their old names: `PPOTrainer`,
+`PPOAgent`, `ApexTrainer`, …
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rllib_compat.adapters.callbacks import DefaultCallbacks as DefaultCallbacks
+    from rllib_compat.config import Translation as Translation
+    from rllib_compat.config import default_config as default_config
+    from rllib_compat.config.translate import translate as translate
+    from rllib_compat.trainer.trainer import Trainer as Trainer
+
+_HOMES = {
+    "DefaultCallbacks": "rllib_compat.adapters.callbacks",
+    "Translation": "rllib_compat.config",
+    "default_config": "rllib_compat.config",
+    "translate": "rllib_compat.config",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    # Submodules and dunders are asked for, too, and are no business of the trainers' table.
+    if name[:1].isupper():
+        from rllib_compat.config import find_algorithm
+        from rllib_compat.errors import ConfigError
+
+        try:
+            if name not in ("Trainer", "Agent"):
+                find_algorithm({}, name)
+        except ConfigError:
+            pass
+        else:
+            from rllib_compat.trainer.classes import trainer_class
+
+            return trainer_class(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

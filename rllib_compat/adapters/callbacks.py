@@ -22,7 +22,7 @@ from rllib_compat.errors import ConfigError
 
 RayCallbacks = ray_versions.callback_class()
 
-# The names that only today's callbacks take; a class that asks for them needs no adapter.
+# The names that only today's callbacks take; a method that asks for them gets them as they are.
 TODAY = {"env_runner", "metrics_logger", "rl_module", "prev_episode_chunks"}
 
 
@@ -36,9 +36,7 @@ def adapt_callbacks(callbacks: Any) -> type:
         ConfigError: It is none of these, or a dict with a name that no Ray had.
     """
     sources = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
-    found = tuple(_resolve(source) for source in sources if source)
-    if len(found) == 1 and _is_todays(found[0]):
-        return found[0]
+    found = tuple(_resolve(source) for source in sources if source not in (None, RayCallbacks))
     stepping = any(_hears(source, "on_episode_step") for source in found)
     base = _SteppingAdapter if stepping else CallbackAdapter
     return type("LegacyCallbacks", (base,), {"sources": found, "__module__": __name__})
@@ -187,7 +185,7 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
         if self._methods["on_sample_end"]:
             samples = _sample_batch(kwargs["samples"])
             worker = self._worker_of(kwargs["env_runner"])
-            self._fire("on_sample_end", {**kwargs, "worker": worker, "samples": samples})
+            self._fire("on_sample_end", kwargs, {"worker": worker, "samples": samples})
 
     def on_environment_created(self, **kwargs: Any) -> None:
         """Passes each environment of the runner on."""
@@ -195,7 +193,7 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
             worker = self._worker_of(kwargs["env_runner"])
             for index, env in enumerate(LegacyBaseEnv(kwargs["env"]).envs):
                 mine = {"worker": worker, "sub_environment": env, "env_index": index}
-                self._fire("on_environment_created", {**kwargs, **mine})
+                self._fire("on_environment_created", kwargs, mine)
 
     def on_train_result(self, **kwargs: Any) -> None:
         """Completes the result with its legacy keys, then lets the callbacks change it."""
@@ -232,11 +230,11 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
                 "policies": worker.policy_map,
                 "episode": episode,
             }
-            self._fire(event, {**kwargs, **mine})
+            self._fire(event, kwargs, mine)
 
     def _algorithm_event(self, event: str, kwargs: dict[str, Any]) -> None:
         algorithm = self.owner if self.owner is not None else kwargs["algorithm"]
-        self._fire(event, {**kwargs, "algorithm": algorithm, "trainer": algorithm})
+        self._fire(event, kwargs, {"algorithm": algorithm, "trainer": algorithm})
 
     def _postprocess(self, chunk: Any, episode: LegacyEpisode) -> None:
         batches = {agent: _read_only(part) for agent, part in _agent_parts(chunk).items()}
@@ -247,6 +245,7 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
         for agent, batch in batches.items():
             self._fire(
                 "on_postprocess_trajectory",
+                {},
                 {
                     "worker": self._worker,
                     "episode": episode,
@@ -258,9 +257,9 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
                 },
             )
 
-    def _fire(self, event: str, kwargs: dict[str, Any]) -> None:
+    def _fire(self, event: str, values: dict[str, Any], legacy: dict[str, Any]) -> None:
         for method in self._methods[event]:
-            method(kwargs)
+            method(values, legacy)
 
     def _worker_of(self, env_runner: Any) -> LegacyWorker:
         if self._worker is None:
@@ -301,14 +300,6 @@ def _instantiate(source: Any) -> Any:
     return DefaultCallbacks(source) if isinstance(source, Mapping) else source()
 
 
-def _is_todays(source: Any) -> bool:
-    """Whether a class of Ray's own asks for what only today's Ray gives."""
-    if not (isinstance(source, type) and issubclass(source, RayCallbacks)):
-        return False
-    own = [f for f in vars(source).values() if inspect.isfunction(f)]
-    return any(TODAY & inspect.signature(f).parameters.keys() for f in own)
-
-
 def _hears(source: Any, event: str) -> bool:
     if isinstance(source, Mapping):
         return event in source
@@ -331,12 +322,16 @@ def _methods(obj: Any, names: tuple[str, ...]) -> list[Callable[..., Any]]:
     return found
 
 
-def _accepting(method: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
-    """Calls `method` with those of the values that it takes."""
+def _accepting(method: Callable[..., Any]) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
+    """Calls `method` with what it takes of Ray's own values and the legacy ones over them."""
     parameters = inspect.signature(method).parameters
+    if TODAY & parameters.keys():
+        return lambda values, _: method(**values)
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return lambda values: method(**values)
-    return lambda values: method(**{name: values.get(name) for name in parameters})
+        return lambda values, legacy: method(**{**values, **legacy})
+    return lambda values, legacy: method(
+        **{name: legacy[name] if name in legacy else values.get(name) for name in parameters}
+    )
 
 
 def _agent_parts(chunk: Any) -> dict[Any, Any]:

@@ -8,7 +8,7 @@ name (`RENAMED`, `LEARNER_STATS`), sums of today's values, and the records that
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,17 +20,19 @@ RECORDS = "legacy_episodes"
 
 
 class Renamed(NamedTuple):
-    """One legacy key: where it was, where the value is today, and the factor between their units.
+    """One legacy key: where it was, where the value is today, and how it converts.
 
     Several paths are several releases; the first that is there counts.
     """
 
     legacy: str
     today: tuple[str, ...]
-    factor: float = 1.0
+    convert: Callable[[Any], Any] = int
 
 
-MS = 1000.0  # today's timers are in seconds, legacy ones were in milliseconds
+def _ms(seconds: float) -> float:
+    return float(seconds) * 1000.0
+
 
 RENAMED = (
     Renamed("timesteps_total", ("num_env_steps_sampled_lifetime",)),
@@ -57,22 +59,22 @@ RENAMED = (
             "num_env_steps_trained_lifetime",
         ),
     ),
-    Renamed("timers/sample_time_ms", ("timers/env_runner_sampling_timer",), MS),
-    Renamed("timers/learn_time_ms", ("timers/learner_update_timer",), MS),
-    Renamed("timers/update_time_ms", ("timers/synch_weights",), MS),
-    Renamed("timers/training_iteration_time_ms", ("timers/training_iteration",), MS),
-    Renamed("sampler_perf/mean_inference_ms", ("env_runners/rlmodule_inference_timer",), MS),
-    Renamed("sampler_perf/mean_env_wait_ms", ("env_runners/env_step_timer",), MS),
-    Renamed("sampler_perf/mean_env_render_ms", ("env_runners/env_render_timer",), MS),
+    Renamed("timers/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
+    Renamed("timers/learn_time_ms", ("timers/learner_update_timer",), _ms),
+    Renamed("timers/update_time_ms", ("timers/synch_weights",), _ms),
+    Renamed("timers/training_iteration_time_ms", ("timers/training_iteration",), _ms),
+    Renamed("sampler_perf/mean_inference_ms", ("env_runners/rlmodule_inference_timer",), _ms),
+    Renamed("sampler_perf/mean_env_wait_ms", ("env_runners/env_step_timer",), _ms),
+    Renamed("sampler_perf/mean_env_render_ms", ("env_runners/env_render_timer",), _ms),
     Renamed(
         "sampler_perf/mean_raw_obs_processing_ms",
         ("env_runners/env_to_module_connector/connector_pipeline_timer",),
-        MS,
+        _ms,
     ),
     Renamed(
         "sampler_perf/mean_action_processing_ms",
         ("env_runners/module_to_env_connector/connector_pipeline_timer",),
-        MS,
+        _ms,
     ),
 )
 
@@ -111,12 +113,11 @@ class LegacyResults:
         self._history = episodes[-window:]
         result.update(summarize(episodes, len(new)))
         if isinstance(evaluation := result.get("evaluation"), dict):
-            evaluated = _take_records(evaluation)
-            evaluation.update(summarize(evaluated, len(evaluated)))
-        for legacy, paths, factor in RENAMED:
+            complete_evaluation(evaluation)
+        for legacy, paths, convert in RENAMED:
             value = next((v for path in paths if (v := _get(result, path)) is not None), None)
             if value is not None:
-                _set(result, legacy, value * factor if factor != 1 else value)
+                _set(result, legacy, convert(value))
         info = result.setdefault("info", {})
         info["learner"] = {
             policy: {"learner_stats": _learner_stats(stats)}
@@ -125,6 +126,13 @@ class LegacyResults:
         }
         for key in ("sampler_perf", "timers"):
             result.setdefault(key, {})
+
+
+def complete_evaluation(result: dict[str, Any]) -> dict[str, Any]:
+    """Adds the legacy keys to the result of an evaluation, and returns it."""
+    episodes = _take_records(result)
+    result.update(summarize(episodes, len(episodes)))
+    return result
 
 
 def summarize(episodes: list[EpisodeRecord], num_new: int) -> dict[str, Any]:

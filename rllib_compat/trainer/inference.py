@@ -1,0 +1,199 @@
+"""Actions for observations that come from outside, as `compute_action` gave them.
+
+The observation takes the way that it takes in training: env-to-module connectors (preprocessing,
+filter), the module, module-to-env connectors (sampling, unsquashing, clipping). Only the filter's
+statistics stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rllib_compat.errors import CompatError
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What was computed for one observation.
+
+    Attributes:
+        action: As the environment takes it.
+        state: The recurrent state after it, as a flat list of arrays.
+        extras: Logits, value predictions and the like, by today's and by the old names.
+    """
+
+    action: Any
+    state: list[Any]
+    extras: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One observation to act on, and what came before it."""
+
+    observation: Any
+    state: Sequence[Any] | None = None
+    prev_action: Any = None
+    prev_reward: float | None = None
+    info: Mapping[str, Any] | None = None
+
+
+def compute(
+    env_runner: Any,
+    requests: Sequence[Request],
+    policy_id: str,
+    *,
+    explore: bool,
+    timestep: int,
+) -> list[Computed]:
+    """Computes one action a request.
+
+    Args:
+        env_runner: The local env runner, with weights and filters as they are to be used.
+        requests: The observations.
+        policy_id: The policy to ask.
+        explore: Whether to sample from the action distribution, or to take its best.
+        timestep: The env steps of the training so far; schedules of exploration want them.
+    """
+    multi_agent = env_runner.config.is_multi_agent
+    multi_agent = multi_agent() if callable(multi_agent) else multi_agent
+    agent = _agent_of(env_runner, policy_id) if multi_agent else None
+    module = env_runner.module[policy_id] if multi_agent else env_runner.module
+    episodes = [_episode(env_runner, module, agent, policy_id, request) for request in requests]
+    shared: dict[str, Any] = {}
+    with _frozen_statistics(env_runner._env_to_module):
+        batch = env_runner._env_to_module(
+            episodes=episodes,
+            batch={},
+            explore=explore,
+            rl_module=env_runner.module,
+            shared_data=shared,
+            metrics=None,
+        )
+    if explore:
+        out = env_runner.module.forward_exploration(batch, t=timestep)
+    else:
+        out = env_runner.module.forward_inference(batch)
+    out = env_runner._module_to_env(
+        rl_module=env_runner.module,
+        batch=out,
+        episodes=episodes,
+        explore=explore,
+        shared_data=shared,
+        metrics=None,
+    )
+    return [
+        _computed({name: column[i] for name, column in out.items()}, agent)
+        for i in range(len(requests))
+    ]
+
+
+def _episode(env_runner: Any, module: Any, agent: Any, policy_id: str, request: Request) -> Any:
+    """An episode that has the observation last; with a state or an action, there is a step too."""
+    observations, actions, rewards, outputs = [request.observation], [], [], {}
+    infos = [dict(request.info or {})]
+    if request.state or request.prev_action is not None:
+        observations, infos = observations * 2, infos * 2
+        action = request.prev_action
+        actions = [module.action_space.sample() if action is None else action]
+        rewards = [request.prev_reward or 0.0]
+        if request.state:
+            import tree
+
+            template = module.get_initial_state()
+            outputs = {"state_out": [tree.unflatten_as(template, list(request.state))]}
+    if agent is None:
+        return _single_agent(env_runner, observations, infos, actions, rewards, outputs)
+    return _multi_agent(
+        agent, policy_id, env_runner, observations, infos, actions, rewards, outputs
+    )
+
+
+def _single_agent(
+    env_runner: Any, observations: Any, infos: Any, actions: Any, rewards: Any, outputs: Any
+) -> Any:
+    from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+    pipeline = env_runner._env_to_module
+    return SingleAgentEpisode(
+        observations=observations,
+        infos=infos,
+        actions=actions,
+        rewards=rewards,
+        extra_model_outputs=outputs,
+        observation_space=pipeline.input_observation_space,
+        action_space=pipeline.input_action_space,
+        len_lookback_buffer=0,
+    )
+
+
+def _multi_agent(
+    agent: Any,
+    policy_id: str,
+    env_runner: Any,
+    observations: Any,
+    infos: Any,
+    actions: Any,
+    rewards: Any,
+    outputs: Any,
+) -> Any:
+    from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
+
+    pipeline = env_runner._env_to_module
+    return MultiAgentEpisode(
+        observations=[{agent: value} for value in observations],
+        infos=[{agent: value} for value in infos],
+        actions=[{agent: value} for value in actions],
+        rewards=[{agent: value} for value in rewards],
+        extra_model_outputs=[
+            {agent: {name: values[i] for name, values in outputs.items()}}
+            for i in range(len(actions))
+        ],
+        observation_space=pipeline.input_observation_space,
+        action_space=pipeline.input_action_space,
+        agent_to_module_mapping_fn=lambda *_, **__: policy_id,
+        len_lookback_buffer=0,
+    )
+
+
+def _agent_of(env_runner: Any, policy_id: str) -> Any:
+    """An agent that the policy acts for: filters of today are kept by agent, not by policy."""
+    agents = list(env_runner._env_to_module.input_observation_space.spaces)
+    for agent in agents:
+        if env_runner.config.policy_mapping_fn(agent, None) == policy_id:
+            return agent
+    raise CompatError(
+        f"No agent of the environment is mapped to policy `{policy_id}`.",
+        where=f"compute_action(policy_id={policy_id!r})",
+        fix=f"the agents are {', '.join(map(repr, agents))}",
+    )
+
+
+@contextmanager
+def _frozen_statistics(pipeline: Any) -> Iterator[None]:
+    filters = [c for c in pipeline.connectors if getattr(c, "_update_stats", False)]
+    for connector in filters:
+        connector._update_stats = False
+    try:
+        yield
+    finally:
+        for connector in filters:
+            connector._update_stats = True
+
+
+def _computed(outputs: dict[str, Any], agent: Any) -> Computed:
+    import tree
+
+    if agent is not None:
+        outputs = {name: by_agent[agent] for name, by_agent in outputs.items() if agent in by_agent}
+    action = outputs.pop("actions")
+    action = outputs.pop("actions_for_env", action)
+    state = [np.asarray(s) for s in tree.flatten(outputs.pop("state_out", []))]
+    if "action_logp" in outputs:
+        outputs["action_prob"] = np.exp(outputs["action_logp"])
+    return Computed(action, state, outputs)
