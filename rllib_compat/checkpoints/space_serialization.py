@@ -89,6 +89,9 @@ def preprocessed(space: Space) -> dict[str, Any]:
 
     Ray's preprocessors make a flat Box of spaces that are not arrays, and hang the original on it.
     """
+    if space.original_space is not None:  # it is one that a preprocessor has made
+        original = {"space": to_ray_dict(space.original_space)}
+        return {"space": to_ray_dict(space), "original_space": original}
     if isinstance(space, (Box, MultiBinary)):
         return {"space": to_ray_dict(space)}
     size = (space.flat_size(),)

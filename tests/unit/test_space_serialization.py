@@ -79,6 +79,8 @@ def test_a_policy_sees_the_space_that_rays_preprocessors_make(space):
 def test_the_original_space_is_found_below_the_flattened_one():
     space = spaces.DictSpace({"a": spaces.Discrete(3)})
     assert from_ray_dict(preprocessed(space)) == space
+    flat = spaces.Box(np.zeros(3), np.ones(3), original_space=space)
+    assert from_ray_dict(preprocessed(flat)) == space
     # Ray up to 2.3 wrapped the inner one less.
     older = {**preprocessed(space), "original_space": to_ray_dict(space)}
     assert from_ray_dict(older) == space
