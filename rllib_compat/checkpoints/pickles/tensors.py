@@ -44,11 +44,11 @@ STORAGES = {
     "ComplexFloatStorage": "c8",
     "UntypedStorage": "u1",
 }
+# Those that stand beside an untyped storage.
 DTYPES = {
     "float64": "f8",
     "float32": "f4",
     "float16": "f2",
-    "bfloat16": _BFLOAT16,
     "int64": "i8",
     "int32": "i4",
     "int16": "i2",
@@ -68,16 +68,20 @@ class Storage:
     """The elements that tensors look at.
 
     Attributes:
-        data: The elements, as one row; those of bfloat16 as integers of two bytes.
-        code: numpy's code, or `bfloat16`.
+        data: The elements, as one row.
     """
 
     data: Array
-    code: str
 
 
 def _kind(code: str) -> np.dtype[Any]:
+    """How the elements lie in the file."""
     return np.dtype("u2" if code == _BFLOAT16 else code).newbyteorder("<")
+
+
+def _elements(raw: bytes | memoryview, code: str) -> Array:
+    data = np.frombuffer(raw, _kind(code))
+    return np.left_shift(data, 16, dtype=np.uint32).view("<f4") if code == _BFLOAT16 else data
 
 
 def _code(storage_type: Any) -> str | None:
@@ -104,22 +108,15 @@ def tensor(machine: Machine, storage: Any, offset: int, shape: Any, strides: Any
     count = math.prod(shape)
     data = storage.data
     if not count:
-        return _widened(np.empty(shape, data.dtype), storage.code)
+        return np.empty(shape, data.dtype)
     last = offset + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
     if not 0 <= offset <= last < data.size:
         raise ValueError(f"a tensor that reaches to element {last} of {data.size}")
-    if count > data.size or storage.code == _BFLOAT16:
+    if count > data.size:
         machine.budget.spend("elements", count)
-    view = np.lib.stride_tricks.as_strided(
+    return np.lib.stride_tricks.as_strided(
         data[offset:], shape, [data.itemsize * stride for stride in strides], writeable=False
     )
-    return _widened(view, storage.code)
-
-
-def _widened(data: Array, code: str) -> Array:
-    if code != _BFLOAT16:
-        return data
-    return np.left_shift(data, 16, dtype=np.uint32).view(np.float32)
 
 
 def tensor_v3(
@@ -129,7 +126,7 @@ def tensor_v3(
     code = DTYPES.get(rest[2].name) if type(rest[2]) is GlobalRef else None
     if type(storage) is not Storage or code is None:
         return NotImplemented
-    typed = Storage(storage.data.view(_kind(code)), code)
+    typed = Storage(storage.data.view(_kind(code)))
     return tensor(machine, typed, offset, shape, strides)
 
 
@@ -183,19 +180,19 @@ def read_zip(file: BinaryIO, read: _Nested, budget: Budget) -> Any:
 
         if f"{folder}/byteorder" in members and member("byteorder") != b"little":
             raise ValueError("tensors of a big-endian machine")
-        storages: dict[str, Any] = {}
+        storages: dict[tuple[str, str], Storage] = {}
 
         def persistent(key: Any) -> Any:
             kind, storage_type, name, _, count = key
             code = _code(storage_type)
             if kind != "storage" or code is None:
                 return StandIn(GlobalRef("torch.storage", "persistent_load"), (key,))
-            if name not in storages:
-                storages[name] = np.frombuffer(member(f"data/{name}"), _kind(code))
-            data = storages[name].view(_kind(code))
-            if data.size != count:
-                raise ValueError(f"a storage of {data.size} elements that should be {count}")
-            return Storage(data, code)
+            if (name, code) not in storages:
+                storages[name, code] = Storage(_elements(member(f"data/{name}"), code))
+            storage = storages[name, code]
+            if storage.data.size != count:
+                raise ValueError(f"a storage of {storage.data.size} elements, and not {count}")
+            return storage
 
         value, _ = read(memoryview(member("data.pkl")), persistent)
     return value
@@ -213,7 +210,7 @@ def read_legacy(view: memoryview, read: _Nested, budget: Budget) -> tuple[Any, i
         The value, and the size of all of it.
     """
     pos = 0
-    storages: dict[str, Storage] = {}
+    storages: dict[str, tuple[str, Storage]] = {}
 
     def persistent(key: Any) -> Any:
         # Storages come later in the file, so their room is made now, and filled at the end.
@@ -222,16 +219,16 @@ def read_legacy(view: memoryview, read: _Nested, budget: Budget) -> tuple[Any, i
         if kind != "storage" or code is None or type(count) is not int or count < 0:
             raise ValueError("a storage of an unknown kind")
         if name not in storages:
-            nbytes = count * _kind(code).itemsize
-            if nbytes > len(view):
-                raise ValueError(f"a storage of {nbytes} bytes in a file of {len(view)}")
-            budget.spend("copies", nbytes)
-            storages[str(name)] = Storage(np.zeros(count, _kind(code)), code)
-        whole = storages[name]
+            if count * _kind(code).itemsize > len(view):
+                raise ValueError(f"a storage of {count} elements in a file of {len(view)} bytes")
+            room = _elements(bytes(count * _kind(code).itemsize), code).copy()
+            budget.spend("copies", room.nbytes)
+            storages[str(name)] = code, Storage(room)
+        whole = storages[name][1]
         if part is None:
             return whole
         _, start, length = part
-        return Storage(whole.data[start : start + length], code)
+        return Storage(whole.data[start : start + length])
 
     def next_pickle(maker: Callable[[Any], Any] | None = None) -> Any:
         nonlocal pos
@@ -249,9 +246,11 @@ def read_legacy(view: memoryview, read: _Nested, budget: Budget) -> tuple[Any, i
     if sorted(keys) != sorted(storages):
         raise ValueError("the storages are not those that the tensors want")
     for key in keys:
-        data = storages[key].data
-        if int.from_bytes(view[pos : pos + 8], "little") != data.size:
+        code, storage = storages[key]
+        if int.from_bytes(view[pos : pos + 8], "little") != storage.data.size:
             raise ValueError(f"the storage {key} has not the size that its tensors want")
-        start, pos = pos + 8, pos + 8 + data.nbytes
-        data[:] = np.frombuffer(view[start:pos], data.dtype)
+        start, pos = pos + 8, pos + 8 + storage.data.size * _kind(code).itemsize
+        if pos > len(view):
+            raise ValueError(f"the storage {key} ends early")
+        storage.data[:] = _elements(view[start:pos], code)
     return value, pos
