@@ -48,16 +48,23 @@ class Imported(Later):
 
 @dataclass(frozen=True)
 class MeanStdConnector(Later):
-    """The connector that does what `observation_filter="MeanStdFilter"` did."""
+    """The connector that does what `observation_filter="MeanStdFilter"` did.
+
+    Attributes:
+        multi_agent: Whether observations come by agent; each then has statistics of its own.
+    """
+
+    multi_agent: bool = False
 
     def build(self) -> Callable[..., Any]:
         """The function that Ray calls for each env runner's pipeline."""
-        return mean_std_filter
+        return multi_agent_mean_std_filter if self.multi_agent else mean_std_filter
 
     def code(self, imports: set[str]) -> str:
         """The function as a lambda."""
         imports.add("from ray.rllib.connectors.env_to_module import MeanStdFilter")
-        return "lambda env=None, spaces=None, device=None: MeanStdFilter()"
+        argument = "multi_agent=True" if self.multi_agent else ""
+        return f"lambda env=None, spaces=None, device=None: MeanStdFilter({argument})"
 
 
 def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
@@ -66,6 +73,14 @@ def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> 
 
     del env, spaces, device
     return MeanStdFilter()
+
+
+def multi_agent_mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
+    """Makes the observation filter that has statistics for each agent."""
+    from ray.rllib.connectors.env_to_module import MeanStdFilter
+
+    del env, spaces, device
+    return MeanStdFilter(multi_agent=True)
 
 
 @dataclass(frozen=True)
