@@ -161,16 +161,17 @@ def real_pickles(case):
 @pytest.mark.parametrize("case", REAL)
 def test_a_real_checkpoint_cut_short_is_told(case):
     for data in real_pickles(case):
-        for end in range(len(data)):
+        # Where it ends in the middle of weights, one place is as good as another.
+        for end in [*range(0, len(data), 5), *range(len(data) - 200, len(data))]:
             with pytest.raises(CorruptCheckpointError):
                 load(data[:end])
 
 
-@pytest.mark.parametrize("case", REAL)
+@pytest.mark.parametrize(("case", "step"), zip(REAL, (4, 1), strict=True))
 @pytest.mark.parametrize("flip", [0x01, 0x80])
-def test_a_real_checkpoint_with_a_flipped_byte_is_told_or_read(case, flip):
+def test_a_real_checkpoint_with_a_flipped_byte_is_told_or_read(case, step, flip):
     _, worker = real_pickles(case)
-    for position in range(len(worker)):
+    for position in range(0, len(worker), step):
         broken = bytearray(worker)
         broken[position] ^= flip
         load_or_blame(bytes(broken))

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from rllib_compat.checkpoints.pickles.machine import Machine
 
 _DTYPE = re.compile(r"([biufcmMOSUVa])(\d{1,9})|[?bBhHiIlLqQefdgFDGO]")
+MOST_AXES = 64  # numpy's own limit
 _UNITS = frozenset({"Y", "M", "W", "D", "h", "m", "s", "ms", "us", "μs", "ns", "ps", "fs", "as"})
 
 
-def dtype(_machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
+def dtype(machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
     """`numpy.dtype`: a code, and a state with byte order, fields and units of time."""
     code = args[0]
     if isinstance(code, (bytes, memoryview)):
@@ -40,27 +41,34 @@ def dtype(_machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
         inner, shape = subarray
         return np.dtype((_is_dtype(inner), _shape(shape)))
     if names is not None:
-        return _structured(names, fields, size)
+        return _structured(machine, names, fields, size)
     if base.kind in "mM" and version >= 4 and len(state) > 8:
         (_, (unit, step, *_)) = state[8]
-        unit = unit if isinstance(unit, str) else str(raw_bytes(unit), "ascii")
-        if unit in _UNITS:
+        unit = str(unit, "utf-8") if isinstance(unit, bytes) else unit
+        if isinstance(unit, str) and unit in _UNITS:
             base = np.dtype(f"{base.kind}8[{int(step)}{unit}]")
     return base.newbyteorder(order)
 
 
-def _structured(names: Any, fields: Any, size: Any) -> Any:
-    parts = [fields[name] for name in names]
+def _structured(machine: Machine, names: Any, fields: Any, size: Any) -> Any:
+    machine.budget.spend("elements", len(names))
+    parts = [fields[_is_text(name)] for name in names]
     made = np.dtype(
         {
-            "names": [str(name) for name in names],
+            "names": list(names),
             "formats": [_is_dtype(part[0]) for part in parts],
             "offsets": [int(part[1]) for part in parts],
-            "titles": [str(part[2]) if len(part) > 2 else None for part in parts],
+            "titles": [_is_text(part[2]) if len(part) > 2 else None for part in parts],
             "itemsize": size,
         }
     )
     return NotImplemented if made.hasobject else made
+
+
+def _is_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a field whose name is no text")
+    return value
 
 
 def _is_dtype(value: Any) -> np.dtype[Any]:
@@ -72,8 +80,8 @@ def _is_dtype(value: Any) -> np.dtype[Any]:
 def _shape(shape: Any) -> tuple[int, ...]:
     """Checks a shape, which very old pickles give as one integer."""
     sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
-    if not all(type(size) is int and size >= 0 for size in sizes):
-        raise ValueError(f"a shape of {shape!r:.80}")
+    if len(sizes) > MOST_AXES or not all(type(size) is int and size >= 0 for size in sizes):
+        raise ValueError("a shape that is none")
     return tuple(sizes)
 
 
@@ -83,6 +91,8 @@ def to_array(machine: Machine, data: Any, kind: Any, shape: Any, order: Any = "C
     count = math.prod(shape)
     if kind.hasobject:
         return _object_array(machine, data, count).reshape(shape)
+    if isinstance(data, str):
+        machine.budget.spend("copies", len(data))
     raw = memoryview(raw_bytes(data))
     if raw.nbytes != count * kind.itemsize:
         raise ValueError(

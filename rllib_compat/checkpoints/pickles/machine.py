@@ -22,6 +22,7 @@ from rllib_compat.stand_ins import GlobalRef, StandIn
 
 _LONGEST_NAME = 1000
 _DEEPEST_NESTING = 8
+_LONGEST_MESSAGE = 300
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class Machine(Reader):
         if isinstance(error, IndexError):
             what = "it takes from an empty stack" if self.pos < len(self.data) else "it ends early"
         else:
-            what = str(error) or type(error).__name__
+            what = str(error)[:_LONGEST_MESSAGE] or type(error).__name__
         return CorruptCheckpointError(
             f"not a sound pickle: {what}",
             where=where,

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 _LONGEST_VERSION = 30
 _VERSION_PARTS = ("epoch", "release", "pre", "post", "dev", "local")
-_LATIN_1 = frozenset({"latin1", "latin-1", "iso-8859-1"})
+
+
+def _is_latin_1(encoding: Any) -> bool:
+    return isinstance(encoding, str) and encoding in ("latin1", "latin-1", "iso-8859-1")
 
 
 def _copied(machine: Machine, items: Any) -> Any:
@@ -39,7 +42,7 @@ def raw_bytes(data: Any) -> bytes | bytearray | memoryview:
 
 def encode(machine: Machine, text: str, encoding: str = "latin1") -> Any:
     """`_codecs.encode`: how protocols 0 to 2 spell bytes."""
-    if encoding not in _LATIN_1:
+    if not _is_latin_1(encoding):
         return NotImplemented
     machine.budget.spend("copies", len(text))
     return text.encode("latin-1")
@@ -47,7 +50,7 @@ def encode(machine: Machine, text: str, encoding: str = "latin1") -> Any:
 
 def byte_array(machine: Machine, data: Any = b"", encoding: str = "latin-1") -> Any:
     """`bytearray`; a size instead of bytes would only ask for memory."""
-    if encoding not in _LATIN_1:
+    if not _is_latin_1(encoding):
         return NotImplemented
     machine.budget.spend("copies", len(data))
     return bytearray(raw_bytes(data))
@@ -94,9 +97,11 @@ def make_frozenset(machine: Machine, items: Any = ()) -> frozenset[Any]:
     return frozenset(machine.checked_keys(list(_copied(machine, items))))
 
 
-def make_complex(_machine: Machine, real: float, imaginary: float) -> complex:
-    """`complex`."""
-    return complex(float(real), float(imaginary))
+def make_complex(_machine: Machine, *parts: Any) -> Any:
+    """`complex` of two numbers."""
+    if not all(type(part) in (int, float) for part in parts):
+        return NotImplemented
+    return complex(*parts)
 
 
 def make_range(machine: Machine, start: int, stop: int, step: int) -> range:
@@ -173,11 +178,11 @@ def version(_machine: Machine, _args: tuple[Any, ...], state: Any) -> Any:
     """`packaging.version.Version` becomes the text that it was made of."""
     parts = _version_parts(state)
     # Real ones are short; a long one, shared by many, would be copied for each.
-    marks = [mark for part in parts[1:] for mark in part or ()]
-    if len(marks) > _LONGEST_VERSION or not all(
-        isinstance(mark, int) or (isinstance(mark, str) and len(mark) < 20) for mark in marks
-    ):
+    if any(len(part or ()) > _LONGEST_VERSION for part in parts[1:]):
         return NotImplemented
+    for mark in (mark for part in parts[1:] for mark in part or ()):
+        if not (type(mark) is int or (isinstance(mark, str) and len(mark) <= _LONGEST_VERSION)):
+            return NotImplemented
     epoch, release, pre, post, dev, local = parts
     text = f"{int(epoch)}!" if epoch else ""
     text += ".".join(map(str, release))

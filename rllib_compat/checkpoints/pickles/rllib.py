@@ -58,37 +58,38 @@ def _discrete(_machine: Machine, state: dict[str, Any]) -> Space:
 
 def _multi_discrete(machine: Machine, state: dict[str, Any]) -> Space:
     if "nvec" in state:
-        sizes = np.asarray(state["nvec"])
-    else:  # gym before 0.9.6
-        sizes = _numbers(state["high"]) - _numbers(state["low"]) + 1
-    machine.budget.spend("elements", sizes.size)
-    return MultiDiscrete(tuple(int(n) for n in _numbers(sizes).ravel()))
+        return MultiDiscrete(_integers(machine, state["nvec"]))
+    # gym before 0.9.6
+    low, high = _integers(machine, state["low"]), _integers(machine, state["high"])
+    return MultiDiscrete(tuple(b - a + 1 for a, b in zip(low, high, strict=True)))
 
 
-def _multi_binary(_machine: Machine, state: dict[str, Any]) -> Space:
-    n = state["n"]
-    return MultiBinary(
-        tuple(int(size) for size in (n if isinstance(n, (tuple, list)) else np.ravel(_size(n))))
-    )
+def _multi_binary(machine: Machine, state: dict[str, Any]) -> Space:
+    return MultiBinary(_integers(machine, state["n"]))
 
 
-def _size(n: Any) -> Any:
-    return n if isinstance(n, (int, np.integer)) else _numbers(n)
+def _integers(machine: Machine, value: Any) -> tuple[int, ...]:
+    """The integers of an array or a tuple, or a single one."""
+    if isinstance(value, (int, np.integer)):
+        return (int(value),)
+    numbers = value if type(value) in (tuple, list) else _numbers(value).ravel()
+    machine.budget.spend("elements", len(numbers))
+    return tuple(int(number) for number in numbers)
 
 
 def _tuple(machine: Machine, state: dict[str, Any]) -> Any:
     parts = state["spaces"]
+    machine.budget.spend("elements", len(parts))
     if not all(isinstance(part, Space) for part in parts):
         return NotImplemented
-    machine.budget.spend("elements", len(parts))
     return TupleSpace(tuple(parts))
 
 
 def _dict(machine: Machine, state: dict[str, Any]) -> Any:
     parts = state["spaces"]
+    machine.budget.spend("elements", len(parts))
     if not all(isinstance(part, Space) for part in parts.values()):
         return NotImplemented
-    machine.budget.spend("elements", len(parts))
     return DictSpace(dict(parts))
 
 
@@ -138,7 +139,7 @@ def _statistic(value: Any) -> Array:
 _MOST_STATISTICS = 10_000
 
 
-def _leaves(stats: Any) -> Iterator[RunningStat]:
+def _leaves(machine: Machine, stats: Any) -> Iterator[RunningStat]:
     """The leaves of nested statistics in the order of `tree.flatten`: dicts sorted by key.
 
     It keeps a list of what is left to visit, as the nesting may be of any depth, and even a circle.
@@ -150,7 +151,9 @@ def _leaves(stats: Any) -> Iterator[RunningStat]:
         stat = rest.pop()
         if isinstance(stat, RunningStat):
             yield stat
-        elif isinstance(stat, dict):
+            continue
+        machine.budget.spend("elements", len(stat))
+        if isinstance(stat, dict):
             rest += [stat[key] for key in sorted(stat, reverse=True)]
         elif isinstance(stat, (list, tuple)):
             rest += reversed(stat)
@@ -162,7 +165,7 @@ def _leaves(stats: Any) -> Iterator[RunningStat]:
 def mean_std_filter(kind: str) -> Callable[..., ObservationFilter]:
     """`MeanStdFilter` and the like; `rs` became `running_stats` in Ray 2.1."""
 
-    def fill(_machine: Machine, _args: tuple[Any, ...], state: dict[str, Any]) -> ObservationFilter:
+    def fill(machine: Machine, _args: tuple[Any, ...], state: dict[str, Any]) -> ObservationFilter:
         nested = state["running_stats"] if "running_stats" in state else state["rs"]
         clip = state.get("clip")
         return ObservationFilter(
@@ -170,7 +173,7 @@ def mean_std_filter(kind: str) -> Callable[..., ObservationFilter]:
             demean=bool(state.get("demean", True)),
             destd=bool(state.get("destd", True)),
             clip=None if clip is None else float(clip),
-            stats=list(_leaves(nested)),
+            stats=list(_leaves(machine, nested)),
         )
 
     return fill

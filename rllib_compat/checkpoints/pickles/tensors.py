@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from rllib_compat.checkpoints.pickles.arrays import MOST_AXES
 from rllib_compat.checkpoints.state import Array
 from rllib_compat.stand_ins import GlobalRef, StandIn
 
@@ -95,7 +96,11 @@ _STORAGE_MODULES = frozenset({"torch", "torch.cuda", "torch.storage"})
 
 
 def _sizes(sizes: Any) -> tuple[int, ...]:
-    if type(sizes) is not tuple or not all(type(n) is int and n >= 0 for n in sizes):
+    if (
+        type(sizes) is not tuple
+        or len(sizes) > MOST_AXES
+        or not all(type(n) is int and n >= 0 for n in sizes)
+    ):
         raise ValueError("a tensor's shape or strides that are not tuples of integers")
     return sizes
 
@@ -140,9 +145,11 @@ def size(_machine: Machine, sizes: Any = ()) -> tuple[int, ...]:
     return _sizes(sizes)
 
 
-def device(_machine: Machine, kind: str, index: int | None = None) -> str:
+def device(_machine: Machine, kind: Any, index: int | None = None) -> Any:
     """`torch.device` becomes its name."""
-    return str(kind) if index is None else f"{kind!s}:{int(index)}"
+    if not (isinstance(kind, str) and len(kind) < 20):
+        return NotImplemented
+    return kind if index is None else f"{kind}:{int(index)}"
 
 
 def load_from_bytes(machine: Machine, data: Any) -> Any:
@@ -185,7 +192,7 @@ def read_zip(file: BinaryIO, read: _Nested, budget: Budget) -> Any:
         def persistent(key: Any) -> Any:
             kind, storage_type, name, _, count = key
             code = _code(storage_type)
-            if kind != "storage" or code is None:
+            if kind != "storage" or code is None or not isinstance(name, str):
                 return StandIn(GlobalRef("torch.storage", "persistent_load"), (key,))
             if (name, code) not in storages:
                 storages[name, code] = Storage(_elements(member(f"data/{name}"), code))
@@ -216,14 +223,14 @@ def read_legacy(view: memoryview, read: _Nested, budget: Budget) -> tuple[Any, i
         # Storages come later in the file, so their room is made now, and filled at the end.
         kind, storage_type, name, _, count, part = key
         code = _code(storage_type)
-        if kind != "storage" or code is None or type(count) is not int or count < 0:
+        if kind != "storage" or code is None or not isinstance(name, str) or not count >= 0:
             raise ValueError("a storage of an unknown kind")
         if name not in storages:
             if count * _kind(code).itemsize > len(view):
                 raise ValueError(f"a storage of {count} elements in a file of {len(view)} bytes")
             room = _elements(bytes(count * _kind(code).itemsize), code).copy()
             budget.spend("copies", room.nbytes)
-            storages[str(name)] = code, Storage(room)
+            storages[name] = code, Storage(room)
         whole = storages[name][1]
         if part is None:
             return whole
@@ -243,7 +250,7 @@ def read_legacy(view: memoryview, read: _Nested, budget: Budget) -> tuple[Any, i
         raise ValueError("tensors of a big-endian machine")
     value = next_pickle(persistent)
     keys = next_pickle()
-    if sorted(keys) != sorted(storages):
+    if not all(isinstance(key, str) for key in keys) or sorted(keys) != sorted(storages):
         raise ValueError("the storages are not those that the tensors want")
     for key in keys:
         code, storage = storages[key]

@@ -33,15 +33,16 @@ class Blank:
 # Their hashes are randomised, depend on identity, or do not collide for numbers of this size.
 _EASY_KEYS = frozenset({str, bytes, bool, float, type(None), GlobalRef, StandIn})
 _EASY_INTEGERS = 1 << 60
-_AWKWARD_KEYS = (int, complex, frozenset, np.generic, PurePosixPath, PureWindowsPath)
+_AWKWARD_KEYS = (int, complex, np.generic, PurePosixPath, PureWindowsPath)
 _LONGEST_KEY = 1000
 
 
 def check_key(key: Any, budget: Budget) -> None:
     """Makes sure that hashing and comparing `key` is cheap and calls no one else's code.
 
-    The hash of a tuple is computed anew each time and by recursion, so a small nest of shared
-    tuples would take for ever; and whoever knows the hash function can write keys that all collide.
+    Tuples are hashed, and tuples and frozensets are compared, by recursion into each part however
+    often it is shared, so a small nest of them would take for ever; and whoever knows the hash
+    function can write keys that all collide.
 
     Raises:
         ValueError: It is no key.
@@ -56,7 +57,7 @@ def check_key(key: Any, budget: Budget) -> None:
         if not parts:
             return
         part = parts.pop()
-        if type(part) is tuple:
+        if type(part) in (tuple, frozenset):
             if len(part) > _LONGEST_KEY - seen:
                 break
             parts += part

@@ -43,6 +43,12 @@ def nest(opening, closing, levels):
     return opening * levels + NONE + closing * levels
 
 
+def twins(i):
+    """Makes a set of two sets that hold what is on top of the stack."""
+    wrapped = MARK + get(i) + b"\x91"
+    return put(i) + POP + MARK + get(i) + wrapped + b"\x91"
+
+
 # What comes out is not said here: only that it comes at once, and is small.
 BOMBS = {
     "billion laughs by DUP": LAUGHS,
@@ -98,6 +104,39 @@ BOMBS = {
     "keys that all collide": MARK
     + b"".join(long(i * (2**61 - 1)) + NONE for i in range(30_000))
     + b"d",
+    # Where a constructor hashes, compares, prints or converts what it is given.
+    **{
+        f"laughs {place}": bomb
+        for place, bomb in {
+            "in an encoding": call("_codecs", "encode", text("x"), LAUGHS),
+            "in a shape": array(DTYPE_F4, LAUGHS, raw(b"1234")),
+            "in a device": call("torch", "device", LAUGHS),
+            "in a version": named("packaging.version", "Version")
+            + b")\x81"
+            + items(number(0), LAUGHS, LAUGHS, NONE, NONE, NONE)
+            + b"b",
+            "in the name of a field": call("numpy", "dtype", text("V8"), number(0), number(1))
+            + items(number(3), text("|"), NONE, items(LAUGHS), mapped(), number(8), NONE, NONE)
+            + b"b",
+            "in bounds of a space": named("gym.spaces", "MultiDiscrete")
+            + b")\x81"
+            + mapped((text("nvec"), LAUGHS))
+            + b"b",
+            "in a path": call("pathlib", "PosixPath", LAUGHS),
+            "in a set of sets": b"\x8f"
+            + MARK
+            + (MARK + text("x") + b"\x91" + b"".join(twins(i) for i in range(0, 128, 2))) * 2
+            + b"\x90",
+        }.items()
+    },
+    "bounds that broadcast": named("gym.spaces", "MultiDiscrete")
+    + b")\x81"
+    + mapped(
+        (text("low"), array(DTYPE_F4, shape(1000, 1), raw(bytes(4000)))),
+        (text("high"), array(DTYPE_F4, shape(1, 1000), raw(bytes(4000)))),
+    )
+    + b"b",
+    "a product of long sizes": array(DTYPE_F4, shape(*[(1 << 4000)] * 1000), raw(b"")),
     "a memo of 2**32": listed() + b"r\xff\xff\xff\xff" + POP + b"j\xff\xff\xff\xff",
     "a memo of a huge number": listed() + b"p" + b"9" * 4000 + b"\n",
 }
