@@ -283,3 +283,9 @@ def foreach_env_runner(group: Any, function: Callable[[Any], Any], **kwargs: Any
 def remote_env_runners(group: Any) -> list[Any]:
     """The actors of a group's remote env runners; no supported Ray has a public name for them."""
     return list(group._worker_manager.actors().values())
+
+
+def is_multi_agent(config: AlgorithmConfig) -> bool:
+    """Whether a config is for many agents; a method until Ray 2.43, a property since."""
+    answer = config.is_multi_agent
+    return bool(answer() if callable(answer) else answer)

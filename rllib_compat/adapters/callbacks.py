@@ -161,19 +161,22 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
 
         Ray 2.40 allows nobody to override `on_episode_created`, the one before the reset.
         """
-        self._episodes[kwargs["env_index"]] = LegacyEpisode(
-            self._worker_of(kwargs["env_runner"]), kwargs["env_index"]
-        )
-        self._episode_event("on_episode_created", kwargs)
+        if kwargs.get("env_runner") is not None:
+            self._episodes[kwargs["env_index"]] = LegacyEpisode(
+                self._worker_of(kwargs["env_runner"]), kwargs["env_index"]
+            )
+            self._episode_event("on_episode_created", kwargs)
         self._episode_event("on_episode_start", kwargs)
 
     def on_episode_end(self, **kwargs: Any) -> None:
         """Passes the event on, then sends the record."""
-        if self._methods["on_postprocess_trajectory"]:
+        todays = kwargs.get("env_runner") is not None
+        if todays and self._methods["on_postprocess_trajectory"]:
             self._postprocess(kwargs["episode"], self._episode(kwargs))
         self._episode_event("on_episode_end", kwargs)
-        record = self._episode(kwargs).record()
-        ray_versions.log_item(kwargs["metrics_logger"], RECORDS, record)
+        if todays:
+            record = self._episode(kwargs).record()
+            ray_versions.log_item(kwargs["metrics_logger"], RECORDS, record)
 
     def on_sample_end(self, **kwargs: Any) -> None:
         """Passes on the steps as the sample batch that they were."""
@@ -221,6 +224,9 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
         return self._episodes[kwargs["env_index"]].follow(kwargs["episode"])
 
     def _episode_event(self, event: str, kwargs: dict[str, Any]) -> None:
+        if kwargs.get("worker") is not None:  # the old API stack has the legacy objects itself
+            self._fire(event, kwargs, {})
+            return
         episode = self._episode(kwargs)
         if self._methods[event]:
             worker = self._worker_of(kwargs["env_runner"])

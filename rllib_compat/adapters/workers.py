@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rllib_compat import ray_versions
+from rllib_compat.adapters.connectors import REPLACING
 from rllib_compat.adapters.episodes import ONLY_POLICY
 from rllib_compat.adapters.policies import LegacyPolicy
 from rllib_compat.errors import GoneError
@@ -169,7 +170,8 @@ class LegacyWorker:
 
     def keeps_observations(self) -> bool:
         """Whether no connector replaces the observations of the environment."""
-        return self._env_runner.config._env_to_module_connector is None
+        connectors = self._env_runner._env_to_module.connectors
+        return not any(type(connector).__name__ in REPLACING for connector in connectors)
 
     def action_space(self, policy_id: str) -> Any:
         """The action space of a policy."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat import ray_versions
 from rllib_compat.errors import CompatError
 
 
@@ -60,8 +61,7 @@ def compute(
         explore: Whether to sample from the action distribution, or to take its best.
         timestep: The env steps of the training so far; schedules of exploration want them.
     """
-    multi_agent = env_runner.config.is_multi_agent
-    multi_agent = multi_agent() if callable(multi_agent) else multi_agent
+    multi_agent = ray_versions.is_multi_agent(env_runner.config)
     agent = _agent_of(env_runner, policy_id) if multi_agent else None
     module = env_runner.module[policy_id] if multi_agent else env_runner.module
     episodes = [_episode(env_runner, module, agent, policy_id, request) for request in requests]
@@ -87,6 +87,11 @@ def compute(
         shared_data=shared,
         metrics=None,
     )
+    if not multi_agent:
+        # A vector environment takes the parts of Tuple and Dict actions as batches.
+        from ray.rllib.utils.spaces.space_utils import unbatch
+
+        out |= {name: unbatch(out[name]) for name in ("actions", "actions_for_env") if name in out}
     return [
         _computed({name: column[i] for name, column in out.items()}, agent)
         for i in range(len(requests))

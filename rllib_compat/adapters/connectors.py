@@ -1,0 +1,55 @@
+"""The observation preprocessors that RLlib put before every model, as connectors of today."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+# Where connectors put something else in the place of the environment's observation.
+REPLACING = {"FlattenObservations", "MeanStdFilter"}
+
+
+def with_preprocessors(
+    inner: Callable[..., Any] | None,
+    multi_agent: bool,
+    env: Any = None,
+    spaces: Any = None,
+    device: Any = None,
+) -> list[Any]:
+    """Makes the connectors between environment and module.
+
+    Until 2.x, models got flat vectors: Discrete and MultiDiscrete parts as one-hot, Tuple and Dict
+    parts one after the other. Today that is a connector, and nobody puts it in unasked.
+
+    Args:
+        inner: The config's own `env_to_module_connector`, if any; it sees what comes out here.
+        multi_agent: Whether observations come by agent.
+        env: The env runner's environment, or None.
+        spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
+        device: Where the module computes.
+    """
+    from ray.rllib.connectors.env_to_module import FlattenObservations
+
+    own = _call(inner, env, spaces, device) if inner is not None else []
+    own = list(own) if isinstance(own, (list, tuple)) else [own]
+    space = _observation_space(env, spaces)
+    by_agent = space.spaces.values() if multi_agent and space is not None else [space]
+    if any(type(part).__name__ not in ("Box", "NoneType") for part in by_agent):
+        return [FlattenObservations(multi_agent=multi_agent), *own]
+    return own
+
+
+def _observation_space(env: Any, spaces: Any) -> Any:
+    if env is not None:
+        return getattr(env, "single_observation_space", None) or env.observation_space
+    return spaces["__env_single__"][0] if spaces and "__env_single__" in spaces else None
+
+
+def _call(inner: Callable[..., Any], env: Any, spaces: Any, device: Any) -> Any:
+    """Calls a connector function of any supported Ray: older ones take `env` only."""
+    try:
+        return inner(env, spaces, device)
+    except TypeError as error:
+        if "positional argument" not in str(error):
+            raise
+        return inner(env)
