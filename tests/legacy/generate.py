@@ -11,7 +11,7 @@ network computes from 16 observations. It becomes OUT/<ray>/<algorithm>-<framewo
     case.json               what was trained, with which versions, and the weights' names
     expected.npz            observations and outputs, see README.md
 
-The script runs on Python 3.6 to 3.11 and on Ray 0.6 to 2.3 (there, the old API stack). It imports
+The script runs on Python 3.6 to 3.11 and on Ray 0.5 to 2.3 (there, the old API stack). It imports
 nothing of rllib_compat: an old Ray's dependencies can't be installed beside today's.
 """
 import argparse
@@ -62,7 +62,8 @@ def single(act=("discrete", 3), obs=5, share=False, observation_filter="NoFilter
         "env_config": {"obs": obs, "act": list(act)},
         "share": share,
         "observation_filter": observation_filter,
-        "model": model,
+        # Said out loud, as Ray 0.5 keeps what the case before it wanted.
+        "model": dict({"free_log_std": False}, **model),
     }
 
 
@@ -127,8 +128,8 @@ FRAMEWORKS = {
     "tf2": [("tf2" if RAY >= (1, 1, 0) else "tfe", ("framework",)), (True, ("eager_tracing",))],
     "torch": [("torch", ("framework",)), (True, ("use_pytorch",))],
 }
-# How Rays say that they don't have an activation.
-NOT_THERE_YET = ("Unknown activation", "has no attribute 'linear'")
+# How an error says that a Ray is too old for a case.
+NOT_THERE_YET = ("Unknown activation", "has no attribute 'linear'", "several policies")
 
 
 # The environments --------------------------------------------------------------------------------
@@ -243,6 +244,8 @@ def config_of(case, framework, default):
     home = config if isinstance(default.get("vf_share_layers"), bool) else config["model"]
     home["vf_share_layers"] = case["share"]
     if "policies" in case:
+        if RAY < (0, 6, 0):
+            raise NotImplementedError("several policies: Ray 0.5 wants their class")
         if RAY < (0, 7, 0):
             config["simple_optimizer"] = False  # looks for one policy's "kl" there
         config["multiagent"] = {
@@ -358,7 +361,8 @@ def make(name, framework, out):
         return "is there"
     scratch = tempfile.mkdtemp()
     whole, logs = os.path.join(scratch, "whole"), os.path.join(scratch, "logs")
-    os.makedirs(whole)
+    checkpoint = os.path.join(whole, "ckpt")
+    os.makedirs(checkpoint)  # Ray 0.5 does not make it
     os.makedirs(logs)
     config = config_of(case, framework, default_config(cls))
     trainer = cls(config=config, env=case["env"],
@@ -366,7 +370,7 @@ def make(name, framework, out):
     try:
         for _ in range(2):
             result = trainer.train()
-        saved = trainer.save(os.path.join(whole, "ckpt"))
+        saved = trainer.save(checkpoint)
         arrays, policies = record(local_worker(trainer))
     finally:
         trainer.stop()
