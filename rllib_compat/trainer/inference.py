@@ -62,7 +62,7 @@ def compute(
         timestep: The env steps of the training so far; schedules of exploration want them.
     """
     multi_agent = ray_versions.is_multi_agent(env_runner.config)
-    agent = _agent_of(env_runner, policy_id) if multi_agent else None
+    agent = agent_of(env_runner, policy_id) if multi_agent else None
     module = env_runner.module[policy_id] if multi_agent else env_runner.module
     episodes = [_episode(env_runner, module, agent, policy_id, request) for request in requests]
     shared: dict[str, Any] = {}
@@ -166,7 +166,7 @@ def _multi_agent(
     )
 
 
-def _agent_of(env_runner: Any, policy_id: str) -> Any:
+def agent_of(env_runner: Any, policy_id: str) -> Any:
     """An agent that the policy acts for: filters of today are kept by agent, not by policy."""
     agents = list(env_runner._env_to_module.input_observation_space.spaces)
     for agent in agents:

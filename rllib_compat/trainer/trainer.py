@@ -49,6 +49,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         env: The environment, if the config does not name it: a name, a class or a creator.
         logger_creator: Makes a logger of `ray.tune.logger` for the config.
         algorithm: The algorithm's name, if neither the class nor the config's keys tell it.
+        legacy_ray: The Ray that the config was written for; its defaults are then kept.
         **trainable: What Tune passes on to a Trainable.
 
     Attributes:
@@ -71,12 +72,16 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         logger_creator: Callable[[dict[str, Any]], Any] | None = None,
         *,
         algorithm: str | None = None,
+        legacy_ray: str | None = None,
         **trainable: Any,
     ) -> None:
         given = dict(config or {})
         if env is not None:
             given["env"] = env
-        self._asked = algorithm or type(self)._name
+        self._asked: dict[str, Any] = {
+            "algorithm": algorithm or type(self)._name,
+            "legacy_ray": legacy_ray,
+        }
         self._local_is_stale = False
         self._logger = logger_creator(given) if logger_creator else None
         if not ray.is_initialized():
@@ -87,9 +92,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     def setup(self, config: dict[str, Any]) -> None:
         """Translates the config and builds the algorithm."""
         self.raw_user_config = config
-        self.translation: Translation = translate(
-            {**self._default_config, **config}, algorithm=self._asked
-        )
+        self.translation: Translation = translate({**self._default_config, **config}, **self._asked)
         self._note_env_name()
         for finding in self.translation.report.at_least(Severity.WARNING):
             logger.warning("%s: %s %s", finding.path, finding.message, finding.hint)
@@ -177,7 +180,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """Loads what `save_checkpoint` wrote, or a legacy checkpoint after its conversion."""
         from rllib_compat.trainer.legacy_checkpoints import as_todays
 
-        with as_todays(Path(checkpoint_dir)) as path:
+        with as_todays(Path(checkpoint_dir), self) as path:
             self.algorithm.load_checkpoint(str(path))
         self._iteration = self.algorithm.iteration
         self._local_is_stale = True
