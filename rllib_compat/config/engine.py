@@ -8,7 +8,8 @@ from typing import Any
 
 from rllib_compat.config import keys as table
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, Settings, needless
+from rllib_compat.config.later import Later
+from rllib_compat.config.rule import Convert, Outcome, Rule, Settings, needless
 from rllib_compat.config.rules import find
 from rllib_compat.report import Finding, Severity, Verdict
 from rllib_compat.stand_ins import is_stand_in
@@ -60,7 +61,7 @@ def apply(config: Mapping[str, Any], context: Context, path: str = "$") -> list[
     """
     algorithms = (context.legacy_algorithm, context.algorithm)
     entries = [_entry(leaf, context) for leaf in leaves(config, algorithms, path=path)]
-    return _without_conflicts(entries)
+    return _without_conflicts(entries, context.legacy_algorithm)
 
 
 def settings_of(entries: list[Entry]) -> Settings:
@@ -83,10 +84,13 @@ def _entry(leaf: Leaf, context: Context) -> Entry:
             Severity.ERROR,
             outcome.hint or rule.hint or "api_stack='old' keeps it, or take it out",
         )
+    verdict, severity = outcome.verdict or rule.verdict, outcome.severity or rule.severity
+    if severity is Severity.WARNING and verdict is Verdict.DROPPED and _by_itself(leaf, context):
+        severity = Severity.INFO
     finding = Finding(
         rule.id,
-        outcome.severity or rule.severity,
-        outcome.verdict or rule.verdict,
+        severity,
+        verdict,
         leaf.path,
         outcome.message or _sentence(rule, outcome.settings),
         outcome.hint or rule.hint,
@@ -103,6 +107,10 @@ def _outcome(rule: Rule, value: Any, at: Context) -> Outcome:
             severity=Severity.WARNING,
             hint="pass it again",
         )
+    if isinstance(value, Later):
+        return Outcome({rule.target_on(at.stack): value})
+    if table.is_placeholder(rule.key, value):
+        return Outcome(verdict=Verdict.DROPPED, message="Ray's mark for a renamed key")
     if isinstance(value, Mapping) and set(value) == {"grid_search"}:
         outcomes = [_outcome(rule, one, at) for one in value["grid_search"]]
         names = {frozenset(o.settings) for o in outcomes}
@@ -116,7 +124,7 @@ def _outcome(rule: Rule, value: Any, at: Context) -> Outcome:
         grid = {n: {"grid_search": [o.settings[n] for o in outcomes]} for n in outcomes[0].settings}
         return replace(outcomes[0], settings=grid)
     if rule.convert is not None:
-        return rule.convert(value, at)
+        return _converted(rule.convert, value, at)
     target = rule.target_on(at.stack)
     if target:
         return Outcome({target: without_inert(value, at)})
@@ -125,6 +133,18 @@ def _outcome(rule: Rule, value: Any, at: Context) -> Outcome:
             verdict=Verdict.DROPPED, message="it has no counterpart on the old API stack"
         )
     return Outcome()
+
+
+def _converted(convert: Convert, value: Any, at: Context) -> Outcome:
+    try:
+        return convert(value, at)
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        return Outcome(
+            verdict=Verdict.REFUSED,
+            severity=Severity.ERROR,
+            message=f"{value!r:.60} is not what this key ever took ({error})",
+            hint="give it a value of the right kind, or take it out",
+        )
 
 
 def plain(value: Any) -> Any:
@@ -179,6 +199,8 @@ def _call(setting: str) -> str:
 def _foreign_or_unknown(leaf: Leaf, context: Context) -> Finding:
     lifetime = table.lifetime(leaf.key)
     if lifetime is not None:
+        untouched = needless(leaf.value) or _by_itself(leaf, context)
+        untouched = untouched or table.is_placeholder(leaf.key, leaf.value)
         owners = [home for home in table.homes(leaf.key) if home != "common"]
         if context.legacy_algorithm in owners:
             return Finding(
@@ -191,7 +213,7 @@ def _foreign_or_unknown(leaf: Leaf, context: Context) -> Finding:
         whose = f"a key of {', '.join(owners[:4])}" if owners else "a key of other algorithms"
         return Finding(
             "engine.foreign_key",
-            Severity.INFO if needless(leaf.value) else Severity.WARNING,
+            Severity.INFO if untouched else Severity.WARNING,
             Verdict.DROPPED,
             leaf.path,
             f"{whose} (Ray {' – '.join(lifetime)}); {context.legacy_algorithm} never read it",
@@ -211,33 +233,45 @@ def _foreign_or_unknown(leaf: Leaf, context: Context) -> Finding:
     )
 
 
-def _without_conflicts(entries: list[Entry]) -> list[Entry]:
-    """Where two keys give one setting different values, the newer key wins."""
-    holders: dict[str, Entry] = {}
-    losers: dict[int, tuple[Entry, str]] = {}
-    for entry in sorted(entries, key=lambda e: (_age(e.leaf.key), e.leaf.key)):
-        for name, value in entry.settings.items():
-            holder = holders.get(name)
-            if holder is not None and not _same(holder.settings[name], value):
-                losers[id(holder)] = (entry, name)
-            holders[name] = entry
-    return [_give_way(e, *losers[id(e)]) if id(e) in losers else e for e in entries]
+def _by_itself(leaf: Leaf, context: Context) -> bool:
+    """Whether some Ray put the value there, as in configs that were dumped whole."""
+    return table.was_default(leaf.key, leaf.value, context.legacy_algorithm)
 
 
-def _give_way(loser: Entry, winner: Entry, name: str) -> Entry:
+def _without_conflicts(entries: list[Entry], algorithm: str) -> list[Entry]:
+    """Where keys give one setting different values, the one that somebody chose wins.
+
+    Of several (or of defaults alone), a key of the algorithm wins over a common one, and a newer
+    key over an older one.
+    """
+    by_setting: dict[str, list[Entry]] = {}
+    for entry in entries:
+        for name in entry.settings:
+            by_setting.setdefault(name, []).append(entry)
+    lost: dict[int, tuple[str, Entry]] = {}
+    for name, rivals in by_setting.items():
+        winner = max(rivals, key=lambda entry: _rank(entry.leaf, algorithm))
+        for rival in rivals:
+            if not _same(rival.settings[name], winner.settings[name]):
+                lost[id(rival)] = (name, winner)
+    return [_give_way(e, *lost[id(e)], algorithm) if id(e) in lost else e for e in entries]
+
+
+def _rank(leaf: Leaf, algorithm: str) -> tuple[bool, bool, int, str]:
+    chosen = not table.was_default(leaf.key, leaf.value, algorithm)
+    return chosen, algorithm in table.homes(leaf.key), table.since(leaf.key, algorithm), leaf.key
+
+
+def _give_way(loser: Entry, name: str, winner: Entry, algorithm: str) -> Entry:
+    chosen = not table.was_default(loser.leaf.key, loser.leaf.value, algorithm)
     finding = replace(
         loser.finding,
         verdict=Verdict.DROPPED,
-        severity=Severity.WARNING,
-        message=f"{winner.leaf.path} sets {_call(name)} too, and is the newer key",
+        severity=Severity.WARNING if chosen else Severity.INFO,
+        message=f"{winner.leaf.path} decides about {_call(name)}",
     )
     rest = {k: v for k, v in loser.settings.items() if k not in winner.settings}
     return Entry(loser.leaf, finding, rest)
-
-
-def _age(key: str) -> int:
-    lifetime = table.lifetime(key)
-    return table.versions().index(lifetime[0]) if lifetime else -1
 
 
 def _same(a: Any, b: Any) -> bool:

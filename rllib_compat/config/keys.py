@@ -7,6 +7,7 @@ Defaults are runs `[first release, last release, value]`.
 
 from __future__ import annotations
 
+import copy
 import difflib
 import json
 from collections.abc import Iterator
@@ -85,6 +86,45 @@ def lifetime(key: str) -> tuple[str, str] | None:
     return min((r[0] for r in runs), key=order), max((r[1] for r in runs), key=order)
 
 
+def _all_runs(key: str, algorithm: str) -> Iterator[Any]:
+    """The runs of a key's defaults: the algorithm's own, the common ones, its section's."""
+    head, _, tail = key.partition(".")
+    for home in (algorithm, "common"):
+        yield from section(home).get(key, ())
+    if tail and head in PARTS:
+        yield from section(head).get(tail, ())
+
+
+def was_default(key: str, value: Any, algorithm: str) -> bool:
+    """Whether a value is what some Ray put there by itself."""
+    return any(default == value for _, _, default in _runs_with_defaults(key, algorithm))
+
+
+def _runs_with_defaults(key: str, algorithm: str) -> Iterator[Any]:
+    return (run for run in _all_runs(key, algorithm) if len(run) == 3)
+
+
+def is_placeholder(key: str, value: Any) -> bool:
+    """Whether a value is the -1 that Ray 1.x and 2.x put where a key had been renamed."""
+    if type(value) is not int or value != -1:
+        return False
+    for name in (key, key.rpartition(".")[2]):
+        for home in (*homes(name), "model"):
+            runs = section(home).get(name, ())
+            if any(len(run) == 3 and run[2] == {"$": "placeholder"} for run in runs):
+                return True
+    return False
+
+
+def since(key: str, algorithm: str) -> int:
+    """How new a key is: the index of its first release, in the algorithm if it has it."""
+    runs = list(_all_runs(key, algorithm))
+    if runs:
+        return versions().index(runs[0][0])
+    span = lifetime(key)
+    return versions().index(span[0]) if span else -1
+
+
 def nearest(key: str) -> str | None:
     """The known key that `key` most looks like, in the same section."""
     head, dot, tail = key.rpartition(".")
@@ -137,15 +177,15 @@ def default_config(algorithm: str, legacy_ray: str = "0.8.5") -> dict[str, Any]:
     config: dict[str, Any] = {}
     for part in ("model", "multiagent", "tf_session_args", "local_tf_session_args"):
         if default_at("common", part, release)[1] is not None:
-            config[part] = _defaults(part, release)
+            config[part] = dict(_defaults(part, release))
     for home in ("common", algorithm):
-        for key, value in _defaults(home, release).items():
+        for key, value in copy.deepcopy(_defaults(home, release)).items():
             head, _, tail = key.partition(".")
             if tail and isinstance(config.get(head, {}), dict):
                 config.setdefault(head, {})[tail] = value
             elif not tail:
                 config[key] = value
-    return json.loads(json.dumps(config))  # type: ignore[no-any-return]
+    return copy.deepcopy(config)
 
 
 @cache

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rllib_compat.config.later import Imported
 from rllib_compat.report import Severity, Verdict
 
 if TYPE_CHECKING:
@@ -122,6 +123,21 @@ def dropped(family: str, keys: str | Iterable[str], why: str, **options: Any) ->
     """Rules for keys that mean nothing any more."""
     names = keys.split() if isinstance(keys, str) else keys
     return tuple(Rule(family, key, Verdict.DROPPED, why, **options) for key in names)
+
+
+def rllib_class(setting: str) -> Convert:
+    """Keeps a class that somebody wrote; RLlib's own are what the algorithm takes by itself."""
+
+    def convert(value: Any, _: Context) -> Outcome:
+        module = value if isinstance(value, str) else getattr(value, "__module__", "")
+        if value is None or str(module).startswith("ray.rllib."):
+            return Outcome(verdict=Verdict.DROPPED, message="RLlib's own, as by default")
+        if isinstance(value, str):
+            place, name = value.rsplit(".", 1)
+            return Outcome({setting: Imported(place, name)})
+        return Outcome({setting: value})
+
+    return convert
 
 
 def lost(family: str, keys: str | Iterable[str], why: str, **options: Any) -> tuple[Rule, ...]:

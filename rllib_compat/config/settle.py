@@ -77,7 +77,9 @@ def _fragment(settings: Settings, context: Context) -> None:
     learners = settings.get("learners.num_learners") or 1
     batch = settings.get("training.train_batch_size") or _get(settings, BATCH, context)
     runners, envs = _get(settings, RUNNERS, context, 0), _get(settings, ENVS, context, 1)
-    if not all(isinstance(n, int) for n in (learners, batch, runners, envs)):
+    if not all(type(n) is int for n in (learners, batch, runners, envs)):
+        return
+    if min(settings[FRAGMENT], batch, envs) < 1:
         return
     total = batch * learners if BATCH in settings else batch
     per_round = max(runners, 1) * envs * settings[FRAGMENT]
@@ -125,6 +127,22 @@ def _n_step(settings: Settings, context: Context) -> None:
             "n_step",
             "rollout_fragment_length",
             f"{fragment} is shorter than n_step={steps}",
+        )
+
+
+def _ddppo(settings: Settings, context: Context) -> None:
+    """DDPPO's workers learned from their own samples: a learner for each, with such a batch."""
+    if context.legacy_algorithm != "DDPPO" or context.stack == "old":
+        return
+    fragment, envs = settings.get(FRAGMENT, 100), settings.get(ENVS, 5)
+    workers = settings.get(RUNNERS)
+    if type(workers) is int and workers > 0:
+        settings.setdefault("learners.num_learners", workers)
+    if type(fragment) is int and type(envs) is int:
+        settings[BATCH] = fragment * envs
+        settings[FRAGMENT] = "auto"
+        _say(
+            context, "ddppo", "num_workers", f"a learner for each, {fragment * envs} steps a batch"
         )
 
 
@@ -239,7 +257,7 @@ def _spaces(settings: Settings, context: Context) -> None:
         for name in ("observation_space", "action_space")
         if f"environment.{name}" not in settings
     ]
-    if evaluated or not missing or not any(n.startswith("offline_data.input_") for n in settings):
+    if evaluated or not missing or "offline_data.input_" not in settings:
         return
     env = {name[4:]: value for name, value in settings.items() if name.startswith("env.")}
     if env.get("env") is None:
@@ -282,6 +300,7 @@ def _output(settings: Settings, context: Context) -> None:
 STEPS: tuple[Step, ...] = (
     _atari,
     _many_agents,
+    _ddppo,
     _fragment,
     _minibatch,
     _n_step,

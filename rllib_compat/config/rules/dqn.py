@@ -10,7 +10,7 @@ from rllib_compat.report import Verdict
 
 FAMILY = "dqn"
 DQN = ("DQN", "SimpleQ", "APEX", "R2D2")
-OFF_POLICY = (*DQN, "SAC", "CQL", "RNNSAC", "IQL")
+OFF_POLICY = (*DQN, "SAC", "CQL", "RNNSAC")
 
 
 def _hiddens(value: Any, context: Context) -> Outcome:
@@ -35,10 +35,11 @@ RULES = (
     *kept(
         FAMILY,
         "training",
-        "n_step tau target_network_update_freq training_intensity store_buffer_in_checkpoints "
+        "n_step training_intensity store_buffer_in_checkpoints "
         "num_steps_sampled_before_learning_starts",
         algorithms=OFF_POLICY,
     ),
+    *kept(FAMILY, "training", "tau target_network_update_freq", algorithms=(*OFF_POLICY, "IQL")),
     *kept(FAMILY, "training", "epsilon", algorithms=DQN, old_target=""),
     Rule(
         FAMILY,

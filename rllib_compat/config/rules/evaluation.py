@@ -7,7 +7,16 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.later import AdaptedEnv
-from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, needless, renamed
+from rllib_compat.config.rule import (
+    Outcome,
+    Rule,
+    dropped,
+    kept,
+    lost,
+    needless,
+    renamed,
+    rllib_class,
+)
 from rllib_compat.report import Severity, Verdict
 
 FAMILY = "evaluation"
@@ -138,7 +147,7 @@ RULES = (
         "evaluation_auto_duration_max_env_steps_per_sample "
         "evaluation_unhealthy_workers_timeout_s evaluation_error_after_n_consecutive_skips "
         "offline_evaluation_interval num_offline_eval_runners offline_evaluation_type "
-        "offline_eval_runner_class offline_loss_for_module_fn offline_evaluation_timeout_s "
+        "offline_loss_for_module_fn offline_evaluation_timeout_s "
         "num_cpus_per_offline_eval_runner num_gpus_per_offline_eval_runner "
         "custom_resources_per_offline_eval_runner restart_failed_offline_eval_runners "
         "ignore_offline_eval_runner_failures max_num_offline_eval_runner_restarts "
@@ -146,6 +155,13 @@ RULES = (
         "validate_offline_eval_runners_after_construction "
         "offline_eval_runner_health_probe_timeout_s offline_eval_rl_module_inference_only "
         "broadcast_offline_eval_runner_states offline_eval_batch_size_per_runner",
+    ),
+    Rule(
+        FAMILY,
+        "offline_eval_runner_class",
+        Verdict.KEPT,
+        target="evaluation.offline_eval_runner_class",
+        convert=rllib_class("evaluation.offline_eval_runner_class"),
     ),
     Rule(
         FAMILY,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rllib_compat.config.context import Context
+from rllib_compat.config.keys import was_default
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, kept, needless
 from rllib_compat.report import Severity, Verdict
 
@@ -48,11 +49,17 @@ def _exploration_config(value: Any, context: Context) -> Outcome:
                 Verdict.DROPPED,
                 f".{key}",
                 f"{context.algorithm}'s module explores without it",
-                severity=Severity.INFO if needless(value[key]) else Severity.WARNING,
-                hint="" if needless(value[key]) else "api_stack='old' keeps it",
+                severity=Severity.INFO if _idle(key, value[key], context) else Severity.WARNING,
+                hint="" if _idle(key, value[key], context) else "api_stack='old' keeps it",
             )
     message = "" if settings else "the module samples from its action distribution by itself"
     return Outcome(settings, None if settings else Verdict.DROPPED, message)
+
+
+def _idle(key: str, value: Any, context: Context) -> bool:
+    return needless(value) or was_default(
+        f"exploration_config.{key}", value, context.legacy_algorithm
+    )
 
 
 def _random_start(steps: int, context: Context) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
 from rllib_compat.report import Severity, Verdict
 
 FAMILY = "marwil_bc_cql"
@@ -47,6 +47,13 @@ RULES = (
         "training",
         "bc_logstd_coeff moving_average_sqd_adv_norm_update_rate "
         "moving_average_sqd_adv_norm_start vf_coeff",
+        algorithms=IMITATION,
+    ),
+    *lost(
+        FAMILY,
+        "lambda lambda_",
+        "the configs of offline algorithms have no argument for it",
+        hint="set config.lambda_ after building the config",
         algorithms=IMITATION,
     ),
     *dropped(FAMILY, "burnin_len", "set by Ray from the model", algorithms=IMITATION),

@@ -9,6 +9,7 @@ from typing import Any
 from rllib_compat.config.context import Context
 from rllib_compat.config.later import AdaptedMapping, ModelPerPolicy, PolicyLater, SpaceLater
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, needless
+from rllib_compat.config.rules.replay import BUFFER, REPLAYING
 from rllib_compat.report import Severity, Verdict
 from rllib_compat.spaces import from_object, parse_repr
 from rllib_compat.stand_ins import is_stand_in
@@ -179,7 +180,7 @@ def _nest(settings: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _mapping_fn(value: Any, _: Context) -> Outcome:
-    if value is None:
+    if value is None or "DEFAULT_POLICY_MAPPING_FN" in getattr(value, "__qualname__", ""):
         return Outcome(verdict=Verdict.DROPPED, message=f"all agents follow {DEFAULT_POLICY!r}")
     if not callable(value):
         return Outcome(
@@ -215,8 +216,8 @@ def _old_setting(name: str) -> Any:
 
 
 def _replay_mode(value: Any, context: Context) -> Outcome:
-    if context.stack == "old":
-        return Outcome({"training.replay_buffer_config.replay_mode": value}, Verdict.MOVED)
+    if context.stack == "old" and context.algorithm in REPLAYING:
+        return Outcome({f"{BUFFER}.replay_mode": value}, Verdict.MOVED)
     if value in (None, "independent") or value == -1:
         return Outcome(message="modules are sampled independently, as they were")
     return Outcome(

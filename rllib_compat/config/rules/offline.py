@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, dropped, kept, needless
+from rllib_compat.config.rule import Outcome, Rule, dropped, kept, needless, rllib_class
 from rllib_compat.report import Severity, Verdict
 
 FAMILY = "offline"
@@ -124,13 +124,23 @@ RULES = (
         "input_read_sample_batches input_read_batch_size input_filesystem "
         "input_filesystem_kwargs input_compress_columns materialize_data "
         "materialize_mapped_data map_batches_kwargs iter_batches_kwargs "
-        "ignore_final_observation prelearner_class prelearner_buffer_class "
-        "prelearner_buffer_kwargs prelearner_module_synch_period "
+        "ignore_final_observation prelearner_buffer_kwargs prelearner_module_synch_period "
         "prelearner_use_recorded_module_states dataset_num_iters_per_learner "
-        "offline_data_class output_max_rows_per_file output_write_remaining_data "
+        "output_max_rows_per_file output_write_remaining_data "
         "output_write_method output_write_method_kwargs output_filesystem "
         "output_filesystem_kwargs output_write_episodes",
         old_target="",
+    ),
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.KEPT,
+            target=f"offline_data.{key}",
+            old_target="",
+            convert=rllib_class(f"offline_data.{key}"),
+        )
+        for key in ("offline_data_class", "prelearner_class", "prelearner_buffer_class")
     ),
     Rule(
         FAMILY,

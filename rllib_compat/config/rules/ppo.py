@@ -11,6 +11,7 @@ from rllib_compat.report import Severity, Verdict
 
 FAMILY = "ppo"
 PPO = ("PPO", "DDPPO")
+WITH_GAE = ("PPO", "DDPPO", "APPO")
 LIKE_PPO = ("PPO", "DDPPO", "APPO", "IMPALA")
 
 
@@ -77,8 +78,15 @@ RULES = (
         "renamed in Ray 2.40",
         target="training.shuffle_batch_per_epoch",
     ),
-    Rule(FAMILY, "lambda", Verdict.RENAMED, "a word of Python", target="training.lambda_"),
-    *kept(FAMILY, "training", "lambda_"),
+    Rule(
+        FAMILY,
+        "lambda",
+        Verdict.RENAMED,
+        "a word of Python",
+        target="training.lambda_",
+        algorithms=WITH_GAE,
+    ),
+    *kept(FAMILY, "training", "lambda_", algorithms=WITH_GAE),
     *kept(
         FAMILY,
         "training",

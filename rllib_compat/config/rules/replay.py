@@ -10,7 +10,8 @@ from rllib_compat.report import Severity, Verdict
 
 FAMILY = "replay"
 BUFFER = "training.replay_buffer_config"
-OFF_POLICY = ("DQN", "SAC", "CQL")
+# What replays; everything else never read these keys.
+REPLAYING = ("DQN", "SimpleQ", "APEX", "R2D2", "SAC", "RNNSAC", "CQL", "DreamerV3")
 PLAIN, PRIORITIZED = "EpisodeReplayBuffer", "PrioritizedEpisodeReplayBuffer"
 OLD_PLAIN, OLD_PRIORITIZED = "MultiAgentReplayBuffer", "MultiAgentPrioritizedReplayBuffer"
 
@@ -90,6 +91,7 @@ def _both(
             target=target,
             old_target=old,
             convert=convert,
+            algorithms=REPLAYING,
         )
         for place in _places(key)
     )
@@ -113,6 +115,7 @@ RULES = (
         Verdict.KEPT,
         target=BUFFER,
         section=True,
+        algorithms=REPLAYING,
         convert=lambda _value, _context: Outcome(message="empty"),
     ),
     *_both(
@@ -181,6 +184,7 @@ RULES = (
         FAMILY,
         BUFFER,
         {"replay_buffer_config.capacity": "capacity", "replay_buffer_config.size": "capacity"},
+        algorithms=REPLAYING,
     ),
     *(
         Rule(
@@ -189,6 +193,7 @@ RULES = (
             Verdict.KEPT,
             target=targets[0],
             old_target=targets[1],
+            algorithms=REPLAYING,
         )
         for name, targets in {"alpha": ALPHA, "beta": BETA}.items()
     ),
@@ -260,7 +265,7 @@ RULES = (
         Verdict.MOVED,
         "a key of the replay buffer",
         target=f"{BUFFER}.capacity",
-        algorithms=OFF_POLICY,
+        algorithms=REPLAYING,
     ),
     Rule(
         FAMILY,
@@ -268,7 +273,7 @@ RULES = (
         Verdict.MOVED,
         "not the policy optimizer's since Ray 0.6",
         target=STARTS,
-        algorithms=OFF_POLICY,
+        algorithms=REPLAYING,
     ),
     Rule(
         FAMILY,
@@ -277,7 +282,7 @@ RULES = (
         "the buffer's type says it",
         target=f"{BUFFER}.type",
         convert=_prioritized,
-        algorithms=OFF_POLICY,
+        algorithms=REPLAYING,
     ),
     Rule(
         FAMILY,

@@ -26,6 +26,8 @@ def _num_gpus(value: Any, context: Context) -> Outcome:
         return Outcome({"resources.num_gpus": value})
     if not isinstance(value, (int, float)):
         return Outcome({"learners.num_gpus_per_learner": value})
+    if "num_gpus_per_learner" in context.config:
+        return Outcome(verdict=Verdict.DROPPED, message="`num_gpus_per_learner` says it")
     fake = bool(context.get("_fake_gpus"))
     if value <= 1:
         return Outcome({"learners.num_gpus_per_learner": 0 if fake else value})

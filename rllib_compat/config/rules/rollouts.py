@@ -6,7 +6,7 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.later import MeanStdConnector
-from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, renamed
+from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, renamed, rllib_class
 from rllib_compat.report import Severity, Verdict
 
 FAMILY = "rollouts"
@@ -18,7 +18,9 @@ def _observation_filter(value: Any, context: Context) -> Outcome:
     if value in (None, "NoFilter"):
         return Outcome(verdict=Verdict.DROPPED, message="no filter was asked for")
     if value in ("MeanStdFilter", "ConcurrentMeanStdFilter"):
-        return Outcome({"env_runners.env_to_module_connector": MeanStdConnector()})
+        policies = context.get("multiagent.policies") or context.get("policies") or ()
+        connector = MeanStdConnector(multi_agent=bool(set(policies) - {"default_policy"}))
+        return Outcome({"env_runners.env_to_module_connector": connector})
     return Outcome(
         verdict=Verdict.REFUSED,
         message=f"no connector does what the filter {value!r} did",
@@ -60,7 +62,6 @@ RULES = (
             "validate_workers_after_construction": "validate_env_runners_after_construction",
             "max_sample_requests_in_flight_per_worker": "max_requests_in_flight_per_env_runner",
             "max_requests_in_flight_per_sampler_worker": "max_requests_in_flight_per_env_runner",
-            "worker_cls": "env_runner_cls",
             "_env_to_module_connector": "env_to_module_connector",
             "_module_to_env_connector": "module_to_env_connector",
         },
@@ -68,7 +69,7 @@ RULES = (
     *kept(
         FAMILY,
         "env_runners",
-        "env_runner_cls num_env_runners create_local_env_runner create_env_on_local_worker "
+        "num_env_runners create_local_env_runner create_env_on_local_worker "
         "num_envs_per_env_runner gym_env_vectorize_mode validate_env_runners_after_construction "
         "sample_timeout_s max_requests_in_flight_per_env_runner "
         "add_default_connectors_to_env_to_module_pipeline "
@@ -76,6 +77,16 @@ RULES = (
         "merge_env_runner_states broadcast_env_runner_states use_env_runner_state_server "
         "env_runner_state_server_max_concurrency rollout_fragment_length batch_mode "
         "episodes_to_numpy",
+    ),
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.RENAMED if key == "worker_cls" else Verdict.KEPT,
+            target="env_runners.env_runner_cls",
+            convert=rllib_class("env_runners.env_runner_cls"),
+        )
+        for key in ("env_runner_cls", "worker_cls")
     ),
     Rule(
         FAMILY,

@@ -116,8 +116,8 @@ def _on_old(key: str) -> Any:
 
 
 RULES = (
-    *kept(FAMILY, "training", "twin_q initial_alpha", algorithms=(*SAC, "IQL")),
-    *kept(FAMILY, "training", "actor_lr critic_lr alpha_lr", algorithms=(*SAC, "IQL")),
+    *kept(FAMILY, "training", "twin_q actor_lr critic_lr", algorithms=(*SAC, "IQL")),
+    *kept(FAMILY, "training", "initial_alpha alpha_lr", algorithms=SAC),
     Rule(
         FAMILY,
         "target_entropy",

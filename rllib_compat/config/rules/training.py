@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, dropped, kept, renamed
+from rllib_compat.config.rule import Outcome, Rule, dropped, kept, renamed, rllib_class
 from rllib_compat.config.rules.resources import learners
 from rllib_compat.report import Severity, Verdict
 
@@ -33,10 +33,12 @@ def scheduled(value: Any, context: Context, plain: str) -> Outcome:
     """Turns `<plain>_schedule` into a value of `training(<plain>=)`."""
     if value is None or value == []:
         return Outcome(verdict=Verdict.DROPPED, message="no schedule was asked for")
-    if context.stack == "old":
-        return Outcome({f"training.{plain}_schedule": value}, Verdict.KEPT)
     if plain == "lr" and context.algorithm in SEPARATE_RATES:
         return _unread_rate(value)
+    if context.stack == "old" and context.algorithm in ("MARWIL", "BC"):
+        return Outcome(verdict=Verdict.DROPPED, severity=Severity.WARNING)
+    if context.stack == "old":
+        return Outcome({f"training.{plain}_schedule": value}, Verdict.KEPT)
     try:
         steps = schedule(value, context.get(plain))
     except (TypeError, ValueError, IndexError):
@@ -89,6 +91,12 @@ def _train_batch_size(value: Any, context: Context) -> Outcome:
     return Outcome({"training.train_batch_size_per_learner": share}, message=said)
 
 
+def _per_learner(value: Any, context: Context) -> Outcome:
+    if value is None or context.stack == "old":
+        return Outcome(verdict=Verdict.DROPPED, message="it follows from `train_batch_size`")
+    return Outcome({"training.train_batch_size_per_learner": value})
+
+
 RULES = (
     *kept(FAMILY, "training", "gamma grad_clip grad_clip_by"),
     Rule(FAMILY, "lr", Verdict.KEPT, target="training.lr", convert=_lr),
@@ -120,12 +128,29 @@ RULES = (
         FAMILY,
         "training",
         {
-            "_train_batch_size_per_learner": "train_batch_size_per_learner",
-            "_learner_class": "learner_class",
-            "rl_trainer_class": "learner_class",
             "_learner_connector": "learner_connector",
         },
         old_target="",
+    ),
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.RENAMED,
+            target="training.learner_class",
+            old_target="",
+            convert=rllib_class("training.learner_class"),
+        )
+        for key in ("_learner_class", "rl_trainer_class")
+    ),
+    Rule(
+        FAMILY,
+        "_train_batch_size_per_learner",
+        Verdict.RENAMED,
+        "kept by Ray under this name",
+        target="training.train_batch_size_per_learner",
+        old_target="",
+        convert=_per_learner,
     ),
     Rule(
         FAMILY,
