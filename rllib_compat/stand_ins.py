@@ -62,15 +62,18 @@ class StandIn:
         return f"<stand-in of {self.label}>"
 
     @property
-    def label(self) -> str:
-        """What a person would call it.
+    def class_name(self) -> str | None:
+        """The name of a class that was written by value, or None.
 
-        cloudpickle writes classes of a script by value: `_make_skeleton_class(type, name, …)`; the
-        name is then the second argument.
+        cloudpickle does so with classes of a script: `_make_skeleton_class(type, name, …)`.
         """
-        if self.qualified.rpartition(".")[2] in _CLASS_MAKERS and len(self.args) > 1:
-            return f"the class {self.args[1]}"
-        return self.qualified
+        made = self.qualified.rpartition(".")[2] in _CLASS_MAKERS and len(self.args) > 1
+        return str(self.args[1]) if made else None
+
+    @property
+    def label(self) -> str:
+        """What a person would call it."""
+        return f"the class {self.class_name}" if self.class_name else self.qualified
 
 
 def is_stand_in(value: object) -> bool:

@@ -27,6 +27,10 @@ from rllib_compat.stand_ins import is_stand_in
 #: The policy of a single-agent training.
 SINGLE_AGENT_IDS = ("default_policy",)
 
+#: What a policy was called before; callers may use either name.
+_OLD_IDS = {"default_policy": ("default",)}
+
+_TRIAL = re.compile(r"(?P<algorithm>[A-Z][A-Za-z0-9]*)_(?P<env>[A-Za-z0-9]+-v\d+)_")
 _CLASS_OF_POLICY = re.compile(r"([A-Z][A-Za-z0-9]*?)(TF|Torch|Jax)?(Eager)?(Policy|PolicyGraph)")
 
 
@@ -63,6 +67,9 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> None:
         checkpoint.config["env"] = given.env
     checkpoint.algorithm = _algorithm(checkpoint, given)
     _rename_default_policy(checkpoint)
+    if "env" not in checkpoint.config and (name := _env_of_path(checkpoint)):
+        checkpoint.config["env"] = name
+        _note(checkpoint, "config.env", f"{name}, from the name of the trial's folder")
     _spaces_of_params(checkpoint)
     env_spaces = _spaces_of_env(checkpoint)
     for policy in checkpoint.policies.values():
@@ -70,7 +77,8 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> None:
             ("observation_space", given.observation_spaces),
             ("action_space", given.action_spaces),
         ):
-            space = wanted.get(policy.policy_id, wanted.get(None))
+            names = (policy.policy_id, *_OLD_IDS.get(policy.policy_id, ()), None)
+            space = next((wanted[name] for name in names if name in wanted), None)
             if space is not None:
                 setattr(policy, kind, space)
             elif getattr(policy, kind) is None and env_spaces is not None:
@@ -143,6 +151,15 @@ def _algorithm_of_path(checkpoint: LegacyCheckpoint) -> str | None:
         name, _, rest = folder.name.partition("_")
         if rest and (known := _known(name)):
             return known
+    return None
+
+
+def _env_of_path(checkpoint: LegacyCheckpoint) -> str | None:
+    """The environment in the name of a trial's folder, if gymnasium could have it."""
+    for folder in (checkpoint.source.path, *checkpoint.source.path.resolve().parents[:4]):
+        match = _TRIAL.match(folder.name)
+        if match and _known(match["algorithm"]):
+            return match["env"]
     return None
 
 

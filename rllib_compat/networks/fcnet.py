@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.errors import CheckpointError
+from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.activations import activation
 from rllib_compat.networks.mapping import Move, Table, dense, from_canonical, require_same_names
 
@@ -32,10 +32,6 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 def _keras(theirs: str, ours: str) -> Table:
     return dense(theirs, ours, kernel="/kernel", bias="/bias", transpose=False)
-
-
-def _slim(theirs: str, ours: str) -> Table:
-    return dense(theirs, ours, kernel="/weights", bias="/biases", transpose=False)
 
 
 def _torch(theirs: str, ours: str) -> Table:
@@ -57,15 +53,6 @@ def _rl_module(*, shares_layers: bool, linear: bool) -> Table:
 
 #: Every naming scheme in which this network is found, by the code that wrote it.
 SCHEMES: dict[str, Table] = {
-    # tf.contrib.slim, models v1 (0.5 – 0.7.4); `value_function/w` where layers are shared.
-    "slim": (
-        *_slim("fc{i+1}", "hidden.{i}"),
-        *_slim("fc_out", "logits"),
-        *_slim("value_function/fc{i+1}", "value_hidden.{i}"),
-        *_slim("value_function/fc_out", "value"),
-        *dense("value_function", "value", kernel="/w", bias="/b", transpose=False),
-        Move("log_std", "log_std"),
-    ),
     # tf.keras, ModelV2 (0.7.5 – 2.x)
     "keras": (
         *_keras("fc_{i+1}", "hidden.{i}"),
@@ -80,6 +67,9 @@ SCHEMES: dict[str, Table] = {
         *_torch("_logits._model.0", "logits"),
         *_torch("_value_branch_separate.{i}._model.0", "value_hidden.{i}"),
         *_torch("_value_branch._model.0", "value"),
+        # Ray 1.0 – 2.x trained the slope of torch's swish.
+        Move("_hidden_layers.{i}._model.1._beta", "hidden.{i}.beta"),
+        Move("_value_branch_separate.{i}._model.1._beta", "value_hidden.{i}.beta"),
         Move("_append_free_log_std.log_std", "log_std"),
         Move("log_std", "log_std"),
     ),
@@ -92,6 +82,45 @@ SCHEMES: dict[str, Table] = {
 
 #: Constants that an RLModule registers as buffers; they hold no training.
 BUFFERS = ("pi.log_std_clip_param_const", "vf.log_std_clip_param_const")
+
+
+#: Below this, a slope of swish can't be divided by without losing digits.
+_SMALLEST_SLOPE = 1e-3
+
+
+def fold_slopes(arrays: Mapping[str, Array], *, where: str) -> dict[str, Array]:
+    """Moves the trained slopes of swish into the weights around them.
+
+    RLlib's own swish was `x · sigmoid(beta · x)` with a trained `beta` a layer. That is
+    `silu(beta · x) / beta`: the layer before times beta, the layers behind divided by it, and
+    plain silu in between compute the same.
+
+    Raises:
+        NotYetError: A slope is too small to be divided by.
+    """
+    out = dict(arrays)
+    for name in [n for n in arrays if n.endswith(".beta")]:
+        beta = float(out.pop(name).reshape(()))
+        if not abs(beta) >= _SMALLEST_SLOPE:
+            raise NotYetError(f"Not yet: swish with a slope of {beta:g}.", where=f"{where}.{name}")
+        layer = name.removesuffix(".beta")
+        for part in ("kernel", "bias"):
+            out[f"{layer}.{part}"] = out[f"{layer}.{part}"].astype(np.float64) * beta
+        for behind in _behind(layer, out):
+            out[behind] = out[behind].astype(np.float64) / beta
+    return out
+
+
+def _behind(layer: str, arrays: Mapping[str, Array]) -> list[str]:
+    """The kernels that take what a hidden layer gives."""
+    stack, _, index = layer.partition(".")
+    following = f"{stack}.{int(index) + 1}.kernel"
+    if following in arrays:
+        return [following]
+    if stack == "value_hidden":
+        return ["value.kernel"]
+    shared = not any(name.startswith("value_hidden.") for name in arrays)
+    return ["logits.kernel", "value.kernel"] if shared else ["logits.kernel"]
 
 
 @dataclass(frozen=True)

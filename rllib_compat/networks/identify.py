@@ -16,7 +16,7 @@ import numpy as np
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
-from rllib_compat.networks.fcnet import BUFFERS, SCHEMES, FullyConnected
+from rllib_compat.networks.fcnet import BUFFERS, SCHEMES, FullyConnected, fold_slopes
 from rllib_compat.networks.mapping import to_canonical
 from rllib_compat.networks.unnamed import name_list, name_vector
 from rllib_compat.report import Finding, Severity, Verdict
@@ -134,8 +134,20 @@ def identify(policy: PolicyState, settings: ModelSettings) -> tuple[FullyConnect
         arrays, scheme, scalars = _named(policy.policy_id, policy.weights, where)
     else:
         arrays, scheme, scalars = _unnamed(policy, settings, where)
-    network = FullyConnected(arrays, settings.activation, scheme)
+    slopes = any(name.endswith(".beta") for name in arrays)
+    network = FullyConnected(fold_slopes(arrays, where=where), settings.activation, scheme)
     findings = _compare(network, policy, settings, where)
+    if slopes:
+        findings.append(
+            Finding(
+                "network",
+                Severity.INFO,
+                Verdict.DERIVED,
+                where,
+                "the trained slopes of swish were moved into the weights around them: the same "
+                "function, with slopes that are not trained any further",
+            )
+        )
     if policy.kl_coeff is None and "kl_coeff" in scalars:
         policy.kl_coeff = scalars["kl_coeff"]
     return network, findings

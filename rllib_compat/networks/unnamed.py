@@ -137,8 +137,8 @@ def name_vector(
         hiddens: The hidden sizes that the config tells.
         shares_layers: Whether the value function shares them, by the config.
         free_log_std: Whether the config asks for it; some Rays ignored that.
-        scalars: What the config says of `kl_coeff` and `entropy_coeff`; None where it changes
-            in ways that are not known (a schedule).
+        scalars: What the config says of `kl_coeff` (PPO only) and `entropy_coeff`; None where it
+            changes in ways that are not known (a schedule).
         where: The place, for errors.
 
     Returns:
@@ -158,12 +158,13 @@ def name_vector(
         )
     fits: list[tuple[dict[str, Array], dict[str, float]]] = []
     for shape in _shapes(vector.size, inputs, outputs, hiddens, shares_layers, free_log_std):
-        for rows in _orders(shape, vector.size):
+        for rows in _orders(shape, vector.size, scalars):
             arrays = _cut(vector, rows)
             names = [name for name, size in rows if size == ()]
             found = {name: float(arrays.pop(name)) for name in names}
-            if all(_plausible(k, v, scalars.get(k)) for k, v in found.items()):
+            if all(_plausible(k, v, scalars[k]) for k, v in found.items()):
                 fits.append((arrays, found))
+                break
     if len(fits) == 1:
         return fits[0]
     what = "no" if not fits else "more than one"
@@ -201,23 +202,26 @@ def _shapes(
                 yield shape
 
 
-def _orders(shape: Shape, size: int) -> Iterator[list[tuple[str, tuple[int, ...]]]]:
+def _orders(
+    shape: Shape, size: int, scalars: Mapping[str, float | None]
+) -> Iterator[list[tuple[str, tuple[int, ...]]]]:
     """The orders in which TensorFlow counted the variables, as far as `size` allows.
 
     Ray 0.5 and 0.6 made the KL coefficient between the policy's network and the value function;
-    Ray 0.7 made it, and the entropy coefficient, at the end.
+    Ray 0.7 made it, and then an entropy coefficient, at the end. An algorithm either has the
+    coefficient or not: PPO always does.
     """
     policy, value = shape.policy(), shape.value()
     kl: list[tuple[str, tuple[int, ...]]] = [("kl_coeff", ())]
     entropy: list[tuple[str, tuple[int, ...]]] = [("entropy_coeff", ())]
-    for rows in (
-        [*policy, *value],
+    with_kl = (
         [*policy, *kl, *value],
+        [*policy, *value, *kl, *entropy],
         [*policy, *kl, *entropy, *value],
         [*policy, *value, *kl],
-        [*policy, *value, *entropy],
-        [*policy, *value, *kl, *entropy],
-    ):
+    )
+    without_kl = ([*policy, *value], [*policy, *value, *entropy])
+    for rows in with_kl if "kl_coeff" in scalars else without_kl:
         if sum(math.prod(s) for _, s in rows) == size:
             yield rows
 

@@ -116,8 +116,10 @@ def _space(space: Any) -> Space | None:
 
 
 def _class_name(value: Any) -> str | None:
-    if isinstance(value, (GlobalRef, StandIn)):
+    if isinstance(value, GlobalRef):
         return value.qualified
+    if isinstance(value, StandIn):  # TensorFlow policies were made at run time, and stored by value
+        return value.class_name or value.qualified
     return value if isinstance(value, str) else None
 
 

@@ -166,11 +166,10 @@ def _read_filter(folder: Folder, checkpoint: LegacyCheckpoint) -> None:
 
 def _counters(state: Mapping[str, Any]) -> Counters:
     logger = state.get("metrics_logger")
-    stats = logger.get("stats") if isinstance(logger, Mapping) else None
-    stats = dict(stats) if isinstance(stats, Mapping) else {}
+    found = logger.get("stats") if isinstance(logger, Mapping) else None
+    stats: dict[Any, Any] = dict(found) if isinstance(found, Mapping) else {}
 
     def lifetime(path: tuple[str, str]) -> int | None:
-        entry: Any
         # The path was a tuple (2.40), then a string with "--" between the parts (2.44 on).
         entry = stats.get(path) or stats.get("--".join(path))
         values = entry.get("values") or entry.get("value") if isinstance(entry, Mapping) else None

@@ -10,6 +10,7 @@ the config that is saved is the full one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat import ray_versions, spaces
+from rllib_compat.adapters import overrides
 from rllib_compat.checkpoints.state import LegacyCheckpoint, ObservationFilter
 from rllib_compat.networks import FullyConnected, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names
@@ -52,7 +54,7 @@ def write(
         What became of each part of the state.
     """
     _add_modules(config, checkpoint, networks)
-    findings = _carry_kl_coefficients(config, checkpoint)
+    findings = _carry_kl_coefficients(config, checkpoint) + _tame_overrides(config)
     with ray_versions.quiet_ray(num_cpus=1), _algorithm(config) as algorithm:
         _set_weights(algorithm, networks)
         findings += _set_filter(algorithm, checkpoint)
@@ -118,12 +120,15 @@ def _carry_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint
     current = {p.policy_id: p.kl_coeff for p in checkpoint.policies.values() if p.kl_coeff}
     if not current or not hasattr(config, "kl_coeff"):
         return []
-    if len(set(current.values())) == 1 and len(current) == len(checkpoint.policies):
-        (value,) = set(current.values())
-        config.training(kl_coeff=value)
-    else:
-        overrides = {k: config.overrides(kl_coeff=v) for k, v in current.items()}
-        config.multi_agent(algorithm_config_overrides_per_module=overrides)
+    (common, _), *_ = Counter(current.values()).most_common(1)
+    config.training(kl_coeff=common)
+    per_module = dict(config.algorithm_config_overrides_per_module)
+    for policy_id, value in current.items():
+        if value != common:
+            own = config.overrides(kl_coeff=value)
+            per_module[policy_id] = {**per_module.get(policy_id, {}), **own}
+    if per_module:
+        config.multi_agent(algorithm_config_overrides_per_module=per_module)
     shown = ", ".join(f"{k}: {v:g}" for k, v in current.items())
     return [
         Finding(
@@ -132,6 +137,22 @@ def _carry_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint
             Verdict.DERIVED,
             "policies.*.kl_coeff",
             f"the current coefficient became the config's kl_coeff ({shown})",
+        )
+    ]
+
+
+def _tame_overrides(config: AlgorithmConfig) -> list[Finding]:
+    if not overrides.tame(config):
+        return []
+    return [
+        Finding(
+            "many-policies",
+            Severity.INFO,
+            Verdict.NOTE,
+            "policies",
+            "so many policies with settings of their own make Ray copy configs without end; the "
+            "checkpoint names a cache of this package that prevents it",
+            "keep rllib-compat installed where the checkpoint is loaded",
         )
     ]
 

@@ -1,0 +1,41 @@
+"""Configs of many policies, without the exponential copying in Ray's cache of them.
+
+`AlgorithmConfig.get_config_for_module` makes the config of each module as a deep copy of the main
+one, with the cache of all that were made before inside: every module with overrides doubles the
+work, and twenty of them never end (Ray 2.40 – 2.60, `algorithm_config.py`). A cache that is empty
+in every copy ends that; what it caches is the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+#: Up to here Ray's own cache is quick enough; beyond, loading a checkpoint needs this module.
+MANY = 5
+
+
+class OverridesCache(dict[str, Any]):
+    """A dict that is empty in every copy and in every pickle."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OverridesCache:
+        """An empty one: the copy makes its own configs when it is asked for them."""
+        return OverridesCache()
+
+    def __reduce__(self) -> tuple[type[OverridesCache], tuple[()]]:
+        """An empty one, for the same reason."""
+        return OverridesCache, ()
+
+
+def tame(config: AlgorithmConfig) -> bool:
+    """Gives a config with many overrides the cache that does not grow in copies.
+
+    Returns:
+        Whether it needed one.
+    """
+    if len(config.algorithm_config_overrides_per_module) <= MANY:
+        return False
+    config._per_module_overrides = OverridesCache()
+    return True
