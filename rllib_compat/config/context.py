@@ -33,7 +33,7 @@ class Context:
     rule: str = ""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
-    translate: Callable[[Mapping[str, Any], str], dict[str, Any]] | None = None
+    translate: Callable[[Mapping[str, Any], str, Context], dict[str, Any]] | None = None
 
     def get(self, path: str, default: Any = None) -> Any:
         """The value at a dotted path of the config, else the legacy default, else `default`."""

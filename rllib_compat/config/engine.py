@@ -193,6 +193,7 @@ def _sentence(rule: Rule, settings: Mapping[str, Any]) -> str:
 
 def _call(setting: str) -> str:
     method, _, name = setting.partition(".")
+    method = "EnvSettings" if method == "env" else method
     return f"{method}({name}=…)"
 
 

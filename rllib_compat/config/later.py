@@ -107,7 +107,7 @@ class AdaptedEnv(Later):
         if not set(given) - {"env", "env_config"} and isinstance(given["env"], str):
             from rllib_compat.adapters.envs import resolve_env_name
 
-            return repr(resolve_env_name(given["env"])[0])
+            return expression(resolve_env_name(given["env"])[0], imports)
         parts = {name: expression(value, imports) for name, value in given.items()}
         if None in parts.values():
             return None

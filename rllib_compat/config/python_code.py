@@ -98,6 +98,8 @@ def expression(value: Any, imports: set[str]) -> str | None:
     """The source of a value, or None where it has none; adds the imports that it needs."""
     if isinstance(value, Later):
         return value.code(imports)
+    if isinstance(value, str) and not set(value) & {'"', "\\"} and value.isprintable():
+        return f'"{value}"'
     if value is None or isinstance(value, (bool, int, str, bytes)):
         return repr(value)
     if isinstance(value, float):

@@ -86,14 +86,15 @@ def _fragment(settings: Settings, context: Context) -> None:
     rounds = -(-total // per_round)
     if rounds * per_round - total <= 0.1 * total:
         return
-    old, settings[FRAGMENT] = settings[FRAGMENT], "auto"
+    name = "training.train_batch_size" if context.stack == "old" else BATCH
+    settings[name] = -(-rounds * per_round // (learners if name == BATCH else 1))
     _say(
         context,
-        "rollout_fragment_length",
-        "rollout_fragment_length",
-        f"{old} steps × {envs} environments × {max(runners, 1)} env runners give no batch near "
-        f"{total}; 'auto' splits the batch evenly",
-        loud=True,
+        "train_batch_size",
+        "train_batch_size",
+        f"fragments come in rounds of {per_round} steps ({settings[FRAGMENT]} × {envs} "
+        f"environments × {max(runners, 1)} env runners); {rounds} of them make "
+        f"{rounds * per_round} steps, which is what RLlib trained on when it was told {total}",
     )
 
 

@@ -66,17 +66,10 @@ def translate(
     target = _target(legacy_algorithm)
     stack, decided_by = _choose_stack(legacy, (legacy_algorithm, target), api_stack)
 
-    context = Context(legacy, target, legacy_algorithm, stack)
+    context = Context(legacy, target, legacy_algorithm, stack, translate=_inner_settings)
     if legacy_ray is not None:
         context.defaults = defaults.legacy_defaults(legacy_algorithm, legacy_ray)
 
-    def inner(part: Mapping[str, Any], path: str) -> Settings:
-        within = replace(context, config=part, defaults={})
-        entries = engine.apply(part, within, path)
-        context.findings.extend(entry.finding for entry in entries)
-        return engine.settings_of(entries)
-
-    context.translate = inner
     entries = engine.apply(legacy, context)
     settings: Settings = dict(HEAD_STARTS.get(legacy_algorithm, {}))
     settings |= engine.settings_of(entries)
@@ -98,7 +91,7 @@ def translate(
     report.extend(findings)
 
     wrapping = {k[4:]: settings.pop(k) for k in list(settings) if k.startswith("env.")}
-    wrapping |= _agents(settings)
+    wrapping = {"env": None} | wrapping | _agents(settings)
     return Translation(
         target,
         legacy_algorithm,
@@ -106,9 +99,16 @@ def translate(
         _calls(settings, wrapping, stack),
         report,
         legacy,
-        {"env": None, **wrapping, "env_config": settings.get("environment.env_config") or {}},
+        {**wrapping, "env_config": settings.get("environment.env_config") or {}},
         legacy.get("callbacks", legacy.get("callbacks_class")),
     )
+
+
+def _inner_settings(part: Mapping[str, Any], path: str, at: Context) -> Settings:
+    """The settings of a config inside the config; its findings join those of `at`."""
+    entries = engine.apply(part, replace(at, config=part, defaults={}), path)
+    at.findings.extend(entry.finding for entry in entries)
+    return engine.settings_of(entries)
 
 
 def _copied(value: Any) -> Any:

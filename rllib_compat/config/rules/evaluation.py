@@ -57,7 +57,7 @@ def _evaluation_config(value: Any, context: Context) -> Outcome:
     assert context.translate is not None
     attributes: dict[str, Any] = {}
     env: dict[str, Any] = {}
-    for setting, inner in context.translate(value, context.path).items():
+    for setting, inner in context.translate(value, context.path, context).items():
         method, _, argument = setting.partition(".")
         head, _, tail = argument.partition(".")
         if method == "env":

@@ -145,7 +145,7 @@ def _take_config(
 ) -> None:
     """Sorts a policy's own config: what its learner reads, its model, and what is left over."""
     assert context.translate is not None
-    settings = context.translate(own, f"{context.path}.{name}[3]")
+    settings = context.translate(own, f"{context.path}.{name}[3]", context)
     flat: dict[str, Any] = {}
     for setting, value in settings.items():
         method, _, argument = setting.partition(".")

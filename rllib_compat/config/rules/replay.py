@@ -50,10 +50,10 @@ def _type(value: Any, context: Context) -> Outcome:
 
 
 def _replay_sequence_length(value: Any, context: Context) -> Outcome:
-    if context.stack == "old":
-        return Outcome({f"{BUFFER}.replay_sequence_length": value}, Verdict.MOVED)
     if value in (None, 1, 0, -1):
         return Outcome(verdict=Verdict.DROPPED, message="single steps are replayed")
+    if context.stack == "old":
+        return Outcome({f"{BUFFER}.replay_sequence_length": value}, Verdict.MOVED)
     return Outcome({"rl_module.model_config.max_seq_len": value})
 
 

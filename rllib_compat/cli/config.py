@@ -1,0 +1,107 @@
+"""`rllib-compat config`: what a legacy config means today."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rllib_compat.cli import options, output
+
+if TYPE_CHECKING:
+    from rllib_compat.config import Translation
+    from rllib_compat.config.files import Experiment
+    from rllib_compat.report import Finding
+
+
+@click.command("config")
+@click.argument("file")
+@click.option("--algorithm", help="The algorithm it is for, e.g. PPO or PPOTrainer.")
+@click.option("--env", help="The environment's name.")
+@click.option("--legacy-ray", metavar="VERSION", help="Keep the defaults of this Ray, e.g. 0.8.5.")
+@click.option(
+    "--api-stack",
+    type=click.Choice(["auto", "new", "old"]),
+    default="auto",
+    help="The API stack; auto takes the new one wherever it can.",
+)
+@click.option(
+    "--on-unknown",
+    type=click.Choice(["error", "warn", "pass"]),
+    default="error",
+    help="What to do with keys that no Ray ever had.",
+)
+@click.option("--only", multiple=True, metavar="RULE", help="Show only these rules or families.")
+@click.option("--skip", multiple=True, metavar="RULE", help="Don't show these rules or families.")
+@click.option("--check", is_flag=True, help="Exit with 1 if anything is refused.")
+@options.json_option
+@options.verbose_option
+def command(
+    file: str,
+    algorithm: str | None,
+    env: str | None,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    check: bool,
+    as_json: bool,
+    verbose: int,
+    **how: Any,
+) -> int:
+    """Translates the legacy config in FILE and tells what becomes of every key.
+
+    FILE is params.json, params.pkl, a YAML file of Tune with one or several experiments, or
+    file.py:NAME for a dict in a Python file. Nothing in a pickle is run.
+
+    \b
+    Examples:
+      rllib-compat config ~/ray_results/PPO/PPO_CartPole-v0_0/params.json
+      rllib-compat config tuned_examples/ppo/pong-ppo.yaml --legacy-ray 0.8.5
+      rllib-compat config train.py:CONFIG --algorithm DQN --check
+    """
+    from rllib_compat.config import translate
+    from rllib_compat.config.files import read_experiments
+
+    translated: list[tuple[Experiment, Translation]] = []
+    for experiment in read_experiments(file):
+        translation = translate(
+            experiment.config,
+            algorithm=algorithm or experiment.algorithm,
+            env=env or experiment.env,
+            **how,
+        )
+        findings = [f for f in translation.report if _shown(f, only, skip)]
+        translation.report.findings = findings
+        translated.append((experiment, translation))
+    if as_json:
+        output.emit_json([_plain(*pair) for pair in translated])
+    else:
+        for experiment, translation in translated:
+            _show(experiment, translation, verbose)
+    return int(check and any(translation.refused for _, translation in translated))
+
+
+def _shown(finding: Finding, only: tuple[str, ...], skip: tuple[str, ...]) -> bool:
+    """Whether a rule is wanted; a refusal is never hidden."""
+    from rllib_compat.report import Verdict
+
+    names = {finding.rule, finding.rule.partition(".")[0]}
+    wanted = (not only or bool(names & set(only))) and not names & set(skip)
+    return wanted or finding.verdict is Verdict.REFUSED
+
+
+def _plain(experiment: Experiment, translation: Translation) -> dict[str, Any]:
+    return {
+        "experiment": experiment.name,
+        "algorithm": translation.algorithm,
+        "api_stack": translation.api_stack,
+        "refused": translation.refused,
+        "report": translation.report.to_dict(),
+        "python": None if translation.refused else translation.to_python(),
+    }
+
+
+def _show(experiment: Experiment, translation: Translation, verbose: int) -> None:
+    translation.report.title = f"{experiment.name}: {translation.report.title}"
+    output.report(translation.report, verbose=verbose)
+    if not translation.refused:
+        click.echo("\n" + translation.to_python())

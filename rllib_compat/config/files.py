@@ -1,0 +1,128 @@
+"""Reads legacy configs from the files that people keep them in."""
+
+from __future__ import annotations
+
+import ast
+import json
+import runpy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.errors import ConfigError
+
+# What an experiment of Tune has beside its config.
+EXPERIMENT_KEYS = ("run", "config")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One config of a file.
+
+    Attributes:
+        name: Its name in the file, or the file's.
+        config: The config.
+        algorithm: The algorithm, where the file names it.
+        env: The environment, where the file names it outside the config.
+        stop: Tune's stop criteria.
+    """
+
+    name: str
+    config: Mapping[str, Any]
+    algorithm: str | None = None
+    env: Any = None
+    stop: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_experiments(source: str) -> list[Experiment]:
+    """Reads all configs of a file.
+
+    Args:
+        source: A path that ends in `.json`, `.yaml`, `.yml` or `.pkl`, or `file.py:NAME`. A Python
+            file is read as text where NAME is written out; else it is run, as an import would.
+
+    Raises:
+        ConfigError: There is no such file, or it holds no config.
+    """
+    path, _, name = source.rpartition(":")
+    if path.endswith(".py"):
+        return _experiments(name, _python_dict(Path(path), name))
+    file = Path(source)
+    reader = _READERS.get(file.suffix.lower())
+    if reader is None:
+        raise ConfigError(
+            f"{source} is no kind of file that configs are kept in.",
+            fix=f"give one of {', '.join(_READERS)}, or file.py:NAME",
+        )
+    try:
+        return _experiments(file.stem, reader(file))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{source} can't be read: {error}") from error
+
+
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+def _read_yaml(path: Path) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(path.read_text("utf-8"))
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _read_pickle(path: Path) -> Any:
+    from rllib_compat.checkpoints import pickles
+
+    return pickles.load(path).value
+
+
+_READERS = {".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml, ".pkl": _read_pickle}
+
+
+def _python_dict(path: Path, name: str) -> Any:
+    try:
+        tree = ast.parse(path.read_text("utf-8"), str(path))
+    except (OSError, SyntaxError) as error:
+        raise ConfigError(f"{path} can't be read: {error}") from error
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            try:
+                return ast.literal_eval(node.value)  # type: ignore[attr-defined]
+            except ValueError:
+                break  # it is computed
+    values = runpy.run_path(str(path), run_name=path.stem)
+    if name not in values:
+        raise ConfigError(f"{path} defines no {name!r}.")
+    return values[name]
+
+
+def _experiments(name: str, value: Any) -> list[Experiment]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{name} holds a {type(value).__name__}, and no config.")
+    if _is_experiment(value):
+        return [_experiment(name, value)]
+    if value and all(_is_experiment(inner) for inner in value.values()):
+        return [_experiment(inner_name, inner) for inner_name, inner in value.items()]
+    return [Experiment(name, value)]
+
+
+def _is_experiment(value: Any) -> bool:
+    return isinstance(value, Mapping) and any(
+        isinstance(value.get(key), kind)
+        for key, kind in zip(EXPERIMENT_KEYS, (str, Mapping), strict=True)
+    )
+
+
+def _experiment(name: str, value: Mapping[str, Any]) -> Experiment:
+    return Experiment(
+        str(value.get("experiment", name)),
+        value.get("config") or {},
+        value.get("run"),
+        value.get("env"),
+        value.get("stop") or {},
+    )
