@@ -1,0 +1,285 @@
+"""`compat.Trainer` on a running Ray."""
+
+import json
+from types import SimpleNamespace
+
+import gymnasium.spaces as spaces
+import numpy as np
+import pytest
+import ray
+
+import rllib_compat as compat
+from rllib_compat.errors import GoneError
+from tests.legacy.cases import find
+
+pytestmark = [
+    pytest.mark.ray,
+    # Ray's, gymnasium's and torch's own; none of them is ours to mend.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+SMALL = {"train_batch_size": 200, "sgd_minibatch_size": 50, "num_sgd_iter": 1}
+SMALL |= {"model": {"fcnet_hiddens": [8]}, "num_workers": 0}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_ray():
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture
+def make(tmp_path, monkeypatch):
+    """Makes trainers that are stopped at the end, and keeps their files here."""
+    made = []
+
+    def make(name="PPOTrainer", **arguments):
+        made.append(getattr(compat, name)(**arguments))
+        return made[-1]
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    yield make
+    for trainer in made:
+        trainer.stop()
+
+
+def test_a_config_of_ray_0_8_trains_saves_restores_and_acts(make):
+    # Functions of this module could not be imported by the env runners; these travel by value.
+    def count_steps(info):
+        info["episode"].user_data["steps"] = info["episode"].user_data.get("steps", 0) + 1
+
+    def tell(info):
+        episode = info["episode"]
+        episode.custom_metrics.update(n=episode.length, steps=episode.user_data["steps"])
+
+    trainer = make(
+        "Trainer",
+        config={
+            "env": "CartPole-v0",
+            "num_workers": 1,
+            "sample_batch_size": 50,
+            "train_batch_size": 400,
+            "sgd_minibatch_size": 64,
+            "num_sgd_iter": 4,
+            "use_pytorch": False,
+            "model": {"fcnet_hiddens": [32, 32]},
+            "observation_filter": "MeanStdFilter",
+            "horizon": 15,
+            "callbacks": {"on_episode_step": count_steps, "on_episode_end": tell},
+        },
+    )
+    result = trainer.train()
+    assert result["episode_len_mean"] == result["episode_reward_mean"] <= 15
+    metrics = result["custom_metrics"]
+    assert metrics["n_max"] == metrics["steps_max"] == max(result["hist_stats"]["episode_lengths"])
+    assert (result["timesteps_total"], result["timesteps_this_iter"]) == (400, 400)
+    assert result["training_iteration"] == trainer.iteration == 1
+    assert result["num_healthy_workers"] == 1
+    assert result["config"]["num_sgd_iter"] == 4
+    learned = result["info"]["learner"]["default_policy"]["learner_stats"]
+    assert {"kl", "cur_lr", "cur_kl_coeff", "entropy", "total_loss"} <= learned.keys()
+    assert any("CartPole-v1" in finding.message for finding in trainer.translation.report)
+
+    obs = np.array([0.1, 0.2, -0.1, 0.3], np.float32)
+    act = {"explore": False, "full_fetch": True}
+    before = trainer.compute_action(obs, **act)
+    assert trainer.compute_action(obs, **act)[2]["action_dist_inputs"].tolist() == (
+        before[2]["action_dist_inputs"].tolist()
+    ), "the filter's statistics have changed"
+    path = trainer.save()
+    assert isinstance(path, str)
+    trainer.train()
+    trainer.restore(path)
+    after = trainer.compute_action(obs, **act)
+    assert np.allclose(before[2]["action_dist_inputs"], after[2]["action_dist_inputs"], atol=1e-6)
+    assert trainer.iteration == 1
+    assert trainer.train()["timesteps_total"] == 800
+
+    weights = trainer.get_weights()
+    name = next(n for n in weights["default_policy"] if n.startswith("pi.") and "weight" in n)
+    weights["default_policy"][name] = np.zeros_like(weights["default_policy"][name])
+    trainer.set_weights(weights)
+    assert (
+        trainer.workers.foreach_policy(
+            lambda policy, policy_id: (policy_id, float(np.abs(policy.get_weights()[name]).sum()))
+        )
+        == [("default_policy", 0.0)] * 2
+    )
+    logits = trainer.compute_actions({"a": obs, "b": obs}, **act)[2]["b"]["action_dist_inputs"]
+    assert logits[0] == pytest.approx(logits[1], abs=0.1)
+    assert len(trainer.workers.remote_workers()) == 1
+    assert trainer.workers.foreach_worker_with_index(lambda worker, index: index) == [0, 1]
+    with pytest.raises(GoneError, match="learner_group"):
+        _ = trainer.optimizer
+
+
+OBS, ACT = spaces.Box(-10, 10, (3,)), spaces.Discrete(2)
+
+
+class TwoAgents:
+    """An old multi-agent environment: integer ids, and no word about agents or spaces."""
+
+    def __init__(self, config):
+        self.length = config["length"]
+
+    def reset(self):
+        self.steps = 0
+        return {0: [0.0, 0.0, 0.0], 1: np.zeros(3)}
+
+    def step(self, actions):
+        self.steps += 1
+        done = self.steps >= self.length
+        obs = {agent: np.full(3, self.steps / 10) for agent in (0, 1)}
+        return (
+            obs,
+            {0: 1.0, 1: 2},
+            {0: done, 1: done, "__all__": done},
+            {0: {"t": self.steps}, 1: {}},
+        )
+
+
+@pytest.mark.parametrize(("horizon", "length"), [(None, 12), (10, 10)])
+def test_old_multi_agent_environments_and_policies(make, horizon, length):
+    def end(info):
+        episode = info["episode"]
+        assert set(info["policy"]) == {"p0", "p1"}
+        assert episode.last_info_for(0) == {"t": length}
+        episode.custom_metrics["second"] = episode.agent_rewards[(1, "p1")]
+
+    trainer = make(
+        env=TwoAgents,
+        config={
+            **SMALL,
+            "env_config": {"length": 12},
+            "horizon": horizon,
+            "observation_filter": "MeanStdFilter",
+            "callbacks": {"on_episode_end": end},
+            "multiagent": {
+                "policies": {"p0": (None, OBS, ACT, {"gamma": 0.9}), "p1": (None, OBS, ACT, {})},
+                "policy_mapping_fn": lambda agent_id: "p0" if agent_id == 0 else "p1",
+                "policies_to_train": ["p0"],
+            },
+        },
+    )
+    before = trainer.get_weights()
+    result = trainer.train()
+    after = trainer.get_weights()
+    changed = {
+        policy: any(np.any(before[policy][name] != after[policy][name]) for name in before[policy])
+        for policy in before
+    }
+    assert changed == {"p0": True, "p1": False}
+    assert result["episode_len_mean"] == length
+    assert result["policy_reward_mean"] == {"p0": length, "p1": 2 * length}
+    assert result["custom_metrics"]["second_mean"] == 2 * length
+    assert trainer.compute_action(np.zeros(3), policy_id="p1") in (0, 1)
+    assert trainer.get_policy("p2") is None
+
+
+def test_structured_spaces_are_flattened_for_the_module(make):
+    class Structured:
+        observation_space = spaces.Dict({"a": spaces.Discrete(3), "b": spaces.Box(-1, 1, (2,))})
+        action_space = spaces.Tuple([spaces.Discrete(2), spaces.Box(-1, 1, (1,))])
+
+        def __init__(self, config):
+            pass
+
+        def reset(self):
+            self.steps = 0
+            return {"a": 1, "b": [0, 0]}
+
+        def step(self, action):
+            self.steps += 1
+            return {"a": 2, "b": np.ones(2)}, 1.0, self.steps == 7, {}
+
+    trainer = make(env=Structured, config=SMALL)
+    assert trainer.train()["episode_len_mean"] == 7
+    first, second = trainer.compute_action({"a": 1, "b": np.zeros(2, np.float32)})
+    assert first in (0, 1)
+    assert second.shape == (1,)
+    assert trainer.get_policy().observation_space.shape == (5,)
+
+
+def test_recurrent_state_goes_in_and_out(make):
+    model = {"use_lstm": True, "lstm_cell_size": 4, "max_seq_len": 5, "fcnet_hiddens": [8]}
+    trainer = make(env="Pendulum-v0", config={**SMALL, "horizon": 20, "model": model})
+    policy = trainer.get_policy()
+    obs, state = np.array([1.0, 0.0, 0.5], np.float32), policy.get_initial_state()
+    action, after, _ = trainer.compute_action(obs, state=state, explore=False)
+    assert [s.shape for s in after] == [s.shape for s in state]
+    again, _, _ = trainer.compute_action(obs, state=after, explore=False)
+    assert again != action
+    by_policy = policy.compute_single_action(obs, state, explore=False)[1]
+    assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(after, by_policy, strict=True))
+
+
+def test_evaluation_has_legacy_keys_too(make):
+    trainer = make(
+        "DQNTrainer",
+        env="CartPole-v1",
+        config={
+            "num_workers": 0,
+            "timesteps_per_iteration": 100,
+            "learning_starts": 50,
+            "evaluation_interval": 1,
+            "evaluation_num_episodes": 2,
+            "evaluation_config": {"explore": False},
+        },
+    )
+    result = trainer.train()
+    assert result["evaluation"]["episodes_this_iter"] == 2
+    assert {"mean_q", "cur_lr"} <= result["info"]["learner"]["default_policy"][
+        "learner_stats"
+    ].keys()
+    assert len(trainer.evaluate()["evaluation"]["hist_stats"]["episode_reward"]) == 2
+    assert trainer.compute_action(np.zeros(4, np.float32)) in (0, 1)
+
+
+def test_a_checkpoint_of_ray_0_8_5_goes_on(make):
+    (case,) = [c for c in find(ray="0.8.5") if c.path.name == "ppo-tf-meanstd24x16"]
+    params = json.loads((case.path / "params.json").read_text())
+
+    class Five:
+        observation_space = spaces.Box(-np.inf, np.inf, (5,))
+        action_space = spaces.Discrete(3)
+
+        def __init__(self, config):
+            pass
+
+        def reset(self):
+            return self.observation_space.sample()
+
+        def step(self, action):
+            return self.observation_space.sample(), 1.0, True, {}
+
+    trainer = make(env=Five, config=params)
+    trainer.restore(case.checkpoint)
+    expected = case.expected("default_policy")
+    obs = dict(enumerate(expected.observations[""]))
+    computed = trainer.compute_actions(obs, explore=False, full_fetch=True)[2]
+    ours = np.stack([computed[i]["action_dist_inputs"] for i in obs])
+    assert np.abs(ours - expected.logits).max() < 1e-5
+    assert trainer.iteration == 2
+    assert trainer.train()["training_iteration"] == 3
+
+
+def test_tune_stops_by_legacy_keys(tmp_path):
+    from ray import tune
+
+    seen = SimpleNamespace(
+        trials=tune.run(
+            compat.PPOTrainer,
+            config={**SMALL, "env": "CartPole-v1", "lr": tune.grid_search([1e-3, 1e-4])},
+            stop={"timesteps_total": 400},
+            checkpoint_at_end=True,
+            verbose=0,
+            storage_path=str(tmp_path),
+        ).trials
+    )
+    assert [trial.last_result["training_iteration"] for trial in seen.trials] == [2, 2]
+    assert all(trial.checkpoint for trial in seen.trials)
+    assert all(trial.last_result["episode_reward_mean"] > 0 for trial in seen.trials)
