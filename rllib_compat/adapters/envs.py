@@ -31,6 +31,7 @@ class EnvSettings:
         no_done_at_end: Whether the end of an episode is no terminal state to learn from.
         clip_rewards: True for the sign of each reward, a number for a limit on both sides.
         preprocessor_pref: "deepmind" for its Atari wrappers, "rllib" for none.
+        atari: What these wrappers are told, where the config says it: `dim` and `framestack`.
         multi_agent: Whether the config defines policies, so that the environment has many agents.
         policy_spaces: Observation and action space by policy, where the config names them.
         policy_mapping_fn: The agent's policy, as the legacy config maps it.
@@ -43,6 +44,7 @@ class EnvSettings:
     no_done_at_end: bool = False
     clip_rewards: bool | float | None = None
     preprocessor_pref: str | None = None
+    atari: Mapping[str, Any] = field(default_factory=dict)
     multi_agent: bool = False
     policy_spaces: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     policy_mapping_fn: Callable[..., str] | None = None
@@ -136,7 +138,8 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
     if _wants_atari_wrappers(settings, settings.env):
         from ray.rllib.env.wrappers.atari_wrappers import wrap_atari_for_new_api_stack
 
-        env = wrap_atari_for_new_api_stack(env)
+        # Its own defaults, 64 and none, are not those of old.
+        env = wrap_atari_for_new_api_stack(env, **{"dim": 84, "framestack": 4, **settings.atari})
     if settings.multi_agent or is_multi_agent(env):
         return adapt_multi_agent(env, settings)
     return adapt_single_agent(env, settings)

@@ -99,6 +99,20 @@ class Rule:
         return self.target
 
 
+def nested(settings: Settings, method: str) -> dict[str, Any]:
+    """The settings of one method as nested arguments."""
+    arguments: dict[str, Any] = {}
+    for name, value in settings.items():
+        head, *path, last = name.split(".")
+        if head != method:
+            continue
+        place = arguments
+        for key in path:
+            place = place.setdefault(key, {})
+        place[last] = value
+    return arguments
+
+
 def words(text: str) -> list[str]:
     """The names in a text."""
     return text.split()

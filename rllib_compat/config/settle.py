@@ -12,7 +12,7 @@ from typing import Any
 from rllib_compat import ray_versions
 from rllib_compat.config.context import Context
 from rllib_compat.config.later import AdaptedEnv, EnvSpace
-from rllib_compat.config.rule import Settings
+from rllib_compat.config.rule import Settings, nested
 from rllib_compat.config.rules.replay import BUFFER, OLD_PLAIN, OLD_PRIORITIZED, PLAIN, PRIORITIZED
 from rllib_compat.report import Finding, Severity, Verdict
 
@@ -260,7 +260,7 @@ def _spaces(settings: Settings, context: Context) -> None:
     ]
     if evaluated or not missing or "offline_data.input_" not in settings:
         return
-    env = {name[4:]: value for name, value in settings.items() if name.startswith("env.")}
+    env = nested(settings, "env")
     if env.get("env") is None:
         context.findings.append(
             Finding(

@@ -11,7 +11,7 @@ from rllib_compat.config import defaults, engine
 from rllib_compat.config.algorithms import REMOVED, TARGETS, find_algorithm
 from rllib_compat.config.context import Context
 from rllib_compat.config.later import AdaptedEnv, PolicyLater
-from rllib_compat.config.rule import Settings
+from rllib_compat.config.rule import Settings, nested
 from rllib_compat.config.settle import settle
 from rllib_compat.config.translation import Translation
 from rllib_compat.errors import ConfigError, UnknownKeysError
@@ -90,8 +90,7 @@ def translate(
     report.extend(_about_algorithm(legacy_algorithm, target, how))
     report.extend(findings)
 
-    wrapping = {k[4:]: settings.pop(k) for k in list(settings) if k.startswith("env.")}
-    wrapping = {"env": None} | wrapping | _agents(settings)
+    wrapping = {"env": None, **nested(settings, "env"), **_agents(settings)}
     return Translation(
         target,
         legacy_algorithm,
@@ -257,10 +256,6 @@ def _calls(
         calls["environment"] = {"env": {"grid_search": each}}
     elif env is not None:
         calls["environment"] = {"env": AdaptedEnv(dict(wrapping))}
-    for name, value in settings.items():
-        method, *path, last = name.split(".")
-        place = calls.setdefault(method, {})
-        for key in path:
-            place = place.setdefault(key, {})
-        place[last] = value
+    for method in sorted({name.partition(".")[0] for name in settings} - {"env"}):
+        calls.setdefault(method, {}).update(nested(settings, method))
     return calls

@@ -106,6 +106,18 @@ def _old_only(key: str, why: str, **options: Any) -> Rule:
     )
 
 
+def _frames(value: Any, context: Context) -> Outcome:
+    """The size of Atari frames, and how many are stacked; other environments have neither."""
+    key = context.path.rpartition(".")[2]
+    if context.stack == "old":
+        return Outcome({f"{OLD}.{key}": value}, Verdict.KEPT)
+    if "NoFrameskip" not in str(context.get("env")):
+        return Outcome(message="only Atari games have frames")
+    if key == "framestack":
+        value = 4 if value else None
+    return Outcome({f"env.atari.{key}": value}, Verdict.WRAPPED)
+
+
 def _drop_unless_old(value: Any, context: Context) -> Outcome:
     if context.stack == "old":
         return Outcome({f"{OLD}.{context.path.rpartition('.')[2]}": value}, Verdict.KEPT)
@@ -207,7 +219,19 @@ RULES = (
     *(
         _old_only(key, why, convert=_drop_unless_old)
         for key, why in ATARI.items()
-        if key in ("dim", "grayscale", "zero_mean", "framestack")
+        if key in ("grayscale", "zero_mean")
+    ),
+    *(
+        Rule(
+            FAMILY,
+            f"model.{key}",
+            Verdict.WRAPPED,
+            ATARI[key],
+            target=f"env.atari.{key}",
+            old_target=f"{OLD}.{key}",
+            convert=_frames,
+        )
+        for key in ("dim", "framestack")
     ),
     *(
         Rule(FAMILY, f"model.{key}", Verdict.DROPPED, ATARI[key], convert=drop_aloud)
