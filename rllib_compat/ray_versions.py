@@ -289,3 +289,17 @@ def is_multi_agent(config: AlgorithmConfig) -> bool:
     """Whether a config is for many agents; a method until Ray 2.43, a property since."""
     answer = config.is_multi_agent
     return bool(answer() if callable(answer) else answer)
+
+
+def send_weights(algorithm: Algorithm, group: Any) -> None:
+    """Sends the learners' weights to all env runners of a group, whatever they have.
+
+    Every supported Ray numbers the weights, and a runner ignores those with a lower number than its
+    own; after a restore, those are the right ones.
+    """
+    foreach_env_runner(group, _forget_number_of_weights)
+    group.sync_weights(from_worker_or_learner_group=algorithm.learner_group, inference_only=True)
+
+
+def _forget_number_of_weights(env_runner: Any) -> None:
+    env_runner._weights_seq_no = 0

@@ -183,7 +183,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         with as_todays(Path(checkpoint_dir), self) as path:
             self.algorithm.load_checkpoint(str(path))
         self._iteration = self.algorithm.iteration
-        self._local_is_stale = True
+        self.workers.sync_weights()
+        self._local_is_stale = False
 
     # Acting
 

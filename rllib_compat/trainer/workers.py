@@ -62,10 +62,7 @@ class LegacyWorkers:
 
     def sync_weights(self, *_: Any, **__: Any) -> None:
         """Sends the learners' weights to all workers."""
-        self._group.sync_weights(
-            from_worker_or_learner_group=self._trainer.algorithm.learner_group,
-            inference_only=True,
-        )
+        ray_versions.send_weights(self._trainer.algorithm, self._group)
 
     def stop(self) -> None:
         """Stops all workers."""

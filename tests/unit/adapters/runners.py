@@ -87,7 +87,9 @@ def play(adapter, env_runner, steps=4, cut_after=None, agents=None):
             chunk, episode = episode, episode.cut(len_lookback_buffer=1)
             env_runner._ongoing_episodes_for_metrics[chunk.id_] = [chunk]
             chunks.append(chunk)
+            # The method was called `finalize` until Ray 2.43.
+            as_arrays = getattr(chunk, "to_numpy", None) or chunk.finalize
             adapter.on_sample_end(
-                env_runner=env_runner, metrics_logger=env_runner.metrics, samples=[chunk.to_numpy()]
+                env_runner=env_runner, metrics_logger=env_runner.metrics, samples=[as_arrays()]
             )
     return [*chunks, episode]

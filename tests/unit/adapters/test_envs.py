@@ -224,11 +224,17 @@ def test_an_installed_gym_is_honoured(monkeypatch):
         ("CartPole-v1", "CartPole-v1", None),
         ("CartPole-v0", "CartPole-v0", "newest version is `CartPole-v1`"),
         ("Pendulum-v0", "Pendulum-v1", "has no `Pendulum-v0`"),
-        ("HalfCheetah-v2", "HalfCheetah-v4", "has no `HalfCheetah-v2`"),
+        ("Museum-v1", "Museum-v4", "has no `Museum-v1`"),
         ("NobodyKnows-v3", "NobodyKnows-v3", None),
     ],
 )
-def test_names_resolve_to_what_gymnasium_offers(name, resolved, note):
+def test_names_resolve_to_what_gymnasium_offers(name, resolved, note, monkeypatch):
+    def _raise_that_it_was_removed():
+        raise AssertionError
+
+    for version, entry in ((2, _raise_that_it_was_removed), (5, OldEnv), (4, OldEnv)):
+        spec = gymnasium.envs.registration.EnvSpec(f"Museum-v{version}", entry)
+        monkeypatch.setitem(gymnasium.registry, spec.id, spec)
     found, said = resolve_env_name(name)
     assert found == resolved
     assert said is None if note is None else note in said
