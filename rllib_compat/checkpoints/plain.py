@@ -86,6 +86,10 @@ _SEQUENCES: Mapping[str, type[Any]] = {
 }
 
 
+#: The key under which a msgpack checkpoint holds what Ray's form has no place for.
+OWN_KEY = "rllib_compat"
+
+
 def to_plain(value: Any, placed: Mapping[int, Place] | None = None) -> Any:
     """Turns `value` into plain data.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 
+from rllib_compat.checkpoints.layouts import own_msgpack
 from rllib_compat.checkpoints.msgpack_codec import pack, unpack
 from rllib_compat.checkpoints.plain import from_plain, to_plain
 from rllib_compat.checkpoints.space_serialization import from_ray_dict, preprocessed, to_ray_dict
@@ -38,7 +40,9 @@ def test_a_checkpoint_of_any_era_survives_as_plain_data(checkpoint):
 def test_a_checkpoint_of_any_era_survives_a_msgpack_checkpoint(checkpoint):
     with tempfile.TemporaryDirectory() as folder:
         writer.write(checkpoint, Path(folder))
-        assert_same(writer.read(Path(folder)), checkpoint)
+        back = own_msgpack.read(Path(folder))
+    back.source = replace(back.source, path=checkpoint.source.path)
+    assert_same(back, checkpoint)
 
 
 @many_parts

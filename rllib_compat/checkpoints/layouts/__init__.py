@@ -1,19 +1,20 @@
 """One module a layout: how a format lies on disk, and how it is read.
 
 To add one: write a module with `name` and `read(path)`, which raises `Miss` where a path is of
-another layout, and put it into `LAYOUTS`. The order does not matter: no path fits two.
+another layout, and put it into `LAYOUTS`. Only `own_msgpack` has to come before `v1`, of which it
+is a special case; no other path fits two.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from rllib_compat.checkpoints.layouts import v0_1, v1, v2
+from rllib_compat.checkpoints.layouts import own_msgpack, v0_1, v1, v2
 from rllib_compat.checkpoints.layouts.base import Layout, Miss
 from rllib_compat.checkpoints.state import LegacyCheckpoint
 from rllib_compat.errors import UnknownLayoutError
 
-LAYOUTS: tuple[Layout, ...] = (v2, v1, v0_1)
+LAYOUTS: tuple[Layout, ...] = (v2, own_msgpack, v1, v0_1)
 
 
 def read(path: str | Path) -> LegacyCheckpoint:

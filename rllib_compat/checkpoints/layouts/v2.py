@@ -137,8 +137,8 @@ def _module_arguments(arguments: Any) -> Mapping[str, Any]:
 
 def _read_filter(folder: Folder, checkpoint: LegacyCheckpoint) -> None:
     """The state of the MeanStdFilter connector; it has one entry an agent, or None for all."""
-    state = _state(folder, f"{_FILTER}/state")
-    for agent, entry in (state or {}).items():
+    agents: Mapping[Any, Any] = _state(folder, f"{_FILTER}/state") or {}
+    for agent, entry in agents.items():
         if not isinstance(entry, Mapping):
             continue
         stats = [

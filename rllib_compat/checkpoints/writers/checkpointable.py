@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ import numpy as np
 
 from rllib_compat import ray_versions, spaces
 from rllib_compat.adapters import overrides
+from rllib_compat.adapters.connectors import with_preprocessors
+from rllib_compat.checkpoints import pickles
 from rllib_compat.checkpoints.state import LegacyCheckpoint, ObservationFilter
 from rllib_compat.networks import FullyConnected, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names
@@ -54,6 +57,7 @@ def write(
         What became of each part of the state.
     """
     _add_modules(config, checkpoint, networks)
+    _add_preprocessors(config, checkpoint)
     findings = _carry_kl_coefficients(config, checkpoint) + _tame_overrides(config)
     with ray_versions.quiet_ray(num_cpus=1), _algorithm(config) as algorithm:
         _set_weights(algorithm, networks)
@@ -61,7 +65,7 @@ def write(
         findings += _set_counters(algorithm, checkpoint)
         algorithm.config = config
         ray_versions.save(algorithm, target, state_format=state_format)
-    return findings
+    return findings + _note_own_names(target)
 
 
 def load(target: Path, policy_id: str) -> _Module:
@@ -113,6 +117,36 @@ def _add_modules(
     else:
         (spec,) = specs.values()
         config.rl_module(rl_module_spec=spec)
+
+
+def _add_preprocessors(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> None:
+    """Puts RLlib's old flattening in front of modules whose observations are no flat Box."""
+    seen = [policy.observation_space for policy in checkpoint.policies.values()]
+    if all(isinstance(space, spaces.Box) for space in seen):
+        return
+    inner = config._env_to_module_connector
+    config.env_runners(
+        env_to_module_connector=partial(with_preprocessors, inner, len(checkpoint.policies) > 1)
+    )
+
+
+def _note_own_names(target: Path) -> list[Finding]:
+    """Says whether the new checkpoint names anything of this package, and so needs it."""
+    made = pickles.load(target / "class_and_ctor_args.pkl")
+    own = sorted(name for name in made.globals if name.startswith("rllib_compat."))
+    if not own:
+        return []
+    return [
+        Finding(
+            "needs-this-package",
+            Severity.INFO,
+            Verdict.NOTE,
+            "class_and_ctor_args.pkl",
+            f"it names {', '.join(own)}",
+            "keep rllib-compat installed where Algorithm.from_checkpoint loads it; the modules "
+            "alone (RLModule.from_checkpoint) need only Ray",
+        )
+    ]
 
 
 def _carry_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:

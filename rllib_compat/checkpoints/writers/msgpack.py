@@ -34,10 +34,10 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.checkpoints import msgpack_codec
-from rllib_compat.checkpoints.plain import Place, from_plain, to_plain
+from rllib_compat.checkpoints.plain import OWN_KEY, Place, to_plain
 from rllib_compat.checkpoints.space_serialization import preprocessed, to_ray_dict
 from rllib_compat.checkpoints.state import LegacyCheckpoint, PolicyState
-from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+from rllib_compat.errors import BudgetExceededError, CheckpointError
 from rllib_compat.report import Finding, Severity, Verdict
 from rllib_compat.spaces import Space
 from rllib_compat.stand_ins import GlobalRef, StandIn, is_stand_in
@@ -48,7 +48,6 @@ NOT_SERIALIZABLE = "__not_serializable__"
 _ALGORITHM_STATE = "algorithm_state.msgpck"
 _POLICY_STATE = "policy_state.msgpck"
 _METADATA = "rllib_checkpoint.json"
-_OWN = "rllib_compat"
 
 # Where Ray turns a dotted name back into the class.
 _CLASS_KEYS = frozenset(
@@ -116,47 +115,9 @@ def write(checkpoint: LegacyCheckpoint, target: Path) -> list[Finding]:
     return form.findings
 
 
-def read(source: Path) -> LegacyCheckpoint | None:
-    """Reads back what `write` has written, exactly; only the source's path is cut to its name.
-
-    Returns:
-        The checkpoint; None where Ray itself wrote the directory.
-
-    Raises:
-        CorruptCheckpointError: A file is damaged or missing.
-    """
-    state = msgpack_codec.unpack(source / _ALGORITHM_STATE)
-    if not isinstance(state, dict) or _OWN not in state:
-        return None
-    checkpoint: LegacyCheckpoint = _own_part(state, LegacyCheckpoint, source / _ALGORITHM_STATE)
-    for policy_id in state["worker"]["policy_ids"]:
-        if not isinstance(policy_id, str) or _BAD_POLICY_ID.search(policy_id):
-            raise CorruptCheckpointError(
-                f"The policy id {policy_id!r} is not the name of a folder.",
-                where=str(source / _ALGORITHM_STATE),
-            )
-        file = source / "policies" / policy_id / _POLICY_STATE
-        if not file.is_file():
-            raise CorruptCheckpointError(
-                "A policy's file is missing.",
-                where=str(file),
-                fix="Copy the checkpoint again, with the folder `policies`.",
-            )
-        checkpoint.policies[policy_id] = _own_part(msgpack_codec.unpack(file), PolicyState, file)
-    return checkpoint
-
-
-def _own_part(state: Any, kind: type, file: Path) -> Any:
-    own = state.get(_OWN) if isinstance(state, dict) else None
-    value = from_plain(own, state, where=str(file))
-    if not isinstance(value, kind):
-        raise CorruptCheckpointError(f"It holds no {kind.__name__}.", where=str(file))
-    return value
-
-
 def _write_state(file: Path, state: dict[str, Any], own: LegacyCheckpoint | PolicyState) -> None:
     placed = {id(array): place for place, array in _arrays(state, [])}
-    msgpack_codec.pack_to({**state, _OWN: to_plain(own, placed)}, file)
+    msgpack_codec.pack_to({**state, OWN_KEY: to_plain(own, placed)}, file)
 
 
 def _write_metadata(folder: Path, checkpoint: LegacyCheckpoint, kind: str, file: str) -> None:
@@ -217,7 +178,7 @@ def _policy_state(
     extra = {
         key: form.convert(value, f"{path}.{key}")
         for key, value in policy.extra.items()
-        if key not in (_OWN, "checkpoint_version")
+        if key not in (OWN_KEY, "checkpoint_version")
     }
     state = {
         "weights": form.convert(policy.weights, f"{path}.weights"),
