@@ -159,6 +159,13 @@ def lost(family: str, keys: str | Iterable[str], why: str, **options: Any) -> tu
     return dropped(family, keys, why, convert=drop_aloud, **options)
 
 
+def empty_section(value: Any, _: Context) -> Outcome:
+    """What an empty section becomes: nothing."""
+    if needless(value):
+        return Outcome(verdict=Verdict.DROPPED, message="empty")
+    raise TypeError("it is a dict")
+
+
 def drop_aloud(value: Any, _: Context) -> Outcome:
     """Drops a value: with a warning if it did something, silently if it was switched off."""
     if needless(value):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, drop_aloud, needless, words
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, empty_section, needless, words
 from rllib_compat.report import Severity, Verdict
 
 FAMILY = "model"
@@ -64,6 +65,14 @@ ATARI = {
 }
 
 
+def _whole(value: Any, _: Context) -> Outcome:
+    """A model config of the new stack, a dict or Ray's dataclass."""
+    if needless(value):
+        return Outcome(verdict=Verdict.DROPPED, message="empty")
+    fields = value if isinstance(value, Mapping) else vars(value)
+    return Outcome({f"{NEW}.{key}": inner for key, inner in fields.items()})
+
+
 def _prev_action_reward(value: Any, context: Context) -> Outcome:
     place = NEW if context.stack == "new" else OLD
     return Outcome({f"{place}.lstm_use_prev_{what}": value for what in ("action", "reward")})
@@ -77,11 +86,6 @@ def _custom_options(value: Any, context: Context) -> Outcome:
 
 def _squash(value: Any, _: Context) -> Outcome:
     return Outcome({"environment.normalize_actions": bool(value)})
-
-
-def _shared_layers(value: Any, context: Context) -> Outcome:
-    place = NEW if context.stack == "new" else OLD
-    return Outcome({f"{place}.vf_share_layers": bool(value)})
 
 
 def _refused_always(value: Any, _: Context) -> Outcome:
@@ -133,7 +137,7 @@ RULES = (
         target=NEW,
         old_target=OLD,
         section=True,
-        convert=lambda _value, _context: Outcome(message="empty"),
+        convert=empty_section,
     ),
     *(
         Rule(
@@ -156,22 +160,17 @@ RULES = (
         for key in NEWER
         if key not in SAME
     ),
-    Rule(
-        FAMILY,
-        "_model_config",
-        Verdict.RENAMED,
-        target=NEW,
-        old_target="",
-    ),
-    Rule(FAMILY, "_model_config_dict", Verdict.RENAMED, target=NEW, old_target=""),
-    Rule(
-        FAMILY,
-        "vf_share_layers",
-        Verdict.MOVED,
-        "a key of the model since Ray 1.2",
-        target=f"{NEW}.vf_share_layers",
-        old_target=f"{OLD}.vf_share_layers",
-        convert=_shared_layers,
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.RENAMED,
+            "kept by Ray under this name",
+            target=NEW,
+            old_target="",
+            convert=_whole,
+        )
+        for key in ("_model_config", "_model_config_dict")
     ),
     Rule(
         FAMILY,

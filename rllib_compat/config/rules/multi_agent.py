@@ -8,7 +8,7 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.later import AdaptedMapping, ModelPerPolicy, PolicyLater, SpaceLater
-from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, needless
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, empty_section, needless
 from rllib_compat.config.rules.replay import BUFFER, REPLAYING
 from rllib_compat.report import Severity, Verdict
 from rllib_compat.spaces import from_object, parse_repr
@@ -243,7 +243,7 @@ RULES = (
         "its keys are arguments of multi_agent()",
         target="multi_agent",
         section=True,
-        convert=lambda _value, _context: Outcome(message="empty: one policy for all"),
+        convert=empty_section,
     ),
     *_both(
         "policies",

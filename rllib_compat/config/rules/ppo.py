@@ -6,6 +6,7 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost
+from rllib_compat.config.rules import model
 from rllib_compat.config.rules.training import scheduled, unless_scheduled
 from rllib_compat.report import Severity, Verdict
 
@@ -38,6 +39,11 @@ def _negative_entropy(value: float, context: Context) -> Outcome:
     )
 
 
+def _shared_layers(value: Any, context: Context) -> Outcome:
+    place = model.NEW if context.stack == "new" else model.OLD
+    return Outcome({f"{place}.vf_share_layers": bool(value)})
+
+
 def _entropy_schedule(value: Any, context: Context) -> Outcome:
     return scheduled(value, context, "entropy_coeff")
 
@@ -56,6 +62,15 @@ RULES = (
         "passes over each train batch; renamed in Ray 2.40",
         target="training.num_epochs",
         algorithms=(*PPO, "AlphaZero", "LeelaChessZero"),
+    ),
+    Rule(
+        FAMILY,
+        "vf_share_layers",
+        Verdict.MOVED,
+        "a key of the model since Ray 1.2",
+        target=f"{model.NEW}.vf_share_layers",
+        old_target=f"{model.OLD}.vf_share_layers",
+        convert=_shared_layers,
     ),
     Rule(
         FAMILY,

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, lost, renamed, words
+from rllib_compat.config.rule import (
+    Outcome,
+    Rule,
+    drop_aloud,
+    dropped,
+    empty_section,
+    lost,
+    renamed,
+    words,
+)
 from rllib_compat.report import Severity, Verdict
 
 FAMILY = "replay"
@@ -116,7 +125,7 @@ RULES = (
         target=BUFFER,
         section=True,
         algorithms=REPLAYING,
-        convert=lambda _value, _context: Outcome(message="empty"),
+        convert=empty_section,
     ),
     *_both(
         "buffer_size",

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, needless
+from rllib_compat.config.rule import (
+    Outcome,
+    Rule,
+    drop_aloud,
+    dropped,
+    empty_section,
+    kept,
+    needless,
+)
 from rllib_compat.report import Severity, Verdict
 
 FAMILY = "sac"
@@ -70,7 +78,7 @@ def _network_rules() -> tuple[Rule, ...]:
                 "the layers of policy and Q-network",
                 target="rl_module.model_config",
                 section=True,
-                convert=lambda _value, _context: Outcome(message="empty"),
+                convert=empty_section,
                 algorithms=SAC,
             )
         )
@@ -133,7 +141,7 @@ RULES = (
         "one learning rate per network",
         target="training.actor_lr",
         section=True,
-        convert=lambda _value, _context: Outcome(message="empty"),
+        convert=empty_section,
         algorithms=SAC,
     ),
     *(

@@ -1,0 +1,174 @@
+"""Files that configs are kept in, the verb that reads them, and the code that is written."""
+
+import json
+import pickle
+
+import pytest
+from click.testing import CliRunner
+
+from rllib_compat.cli.config import command
+from rllib_compat.config import translate
+from rllib_compat.config.files import read_experiments
+from rllib_compat.errors import ConfigError
+
+TUNED = """
+pong:
+    env: PongNoFrameskip-v4
+    run: PPO
+    config:
+        lambda: 0.95
+        lr: {grid_search: [0.1, 0.2]}
+cartpole:
+    env: CartPole-v1
+    run: DQN
+    stop: {episode_reward_mean: 150}
+    config: {n_step: 3}
+"""
+
+
+def run(*arguments):
+    return CliRunner().invoke(command, [str(a) for a in arguments], standalone_mode=False)
+
+
+class TestFiles:
+    def test_tuned_examples(self, tmp_path):
+        path = tmp_path / "tuned.yaml"
+        path.write_text(TUNED)
+        pong, cartpole = read_experiments(str(path))
+        assert (pong.name, pong.algorithm, pong.env) == ("pong", "PPO", "PongNoFrameskip-v4")
+        assert cartpole.config == {"n_step": 3}
+        assert cartpole.stop == {"episode_reward_mean": 150}
+
+    def test_params(self, tmp_path):
+        (tmp_path / "params.json").write_text(json.dumps({"env": "E", "lr": 0.1}))
+        (tmp_path / "params.pkl").write_bytes(pickle.dumps({"env": "E", "callbacks": print}))
+        (plain,) = read_experiments(str(tmp_path / "params.json"))
+        (pickled,) = read_experiments(str(tmp_path / "params.pkl"))
+        assert plain.config == {"env": "E", "lr": 0.1}
+        assert not callable(pickled.config["callbacks"])
+
+    def test_python_that_is_written_out_is_not_run(self, tmp_path):
+        path = tmp_path / "train.py"
+        path.write_text("raise SystemExit\nCONFIG = {'lr': 0.1}\n")
+        (experiment,) = read_experiments(f"{path}:CONFIG")
+        assert experiment.config == {"lr": 0.1}
+
+    def test_python_that_is_computed_is_run(self, tmp_path):
+        path = tmp_path / "train.py"
+        path.write_text("CONFIG = dict(lr=0.1)\n")
+        (experiment,) = read_experiments(f"{path}:CONFIG")
+        assert experiment.config == {"lr": 0.1}
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("a.json", "{"),
+            ("a.json", "[1]"),
+            ("a.yaml", "a: ["),
+            ("a.txt", ""),
+            ("a.py:X", "Y = 1"),
+            ("a.py:X", "("),
+        ],
+    )
+    def test_what_is_no_config(self, tmp_path, name, text):
+        (tmp_path / name.partition(":")[0]).write_text(text)
+        with pytest.raises(ConfigError):
+            read_experiments(str(tmp_path / name))
+
+    def test_what_is_not_there(self, tmp_path):
+        with pytest.raises(ConfigError, match="can't be read"):
+            read_experiments(str(tmp_path / "no.json"))
+
+
+class TestVerb:
+    @pytest.fixture
+    def tuned(self, tmp_path):
+        path = tmp_path / "tuned.yaml"
+        path.write_text(TUNED)
+        return path
+
+    def test_prints_report_and_code(self, tuned):
+        result = run(tuned, "-v")
+        assert result.return_value == 0
+        assert "$.lambda" in result.output
+        assert "lr=tune.grid_search([0.1, 0.2])" in result.output
+        assert "DQNConfig()" in result.output
+
+    def test_json(self, tuned):
+        pong, _ = json.loads(run(tuned, "--json").output)
+        assert pong["algorithm"] == "PPO"
+        assert pong["report"]["findings"]
+
+    def test_rules_can_be_chosen(self, tuned):
+        only = run(tuned, "-v", "--only", "training").output
+        assert "$.lr" in only
+        assert "$.lambda" not in only
+        assert "$.lambda" not in run(tuned, "-v", "--skip", "ppo.lambda").output
+
+    def test_check(self, tmp_path, tuned):
+        path = tmp_path / "a.json"
+        path.write_text(json.dumps({"model": {"custom_preprocessor": "p"}}))
+        assert run(tuned, "--check").return_value == 0
+        assert run(path).return_value == 0
+        assert run(path, "--check").return_value == 1
+
+    def test_unknown_keys(self, tmp_path):
+        path = tmp_path / "a.json"
+        path.write_text(json.dumps({"gama": 1}))
+        assert "did you mean" in str(run(path).exception)
+        assert run(path, "--on-unknown", "warn").return_value == 0
+
+
+class TestCode:
+    def test_reads_like_a_persons(self):
+        config = {
+            "num_workers": 2,
+            "lambda": 0.95,
+            "observation_filter": "MeanStdFilter",
+            "model": {"fcnet_hiddens": [64, 64]},
+            "train_batch_size": 4000,
+            "sgd_minibatch_size": 256,
+            "num_sgd_iter": 10,
+            "lr": 1e-4,
+        }
+        code = translate(config, algorithm="PPO", env="CartPole-v1").to_python()
+        assert code == (
+            "from ray.rllib.algorithms.ppo import PPOConfig\n"
+            "from ray.rllib.connectors.env_to_module import MeanStdFilter\n"
+            "\n"
+            "config = (\n"
+            "    PPOConfig()\n"
+            '    .environment(env="CartPole-v1")\n'
+            "    .env_runners(\n"
+            "        env_to_module_connector="
+            "lambda env=None, spaces=None, device=None: MeanStdFilter(),\n"
+            "        num_env_runners=2,\n"
+            "    )\n"
+            "    .training(\n"
+            "        lambda_=0.95,\n"
+            "        lr=0.0001,\n"
+            "        minibatch_size=256,\n"
+            "        num_epochs=10,\n"
+            "        train_batch_size_per_learner=4000,\n"
+            "    )\n"
+            '    .rl_module(model_config={"fcnet_hiddens": [64, 64]})\n'
+            ")\n"
+        )
+
+    def test_values_without_a_source_form_are_named(self):
+        config = {"multiagent": {"policies": {"a"}, "policy_mapping_fn": lambda agent: "a"}}
+        code = translate(config, algorithm="PPO").to_python()
+        assert "# policy_mapping_fn: " in code
+        compile(code, "code", "exec")
+
+    def test_policies(self):
+        import gymnasium
+
+        space = gymnasium.spaces.Box(-1, 1, (3,))
+        own = {"lr": 0.1, "model": {"fcnet_hiddens": [4]}}
+        policies = {"a": (None, space, gymnasium.spaces.Discrete(2), own), "b": ()}
+        code = translate({"multiagent": {"policies": policies}}, algorithm="PPO").to_python()
+        namespace = {}
+        exec(compile(code, "code", "exec"), namespace)
+        assert namespace["config"].policies["a"].action_space.n == 2
+        assert "RLModuleSpec(model_config=" in code

@@ -1,0 +1,339 @@
+"""What keys come to mean: not only their new names."""
+
+import pytest
+
+from rllib_compat.config import default_config, find_algorithm, translate
+from rllib_compat.errors import ConfigError, RefusedKeysError, UnknownKeysError
+from rllib_compat.report import Severity, Verdict
+from tests.unit.config.samples import setting, verdicts
+
+
+def one(config, path, algorithm="PPO", **how):
+    return setting(translate(config, algorithm=algorithm, **how), path)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "config", "path", "expected"),
+    [
+        ("PPO", {"num_workers": 3}, "env_runners.num_env_runners", 3),
+        ("PPO", {"sample_batch_size": 50}, "env_runners.rollout_fragment_length", 50),
+        ("PPO", {"num_sgd_iter": 5}, "training.num_epochs", 5),
+        ("PPO", {"sgd_minibatch_size": 64}, "training.minibatch_size", 64),
+        ("PPO", {"lambda": 0.9}, "training.lambda_", 0.9),
+        ("PPO", {"train_batch_size": 800}, "training.train_batch_size_per_learner", 800),
+        (
+            "PPO",
+            {"train_batch_size": 800, "num_gpus": 2},
+            "training.train_batch_size_per_learner",
+            400,
+        ),
+        ("PPO", {"num_gpus": 2}, "learners.num_learners", 2),
+        ("PPO", {"num_gpus": 2, "_fake_gpus": True}, "learners.num_gpus_per_learner", 0),
+        ("PPO", {"num_gpus": 0.5}, "learners.num_gpus_per_learner", 0.5),
+        ("IMPALA", {"gpu": True, "gpu_fraction": 0.3}, "learners.num_gpus_per_learner", 0.3),
+        ("PPO", {"vf_share_layers": True}, "rl_module.model_config.vf_share_layers", True),
+        ("PPO", {"model": {"fcnet_hiddens": [8]}}, "rl_module.model_config.fcnet_hiddens", [8]),
+        (
+            "PPO",
+            {"model": {"lstm_use_prev_action_reward": True}},
+            "rl_module.model_config.lstm_use_prev_reward",
+            True,
+        ),
+        ("PPO", {"min_iter_time_s": 0}, "reporting.min_time_s_per_iteration", None),
+        (
+            "PPO",
+            {"timesteps_per_iteration": 9},
+            "reporting.min_sample_timesteps_per_iteration",
+            9,
+        ),
+        ("CQL", {"timesteps_per_iteration": 9}, "reporting.min_train_timesteps_per_iteration", 9),
+        ("PPO", {"evaluation_num_episodes": 4}, "evaluation.evaluation_duration_unit", "episodes"),
+        ("PPO", {"framework": "tf"}, "framework.framework", "torch"),
+        ("PPO", {"use_pytorch": False}, "framework.framework", "torch"),
+        ("DQN", {"buffer_size": 7}, "training.replay_buffer_config.capacity", 7),
+        (
+            "DQN",
+            {"prioritized_replay": False},
+            "training.replay_buffer_config.type",
+            "EpisodeReplayBuffer",
+        ),
+        ("DQN", {"hiddens": [5]}, "rl_module.model_config.head_fcnet_hiddens", [5]),
+        (
+            "SAC",
+            {"optimization": {"entropy_learning_rate": 0.1}},
+            "training.alpha_lr",
+            0.1,
+        ),
+        ("SAC", {"target_entropy": None}, "training.target_entropy", "auto"),
+        ("SAC", {"train_batch_size": 512}, "training.train_batch_size_per_learner", 512),
+        ("APPO", {"num_sgd_iter": 4}, "training.circular_buffer_iterations_per_batch", 4),
+        ("IMPALA", {"num_sgd_iter": 4}, "training.num_epochs", 4),
+        ("IMPALA", {"entropy_coeff": -0.01}, "training.entropy_coeff", 0.01),
+    ],
+)
+def test_values_arrive(algorithm, config, path, expected):
+    assert one(config, path, algorithm) == expected
+
+
+class TestSchedules:
+    @pytest.mark.parametrize(
+        ("points", "lr", "expected"),
+        [
+            ([[0, 1.0], [10, 0.5]], None, [[0, 1.0], [10, 0.5]]),
+            ([[5, 1.0], [10, 0.5]], 0.3, [[0, 0.3], [5, 1.0], [10, 0.5]]),
+            ([[5, 1.0], [10, 0.5]], None, [[0, 1.0], [5, 1.0], [10, 0.5]]),
+            ([[0, 0.25]], None, 0.25),
+        ],
+    )
+    def test_begin_at_step_0(self, points, lr, expected):
+        config = {"lr_schedule": points} | ({} if lr is None else {"lr": lr})
+        assert one(config, "training.lr") == expected
+
+    def test_of_entropy(self):
+        config = {"entropy_coeff_schedule": [[0, 0.1], [9, 0.0]]}
+        assert one(config, "training.entropy_coeff") == [[0, 0.1], [9, 0.0]]
+
+    def test_none_leaves_the_plain_value(self):
+        assert one({"lr": 0.1, "lr_schedule": None}, "training.lr") == 0.1
+
+
+class TestExploration:
+    def test_epsilon_greedy(self):
+        config = {"exploration_config": {"epsilon_timesteps": 200, "final_epsilon": 0.01}}
+        assert one(config, "training.epsilon", "DQN") == [[0, 1.0], [200, 0.01]]
+
+    def test_warm_up(self):
+        config = {"exploration_config": {"warmup_timesteps": 50, "epsilon_timesteps": 100}}
+        assert one(config, "training.epsilon", "DQN") == [[0, 1.0], [50, 1.0], [150, 0.05]]
+
+    def test_before_0_8(self):
+        config = {"schedule_max_timesteps": 1000, "exploration_fraction": 0.5}
+        assert one(config, "training.epsilon", "DQN") == [[0, 1.0], [500, 0.02]]
+
+    @pytest.mark.parametrize("kind", ["SoftQ", "ParameterNoise", "Curiosity"])
+    def test_classes_need_the_old_stack(self, kind):
+        translation = translate({"exploration_config": {"type": kind}}, algorithm="DQN")
+        assert translation.api_stack == "old"
+        assert translation.report.facts["old API stack because of"] == "$.exploration_config"
+        assert setting(translation, "env_runners.exploration_config.type") == kind
+
+    def test_a_switch_from_before_0_8_needs_it_too(self):
+        translation = translate({"soft_q": True, "softmax_temp": 0.5}, algorithm="DQN")
+        assert setting(translation, "env_runners.exploration_config.temperature") == 0.5
+
+    def test_stochastic_sampling_is_what_modules_do(self):
+        translation = translate({"exploration_config": {"type": "StochasticSampling"}})
+        assert translation.api_stack == "new"
+        assert not translation.calls
+
+
+class TestEnvironment:
+    def test_wrappers(self):
+        config = {"env": "E", "horizon": 9, "soft_horizon": True, "no_done_at_end": True}
+        translation = translate(config | {"clip_rewards": 2.0}, algorithm="PPO")
+        assert translation.env == {
+            "env": "E",
+            "horizon": 9,
+            "soft_horizon": True,
+            "no_done_at_end": True,
+            "clip_rewards": 2.0,
+            "env_config": {},
+        }
+
+    def test_atari_gets_what_it_always_got(self):
+        config = {"model": {"dim": 42, "framestack": False}}
+        env = translate(config, algorithm="PPO", env="PongNoFrameskip-v4").env
+        assert env["preprocessor_pref"] == "deepmind"
+        assert env["clip_rewards"] is True
+        assert env["atari"] == {"dim": 42, "framestack": None}
+
+    def test_observation_filter(self):
+        translation = translate({"observation_filter": "MeanStdFilter"}, algorithm="PPO")
+        assert "env_to_module_connector" in translation.calls["env_runners"]
+        assert verdicts(translation)["$.observation_filter"] == "wrapped"
+        assert not translate({"observation_filter": "NoFilter"}, algorithm="PPO").calls
+
+    def test_spaces_by_repr(self):
+        translation = translate({"action_space": "Discrete(4)"}, algorithm="PPO")
+        assert translation.calls["environment"]["action_space"].build().n == 4
+
+
+class TestBatches:
+    def test_rounds_of_fragments_are_what_was_trained_on(self):
+        config = {"rollout_fragment_length": 20, "num_workers": 32, "train_batch_size": 4000}
+        assert one(config, "training.train_batch_size_per_learner") == 4480
+
+    def test_a_minibatch_fits_into_its_batch(self):
+        assert one({"train_batch_size": 100}, "training.minibatch_size") == 100
+
+    def test_a_fragment_holds_n_steps(self):
+        config = {"rollout_fragment_length": 1, "n_step": 3}
+        assert one(config, "env_runners.rollout_fragment_length", "SAC") == 3
+
+    def test_ddppo_workers_become_learners(self):
+        config = {"num_workers": 4, "rollout_fragment_length": 100, "num_envs_per_worker": 5}
+        translation = translate(config, algorithm="DDPPO")
+        assert translation.algorithm == "PPO"
+        assert setting(translation, "learners.num_learners") == 4
+        assert setting(translation, "training.train_batch_size_per_learner") == 500
+
+
+class TestEvaluation:
+    def test_inner_keys_are_translated(self):
+        config = {
+            "evaluation_interval": 1,
+            "evaluation_config": {"num_envs_per_worker": 1, "explore": False, "lambda": 0.5},
+        }
+        assert one(config, "evaluation.evaluation_config") == {
+            "num_envs_per_env_runner": 1,
+            "explore": False,
+            "lambda_": 0.5,
+        }
+
+    def test_an_environment_of_its_own_keeps_the_outer_wrappers(self):
+        config = {"env": "E", "horizon": 5, "evaluation_config": {"env": "F"}}
+        inner = one(config, "evaluation.evaluation_config.env")
+        assert inner.settings == {"env": "F", "horizon": 5}
+
+    def test_parallel_needs_runners(self):
+        config = {"evaluation_parallel_to_training": True}
+        assert one(config, "evaluation.evaluation_parallel_to_training") is False
+
+
+class TestDefaults:
+    def test_of_a_known_ray_become_explicit(self):
+        translation = translate({}, algorithm="SAC", legacy_ray="1.0.1")
+        rows = [f for f in translation.report if f.verdict is Verdict.DEFAULT]
+        assert {"$.clip_actions", "$.Q_model.fcnet_activation"} & {f.path for f in rows}
+        assert setting(translation, "rl_module.model_config.fcnet_activation") == "relu"
+
+    def test_of_an_unknown_ray_are_told_in_one_row(self):
+        translation = translate({"num_workers": 1}, algorithm="PPO")
+        (row,) = [f for f in translation.report if f.rule == "defaults.changed"]
+        assert row.verdict is Verdict.NOTE
+        assert "rollout_fragment_length: 200 then, 'auto' now" in row.message
+
+    def test_never_override_the_user(self):
+        translation = translate({"clip_actions": False}, algorithm="PPO", legacy_ray="0.8.5")
+        assert setting(translation, "environment.clip_actions") is False
+
+    def test_as_a_dict(self):
+        config = default_config("PPO", "0.8.5")
+        assert config["sgd_minibatch_size"] == 128
+        assert config["model"]["fcnet_hiddens"] == [256, 256]
+        config["model"]["fcnet_hiddens"].append(1)
+        assert default_config("PPO", "0.8.5")["model"]["fcnet_hiddens"] == [256, 256]
+
+    @pytest.mark.parametrize("ray", ["0.1", "new"])
+    def test_of_no_ray(self, ray):
+        with pytest.raises(ConfigError):
+            default_config("PPO", ray)
+
+
+class TestUnknownKeys:
+    def test_are_told_all_at_once(self):
+        model = {"fcnet_hidens": [4]}
+        policies = {"p1": (None, None, None, {"model": model})}
+        config = {"gama": 0.9, "model": model, "multiagent": {"policies": policies}}
+        with pytest.raises(UnknownKeysError) as caught:
+            translate(config, algorithm="PPO")
+        text = str(caught.value)
+        for path in (
+            "$.gama",
+            "$.model.fcnet_hidens",
+            "$.multiagent.policies.p1[3].model.fcnet_hidens",
+        ):
+            assert path in text
+        assert "did you mean 'gamma' (Ray 0.5.3 – 2.60.0)?" in text
+
+    @pytest.mark.parametrize(("how", "severity"), [("warn", "warning"), ("pass", "info")])
+    def test_can_be_let_through(self, how, severity):
+        translation = translate({"gama": 1}, algorithm="PPO", on_unknown=how)
+        (row,) = [f for f in translation.report if f.verdict is Verdict.UNKNOWN]
+        assert row.severity.value == severity
+
+
+class TestStacks:
+    def test_a_custom_model_needs_the_old_one(self):
+        config = {"model": {"custom_model": "my_model", "fcnet_hiddens": [4]}, "num_gpus": 1}
+        translation = translate(config, algorithm="PPO")
+        assert translation.api_stack == "old"
+        assert setting(translation, "training.model") == config["model"]
+        assert setting(translation, "resources.num_gpus") == 1
+        assert setting(translation, "api_stack.enable_rl_module_and_learner") is False
+
+    def test_the_new_one_on_request_refuses_it(self):
+        config = {"model": {"custom_model": "my_model"}}
+        translation = translate(config, algorithm="PPO", api_stack="new")
+        assert translation.refused
+        with pytest.raises(RefusedKeysError, match=r"\$.model.custom_model"):
+            _ = translation.algorithm_config
+
+
+class TestAlgorithms:
+    @pytest.mark.parametrize(
+        ("given", "name"),
+        [
+            ("PPO", "PPO"),
+            ("PPOTrainer", "PPO"),
+            ("ray.rllib.agents.ppo.PPOAgent", "PPO"),
+            ("ImpalaTrainer", "IMPALA"),
+            ("ApexDDPGTrainer", "APEX_DDPG"),
+            ("contrib/MADDPG", "MADDPG"),
+            ("SimpleQTrainer", "SimpleQ"),
+        ],
+    )
+    def test_by_name(self, given, name):
+        assert find_algorithm({}, given) == (name, "given")
+
+    def test_by_keys(self):
+        assert find_algorithm({"n_step": 3, "dueling": True}) == ("DQN", "by its keys")
+        assert find_algorithm({"sgd_minibatch_size": 3, "kl_coeff": 1}) == ("PPO", "by its keys")
+
+    def test_else_it_is_assumed_aloud(self):
+        translation = translate({"lr": 0.1})
+        assert translation.algorithm == "PPO"
+        assert any(f.rule == "algorithm.assumed" for f in translation.report)
+
+    def test_unknown(self):
+        with pytest.raises(ConfigError, match="no algorithm"):
+            find_algorithm({}, "PPPO")
+
+    def test_removed_ones_are_refused_with_advice(self):
+        translation = translate({"lr": 0.1}, algorithm="A3C")
+        (row,) = translation.report.at_least(Severity.ERROR)
+        assert row.rule == "algorithm.removed"
+        assert "IMPALA" in row.hint
+
+    def test_successors(self):
+        translation = translate({}, algorithm="SimpleQ")
+        assert translation.algorithm == "DQN"
+        assert setting(translation, "training.dueling") is False
+
+
+def test_newer_names_win_over_older_ones():
+    config = {"sample_batch_size": 10, "rollout_fragment_length": 20}
+    translation = translate(config, algorithm="PPO")
+    assert setting(translation, "env_runners.rollout_fragment_length") == 20
+    assert verdicts(translation)["$.sample_batch_size"] == "dropped"
+
+
+def test_grid_searches_are_kept_for_tune():
+    config = {"lr": {"grid_search": [1, 2]}, "observation_filter": {"grid_search": ["NoFilter"]}}
+    config["lr_schedule"] = None
+    assert one(config, "training.lr") == {"grid_search": [1, 2]}
+
+
+def test_values_of_the_wrong_kind_are_refused_and_not_raised():
+    translation = translate({"lr_schedule": 5, "hiddens": 3}, algorithm="DQN")
+    assert [f.verdict for f in translation.report if f.path == "$.hiddens"] == [Verdict.REFUSED]
+
+
+def test_vtrace_cannot_be_switched_off():
+    translation = translate({"vtrace": False}, algorithm="APPO")
+    assert setting(translation, "training.vtrace") is True
+    assert translation.report.at_least(Severity.WARNING)
+
+
+def test_marks_for_renamed_keys_are_no_values():
+    assert translate({"sgd_minibatch_size": -1}, algorithm="PPO").calls == {}

@@ -1,0 +1,186 @@
+"""Policies, callbacks, offline data, and values that came out of a pickle."""
+
+import gymnasium
+import pytest
+
+from rllib_compat.config import translate
+from rllib_compat.config.later import MappingFn
+from rllib_compat.report import Verdict
+from rllib_compat.stand_ins import GlobalRef, StandIn
+from tests.unit.config.samples import setting, verdicts
+
+OBS, ACT = gymnasium.spaces.Box(-1, 1, (3,)), gymnasium.spaces.Discrete(2)
+CODE = StandIn(GlobalRef("cloudpickle", "_make_function"))
+
+
+def policies(given, **how):
+    return translate({"multiagent": {"policies": given}}, algorithm="PPO", **how)
+
+
+class TestPolicies:
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"a", "b"},
+            ["a", "b"],
+            ("a", "b"),
+            {"a": (None, OBS), "b": (None, OBS, ACT)},
+            {"a": (None, OBS, ACT, {}), "b": ()},
+        ],
+    )
+    def test_forms(self, given):
+        found = setting(policies(given), "multi_agent.policies")
+        assert list(found) == ["a", "b"]
+
+    def test_spaces_reach_spec_and_environment(self):
+        translation = policies({"a": (None, OBS, ACT, {})})
+        spec = setting(translation, "multi_agent.policies")["a"]
+        assert spec.fields["action_space"].build() == ACT
+        assert translation.env["multi_agent"] is True
+        assert translation.env["policy_spaces"]["a"][0].build() == OBS
+
+    def test_policy_graphs(self):
+        config = {"multiagent": {"policy_graphs": {"a": (None, OBS, ACT, {})}}}
+        translation = translate(config, algorithm="PPO")
+        assert list(setting(translation, "multi_agent.policies")) == ["a"]
+
+    def test_own_configs_go_to_their_modules(self):
+        translation = policies(
+            {"a": (None, OBS, ACT, {"lr": 0.1, "model": {"fcnet_hiddens": [4]}}), "b": ()}
+        )
+        overrides = setting(translation, "multi_agent.algorithm_config_overrides_per_module")
+        assert overrides == {"a": {"lr": 0.1}}
+        spec = setting(translation, "rl_module.rl_module_spec")
+        assert spec.models == {"a": {"fcnet_hiddens": [4]}, "b": {}}
+
+    def test_what_cannot_differ_is_told(self):
+        translation = policies({"a": (None, OBS, ACT, {"num_workers": 3})})
+        assert "can't differ" in str(translation.report)
+
+    def test_rllibs_own_classes_are_what_none_means(self):
+        stock = type("PPOTFPolicy", (), {})
+        translation = policies({"a": (stock, OBS, ACT, {})})
+        assert translation.api_stack == "new"
+        assert verdicts(translation)["$.multiagent.policies.a[0]"] == "dropped"
+
+    def test_classes_of_ones_own_need_the_old_stack(self):
+        own = type("MyPolicy", (), {})
+        translation = policies({"a": (own, OBS, ACT, {"lr": 0.1})})
+        assert translation.api_stack == "old"
+        fields = setting(translation, "multi_agent.policies")["a"].fields
+        assert fields["policy_class"] is own
+        assert fields["config"] == {"lr": 0.1}
+
+    def test_no_policies_is_one_for_all(self):
+        assert not policies({}).calls
+
+    def test_capacity_is_the_old_stacks(self):
+        config = {"multiagent": {"policies": {"a"}, "policy_map_capacity": 3}}
+        assert verdicts(translate(config, algorithm="PPO"))["$.multiagent.policy_map_capacity"] == (
+            "dropped"
+        )
+
+    def test_policies_to_train(self):
+        def choose(policy_id, batch):
+            return True
+
+        for given, expected in ((["a"], ["a"]), ({"a"}, ["a"]), (choose, choose)):
+            config = {"multiagent": {"policies": {"a", "b"}, "policies_to_train": given}}
+            translation = translate(config, algorithm="PPO")
+            assert setting(translation, "multi_agent.policies_to_train") == expected
+
+
+class TestMappingFunctions:
+    @pytest.mark.parametrize(
+        ("function", "result"),
+        [
+            (lambda agent_id: agent_id, "x"),
+            (lambda agent_id, episode: (agent_id, episode), ("x", "e")),
+            (lambda agent_id, episode, worker: (episode, worker), ("e", None)),
+            (lambda agent_id, episode, **kw: (episode, sorted(kw)), ("e", ["worker"])),
+            (lambda agent_id, **kw: sorted(kw), ["episode", "worker"]),
+            (lambda agent_id, *, episode: episode, "e"),
+            (lambda *args, **kw: args, ("x", "e", None)),
+            (str, "x"),
+        ],
+    )
+    def test_get_what_they_take(self, function, result):
+        assert MappingFn(function)("x", "e") == result
+
+    def test_take_the_agent_alone(self):
+        assert MappingFn(lambda agent_id, episode: agent_id)("x") == "x"
+
+
+class TestCallbacks:
+    def test_dict(self):
+        config = {"callbacks": {"on_episode_end": print, "on_train_result": None}}
+        translation = translate(config, algorithm="PPO")
+        found = setting(translation, "callbacks.callbacks_class")
+        assert found.callbacks == {"on_episode_end": print}
+        assert translation.legacy_callbacks == config["callbacks"]
+        assert verdicts(translation)["$.callbacks.on_episode_end"] == "wrapped"
+
+    def test_class(self):
+        class Mine:
+            pass
+
+        translation = translate({"callbacks": Mine}, algorithm="PPO")
+        assert setting(translation, "callbacks.callbacks_class").callbacks is Mine
+
+    @pytest.mark.parametrize("nothing", [None, {}, type("DefaultCallbacks", (), {})])
+    def test_nothing(self, nothing):
+        assert not translate({"callbacks": nothing}, algorithm="PPO").calls
+
+    def test_postprocessing_is_never_called(self):
+        translation = translate({"callbacks": {"on_postprocess_traj": print}}, algorithm="PPO")
+        assert "no postprocessing" in str(translation.report)
+
+
+class TestInertValues:
+    @pytest.mark.parametrize("inert", [CODE, GlobalRef("a", "b"), "<function f at 0x7f>"])
+    @pytest.mark.parametrize("key", ["env", "callbacks", "lr", "input", "sample_collector"])
+    def test_are_never_used(self, key, inert):
+        translation = translate({key: inert}, algorithm="PPO")
+        assert not translation.calls
+        assert verdicts(translation)[f"$.{key}"] == "dropped"
+        assert "pass it again" in str(translation.report)
+
+    def test_inside_other_values(self):
+        config = {
+            "env_config": {"size": 3, "make": CODE},
+            "callbacks": {"on_episode_end": CODE},
+            "multiagent": {"policies": {"a": (CODE, CODE, ACT, {})}, "policy_mapping_fn": CODE},
+        }
+        translation = translate(config, algorithm="PPO")
+        assert setting(translation, "environment.env_config") == {"size": 3}
+        assert set(setting(translation, "multi_agent.policies")["a"].fields) == {"action_space"}
+        assert "callbacks" not in translation.calls
+        assert "policy_mapping_fn" not in translation.calls["multi_agent"]
+        assert verdicts(translation)["$.env_config.make"] == "dropped"
+
+    def test_a_custom_model_that_was_not_kept_does_not_choose_the_stack(self):
+        translation = translate({"model": {"custom_model": CODE}}, algorithm="PPO")
+        assert translation.api_stack == "new"
+
+
+class TestOfflineData:
+    def test_recordings(self):
+        translation = translate({"input": "/tmp/out"}, algorithm="MARWIL", env="CartPole-v1")
+        assert setting(translation, "offline_data.input_") == "/tmp/out"
+        assert setting(translation, "offline_data.input_read_sample_batches") is True
+        assert setting(translation, "offline_data.dataset_num_iters_per_learner") == 1
+        space = setting(translation, "environment.observation_space").build()
+        assert space.shape == (4,)
+
+    def test_without_an_environment_nobody_knows_the_spaces(self):
+        assert translate({"input": "/tmp/out"}, algorithm="BC").refused
+
+    @pytest.mark.parametrize("source", ["d4rl.hopper", {"sampler": 0.5, "/tmp/out": 0.5}, print])
+    def test_what_only_the_old_readers_read(self, source):
+        translation = translate({"input": source}, algorithm="CQL")
+        assert translation.api_stack == "old"
+        assert setting(translation, "offline_data.input_") == source
+
+    def test_sampler(self):
+        translation = translate({"input": "sampler"}, algorithm="PPO")
+        assert verdicts(translation)["$.input"] == Verdict.DROPPED.value

@@ -1,0 +1,105 @@
+"""The rules as a table: complete, unambiguous, and about settings that exist."""
+
+import importlib
+import inspect
+from collections import Counter
+
+import pytest
+
+from rllib_compat import ray_versions
+from rllib_compat.config import keys
+from rllib_compat.config.algorithms import REMOVED, TARGETS
+from rllib_compat.config.rules import FAMILIES, every_rule, find
+from rllib_compat.report import Verdict
+
+RULES = list(every_rule())
+
+
+def test_ids_are_unique():
+    assert not [name for name, n in Counter(rule.id for rule in RULES).items() if n > 1]
+
+
+def test_families_are_named_after_their_files():
+    for name, module in FAMILIES.items():
+        assert {rule.family for rule in module.RULES} == {name}
+
+
+def test_every_key_of_every_living_algorithm_has_a_rule():
+    missing = []
+    for section, key in keys.every_key():
+        if section in REMOVED:
+            continue
+        if section in keys.PARTS:
+            part = "model" if section == "model_config" else section
+            name, algorithm = f"{part}.{key}", "DQN"
+        else:
+            name, algorithm = key, "PPO" if section == "common" else section
+        whole = find(name.partition(".")[0], (algorithm,))
+        covered = whole is not None and whole.convert is not None  # it looks at its parts itself
+        if find(name, (algorithm,)) is None and not covered and not _of_replay(name):
+            missing.append((section, key))
+    assert not missing
+
+
+def _of_replay(name):
+    return find(name, ("DQN",)) is not None
+
+
+def test_keys_of_removed_algorithms_are_known():
+    for section, key in keys.every_key():
+        if section in REMOVED:
+            assert keys.lifetime(key) is not None
+
+
+def test_every_removed_algorithm_says_what_to_do():
+    assert set(keys.algorithms()) <= {*REMOVED, *TARGETS}
+    for successor in REMOVED.values():
+        assert successor.why
+        assert successor.target in (*TARGETS, "")
+
+
+def test_rules_that_drop_or_refuse_say_why():
+    for rule in RULES:
+        if rule.verdict in (Verdict.DROPPED, Verdict.REFUSED):
+            assert rule.why, rule.id
+        assert not rule.why.endswith("."), rule.id
+
+
+def _arguments():
+    """Method → argument names, over all algorithm configs of the installed Ray."""
+    found = {}
+    for name in TARGETS:
+        try:
+            module = importlib.import_module(f"ray.rllib.algorithms.{name.lower()}")
+        except ImportError:  # IQL came with Ray 2.52; DreamerV3 needs pillow
+            continue
+        for cls in getattr(module, f"{name}Config").__mro__:
+            for method, function in vars(cls).items():
+                if inspect.isfunction(function):
+                    found.setdefault(method, set()).update(inspect.signature(function).parameters)
+    return found
+
+
+@pytest.mark.parametrize("stack", ["new", "old"])
+def test_every_target_is_an_argument_of_the_installed_ray(stack):
+    known = _arguments()
+    wrong = []
+    for rule in RULES:
+        target = rule.target_on(stack)
+        method, _, argument = target.partition(".")
+        if not target or method == "env" or rule.family == "dreamer_iql":
+            continue
+        argument = argument.partition(".")[0]
+        if ray_versions.has_setting(target) and argument and argument not in known[method]:
+            wrong.append((rule.id, target))
+    assert not wrong
+
+
+def test_model_targets_are_fields_of_the_model_config():
+    from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+
+    fields = set(DefaultModelConfig.__dataclass_fields__)
+    newer = {f for f in keys.section("model_config") if "layernorm" in f or "fusionnet" in f}
+    for rule in RULES:
+        if rule.target.startswith("rl_module.model_config."):
+            assert rule.target.rpartition(".")[2] in fields | newer, rule.id
