@@ -1,0 +1,236 @@
+"""What an old network computes, in numpy alone, against what it computed when it was alive."""
+
+import numpy as np
+import pytest
+
+from rllib_compat.checkpoints import layouts, resolve
+from rllib_compat.checkpoints.resolve import Given
+from rllib_compat.checkpoints.state import PolicyState
+from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.networks import FullyConnected, ModelSettings, identify
+from rllib_compat.networks.fcnet import SCHEMES, fold_slopes
+from rllib_compat.networks.mapping import Name, from_canonical, to_canonical
+from rllib_compat.networks.unnamed import keras_order
+from rllib_compat.spaces import Box, parse_repr
+from tests.legacy.cases import find
+
+PPO = find(algorithm="PPO")
+
+
+def given_of(case):
+    """The spaces that a user would give for a checkpoint that has none."""
+    about = case.about
+    spaces = {"observation_space": {}, "action_space": {}}
+    for kind, by_policy in spaces.items():
+        for policy_id in case.policies:
+            told = about.get(kind) or {}
+            text = told.get(policy_id) or about["policies"][policy_id].get(kind)
+            if isinstance(text, str) and parse_repr(text) is not None:
+                by_policy[policy_id] = parse_repr(text)
+    return Given(
+        algorithm="PPO",
+        observation_spaces=spaces["observation_space"],
+        action_spaces=spaces["action_space"],
+    )
+
+
+def networks_of(case):
+    """Every policy's network, under the id that the case recorded it with."""
+    checkpoint = layouts.read(case.checkpoint)
+    known = any(p.action_space for p in checkpoint.policies.values())
+    resolve.complete(checkpoint, Given(algorithm="PPO") if known else given_of(case))
+    resolve.require_config(checkpoint)
+    for policy_id, policy in checkpoint.policies.items():
+        settings = ModelSettings.from_config(checkpoint.config, policy.config)
+        recorded = policy_id if policy_id in case.policies else "default"
+        yield recorded, identify(policy, settings)[0]
+
+
+def is_fully_connected(case):
+    names = str([p.get("weights") for p in case.about["policies"].values()])
+    custom = "custom_model" in str(case.about.get("user_config"))
+    signs = ("lstm", "conv", "gtrxl", "attention", "rnn")
+    return not custom and not any(sign in names.lower() for sign in signs)
+
+
+FULLY_CONNECTED = [case for case in PPO if is_fully_connected(case)]
+OTHERS = [case for case in PPO if not is_fully_connected(case)]
+
+
+def test_the_museum_has_every_era_of_the_network():
+    assert len(FULLY_CONNECTED) > 100
+    assert {c.framework for c in FULLY_CONNECTED} == {"tf", "tf2", "torch"}
+    assert len({c.ray for c in FULLY_CONNECTED}) >= 15
+
+
+@pytest.mark.parametrize("case", FULLY_CONNECTED, ids=str)
+def test_the_old_network_computes_what_it_computed_when_it_was_alive(case):
+    compared = 0
+    for policy_id, network in networks_of(case):
+        expected = case.expected(policy_id)
+        if expected.inputs is None:
+            continue
+        outputs = network.forward(expected.inputs.reshape(len(expected.inputs), -1))
+        np.testing.assert_allclose(outputs.action_dist_inputs, expected.logits, atol=1e-5)
+        if expected.values is not None:
+            np.testing.assert_allclose(outputs.vf_preds, expected.values.reshape(-1), atol=1e-5)
+        compared += 1
+    assert compared
+
+
+@pytest.mark.parametrize("case", OTHERS, ids=str)
+def test_a_network_that_is_not_converted_yet_is_named(case):
+    with pytest.raises(NotYetError, match=r"Not yet: the (LSTM|vision|attention|custom model)"):
+        list(networks_of(case))
+
+
+def random_network(hiddens, *, own_value, free_log_std=False, inputs=3, means=2, seed=0):
+    rng = np.random.default_rng(seed)
+    arrays = {}
+
+    def stack(prefix, last, size):
+        before = inputs
+        for i, hidden in enumerate(hiddens):
+            arrays[f"{prefix}.{i}.kernel"] = rng.normal(size=(before, hidden))
+            arrays[f"{prefix}.{i}.bias"] = rng.normal(size=hidden)
+            before = hidden
+        arrays[f"{last}.kernel"] = rng.normal(size=(before, size))
+        arrays[f"{last}.bias"] = rng.normal(size=size)
+
+    stack("hidden", "logits", means)
+    stack("value_hidden" if own_value else "hidden", "value", 1)
+    if not own_value:
+        stack("hidden", "logits", means)
+    if free_log_std:
+        arrays["log_std"] = rng.normal(size=means)
+    return {k: v.astype(np.float32) for k, v in arrays.items()}
+
+
+@pytest.mark.parametrize("own_value", [True, False])
+@pytest.mark.parametrize("free_log_std", [True, False])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_weights_come_back_the_same_from_every_naming_scheme(scheme, own_value, free_log_std):
+    if ("shared" in scheme) == own_value and scheme.startswith("rl_module"):
+        own_value = not own_value
+    arrays = random_network([4, 5], own_value=own_value, free_log_std=free_log_std)
+    back, left = to_canonical(SCHEMES[scheme], from_canonical(SCHEMES[scheme], arrays))
+    assert left == []
+    assert back.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(back[name], array)
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "index"),
+    [
+        ("fc_out/kernel", "fc_out/kernel", 0),
+        ("fc_{i+1}/kernel", "fc_1/kernel", 0),
+        ("fc_{i+1}/kernel", "fc_0/kernel", None),
+        ("mlp.{2*i}.weight", "mlp.4.weight", 2),
+        ("mlp.{2*i}.weight", "mlp.3.weight", None),
+        ("fc_{i+1}/kernel", "fc_value_1/kernel", None),
+    ],
+)
+def test_a_family_of_names_finds_its_members_only(family, name, index):
+    assert Name(family).index_of(name) == index
+    if index is not None:
+        assert Name(family).at(index) == name
+
+
+def test_a_weight_that_no_network_has_is_an_error_and_not_left_out():
+    weights = from_canonical(SCHEMES["torch"], random_network([4], own_value=True))
+    weights["_extra.weight"] = np.zeros(3, np.float32)
+    with pytest.raises(NotYetError, match="_extra"):
+        identify(PolicyState("p", weights), ModelSettings())
+
+
+def test_a_missing_weight_is_an_error():
+    weights = from_canonical(SCHEMES["torch"], random_network([4], own_value=True))
+    del weights["_logits._model.0.bias"]
+    with pytest.raises(CheckpointError, match=r"missing: logits\.bias"):
+        identify(PolicyState("p", weights), ModelSettings())
+
+
+def test_a_config_of_another_run_is_an_error_and_not_a_wrong_activation():
+    weights = from_canonical(SCHEMES["torch"], random_network([4], own_value=True))
+    with pytest.raises(CheckpointError, match="hidden layers"):
+        identify(PolicyState("p", weights), ModelSettings(hiddens=(64, 64)))
+
+
+def test_a_space_of_another_environment_is_an_error():
+    weights = from_canonical(SCHEMES["torch"], random_network([4], own_value=True))
+    policy = PolicyState("p", weights, action_space=parse_repr("Discrete(7)"))
+    with pytest.raises(CheckpointError, match="action space"):
+        identify(policy, ModelSettings())
+
+
+def test_a_flat_vector_asks_for_the_observation_space():
+    with pytest.raises(MissingInformationError, match="observation"):
+        identify(PolicyState("p", np.zeros(50, np.float32)), ModelSettings(hiddens=(4,)))
+
+
+def test_the_scalars_in_a_flat_vector_tell_which_order_it_has():
+    arrays = random_network([4], own_value=True, means=2)
+    policy = [n for n in arrays if n.startswith(("hidden", "logits"))]
+    value = [n for n in arrays if n.startswith("value")]
+    kl = np.float32([0.2 * 1.5 * 1.5 * 0.5])
+    for order in ([*policy, "kl", *value], [*policy, *value, "kl"]):
+        vector = np.concatenate([kl if n == "kl" else arrays[n].ravel() for n in order])
+        state = PolicyState("p", vector, observation_space=parse_repr("Box(3,)"))
+        network, _ = identify(state, ModelSettings(hiddens=(4,)))
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(network.arrays[name], array)
+        assert state.kl_coeff == pytest.approx(0.225)
+
+
+def test_keras_orders_layers_by_their_distance_from_the_outputs():
+    own = keras_order(2, shares_layers=False, free_log_std=False)
+    assert own == ["hidden.0", "value_hidden.0", "hidden.1", "value_hidden.1", "logits", "value"]
+    free = keras_order(2, shares_layers=False, free_log_std=True)
+    assert free == ["hidden.0", "hidden.1", "value_hidden.0", "logits", "value_hidden.1", "value"]
+
+
+@pytest.mark.parametrize("own_value", [True, False])
+def test_trained_slopes_of_swish_fold_into_the_weights(own_value):
+    arrays = random_network([4, 5], own_value=own_value)
+    slopes = {"hidden.0.beta": 1.3, "hidden.1.beta": 0.7}
+    if own_value:
+        slopes |= {"value_hidden.0.beta": 1.1, "value_hidden.1.beta": 0.9}
+    with_slopes = arrays | {k: np.float32([v]) for k, v in slopes.items()}
+    folded = FullyConnected(fold_slopes(with_slopes, where=""), "swish", "torch")
+    x = np.random.default_rng(1).normal(size=(7, 3))
+
+    def stack(prefix):
+        y = x
+        for i in range(2):
+            y = y @ arrays[f"{prefix}.{i}.kernel"] + arrays[f"{prefix}.{i}.bias"]
+            y = y / (1 + np.exp(-slopes[f"{prefix}.{i}.beta"] * y))
+        return y
+
+    logits = stack("hidden") @ arrays["logits.kernel"] + arrays["logits.bias"]
+    hidden = stack("value_hidden" if own_value else "hidden")
+    values = (hidden @ arrays["value.kernel"] + arrays["value.bias"])[:, 0]
+    outputs = folded.forward(x)
+    np.testing.assert_allclose(outputs.action_dist_inputs, logits, rtol=1e-6)
+    np.testing.assert_allclose(outputs.vf_preds, values, rtol=1e-6)
+
+
+def test_a_slope_of_zero_is_refused_and_not_divided_by():
+    arrays = random_network([4], own_value=False) | {"hidden.0.beta": np.float32([0.0])}
+    with pytest.raises(NotYetError, match="slope"):
+        fold_slopes(arrays, where="")
+
+
+def test_the_config_tells_the_network_with_the_policys_own_overrides_on_top():
+    config = {"model": {"fcnet_hiddens": [8], "fcnet_activation": "relu"}, "vf_share_layers": True}
+    settings = ModelSettings.from_config(config, {"model": {"fcnet_hiddens": [4, 4]}})
+    assert settings.hiddens == (4, 4)
+    assert settings.activation == "relu"
+    assert settings.shares_layers
+
+
+def test_an_image_of_a_flat_vector_is_called_vision_and_not_a_bad_file():
+    image = Box(np.zeros((4, 4, 3), np.uint8), np.full((4, 4, 3), 255, np.uint8), "uint8")
+    policy = PolicyState("p", np.zeros(99, np.float32), observation_space=image)
+    with pytest.raises(NotYetError, match="vision"):
+        identify(policy, ModelSettings(hiddens=(4,)))
