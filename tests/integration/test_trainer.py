@@ -1,6 +1,7 @@
 """`compat.Trainer` on a running Ray."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import gymnasium.spaces as spaces
@@ -266,6 +267,17 @@ def test_a_checkpoint_of_ray_0_8_5_goes_on(make):
     assert np.abs(ours - expected.logits).max() < 1e-5
     assert trainer.iteration == 2
     assert trainer.train()["training_iteration"] == 3
+
+
+def test_the_guides_first_block_runs(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    guide = Path(__file__).parents[2] / "migration_guide" / "trainer.md"
+    block = guide.read_text().split("```python\n")[1].split("```")[0]
+    names = {"__name__": "guide"}
+    exec(block, names)
+    names["trainer"].stop()
+    mean, longest = map(float, capsys.readouterr().out.splitlines()[-1].split())
+    assert 0 < mean <= longest <= 100
 
 
 def test_tune_stops_by_legacy_keys(tmp_path):
