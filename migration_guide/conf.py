@@ -1,0 +1,31 @@
+"""The guide's Sphinx settings. Building it needs neither Ray nor this package."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_PYPROJECT = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
+_VERSION = re.search(r'^version = "(.+)"', _PYPROJECT, re.MULTILINE)
+assert _VERSION is not None
+
+project = "rllib-compat"
+author = "the rllib-compat authors"
+release = _VERSION[1]
+version = release
+
+extensions = ["myst_parser", "sphinx_copybutton"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_build"]
+# The start page takes pages by pattern; the rules' own start page names some of them again.
+suppress_warnings = ["toc.multiple_toc_parents"]
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = f"rllib-compat {release}"
+
+# Shell prompts are shown, and left out when a block is copied.
+copybutton_prompt_text = "$ "
+copybutton_only_copy_prompt_lines = True
