@@ -7,6 +7,7 @@ Values that a grid search varies are left alone: each trial settles them for its
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from rllib_compat import ray_versions
@@ -14,7 +15,7 @@ from rllib_compat.config.context import Context
 from rllib_compat.config.later import AdaptedEnv, EnvSpace
 from rllib_compat.config.rule import Settings, nested
 from rllib_compat.config.rules.replay import BUFFER, OLD_PLAIN, OLD_PRIORITIZED, PLAIN, PRIORITIZED
-from rllib_compat.report import Finding, Severity, Verdict
+from rllib_compat.report import Severity, Verdict
 
 Step = Callable[[Settings, Context], None]
 
@@ -37,15 +38,13 @@ OFFLINE = ("MARWIL", "BC", "CQL", "IQL")
 
 def settle(settings: Settings, context: Context) -> None:
     """Mends `settings` in place, step by step."""
-    for step in STEPS:
-        step(settings, context)
+    for name, step in STEPS.items():
+        step(settings, replace(context, rule=f"settle.{name}"))
 
 
-def _say(context: Context, name: str, where: str, message: str, *, loud: bool = False) -> None:
+def _say(context: Context, where: str, message: str, *, loud: bool = False) -> None:
     severity = Severity.WARNING if loud else Severity.INFO
-    context.findings.append(
-        Finding(f"settle.{name}", severity, Verdict.CONVERTED, f"$.{where}", message)
-    )
+    context.note(Verdict.CONVERTED, f".{where}", message, severity=severity)
 
 
 def _get(settings: Settings, name: str, context: Context, default: Any = None) -> Any:
@@ -65,7 +64,7 @@ def _atari(settings: Settings, context: Context) -> None:
         return
     if "env.preprocessor_pref" not in settings:
         settings["env.preprocessor_pref"] = "deepmind"
-        _say(context, "atari", "env", "an Atari game: the DeepMind wrappers, as by default before")
+        _say(context, "env", "an Atari game: the DeepMind wrappers, as by default before")
     if settings.get("env.clip_rewards") is None and settings["env.preprocessor_pref"] == "deepmind":
         settings["env.clip_rewards"] = True
 
@@ -91,7 +90,6 @@ def _fragment(settings: Settings, context: Context) -> None:
     _say(
         context,
         "train_batch_size",
-        "train_batch_size",
         f"fragments come in rounds of {per_round} steps ({settings[FRAGMENT]} × {envs} "
         f"environments × {max(runners, 1)} env runners); {rounds} of them make "
         f"{rounds * per_round} steps, which is what RLlib trained on when it was told {total}",
@@ -108,7 +106,6 @@ def _minibatch(settings: Settings, context: Context) -> None:
         settings[MINIBATCH] = batch
         _say(
             context,
-            "minibatch_size",
             "sgd_minibatch_size",
             f"{minibatch} does not fit into a train batch of {batch}, which is taken instead",
         )
@@ -125,7 +122,6 @@ def _n_step(settings: Settings, context: Context) -> None:
         settings[FRAGMENT] = steps
         _say(
             context,
-            "n_step",
             "rollout_fragment_length",
             f"{fragment} is shorter than n_step={steps}",
         )
@@ -142,9 +138,7 @@ def _ddppo(settings: Settings, context: Context) -> None:
     if type(fragment) is int and type(envs) is int:
         settings[BATCH] = fragment * envs
         settings[FRAGMENT] = "auto"
-        _say(
-            context, "ddppo", "num_workers", f"a learner for each, {fragment * envs} steps a batch"
-        )
+        _say(context, "num_workers", f"a learner for each, {fragment * envs} steps a batch")
 
 
 def _many_agents(settings: Settings, context: Context) -> None:
@@ -156,7 +150,6 @@ def _many_agents(settings: Settings, context: Context) -> None:
         settings[ENVS] = 1
         _say(
             context,
-            "multi_agent_envs",
             "num_envs_per_worker",
             f"the installed Ray steps one multi-agent environment per env runner, not {envs}",
             loud=True,
@@ -185,11 +178,13 @@ def _replay_buffer(settings: Settings, context: Context) -> None:
     if several and isinstance(kind, str) and not kind.startswith("MultiAgent"):
         kind = f"MultiAgent{kind}"
     settings[f"{BUFFER}.type"] = kind
-    settings.setdefault(f"{BUFFER}.capacity", CAPACITY[context.algorithm])
+    if f"{BUFFER}.capacity" not in settings:
+        settings[f"{BUFFER}.capacity"] = CAPACITY[context.algorithm]
+        _say(context, "replay_buffer_config", f"{kind} of {CAPACITY[context.algorithm]} steps")
     if isinstance(kind, str) and "Prioritized" not in kind:
         for name in ("alpha", "beta", "prioritized_replay_alpha", "prioritized_replay_beta"):
             if settings.pop(f"{BUFFER}.{name}", None) is not None:
-                _say(context, "replay_buffer", name, "a buffer without priorities does not read it")
+                _say(context, name, "a buffer without priorities does not read it")
 
 
 def _old_exploration(settings: Settings, context: Context) -> None:
@@ -212,7 +207,6 @@ def _evaluation(settings: Settings, context: Context) -> None:
         settings[parallel] = False
         _say(
             context,
-            "evaluation_parallel",
             "evaluation_parallel_to_training",
             "there are no evaluation env runners that could work in parallel",
             loud=True,
@@ -222,7 +216,6 @@ def _evaluation(settings: Settings, context: Context) -> None:
         settings[duration] = 10
         _say(
             context,
-            "evaluation_duration",
             "evaluation_duration",
             "'auto' needs parallel evaluation; 10, Ray's default, is taken",
             loud=True,
@@ -240,7 +233,6 @@ def _offline(settings: Settings, context: Context) -> None:
         settings[passes] = 1
         _say(
             context,
-            "dataset_num_iters",
             "train_batch_size",
             "one train batch per iteration, as before",
         )
@@ -262,20 +254,17 @@ def _spaces(settings: Settings, context: Context) -> None:
         return
     env = nested(settings, "env")
     if env.get("env") is None:
-        context.findings.append(
-            Finding(
-                "settle.spaces",
-                Severity.ERROR,
-                Verdict.REFUSED,
-                "$.env",
-                "offline data alone does not tell the spaces",
-                "pass env=, or observation_space and action_space",
-            )
+        context.note(
+            Verdict.REFUSED,
+            ".env",
+            "offline data alone does not tell the spaces",
+            severity=Severity.ERROR,
+            hint="pass env=, or observation_space and action_space",
         )
         return
     for name in missing:
         settings[f"environment.{name}"] = EnvSpace(name, AdaptedEnv(env))
-    _say(context, "spaces", "env", "asked once for its spaces, as nothing is evaluated in it")
+    _say(context, "env", "asked once for its spaces, as nothing is evaluated in it")
 
 
 def _burn_in(settings: Settings, context: Context) -> None:
@@ -287,7 +276,7 @@ def _burn_in(settings: Settings, context: Context) -> None:
     length = settings.get(name, 20)
     if isinstance(length, int) and context.legacy_algorithm == "R2D2":
         settings[name] = length + burn_in
-        _say(context, "burn_in", "model.max_seq_len", f"{length} steps after {burn_in} of burn-in")
+        _say(context, "model.max_seq_len", f"{length} steps after {burn_in} of burn-in")
 
 
 def _output(settings: Settings, context: Context) -> None:
@@ -296,20 +285,21 @@ def _output(settings: Settings, context: Context) -> None:
         return
     if settings.get("env_runners.batch_mode") != "complete_episodes":
         settings.setdefault("offline_data.output_write_episodes", False)
+        _say(context, "output", "single steps are written, as fragments cut through episodes")
 
 
-STEPS: tuple[Step, ...] = (
-    _atari,
-    _many_agents,
-    _ddppo,
-    _fragment,
-    _minibatch,
-    _n_step,
-    _replay_buffer,
-    _old_exploration,
-    _evaluation,
-    _offline,
-    _spaces,
-    _burn_in,
-    _output,
-)
+STEPS: dict[str, Step] = {
+    "atari": _atari,
+    "many_agents": _many_agents,
+    "ddppo": _ddppo,
+    "fragment": _fragment,
+    "minibatch": _minibatch,
+    "n_step": _n_step,
+    "replay_buffer": _replay_buffer,
+    "old_exploration": _old_exploration,
+    "evaluation": _evaluation,
+    "offline": _offline,
+    "spaces": _spaces,
+    "burn_in": _burn_in,
+    "output": _output,
+}
