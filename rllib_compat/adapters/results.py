@@ -47,17 +47,11 @@ RENAMED = (
     Renamed("info/num_env_steps_sampled", ("num_env_steps_sampled_lifetime",)),
     Renamed(
         "info/num_steps_trained",
-        (
-            "learners/__all_modules__/num_env_steps_trained_lifetime",
-            "num_env_steps_trained_lifetime",
-        ),
+        ("learners/__all_modules__/num_module_steps_trained_lifetime",),
     ),
     Renamed(
         "info/num_env_steps_trained",
-        (
-            "learners/__all_modules__/num_env_steps_trained_lifetime",
-            "num_env_steps_trained_lifetime",
-        ),
+        ("learners/__all_modules__/num_module_steps_trained_lifetime",),
     ),
     Renamed("timers/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
     Renamed("timers/learn_time_ms", ("timers/learner_update_timer",), _ms),
