@@ -17,8 +17,6 @@ version = release
 extensions = ["myst_parser", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
-# The start page takes pages by pattern; the rules' own start page names some of them again.
-suppress_warnings = ["toc.multiple_toc_parents"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
