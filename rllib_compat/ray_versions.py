@@ -297,6 +297,9 @@ def send_weights(algorithm: Algorithm, group: Any) -> None:
     Every supported Ray numbers the weights, and a runner ignores those with a lower number than its
     own; after a restore, those are the right ones.
     """
+    if algorithm.learner_group is None:  # the old API stack trains in the local runner
+        group.sync_weights()
+        return
     foreach_env_runner(group, _forget_number_of_weights)
     group.sync_weights(from_worker_or_learner_group=algorithm.learner_group, inference_only=True)
 

@@ -105,19 +105,17 @@ class LegacyResults:
         missing = max(0, window - len(new))
         episodes = self._history[len(self._history) - missing :] + new if missing else new
         self._history = episodes[-window:]
-        result.update(summarize(episodes, len(new)))
+        result.update(_summary_of_old_stack(result) or summarize(episodes, len(new)))
         if isinstance(evaluation := result.get("evaluation"), dict):
             complete_evaluation(evaluation)
         for legacy, paths, convert in RENAMED:
             value = next((v for path in paths if (v := _get(result, path)) is not None), None)
             if value is not None:
                 _set(result, legacy, convert(value))
-        info = result.setdefault("info", {})
-        info["learner"] = {
-            policy: {"learner_stats": _learner_stats(stats)}
-            for policy, stats in result.get("learners", {}).items()
-            if policy != "__all_modules__" and isinstance(stats, Mapping)
-        }
+        learners = result.setdefault("info", {}).setdefault("learner", {})
+        for policy, stats in result.get("learners", {}).items():
+            if policy != "__all_modules__" and isinstance(stats, Mapping):
+                learners[policy] = {"learner_stats": _learner_stats(stats)}
         for key in ("sampler_perf", "timers"):
             result.setdefault(key, {})
 
@@ -125,7 +123,7 @@ class LegacyResults:
 def complete_evaluation(result: dict[str, Any]) -> dict[str, Any]:
     """Adds the legacy keys to the result of an evaluation, and returns it."""
     episodes = _take_records(result)
-    result.update(summarize(episodes, len(episodes)))
+    result.update(_summary_of_old_stack(result) or summarize(episodes, len(episodes)))
     return result
 
 
@@ -170,6 +168,14 @@ def summarize(episodes: list[EpisodeRecord], num_new: int) -> dict[str, Any]:
         },
         "episode_media": dict(media),
     }
+
+
+def _summary_of_old_stack(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What the old API stack has summarized itself, below `env_runners`; else nothing."""
+    runners = result.get("env_runners", {})
+    if "episode_reward_mean" not in runners:
+        return {}
+    return {key: runners[key] for key in summarize([], 0) if key in runners}
 
 
 def _learner_stats(stats: Mapping[str, Any]) -> dict[str, Any]:

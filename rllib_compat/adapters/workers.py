@@ -193,6 +193,11 @@ class LegacyWorker:
         return getattr(self._env_runner, name)
 
 
+def as_legacy(env_runner: Any) -> Any:
+    """The legacy view of an env runner; the old API stack's is a rollout worker itself."""
+    return LegacyWorker(env_runner) if hasattr(env_runner, "module") else env_runner
+
+
 def user_env(env: Any) -> Any:
     """The user's own object behind gymnasium's and this package's wrappers."""
     unwrapped = env.unwrapped

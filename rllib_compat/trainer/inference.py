@@ -98,6 +98,27 @@ def compute(
     ]
 
 
+def compute_on_old_stack(
+    algorithm: Any, requests: Sequence[Request], policy_id: str, explore: bool | None
+) -> list[Computed]:
+    """Computes one action a request, as the old API stack still does itself."""
+    return [
+        Computed(
+            *algorithm.compute_single_action(
+                request.observation,
+                list(request.state or []),
+                prev_action=request.prev_action,
+                prev_reward=request.prev_reward,
+                info=request.info,
+                policy_id=policy_id,
+                full_fetch=True,
+                explore=explore,
+            )
+        )
+        for request in requests
+    ]
+
+
 def _episode(env_runner: Any, module: Any, agent: Any, policy_id: str, request: Request) -> Any:
     """An episode that has the observation last; with a state or an action, there is a step too."""
     observations, actions, rewards, outputs = [request.observation], [], [], {}

@@ -29,7 +29,8 @@ def as_todays(path: Path, trainer: Trainer) -> Iterator[Path]:
         path: A checkpoint of any Ray.
         trainer: Who restores it; as ever, its config counts, not that of the checkpoint.
     """
-    if (path / _TODAYS).exists():
+    on_old_stack = not trainer.algorithm.config.enable_rl_module_and_learner
+    if on_old_stack or (path / _TODAYS).exists():
         yield path
         return
     from rllib_compat.checkpoints.convert import convert

@@ -253,6 +253,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     def _compute(
         self, requests: list[inference.Request], policy_id: str, explore: bool | None
     ) -> list[inference.Computed]:
+        if not self.algorithm.config.enable_env_runner_and_connector_v2:
+            return inference.compute_on_old_stack(self.algorithm, requests, policy_id, explore)
         self.sync_local_runner()
         explore = self.algorithm.config.explore if explore is None else explore
         steps = ("env_runners", "num_env_steps_sampled_lifetime")
@@ -266,11 +268,11 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     # Policies and workers
 
-    def get_policy(self, policy_id: str = ONLY_POLICY) -> LegacyPolicy | None:
+    def get_policy(self, policy_id: str = ONLY_POLICY) -> Any:
         """The policy of that id, or None; what is set in it reaches the learners."""
         found = self.workers.local_worker().get_policy(policy_id)
-        if found is None:
-            return None
+        if not isinstance(found, LegacyPolicy):
+            return found  # nothing, or the old API stack's own policy
         return LegacyPolicy(
             policy_id,
             found.model,
@@ -284,6 +286,10 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     def set_weights(self, weights: Mapping[str, Mapping[str, Any]]) -> None:
         """Sets weights by policy and name, in the learners and in all workers."""
+        if self.algorithm.learner_group is None:
+            self.algorithm.set_weights(weights)
+            self.workers.sync_weights()
+            return
         learner = {"rl_module": {policy: dict(values) for policy, values in weights.items()}}
         # `Algorithm.set_weights` does this, and then calls a method that only raises.
         self.algorithm.set_state({"learner_group": {"learner": learner}})

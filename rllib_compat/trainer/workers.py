@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
-from rllib_compat.adapters.workers import LegacyWorker
+from rllib_compat.adapters.workers import LegacyWorker, as_legacy
 
 if TYPE_CHECKING:
     from rllib_compat.trainer.trainer import Trainer
@@ -25,10 +25,10 @@ class LegacyWorkers:
         self._trainer = trainer
         self._group = group
 
-    def local_worker(self) -> LegacyWorker:
+    def local_worker(self) -> Any:
         """The worker in this process, with the weights that were trained last."""
         self._trainer.sync_local_runner()
-        return LegacyWorker(self._group.local_env_runner)
+        return as_legacy(self._group.local_env_runner)
 
     def remote_workers(self) -> list[Any]:
         """The actors of the others. Their methods are those of today's env runners."""
@@ -71,7 +71,7 @@ class LegacyWorkers:
 
 # Functions of the module, so that they are pickled by name.
 def _call(func: Callable[[LegacyWorker], Any], env_runner: Any) -> Any:
-    return func(LegacyWorker(env_runner))
+    return func(as_legacy(env_runner))
 
 
 def _call_with_index(func: Callable[[LegacyWorker, int], Any], worker: LegacyWorker) -> Any:

@@ -269,6 +269,29 @@ def test_a_checkpoint_of_ray_0_8_5_goes_on(make):
     assert trainer.train()["training_iteration"] == 3
 
 
+def test_what_only_the_old_api_stack_can_do_runs_there(make):
+    def end(info):
+        info["episode"].custom_metrics["n"] = info["episode"].length
+
+    config = {
+        **SMALL,
+        "horizon": 20,
+        "exploration_config": {"type": "Random"},
+        "callbacks": {"on_episode_end": end},
+    }
+    trainer = make(env="CartPole-v1", config=config)
+    assert trainer.translation.api_stack == "old"
+    result = trainer.train()
+    assert result["episode_len_mean"] == result["custom_metrics"]["n_mean"] <= 20
+    assert trainer.compute_action(np.zeros(4, np.float32)) in (0, 1)
+    assert trainer.workers.foreach_worker(lambda worker: list(worker.policy_map)) == [
+        ["default_policy"]
+    ]
+    trainer.set_weights(trainer.get_weights())
+    trainer.restore(trainer.save())
+    assert trainer.train()["training_iteration"] == 2
+
+
 def test_the_guides_first_block_runs(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("HOME", str(tmp_path))
     guide = Path(__file__).parents[2] / "migration_guide" / "trainer.md"
