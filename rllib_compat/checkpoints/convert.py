@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_compat.checkpoints import layouts, resolve, verify
 from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.checkpoints.state import LegacyCheckpoint
+from rllib_compat.checkpoints.state import LegacyCheckpoint, size_of
 from rllib_compat.checkpoints.verify import Difference
 from rllib_compat.checkpoints.writers import msgpack
 from rllib_compat.checkpoints.writers.atomic import atomic_directory
@@ -99,7 +99,7 @@ def convert(
         _complete_leniently(checkpoint, given, conversion)
     else:
         _complete(checkpoint, given, conversion)
-    _describe(conversion)
+    _describe(conversion, to)
     if dry_run:
         if to != "msgpack":
             conversion.translation = translate_config(checkpoint)
@@ -185,8 +185,8 @@ def _write_checkpointable(conversion: Conversion, target: Path, state_format: st
     report.extend(conversion.translation.report)
 
 
-def _describe(conversion: Conversion) -> None:
-    """Puts into the report what was read, and what no target has a place for."""
+def _describe(conversion: Conversion, to: str) -> None:
+    """Puts into the report what was read, and what the target has no place for."""
     checkpoint, report = conversion.checkpoint, conversion.report
     report.facts |= {
         "algorithm": checkpoint.algorithm or "unknown",
@@ -194,19 +194,11 @@ def _describe(conversion: Conversion) -> None:
         "policies": len(checkpoint.policies),
     }
     report.extend(checkpoint.findings)
-    for policy_id, network in conversion.networks.items():
-        report.add("weights", Verdict.EXACT, f"policies.{policy_id}.weights", network.describe())
-    with_optimizer = [p.policy_id for p in checkpoint.policies.values() if p.optimizer]
-    report.add(
-        "optimizer",
-        Verdict.RESET if with_optimizer else Verdict.ABSENT,
-        "policies.*.optimizer",
-        "the optimizer starts anew" if with_optimizer else "no optimizer state is stored",
-        severity=Severity.WARNING if with_optimizer else Severity.INFO,
-        hint="the first updates may be larger or smaller than before" if with_optimizer else "",
-    )
-    report.add("replay-buffer", Verdict.ABSENT, "replay buffer", "PPO has none")
-    report.add("env-state", Verdict.ABSENT, "environments", "running episodes are never stored")
+    for policy_id, policy in checkpoint.policies.items():
+        network = conversion.networks.get(policy_id)
+        what = network.describe() if network else f"{size_of(policy.weights):,} numbers"
+        report.add("weights", Verdict.EXACT, f"policies.{policy_id}.weights", what)
+    _describe_optimizers(conversion, to)
     for name, count in sorted(checkpoint.stand_ins.items()):
         report.add(
             "stand-in",
@@ -214,9 +206,30 @@ def _describe(conversion: Conversion) -> None:
             name,
             f"named {count} times; kept as an inert record, not imported or run",
         )
-    for key, value in checkpoint.extra.items():
-        if value not in (None, {}, []) if not hasattr(value, "shape") else True:
+    for part in ("replay buffers", "running episodes"):
+        report.add("absent", Verdict.ABSENT, part, "not stored in this checkpoint")
+    if to != "msgpack":
+        for key in checkpoint.extra:
             report.add("extra", Verdict.DROPPED, key, "today's checkpoints have no place for it")
+
+
+def _describe_optimizers(conversion: Conversion, to: str) -> None:
+    policies = conversion.checkpoint.policies.values()
+    stored = sum(policy.optimizer is not None for policy in policies)
+    path = "policies.*.optimizer"
+    if not stored:
+        conversion.report.add("optimizer", Verdict.ABSENT, path, "no optimizer state is stored")
+    elif to == "msgpack":
+        conversion.report.add("optimizer", Verdict.EXACT, path, f"kept for {stored} policies")
+    else:
+        conversion.report.add(
+            "optimizer",
+            Verdict.RESET,
+            path,
+            "the optimizer starts anew",
+            severity=Severity.WARNING,
+            hint="the first updates may be larger or smaller than before",
+        )
 
 
 def _prove(
@@ -254,9 +267,10 @@ def load_forwards(
     if to == "msgpack":
         again = layouts.read(target)
         forwards: dict[str, verify.Forward] = {}
-        for policy_id, network in networks.items():
-            settings = ModelSettings(activation=network.activation)
-            forwards[policy_id] = identify(again.policies[policy_id], settings)[0].forward
+        for policy_id in networks:
+            policy = again.policies[policy_id]
+            settings = ModelSettings.from_config(again.config, policy.config)
+            forwards[policy_id] = identify(policy, settings)[0].forward
         return forwards
     from rllib_compat.checkpoints.writers import checkpointable
 
@@ -277,7 +291,7 @@ def _random(
 def _summary(to: str) -> str:
     """The last line: what the new checkpoint can be used for."""
     if to == "msgpack":
-        return "msgpack: readable everywhere, not a checkpoint that trains on"
+        return "kept whole, readable without Ray; convert it once more to train on"
     return "resumes training"
 
 

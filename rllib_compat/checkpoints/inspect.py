@@ -9,7 +9,7 @@ from typing import Any
 
 from rllib_compat.checkpoints import layouts, resolve
 from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.checkpoints.state import LegacyCheckpoint, PolicyState, Weights
+from rllib_compat.checkpoints.state import LegacyCheckpoint, PolicyState, Weights, size_of
 from rllib_compat.errors import CompatError
 from rllib_compat.networks import FullyConnected, ModelSettings, identify
 from rllib_compat.report import Report, Severity, Verdict
@@ -62,7 +62,7 @@ class Inspection:
         return (
             policy.policy_id,
             network.describe() if network else _shape_of(policy.weights),
-            f"{network.parameters if network else _size(policy.weights):,}",
+            f"{network.parameters if network else size_of(policy.weights):,}",
             f"{policy.observation_space or 'not told'} → {policy.action_space or 'not told'}",
             f"{old_filter.kind}{count}" if old_filter else "none",
         )
@@ -131,11 +131,3 @@ def _shape_of(weights: Weights) -> str:
     if isinstance(weights, list):
         return f"{len(weights)} arrays without names"
     return "one vector without names"
-
-
-def _size(weights: Weights) -> int:
-    if isinstance(weights, Mapping):
-        return sum(array.size for array in weights.values())
-    if isinstance(weights, list):
-        return sum(array.size for array in weights)
-    return int(weights.size)

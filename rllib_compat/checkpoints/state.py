@@ -22,6 +22,15 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Weights: TypeAlias = dict[str, Array] | list[Array] | Array
 
 
+def size_of(weights: Weights) -> int:
+    """How many numbers there are, in any of the three forms."""
+    if isinstance(weights, dict):
+        return sum(array.size for array in weights.values())
+    if isinstance(weights, list):
+        return sum(array.size for array in weights)
+    return int(weights.size)
+
+
 @dataclass(frozen=True)
 class Source:
     """Where a checkpoint came from.

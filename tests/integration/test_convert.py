@@ -1,0 +1,218 @@
+"""Converted checkpoints in the installed Ray: the same numbers, loaded and trained on."""
+
+import json
+import logging
+import shutil
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from rllib_compat import ray_versions
+from rllib_compat.checkpoints import layouts
+from rllib_compat.checkpoints.convert import convert, verify_pair
+from rllib_compat.checkpoints.resolve import Given
+from rllib_compat.checkpoints.writers import checkpointable
+from rllib_compat.checkpoints.writers.atomic import digest_tree
+from rllib_compat.errors import RayNotSupportedError, TargetExistsError
+from tests.legacy.cases import find
+from tests.unit.test_networks import FULLY_CONNECTED, given_of
+
+pytestmark = pytest.mark.ray
+
+# One session of Ray serves all; a conversion alone would start its own.
+WORKER1 = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
+LEAGUE = find(ray="1.13.0", framework="torch", algorithm="PPO")
+TRAINED_ON = [
+    WORKER1,
+    next(c for c in find(ray="0.6.6") if c.variant == "cont-meanstd"),
+    next(c for c in find(ray="1.13.0", framework="tf2") if c.variant == "freelogstd"),
+    next(c for c in find(ray="2.40.0") if c.algorithm == "PPO" and c.variant == "small-relu"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_ray():
+    import ray
+
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    with ray_versions.quiet_ray(num_cpus=2):
+        yield
+    assert not ray.is_initialized()
+
+
+@pytest.fixture(autouse=True)
+def rays_own_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
+        yield
+
+
+def converted(case, target, **options):
+    """Converts as a user would: with the spaces given only where they are asked for."""
+    known = any(p.action_space for p in layouts.read(case.checkpoint).policies.values())
+    given = Given(algorithm="PPO") if known else given_of(case)
+    return convert(case.checkpoint, target, given=given, inputs=50, **options)
+
+
+@pytest.mark.parametrize("case", FULLY_CONNECTED, ids=str)
+def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
+    before = digest_tree(case.path)
+    done = converted(case, tmp_path / "new")
+    compared = 0
+    for policy_id in done.networks:
+        recorded = policy_id if policy_id in case.policies else "default"
+        expected = case.expected(recorded)
+        if expected.inputs is None:
+            continue
+        inputs = expected.inputs.reshape(len(expected.inputs), -1)
+        outputs = checkpointable.load(tmp_path / "new", policy_id)(inputs)
+        np.testing.assert_allclose(outputs.action_dist_inputs, expected.logits, atol=1e-5)
+        if expected.values is not None:
+            np.testing.assert_allclose(outputs.vf_preds, expected.values.reshape(-1), atol=1e-5)
+        compared += 1
+    assert compared
+    assert done.largest_difference < 1e-5
+    assert digest_tree(case.path) == before
+
+
+@pytest.mark.parametrize("case", TRAINED_ON, ids=str)
+def test_from_checkpoint_loads_it_and_training_goes_on_where_it_stopped(case, tmp_path):
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    done = converted(case, tmp_path / "new")
+    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    counters = done.checkpoint.counters
+    assert algorithm.training_iteration == counters.iteration
+    before = {k: v.clone() for k, v in algorithm.get_module().state_dict().items()}
+    result = algorithm.train()
+    assert result["training_iteration"] == counters.iteration + 1
+    sampled = result["env_runners"]["num_env_steps_sampled_lifetime"]
+    assert sampled > (counters.env_steps or 0)
+    assert any((before[k] != v).any() for k, v in algorithm.get_module().state_dict().items())
+    algorithm.stop()
+
+
+def test_the_observation_filter_goes_on_with_the_old_statistics(tmp_path):
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    done = converted(WORKER1, tmp_path / "new")
+    (old,) = done.checkpoint.policies["default_policy"].observation_filter.stats
+    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    connector = next(
+        c for c in algorithm.env_runner._env_to_module.connectors if "MeanStd" in type(c).__name__
+    )
+    (new,) = connector._filters.values()
+    observations = WORKER1.expected().observations[""]
+    filtered = np.stack([new(np.asarray(o, np.float32), update=False) for o in observations])
+    np.testing.assert_allclose(filtered, WORKER1.expected().inputs, atol=1e-4)
+    assert new.running_stats.n == old.count
+    algorithm.stop()
+
+
+def test_a_league_with_a_mapping_that_was_code_loads_with_all_its_policies(tmp_path):
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    case = next(c for c in LEAGUE if "league" in c.variant)
+    done = converted(case, tmp_path / "new")
+    assert len(done.networks) == 20
+    assert any(f.rule == "policy-mapping" for f in done.report)
+    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    assert set(algorithm.get_module("pol_0").state_dict()) if "pol_0" in done.networks else True
+    for policy_id in done.networks:
+        assert algorithm.get_module(policy_id) is not None
+    algorithm.stop()
+
+
+def test_what_was_converted_reads_back_as_the_same_arrays(tmp_path):
+    done = converted(WORKER1, tmp_path / "new")
+    again = layouts.read(tmp_path / "new")
+    assert again.source.layout == ray_versions.writes_checkpoint_version()
+    assert again.counters.iteration == done.checkpoint.counters.iteration
+    assert again.counters.env_steps == done.checkpoint.counters.env_steps
+    network = done.networks["default_policy"]
+    for name, array in network.module_state().items():
+        np.testing.assert_array_equal(again.policies["default_policy"].weights[name], array)
+    (old,) = done.checkpoint.policies["default_policy"].observation_filter.stats
+    (new,) = again.policies["default_policy"].observation_filter.stats
+    assert new.count == old.count
+    np.testing.assert_allclose(new.mean, old.mean)
+    np.testing.assert_allclose(new.m2, old.m2)
+
+
+def test_a_converted_checkpoint_converts_and_verifies_again(tmp_path):
+    converted(WORKER1, tmp_path / "new")
+    convert(tmp_path / "new", tmp_path / "newer", inputs=20)
+    assert all(row.ok for row in verify_pair(WORKER1.checkpoint, tmp_path / "newer", inputs=20))
+
+
+def test_our_msgpack_form_becomes_a_checkpoint_that_trains_on(tmp_path):
+    convert(WORKER1.checkpoint, tmp_path / "packed", to="msgpack", inputs=5)
+    convert(tmp_path / "packed", tmp_path / "new", inputs=5)
+    assert all(row.ok for row in verify_pair(WORKER1.checkpoint, tmp_path / "new", inputs=20))
+
+
+def test_state_as_msgpack_is_written_where_ray_can_and_refused_where_not(tmp_path):
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    if ray_versions.writes_checkpoint_version() == "2.0":
+        with pytest.raises(RayNotSupportedError, match="pickle only"):
+            converted(WORKER1, tmp_path / "new", state_format="msgpack")
+        assert not (tmp_path / "new").exists()
+        return
+    converted(WORKER1, tmp_path / "new", state_format="msgpack")
+    assert (tmp_path / "new" / "algorithm_state.msgpack").is_file()
+    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    assert algorithm.training_iteration == 2
+    algorithm.stop()
+
+
+def test_the_callers_ray_goes_on_after_a_conversion(tmp_path):
+    import ray
+
+    converted(WORKER1, tmp_path / "new")
+    assert ray.is_initialized()
+
+
+def test_a_target_that_is_there_is_refused_before_ray_does_anything(tmp_path):
+    with pytest.raises(TargetExistsError):
+        converted(WORKER1, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_does_what_the_readme_says():
+    done = subprocess.run(
+        [sys.executable, "-m", "rllib_compat", "demo"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "resumes training" in done.stdout
+    assert "trained iteration 3" in done.stdout
+
+
+def test_convert_on_the_command_line_prints_the_proof_as_json(tmp_path):
+    old = shutil.copytree(WORKER1.path, tmp_path / "old")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "rllib_compat",
+            "convert",
+            str(old),
+            str(tmp_path / "new"),
+            "--json",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["largest_difference"] < 1e-5
+    assert told["facts"]["result"] == "resumes training"

@@ -1,0 +1,170 @@
+"""The command line as people and scripts use it: output, exit codes, streams."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rllib_compat.checkpoints import layouts
+from rllib_compat.cli import main
+from tests.legacy.cases import find
+
+CASE = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
+CUSTOM = next(c for c in find(algorithm="PPO") if c.variant == "custommodel" and c.ray >= "2.0")
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs the command line in this process; returns exit code, stdout and stderr."""
+
+    def call(*args):
+        with pytest.raises(SystemExit) as done:
+            main([str(arg) for arg in args])
+        out, err = capsys.readouterr()
+        return done.value.code or 0, out, err
+
+    return call
+
+
+@pytest.mark.parametrize("verb", ["config", "convert", "demo", "inspect", "verify"])
+def test_every_verb_has_help_with_examples(run, verb):
+    code, out, _ = run(verb, "--help")
+    assert code == 0
+    assert "Examples:" in out
+
+
+def test_the_group_lists_its_verbs_and_exit_codes(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    assert all(verb in out for verb in ("config", "convert", "demo", "inspect", "verify"))
+    assert "Exit codes" in out
+
+
+def test_inspect_tells_what_is_inside(run):
+    code, out, _ = run("inspect", CASE.path)
+    assert code == 0
+    for text in ("0.8.5", "PPO", "CartPole-v0", "fc 4-32-32-2 relu", "MeanStdFilter, 419 seen"):
+        assert text in out
+
+
+def test_inspect_shows_classes_that_are_not_known_and_exits_with_1(run):
+    code, out, _ = run("inspect", CUSTOM.checkpoint, "-v")
+    assert code == 1
+    assert "_make_skeleton_class" in out
+    assert "Not yet: the custom model" in out
+
+
+def test_inspect_json_is_json_and_nothing_else(run):
+    code, out, err = run("inspect", "--json", CASE.path)
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    assert told["algorithm"] == "PPO"
+    assert told["policies"]["default_policy"]["parameters"] == "2,531"
+
+
+def test_convert_to_msgpack_and_verify(run, tmp_path):
+    new = tmp_path / "new"
+    code, out, err = run("convert", CASE.path, new, "--to", "msgpack", "-n", "20")
+    assert code == 1  # the class of the policy, which Ray would want to know, is not in the source
+    assert "0.00e+00" in out
+    assert "reading" in err
+    assert (new / "algorithm_state.msgpck").is_file()
+    code, out, _ = run("verify", CASE.path, new, "-n", "20", "--json")
+    assert code == 0
+    assert all(row["ok"] for row in json.loads(out))
+
+
+def test_verify_compares_on_given_observations_too(run, tmp_path):
+    run("convert", CASE.path, tmp_path / "new", "--to", "msgpack", "-n", "5")
+    file = tmp_path / "seen.npz"
+    np.savez(file, default_policy=CASE.expected().inputs)
+    code, out, _ = run(
+        "verify", CASE.path, tmp_path / "new", "-n", "5", "--observations", file, "--json"
+    )
+    assert code == 0
+    assert [row["inputs"] for row in json.loads(out)] == [5, 5, 16, 16]
+
+
+def test_verify_finds_a_changed_weight_and_exits_with_1(run, tmp_path):
+    old = shutil.copytree(CASE.path, tmp_path / "old")
+    run("convert", CASE.path, tmp_path / "new", "--to", "msgpack", "-n", "5")
+    file = old / "checkpoint_2" / "checkpoint-2"
+    (policy,) = layouts.read(old).policies.values()
+    kernel = np.array(policy.weights["default_policy/fc_out/kernel"])
+    changed = kernel + np.float32(0.01)
+    file.write_bytes(file.read_bytes().replace(kernel.tobytes(), changed.tobytes()))
+    code, out, _ = run("verify", old, tmp_path / "new", "-n", "50")
+    assert code == 1
+    assert "NO" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (["inspect", "/nothing/here"], "no such file"),
+        (["convert", CASE.path, "{new}", "--action-space", "Circle(3)"], "no space"),
+        (["convert", CASE.path, "{new}", "--config", "/nothing.json"], "No such file"),
+        (["convert", CASE.path, "{new}", "--algorithm", "Nonsense"], "no algorithm"),
+        (["convert", CUSTOM.checkpoint, "{new}"], "Not yet: the custom model"),
+        (["convert", CASE.path], "Missing argument"),
+        (["explode"], "No such command"),
+    ],
+)
+def test_bad_input_gives_a_clear_error_and_exit_2_and_writes_nothing(run, tmp_path, args, text):
+    new = tmp_path / "new"
+    code, out, err = run(*(str(a).replace("{new}", str(new)) for a in args))
+    assert code == 2
+    assert text in err
+    assert "Traceback" not in out + err
+    assert not new.exists()
+
+
+def test_an_error_says_where_and_what_to_do(run):
+    _, _, err = run("inspect", "/nothing/here")
+    assert "where: /nothing/here" in err
+    assert "to do:" in err
+
+
+def test_an_existing_target_needs_overwrite(run, tmp_path):
+    args = ("convert", CASE.path, tmp_path, "--to", "msgpack", "-n", "5")
+    code, _, err = run(*args)
+    assert (code, "--overwrite" in err) == (2, True)
+    assert run(*args, "--overwrite")[0] == 1
+
+
+def test_a_dry_run_writes_nothing(run, tmp_path):
+    code, out, _ = run("convert", CASE.path, tmp_path / "new", "--to", "msgpack", "--dry-run")
+    assert code == 0
+    assert "nothing was written" in out
+    assert not (tmp_path / "new").exists()
+
+
+def test_no_color_is_respected(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "rllib_compat", "inspect", str(CASE.path)],
+        capture_output=True,
+        check=True,
+        env={"NO_COLOR": "1", "FORCE_COLOR": "", "TERM": "xterm", "PATH": "/usr/bin"},
+    )
+    assert b"\x1b[" not in done.stdout
+
+
+def test_terminal_control_characters_in_a_checkpoint_are_not_sent_to_the_terminal(run, tmp_path):
+    old = shutil.copytree(CASE.path, tmp_path / "old")
+    params = json.loads((old / "params.json").read_text()) | {"env": "\x1b[2J\x1b]0;owned\x07"}
+    (old / "params.json").write_text(json.dumps(params))
+    (old / "params.pkl").unlink()
+    _, out, _ = run("inspect", old)
+    assert "\x1b" not in out
+    assert "owned" in out
+
+
+def test_the_trial_folder_can_be_given_relative_to_the_working_directory(run, monkeypatch):
+    monkeypatch.chdir(Path(CASE.path).parent)
+    code, out, _ = run("inspect", Path(CASE.path).name)
+    assert code == 0
+    assert "PPO" in out

@@ -1,0 +1,237 @@
+"""Conversion as far as it needs no Ray: completion, dry runs, msgpack, proof, refusals."""
+
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from rllib_compat.checkpoints import layouts, resolve
+from rllib_compat.checkpoints.convert import convert, verify_pair
+from rllib_compat.checkpoints.resolve import Given
+from rllib_compat.checkpoints.verify import compare, require_equal, sample_inputs
+from rllib_compat.checkpoints.writers.atomic import digest_tree
+from rllib_compat.errors import (
+    CheckpointError,
+    MissingInformationError,
+    NotYetError,
+    TargetExistsError,
+    VerificationError,
+)
+from rllib_compat.networks import Outputs
+from rllib_compat.spaces import box, parse_repr
+from tests.legacy.cases import all_cases, find
+
+FULLY_CONNECTED = [
+    next(c for c in find(ray="0.8.5") if c.variant == "worker1"),
+    next(c for c in find(ray="0.6.6") if c.variant == "cont-meanstd"),
+    next(c for c in find(ray="1.13.0", framework="tf2") if c.variant == "freelogstd"),
+    next(c for c in find(ray="2.10.0") if c.stack == "learner"),
+    next(c for c in find(ray="2.40.0") if c.algorithm == "PPO"),
+]
+
+
+def weights_of(checkpoint):
+    """All weights as a flat dict, whatever form they were stored in."""
+    flat = {}
+    for policy_id, policy in checkpoint.policies.items():
+        weights = policy.weights
+        if isinstance(weights, dict):
+            parts = weights.items()
+        else:
+            parts = enumerate(weights if isinstance(weights, list) else [weights])
+        flat |= {(policy_id, str(name)): array for name, array in parts}
+    return flat
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=str)
+def test_msgpack_keeps_every_weight_of_every_network_and_algorithm(case, tmp_path):
+    old = layouts.read(case.checkpoint)
+    try:
+        convert(case.checkpoint, tmp_path / "new", to="msgpack", inputs=10)
+    except CheckpointError as error:
+        pytest.fail(f"{case}: {error}")
+    new = weights_of(layouts.read(tmp_path / "new"))
+    before = weights_of(old)
+    names = {("default_policy" if p == "default" else p, n): a for (p, n), a in before.items()}
+    renamed = "default_policy" in {p for p, _ in new}
+    for key, array in (names if renamed else before).items():
+        np.testing.assert_array_equal(new[key], array)
+
+
+@pytest.mark.parametrize("case", FULLY_CONNECTED, ids=str)
+def test_msgpack_is_proven_by_the_networks_outputs(case, tmp_path):
+    done = convert(case.checkpoint, tmp_path / "new", to="msgpack", inputs=50)
+    assert done.largest_difference == 0
+    assert {d.output for d in done.differences} == {"action_dist_inputs", "vf_preds"}
+    assert all(d.inputs == 50 for d in done.differences)
+    rows = verify_pair(case.checkpoint, tmp_path / "new", inputs=20)
+    assert rows
+    assert all(row.ok for row in rows)
+
+
+def test_a_dry_run_writes_nothing_and_tells_the_plan(tmp_path):
+    case = FULLY_CONNECTED[0]
+    done = convert(case.checkpoint, tmp_path / "new", to="msgpack", dry_run=True)
+    assert done.target is None
+    assert list(tmp_path.iterdir()) == []
+    assert {f.rule for f in done.report} >= {"weights", "optimizer"}
+
+
+def test_the_source_stays_byte_identical(tmp_path):
+    source = shutil.copytree(FULLY_CONNECTED[0].path, tmp_path / "old")
+    before = digest_tree(source)
+    convert(source, tmp_path / "new", to="msgpack", inputs=5)
+    assert digest_tree(source) == before
+
+
+def test_a_target_that_is_there_is_kept_unless_overwrite_is_given(tmp_path):
+    case, target = FULLY_CONNECTED[0], tmp_path / "new"
+    target.mkdir()
+    (target / "mine").write_text("precious")
+    with pytest.raises(TargetExistsError):
+        convert(case.checkpoint, target, to="msgpack", inputs=5)
+    assert (target / "mine").read_text() == "precious"
+    convert(case.checkpoint, target, to="msgpack", inputs=5, overwrite=True)
+    assert not (target / "mine").exists()
+
+
+def test_the_target_may_not_lie_in_the_source(tmp_path):
+    source = shutil.copytree(FULLY_CONNECTED[0].path, tmp_path / "old")
+    with pytest.raises(CheckpointError):
+        convert(source, source / "new", to="msgpack", inputs=5)
+
+
+def test_a_failed_proof_leaves_nothing_behind(tmp_path, monkeypatch):
+    from rllib_compat.checkpoints import convert as module
+
+    def wrong(target, networks, *, to):
+        return {
+            k: lambda x, n=n: Outputs(n.forward(x).action_dist_inputs + 1, None)
+            for k, n in networks.items()
+        }
+
+    monkeypatch.setattr(module, "load_forwards", wrong)
+    with pytest.raises(VerificationError, match="differ"):
+        convert(FULLY_CONNECTED[0].checkpoint, tmp_path / "new", to="msgpack")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e-3])
+def test_a_wrong_number_is_never_within_the_tolerance(bad):
+    old = Outputs(np.zeros((3, 2)), np.zeros(3))
+    new = Outputs(np.full((3, 2), [0.0, bad]), np.zeros(3))
+    rows = compare("p", old, new)
+    assert [row.ok for row in rows] == [False, True]
+    with pytest.raises(VerificationError, match="p"):
+        require_equal(rows)
+
+
+def test_rounding_of_large_numbers_is_within_the_tolerance():
+    old = Outputs(np.full((1, 1), 1e6), None)
+    new = Outputs(np.full((1, 1), 1e6 * (1 + 1e-6)), None)
+    assert compare("p", old, new)[0].ok
+
+
+def test_another_shape_is_an_error_and_not_broadcast():
+    with pytest.raises(VerificationError, match="shape"):
+        compare("p", Outputs(np.zeros((3, 2)), None), Outputs(np.zeros((3, 1)), None))
+
+
+def test_random_inputs_stay_within_bounds_and_are_the_same_each_time():
+    space = box([-1.0, -np.inf, 0.0], [1.0, np.inf, 5.0], (3,))
+    inputs = sample_inputs(space, 3, 500)
+    assert inputs[:, 0].min() >= -1
+    assert inputs[:, 0].max() <= 1
+    assert inputs[:, 1].min() < -1.5
+    assert inputs[:, 2].max() > 3
+    np.testing.assert_array_equal(inputs, sample_inputs(space, 3, 500))
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in all_cases() if c.algorithm in ("DQN", "A2C", "ES")], ids=str
+)
+def test_an_algorithm_that_is_not_converted_yet_is_named(case, tmp_path):
+    with pytest.raises(NotYetError, match=f"Not yet: the algorithm {case.algorithm}"):
+        convert(case.checkpoint, tmp_path / "new", given=Given(algorithm=case.algorithm))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """A v0.1 checkpoint without any params."""
+    case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
+    shutil.copytree(case.path / "checkpoint_2", tmp_path / "a" / "b" / "c" / "bare")
+    return tmp_path / "a" / "b" / "c" / "bare"
+
+
+def test_without_a_config_the_activation_is_asked_for_and_not_guessed(bare, tmp_path):
+    with pytest.raises(MissingInformationError, match="activation") as caught:
+        convert(bare, tmp_path / "new", given=Given(algorithm="PPO"))
+    assert "--config" in caught.value.fix
+
+
+def test_without_any_sign_the_algorithm_is_asked_for(bare, tmp_path):
+    with pytest.raises(MissingInformationError, match="algorithm") as caught:
+        convert(bare, tmp_path / "new")
+    assert "--algorithm" in caught.value.fix
+
+
+def test_without_an_environment_the_action_space_is_asked_for(bare, tmp_path):
+    given = Given(algorithm="PPO", config={"model": {"fcnet_activation": "relu"}})
+    with pytest.raises(MissingInformationError, match="action space") as caught:
+        convert(bare, tmp_path / "new", given=given)
+    assert "--action-space" in caught.value.fix
+
+
+def test_what_the_caller_gives_comes_before_what_is_found(bare):
+    checkpoint = layouts.read(bare)
+    space = parse_repr("Box(-9.0, 9.0, (4,), float32)")
+    given = Given(
+        algorithm="PPOTrainer",
+        config={"lr": 1.0},
+        env="CartPole-v1",
+        observation_spaces={None: space},
+    )
+    resolve.complete(checkpoint, given)
+    assert checkpoint.algorithm == "PPO"
+    assert checkpoint.config == {"lr": 1.0, "env": "CartPole-v1"}
+    policy = checkpoint.policies["default_policy"]
+    assert policy.observation_space is space
+    assert policy.action_space == parse_repr("Discrete(2)")
+
+
+def test_a_trial_folders_name_tells_algorithm_and_environment(bare):
+    trial = bare.parent / "PPO_CartPole-v0_2020-05-05_12-00-00abc"
+    trial.mkdir()
+    bare.rename(trial / "checkpoint_2")
+    checkpoint = layouts.read(trial)
+    resolve.complete(checkpoint, Given())
+    assert checkpoint.algorithm == "PPO"
+    assert checkpoint.config["env"] == "CartPole-v0"
+
+
+def test_the_only_policy_of_ray_0_5_gets_todays_name():
+    checkpoint = layouts.read(find(ray="0.5.3", algorithm="PPO")[0].checkpoint)
+    resolve.complete(checkpoint, Given(algorithm="PPO"))
+    assert list(checkpoint.policies) == ["default_policy"]
+    assert any(f.rule == "policy-id" for f in checkpoint.findings)
+
+
+def test_inspect_and_msgpack_import_neither_ray_nor_torch_nor_tensorflow(tmp_path):
+    case = FULLY_CONNECTED[0]
+    old, new = str(case.path), str(tmp_path / "new")
+    code = f"""
+import sys
+from rllib_compat.cli import main
+for args in (["inspect", {old!r}], ["convert", {old!r}, {new!r}, "--to", "msgpack"]):
+    try:
+        main(args)
+    except SystemExit as done:
+        assert done.code in (0, 1), done.code
+loaded = {{"ray", "torch", "tensorflow"}} & set(sys.modules)
+assert not loaded, loaded
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
