@@ -140,8 +140,15 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
 
         # Its own defaults, 64 and none, are not those of old.
         env = wrap_atari_for_new_api_stack(env, **{"dim": 84, "framestack": 4, **settings.atari})
-    if settings.multi_agent or is_multi_agent(env):
+    if settings.multi_agent:
         return adapt_multi_agent(env, settings)
+    if is_multi_agent(env):
+        raise LegacyEnvError(
+            f"{type(env).__name__} has many agents, and the config has no policies for them.",
+            where="$.multiagent.policies",
+            fix="give one for all agents: {'policies': {'shared': (None, obs_space, act_space, {})}"
+            ", 'policy_mapping_fn': lambda agent_id: 'shared'}",
+        )
     return adapt_single_agent(env, settings)
 
 

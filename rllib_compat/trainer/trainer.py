@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import ray
+from ray.rllib.env.env_context import EnvContext
 from ray.tune import Trainable
 
 from rllib_compat import ray_versions
 from rllib_compat.adapters.callbacks import CallbackAdapter, adapt_callbacks
 from rllib_compat.adapters.connectors import with_preprocessors
-from rllib_compat.adapters.envs import resolve_env_name
+from rllib_compat.adapters.envs import make_env, resolve_env_name
 from rllib_compat.adapters.episodes import ONLY_POLICY
 from rllib_compat.adapters.policies import LegacyPolicy
 from rllib_compat.adapters.results import complete_evaluation
@@ -110,7 +111,12 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             algorithm_config.env_runners(
                 env_to_module_connector=partial(with_preprocessors, inner, multi_agent)
             )
-        self.algorithm = ray_versions.build_algorithm(algorithm_config)
+        try:
+            self.algorithm = ray_versions.build_algorithm(algorithm_config)
+        except Exception:
+            # An error in a remote environment comes out as another one, and in the log only.
+            make_env(self.translation.env_settings, EnvContext(config.get("env_config") or {}, 0))
+            raise
         for callbacks in self._adapters():
             callbacks.owner = self
 

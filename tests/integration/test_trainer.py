@@ -10,7 +10,7 @@ import pytest
 import ray
 
 import rllib_compat as compat
-from rllib_compat.errors import GoneError
+from rllib_compat.errors import GoneError, LegacyEnvError
 from tests.legacy.cases import find
 
 pytestmark = [
@@ -267,6 +267,15 @@ def test_a_checkpoint_of_ray_0_8_5_goes_on(make):
     assert np.abs(ours - expected.logits).max() < 1e-5
     assert trainer.iteration == 2
     assert trainer.train()["training_iteration"] == 3
+
+
+def test_an_environment_that_fits_no_api_is_one_clear_error():
+    class Broken:
+        def __init__(self, config):
+            pass
+
+    with pytest.raises(LegacyEnvError, match="Broken has no reset"):
+        compat.PPOTrainer(env=Broken, config={**SMALL, "num_workers": 1})
 
 
 def test_what_only_the_old_api_stack_can_do_runs_there(make):

@@ -317,6 +317,10 @@ class TestMultiAgent:
         with pytest.raises(LegacyEnvError, match="observation_space of agent 0"):
             make(EnvSettings(OldAgents, multi_agent=True))
 
+    def test_many_agents_need_policies(self):
+        with pytest.raises(LegacyEnvError, match="no policies for them"):
+            make(EnvSettings(type("Agents", (OldAgents, MultiAgentEnv), {})))
+
     def test_dones_without_all_are_an_error(self):
         class Open(OldAgents):
             def step(self, actions):
