@@ -23,7 +23,7 @@ def trainer_class(name: str) -> type[Trainer]:
     members: dict[str, Any] = {
         "__doc__": f"The Trainer of {algorithm}.",
         "__module__": "rllib_compat",  # where pickle finds it again
-        "_name": algorithm,
+        "_algorithm_name": algorithm,
     }
     removed = REMOVED.get(algorithm)
     if removed is not None and not removed.target:

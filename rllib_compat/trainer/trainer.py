@@ -18,6 +18,7 @@ from rllib_compat.adapters.callbacks import CallbackAdapter, adapt_callbacks
 from rllib_compat.adapters.connectors import with_preprocessors
 from rllib_compat.adapters.envs import make_env, resolve_env_name
 from rllib_compat.adapters.episodes import ONLY_POLICY
+from rllib_compat.adapters.overrides import tame
 from rllib_compat.adapters.policies import LegacyPolicy
 from rllib_compat.adapters.results import complete_evaluation
 from rllib_compat.config import Translation, default_config, translate
@@ -63,7 +64,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         ConfigError: The config can't be translated.
     """
 
-    _name: ClassVar[str | None] = None
+    _algorithm_name: ClassVar[str | None] = None
     _default_config: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
@@ -80,7 +81,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         if env is not None:
             given["env"] = env
         self._asked: dict[str, Any] = {
-            "algorithm": algorithm or type(self)._name,
+            "algorithm": algorithm or type(self)._algorithm_name,
             "legacy_ray": legacy_ray,
         }
         self._local_is_stale = False
@@ -97,10 +98,11 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self._note_env_name()
         for finding in self.translation.report.at_least(Severity.WARNING):
             logger.warning("%s: %s %s", finding.path, finding.message, finding.hint)
-        self.config = {
-            **default_config(self.translation.legacy_algorithm),
-            **self.translation.legacy_config,
-        }
+        release = self._asked["legacy_ray"]
+        defaults = default_config(
+            self.translation.legacy_algorithm, **({"legacy_ray": release} if release else {})
+        )
+        self.config = {**defaults, **self.translation.legacy_config}
         algorithm_config = self.translation.algorithm_config.copy(copy_frozen=False)
         if not _adapts(algorithm_config.callbacks_class):
             # Also without callbacks, the adapter completes the result.
@@ -111,6 +113,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             algorithm_config.env_runners(
                 env_to_module_connector=partial(with_preprocessors, inner, multi_agent)
             )
+        tame(algorithm_config)
         try:
             self.algorithm = ray_versions.build_algorithm(algorithm_config)
         except Exception:
@@ -322,9 +325,39 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             self._local_is_stale = False
 
     @classmethod
+    def get_default_config(cls) -> dict[str, Any]:
+        """The config that the legacy class started from."""
+        return {**default_config(cls._algorithm_name or "PPO"), **cls._default_config}
+
+    @classmethod
+    def with_updates(
+        cls,
+        *,
+        name: str | None = None,
+        default_config: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> type[Trainer]:
+        """Makes a class with other defaults, as `build_trainer` classes could.
+
+        Raises:
+            GoneError: Something else was to be updated; it was part of another architecture.
+        """
+        if more:
+            raise GoneError(
+                f"A trainer has no {', '.join(more)} to update any more.",
+                where=f"{cls.__name__}.with_updates()",
+                fix="override Algorithm.training_step, Learner or RLModule",
+            )
+        members = {
+            "_algorithm_name": cls._algorithm_name,
+            "_default_config": default_config or cls._default_config,
+        }
+        return type(name or cls.__name__, (cls,), members)
+
+    @classmethod
     def default_resource_request(cls, config: Mapping[str, Any]) -> Any:
         """What Tune reserves for a trial."""
-        translation = translate({**cls._default_config, **config}, algorithm=cls._name)
+        translation = translate({**cls._default_config, **config}, algorithm=cls._algorithm_name)
         algorithm_config = translation.algorithm_config
         return algorithm_config.algo_class.default_resource_request(algorithm_config)
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import rllib_compat as compat
-from rllib_compat.errors import RefusedKeysError
+from rllib_compat.errors import GoneError, RefusedKeysError
 
 
 def test_importing_the_package_imports_nothing_heavy():
@@ -32,7 +32,7 @@ def test_importing_the_package_imports_nothing_heavy():
 )
 def test_one_class_a_name(name, algorithm):
     found = getattr(compat, name)
-    assert found._name == algorithm
+    assert found._algorithm_name == algorithm
     assert issubclass(found, compat.Trainer)
     assert pickle.loads(pickle.dumps(found)) is found
     assert getattr(compat, name) is found
@@ -52,3 +52,14 @@ def test_what_ray_has_no_more_says_so_when_it_is_made(name):
 def test_other_names_are_attribute_errors():
     assert not hasattr(compat, "NoSuchTrainer")
     assert not hasattr(compat, "__path_of_nothing__")
+
+
+def test_classes_with_other_defaults():
+    mine = compat.PPOTrainer.with_updates(name="Mine", default_config={"num_sgd_iter": 3})
+    assert (mine.__name__, mine._algorithm_name) == ("Mine", "PPO")
+    assert mine.get_default_config()["num_sgd_iter"] == 3
+    assert compat.PPOTrainer.get_default_config()["num_sgd_iter"] == 30
+    named = type("Named", (compat.PPOTrainer,), {"_name": "my trainer"})  # what it was shown as
+    assert named._algorithm_name == "PPO"
+    with pytest.raises(GoneError, match="execution_plan"):
+        compat.PPOTrainer.with_updates(execution_plan=print)
