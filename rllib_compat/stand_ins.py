@@ -29,6 +29,11 @@ class GlobalRef:
         """The dotted name."""
         return f"{self.module}.{self.name}"
 
+    @property
+    def label(self) -> str:
+        """What a person would call it."""
+        return self.qualified
+
     def __repr__(self) -> str:
         return f"<named {self.qualified}>"
 

@@ -160,8 +160,14 @@ def _next_context(context: Mapping[str, Any]) -> Any:
     return own
 
 
-def find_creator(env: Any) -> Callable[[Any], Any] | None:
-    """What makes the environment: class or creator, tune, gymnasium, gym, dotted path; or None."""
+def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | None:
+    """What makes the environment: class or creator, tune, gymnasium, gym, dotted path; or None.
+
+    Args:
+        env: The class, creator or name.
+        trusted: Whether a name may import a module. One from a stranger's checkpoint may not: it
+            is only looked up among those that are registered.
+    """
     if callable(env):
         return cast("Callable[[Any], Any]", env)
     if _registered_with_tune(env):
@@ -173,6 +179,8 @@ def find_creator(env: Any) -> Callable[[Any], Any] | None:
         import gymnasium
 
         return lambda context: gymnasium.make(name, **context)
+    if not trusted:
+        return None
     if _in_gym(env):
         return lambda _: importlib.import_module("gym").make(env)
     return _by_path(env)

@@ -69,9 +69,10 @@ class LegacyEnvByName:
         own = context.copy_with_overrides()
         stored = own.pop(KEY)
         name, policies = stored["name"], stored.get("policies")
-        if name is not None and find_creator(name) is not None:
+        creator = None if name is None else find_creator(name, trusted=False)
+        if creator is not None:
             settings = EnvSettings(
-                name, multi_agent=policies is not None, policy_spaces=policies or {}
+                creator, multi_agent=policies is not None, policy_spaces=policies or {}
             )
             return make_env(settings, own)
         if policies is not None:

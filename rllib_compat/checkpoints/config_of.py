@@ -49,6 +49,7 @@ def _environment(checkpoint: LegacyCheckpoint, config: Mapping[str, Any]) -> dic
 
     env = config.get("env")
     name = env if isinstance(env, str) else getattr(env, "label", None)
+    # A name that could import anything is a record by now, unless the caller gave it.
     if isinstance(env, str) and find_creator(env) is not None:
         return {}
     env_config = config.get("env_config")

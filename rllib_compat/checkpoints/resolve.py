@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat import spaces
+from rllib_compat.checkpoints.inert import without_code
 from rllib_compat.checkpoints.state import LegacyCheckpoint, PolicyState
 from rllib_compat.config.algorithms import find_algorithm
 from rllib_compat.errors import ConfigError, MissingInformationError
@@ -63,6 +64,7 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> None:
     if given.config is not None:
         checkpoint.config = dict(given.config)
         checkpoint.config_is_complete = False
+    _make_inert(checkpoint)
     if given.env is not None:
         checkpoint.config["env"] = given.env
     checkpoint.algorithm = _algorithm(checkpoint, given)
@@ -84,6 +86,20 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> None:
             elif getattr(policy, kind) is None and env_spaces is not None:
                 setattr(policy, kind, env_spaces[kind])
                 _note(checkpoint, f"policies.{policy.policy_id}.{kind}", _from_env(checkpoint))
+
+
+def _make_inert(checkpoint: LegacyCheckpoint) -> None:
+    """Takes code out of every config that came with the checkpoint."""
+    checkpoint.config, findings = without_code(checkpoint.config, "config")
+    for policy in checkpoint.policies.values():
+        policy.config, own = without_code(policy.config, f"policies.{policy.policy_id}.config")
+        findings += own
+    # The same text stands in the config of each policy; once is enough to know.
+    told = {finding.message for finding in checkpoint.findings}
+    for finding in findings:
+        if finding.message not in told:
+            told.add(finding.message)
+            checkpoint.findings.append(finding)
 
 
 def _rename_default_policy(checkpoint: LegacyCheckpoint) -> None:

@@ -58,7 +58,7 @@ def report(shown: Report, *, verbose: int) -> None:
 
     notable: list[Finding] = shown.findings if verbose else shown.at_least(Severity.WARNING)
     head = ", ".join(f"{name}: {value}" for name, value in shown.facts.items() if name != "result")
-    console().print(printable(f"{shown.title} ({head})"), markup=False)
+    console().print(printable(f"{shown.title} ({head})" if head else shown.title), markup=False)
     if notable:
         rows = [
             (f.verdict.value, f.path, f.message + (f"\n→ {f.hint}" if f.hint else ""))

@@ -168,3 +168,20 @@ def test_the_trial_folder_can_be_given_relative_to_the_working_directory(run, mo
     code, out, _ = run("inspect", Path(CASE.path).name)
     assert code == 0
     assert "PPO" in out
+
+
+def test_control_characters_in_an_error_are_not_sent_to_the_terminal(run):
+    _, _, err = run("inspect", "/nothing/\x1b[2Jhere")
+    assert "\x1b" not in err
+
+
+def test_an_unexpected_error_is_exit_2_and_not_done_with_findings(run, monkeypatch):
+    from rllib_compat.checkpoints import inspect
+
+    def broken(*args, **kwargs):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(inspect, "inspect", broken)
+    code, _, err = run("inspect", CASE.path)
+    assert code == 2
+    assert "a bug" in err
