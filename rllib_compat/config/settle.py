@@ -33,6 +33,7 @@ DEFAULTS = {
 }
 CAPACITY = {"DQN": 50_000, "SAC": 1_000_000, "CQL": 1_000_000}
 TODAYS_KEYS = ("num_env_runners", "num_learners", "enable_env_runner_and_connector_v2")
+SEQUENCE = 20
 OFFLINE = ("MARWIL", "BC", "CQL", "IQL")
 
 
@@ -267,13 +268,21 @@ def _spaces(settings: Settings, context: Context) -> None:
     _say(context, "env", "asked once for its spaces, as nothing is evaluated in it")
 
 
+def _lstm(settings: Settings, context: Context) -> None:
+    """Modules with an LSTM have to be told how long their sequences are."""
+    name = "rl_module.model_config.max_seq_len"
+    if settings.get("rl_module.model_config.use_lstm") is True and name not in settings:
+        settings[name] = SEQUENCE
+        _say(context, "model.use_lstm", f"sequences of {SEQUENCE} steps, as by default before")
+
+
 def _burn_in(settings: Settings, context: Context) -> None:
     """R2D2 trained on `max_seq_len` steps after the burn-in; DQN counts both."""
     burn_in = settings.get("training.burn_in_len")
     if context.algorithm != "DQN" or not isinstance(burn_in, int) or burn_in <= 0:
         return
     name = "rl_module.model_config.max_seq_len"
-    length = settings.get(name, 20)
+    length = settings.get(name, SEQUENCE)
     if isinstance(length, int) and context.legacy_algorithm == "R2D2":
         settings[name] = length + burn_in
         _say(context, "model.max_seq_len", f"{length} steps after {burn_in} of burn-in")
@@ -300,6 +309,7 @@ STEPS: dict[str, Step] = {
     "evaluation": _evaluation,
     "offline": _offline,
     "spaces": _spaces,
+    "lstm": _lstm,
     "burn_in": _burn_in,
     "output": _output,
 }

@@ -311,6 +311,13 @@ class TestAlgorithms:
         assert setting(translation, "training.dueling") is False
 
 
+def test_an_lstm_knows_its_sequences():
+    config = {"model": {"use_lstm": True}}
+    assert one(config, "rl_module.model_config.max_seq_len") == 20
+    config["model"]["max_seq_len"] = 7
+    assert one(config, "rl_module.model_config.max_seq_len") == 7
+
+
 def test_newer_names_win_over_older_ones():
     config = {"sample_batch_size": 10, "rollout_fragment_length": 20}
     translation = translate(config, algorithm="PPO")
