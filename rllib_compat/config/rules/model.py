@@ -16,7 +16,7 @@ OLD = "training.model"
 SAME = words(
     "fcnet_hiddens fcnet_activation fcnet_bias_initializer conv_filters conv_activation "
     "conv_kernel_initializer conv_bias_initializer free_log_std log_std_clip_param "
-    "vf_share_layers use_lstm max_seq_len lstm_cell_size lstm_use_prev_action "
+    "use_lstm max_seq_len lstm_cell_size lstm_use_prev_action "
     "lstm_use_prev_reward lstm_bias_initializer"
 )
 
@@ -82,6 +82,12 @@ def _custom_options(value: Any, context: Context) -> Outcome:
     if context.stack == "old":
         return Outcome({f"{OLD}.custom_model_config": value}, Verdict.RENAMED)
     return drop_aloud(value, context)
+
+
+def _shared_layers(value: Any, context: Context) -> Outcome:
+    if context.algorithm in ("PPO", "APPO") and isinstance(context.get("vf_share_layers"), bool):
+        return Outcome(verdict=Verdict.DROPPED, message="`vf_share_layers` itself decides")
+    return Outcome({f"{NEW if context.stack == 'new' else OLD}.vf_share_layers": value})
 
 
 def _squash(value: Any, _: Context) -> Outcome:
@@ -171,6 +177,15 @@ RULES = (
             convert=_whole,
         )
         for key in ("_model_config", "_model_config_dict")
+    ),
+    Rule(
+        FAMILY,
+        "model.vf_share_layers",
+        Verdict.MOVED,
+        "until Ray 1.2, PPO's own key decided",
+        target=f"{NEW}.vf_share_layers",
+        old_target=f"{OLD}.vf_share_layers",
+        convert=_shared_layers,
     ),
     Rule(
         FAMILY,

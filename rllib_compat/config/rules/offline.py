@@ -14,10 +14,10 @@ READ = "offline_data.input_read_"
 
 
 def _input(value: Any, context: Context) -> Outcome:
+    if context.stack == "old" and value:
+        return Outcome({"offline_data.input_": value}, Verdict.KEPT)
     if value in (None, "sampler", ""):
         return Outcome(verdict=Verdict.DROPPED, message="steps are sampled from the environment")
-    if context.stack == "old":
-        return Outcome({"offline_data.input_": value}, Verdict.KEPT)
     if value == "dataset":
         return _dataset(context)
     if not isinstance(value, (str, list, tuple)):

@@ -54,6 +54,8 @@ def _shared_shape(section: str, key: str) -> Any:
     def convert(value: Any, context: Context) -> Outcome:
         if context.stack == "old":
             return Outcome({old: value}, Verdict.MOVED)
+        if value is None:
+            return Outcome(verdict=Verdict.DROPPED, message="it was left to the default")
         other = context.get(f"{policy}.{key}", value)
         if section in ("Q_model", "q_model_config") and other != value:
             return Outcome(
