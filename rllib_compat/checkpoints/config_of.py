@@ -16,7 +16,7 @@ from rllib_compat.checkpoints.resolve import SINGLE_AGENT_IDS
 from rllib_compat.checkpoints.state import LegacyCheckpoint
 from rllib_compat.config import Translation, default_config, translate
 from rllib_compat.report import Finding, Severity, Verdict
-from rllib_compat.stand_ins import is_stand_in
+from rllib_compat.stand_ins import GlobalRef, StandIn, is_stand_in
 
 _NO_VALUE = object()
 
@@ -87,7 +87,7 @@ def _chosen(
 ) -> dict[str, Any]:
     """What differs from the defaults of the Ray that wrote it."""
     defaults = default_config(checkpoint.algorithm or "PPO", legacy_ray or "2.10.0")
-    chosen = _differences(config, defaults)
+    chosen = {k: v for k, v in _differences(config, defaults).items() if not _is_rays_own(v)}
     checkpoint.findings.append(
         Finding(
             "config",
@@ -95,10 +95,20 @@ def _chosen(
             Verdict.NOTE,
             "config",
             f"{len(config) - len(chosen)} of {len(config)} keys have the default of Ray "
-            f"{legacy_ray}; {len(chosen)} were chosen and are translated",
+            f"{legacy_ray}, or name classes of Ray itself; {len(chosen)} were chosen and are "
+            "translated",
         )
     )
     return chosen
+
+
+def _is_rays_own(value: Any) -> bool:
+    """Whether a value names only classes of RLlib: whichever Ray loads it has its own."""
+    if isinstance(value, Mapping):
+        return bool(value) and all(map(_is_rays_own, value.values()))
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(map(_is_rays_own, value))
+    return isinstance(value, (GlobalRef, StandIn)) and value.qualified.startswith("ray.rllib.")
 
 
 def _differences(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -99,10 +99,9 @@ def convert(
         _complete_leniently(checkpoint, given, conversion)
     else:
         _complete(checkpoint, given, conversion)
+        conversion.translation = translate_config(checkpoint)
     _describe(conversion, to)
     if dry_run:
-        if to != "msgpack":
-            conversion.translation = translate_config(checkpoint)
         return conversion
 
     with atomic_directory(new, overwrite=overwrite, source=checkpoint.source.path) as target:
@@ -170,19 +169,16 @@ def translate_config(checkpoint: LegacyCheckpoint) -> Translation:
 def _write_checkpointable(conversion: Conversion, target: Path, state_format: str) -> None:
     from rllib_compat.checkpoints.writers import checkpointable
 
-    checkpoint = conversion.checkpoint
-    conversion.translation = translate_config(checkpoint)
-    report = conversion.report
-    report.extend(
+    assert conversion.translation is not None
+    conversion.report.extend(
         checkpointable.write(
-            checkpoint,
+            conversion.checkpoint,
             conversion.networks,
             conversion.translation.algorithm_config,
             target,
             state_format=state_format,
         )
     )
-    report.extend(conversion.translation.report)
 
 
 def _describe(conversion: Conversion, to: str) -> None:
@@ -211,6 +207,8 @@ def _describe(conversion: Conversion, to: str) -> None:
     if to != "msgpack":
         for key in checkpoint.extra:
             report.add("extra", Verdict.DROPPED, key, "today's checkpoints have no place for it")
+    if conversion.translation is not None:
+        report.extend(conversion.translation.report)
 
 
 def _describe_optimizers(conversion: Conversion, to: str) -> None:

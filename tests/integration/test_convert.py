@@ -82,7 +82,8 @@ def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
 def test_from_checkpoint_loads_it_and_training_goes_on_where_it_stopped(case, tmp_path):
     from ray.rllib.algorithms.algorithm import Algorithm
 
-    done = converted(case, tmp_path / "new")
+    given = Given(algorithm="PPO", env=case.about["env"])
+    done = convert(case.checkpoint, tmp_path / "new", given=given, inputs=50)
     algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
     counters = done.checkpoint.counters
     assert algorithm.training_iteration == counters.iteration
@@ -120,7 +121,6 @@ def test_a_league_with_a_mapping_that_was_code_loads_with_all_its_policies(tmp_p
     assert len(done.networks) == 20
     assert any(f.rule == "policy-mapping" for f in done.report)
     algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
-    assert set(algorithm.get_module("pol_0").state_dict()) if "pol_0" in done.networks else True
     for policy_id in done.networks:
         assert algorithm.get_module(policy_id) is not None
     algorithm.stop()
@@ -157,16 +157,19 @@ def test_our_msgpack_form_becomes_a_checkpoint_that_trains_on(tmp_path):
 def test_state_as_msgpack_is_written_where_ray_can_and_refused_where_not(tmp_path):
     from ray.rllib.algorithms.algorithm import Algorithm
 
+    case = next(c for c in find(ray="0.8.0") if c.variant == "fc32relu-share")
     if ray_versions.writes_checkpoint_version() == "2.0":
         with pytest.raises(RayNotSupportedError, match="pickle only"):
-            converted(WORKER1, tmp_path / "new", state_format="msgpack")
+            converted(case, tmp_path / "new", state_format="msgpack")
         assert not (tmp_path / "new").exists()
         return
-    converted(WORKER1, tmp_path / "new", state_format="msgpack")
+    converted(case, tmp_path / "new", state_format="msgpack")
     assert (tmp_path / "new" / "algorithm_state.msgpack").is_file()
     algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
     assert algorithm.training_iteration == 2
     algorithm.stop()
+    done = converted(WORKER1, tmp_path / "filter", state_format="msgpack")
+    assert "msgpack-filter" in {f.rule for f in done.report}
 
 
 def test_the_callers_ray_goes_on_after_a_conversion(tmp_path):

@@ -79,6 +79,13 @@ def test_a_dry_run_writes_nothing_and_tells_the_plan(tmp_path):
     assert {f.rule for f in done.report} >= {"weights", "optimizer"}
 
 
+def test_what_is_derived_for_the_target_is_in_the_report(tmp_path):
+    case = next(c for c in find(ray="1.13.0", framework="torch") if "league" in c.variant)
+    report = convert(case.checkpoint, tmp_path / "new", dry_run=True).report
+    assert {f.rule for f in report} >= {"policy-mapping", "environment", "weights", "optimizer"}
+    assert any(f.path.startswith("$.") for f in report)
+
+
 def test_the_source_stays_byte_identical(tmp_path):
     source = shutil.copytree(FULLY_CONNECTED[0].path, tmp_path / "old")
     before = digest_tree(source)

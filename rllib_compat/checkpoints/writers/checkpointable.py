@@ -24,7 +24,7 @@ from rllib_compat import ray_versions, spaces
 from rllib_compat.adapters import overrides
 from rllib_compat.adapters.connectors import with_preprocessors
 from rllib_compat.checkpoints import pickles
-from rllib_compat.checkpoints.state import LegacyCheckpoint, ObservationFilter
+from rllib_compat.checkpoints.state import LegacyCheckpoint, ObservationFilter, PolicyState
 from rllib_compat.networks import FullyConnected, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names
 from rllib_compat.report import Finding, Severity, Verdict
@@ -65,6 +65,8 @@ def write(
         findings += _set_counters(algorithm, checkpoint)
         algorithm.config = config
         ray_versions.save(algorithm, target, state_format=state_format)
+    if state_format == "msgpack":
+        findings += _note_msgpack_and_filters(checkpoint)
     return findings + _note_own_names(target)
 
 
@@ -128,6 +130,31 @@ def _add_preprocessors(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) ->
     config.env_runners(
         env_to_module_connector=partial(with_preprocessors, inner, len(checkpoint.policies) > 1)
     )
+
+
+def _note_msgpack_and_filters(checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """Says that Ray can't restore a filter from msgpack where env runners are remote.
+
+    `try_import_msgpack` patches msgpack for the whole process, with it Ray's own serializer: the
+    arrays of the filter's state arrive in remote env runners as raw dicts, and they die of it
+    (seen with Ray 2.60's own checkpoints, too).
+    """
+    if not any(_has_statistics(policy) for policy in checkpoint.policies.values()):
+        return []
+    return [
+        Finding(
+            "msgpack-filter",
+            Severity.WARNING,
+            Verdict.NOTE,
+            "policies.*.observation_filter",
+            "Ray restores a filter's state from msgpack only without remote env runners",
+            "use --state-format pkl, or num_env_runners=0",
+        )
+    ]
+
+
+def _has_statistics(policy: PolicyState) -> bool:
+    return policy.observation_filter is not None and bool(policy.observation_filter.stats)
 
 
 def _note_own_names(target: Path) -> list[Finding]:
@@ -225,7 +252,7 @@ def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Find
     filters = {
         p.policy_id: p.observation_filter
         for p in checkpoint.policies.values()
-        if p.observation_filter is not None and p.observation_filter.stats
+        if p.observation_filter is not None and _has_statistics(p)
     }
     if not filters:
         return []
