@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rllib_compat import spaces
+from rllib_compat import ray_versions, spaces
 
 
 class Later(ABC):
@@ -169,6 +169,22 @@ class AdaptedCallbacks(Later):
             return None
         imports.add("from rllib_compat.adapters.callbacks import adapt_callbacks")
         return f"adapt_callbacks({inner})"
+
+
+@dataclass(frozen=True)
+class OldReplayBuffer(Later):
+    """A replay buffer class of the old API stack, by its name."""
+
+    name: str
+
+    def build(self) -> type:
+        """The class."""
+        return ray_versions.old_replay_buffer(self.name)
+
+    def code(self, imports: set[str]) -> str:
+        """The call that makes it."""
+        imports.add("from rllib_compat.ray_versions import old_replay_buffer")
+        return f'old_replay_buffer("{self.name}")'
 
 
 class MappingFn:

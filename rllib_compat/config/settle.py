@@ -12,9 +12,9 @@ from typing import Any
 
 from rllib_compat import ray_versions
 from rllib_compat.config.context import Context
-from rllib_compat.config.later import AdaptedEnv, EnvSpace
+from rllib_compat.config.later import AdaptedEnv, EnvSpace, OldReplayBuffer
 from rllib_compat.config.rule import Settings, nested
-from rllib_compat.config.rules.replay import BUFFER, OLD_PLAIN, OLD_PRIORITIZED, PLAIN, PRIORITIZED
+from rllib_compat.config.rules.replay import BUFFER, buffer_type
 from rllib_compat.report import Severity, Verdict
 
 Step = Callable[[Settings, Context], None]
@@ -159,33 +159,30 @@ def _many_agents(settings: Settings, context: Context) -> None:
 
 def _replay_buffer(settings: Settings, context: Context) -> None:
     """A buffer config of its own replaces Ray's default: it names type and capacity."""
-    if context.algorithm not in CAPACITY:
-        return
-    own = {name for name in settings if name.startswith(f"{BUFFER}.")}
-    old = context.stack == "old"
+    own = [name for name in settings if name.startswith(f"{BUFFER}.")]
     several = "multi_agent.policies" in settings
-    if not own and not old and not several:
+    if context.algorithm not in CAPACITY or not (own or several or context.stack == "old"):
         return
-    kind = settings.get(f"{BUFFER}.type")
-    if kind is None:
-        wanted = (
-            any("alpha" in name or "beta" in name for name in own) or context.algorithm == "DQN"
-        )
-        kind = (
-            (OLD_PRIORITIZED if wanted else OLD_PLAIN)
-            if old
-            else (PRIORITIZED if wanted else PLAIN)
-        )
-    if several and isinstance(kind, str) and not kind.startswith("MultiAgent"):
+    kind = settings.get(f"{BUFFER}.type") or _buffer_type(own, context)
+    if not isinstance(kind, str):
+        return
+    if several and not kind.startswith("MultiAgent"):
         kind = f"MultiAgent{kind}"
-    settings[f"{BUFFER}.type"] = kind
     if f"{BUFFER}.capacity" not in settings:
         settings[f"{BUFFER}.capacity"] = CAPACITY[context.algorithm]
         _say(context, "replay_buffer_config", f"{kind} of {CAPACITY[context.algorithm]} steps")
-    if isinstance(kind, str) and "Prioritized" not in kind:
+    if "Prioritized" not in kind:
         for name in ("alpha", "beta", "prioritized_replay_alpha", "prioritized_replay_beta"):
             if settings.pop(f"{BUFFER}.{name}", None) is not None:
                 _say(context, name, "a buffer without priorities does not read it")
+    by_name = context.stack == "new" or context.algorithm != "DQN"
+    settings[f"{BUFFER}.type"] = kind if by_name else OldReplayBuffer(kind)
+
+
+def _buffer_type(own: list[str], context: Context) -> str:
+    """The type where the config names none: DQN's is prioritized, or keys for it were given."""
+    wanted = context.algorithm == "DQN" or any("alpha" in n or "beta" in n for n in own)
+    return buffer_type(wanted, context)
 
 
 def _old_exploration(settings: Settings, context: Context) -> None:

@@ -85,3 +85,13 @@ def test_todays_own_configs_pass_through(algorithm):
 def test_whole_dumped_configs_of_old_rays(algorithm, ray):
     translation = translate(default_config(algorithm, ray), algorithm=algorithm, env="CartPole-v1")
     translation.algorithm_config.validate()
+
+
+@pytest.mark.parametrize("config", [{"noisy": True}, {"soft_q": True}, {"parameter_noise": True}])
+def test_dqn_on_the_old_stack_validates_twice(config):
+    """As building an algorithm does, after the first pass has put a class where a name was."""
+    config = {**config, "batch_mode": "complete_episodes"}
+    built = translate(config, algorithm="DQN", env="CartPole-v1").algorithm_config
+    built.validate()
+    built.validate()
+    assert "EpisodeReplayBuffer" not in built.replay_buffer_config["type"]
