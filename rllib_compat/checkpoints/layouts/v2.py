@@ -172,7 +172,9 @@ def _counters(state: Mapping[str, Any]) -> Counters:
     def lifetime(path: tuple[str, str]) -> int | None:
         # The path was a tuple (2.40), then a string with "--" between the parts (2.44 on).
         entry = stats.get(path) or stats.get("--".join(path))
-        values = entry.get("values") or entry.get("value") if isinstance(entry, Mapping) else None
+        # A list of parts to be summed (2.40), or the sum itself (later).
+        entry = entry if isinstance(entry, Mapping) else {}
+        values = entry.get("lifetime_sum", entry.get("values"))
         values = values if isinstance(values, (list, tuple)) else [values]
         numbers = [v for v in values if isinstance(v, (int, float, np.number))]
         return int(sum(numbers)) if numbers else None
