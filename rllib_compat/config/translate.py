@@ -229,7 +229,10 @@ def _agents(settings: Settings) -> Settings:
     if policies is None:
         return {}
     spaces = {
-        name: (spec.fields.get("observation_space"), spec.fields.get("action_space"))
+        name: tuple(
+            spec.fields.get(which, settings.get(f"environment.{which}"))
+            for which in ("observation_space", "action_space")
+        )
         for name, spec in policies.items()
         if isinstance(spec, PolicyLater)
     }

@@ -39,6 +39,12 @@ class TestPolicies:
         assert translation.env["multi_agent"] is True
         assert translation.env["policy_spaces"]["a"][0].build() == OBS
 
+    def test_spaces_for_all_are_each_policys(self):
+        config = {"multiagent": {"policies": {"a"}}, "observation_space": OBS}
+        spaces = translate(config, algorithm="PPO").env["policy_spaces"]["a"]
+        assert spaces[0].build() == OBS
+        assert spaces[1] is None
+
     def test_policy_graphs(self):
         config = {"multiagent": {"policy_graphs": {"a": (None, OBS, ACT, {})}}}
         translation = translate(config, algorithm="PPO")
