@@ -7,7 +7,6 @@ Data goes to stdout; progress and errors go to stderr.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import traceback
 from typing import Any
@@ -59,8 +58,6 @@ def _cli() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Runs the command line; every error of this package is told in three lines, and is exit 2."""
-    # Ray's C++ core writes warnings to stderr that only Ray's own developers can use.
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     try:
         code: Any = _cli.main(args, prog_name="rllib-compat", standalone_mode=False)
     except CompatError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from importlib import resources
@@ -73,6 +74,8 @@ def _train_on(new: Path) -> None:
     """Loads the new checkpoint as any Ray user would, and trains one iteration."""
     from rllib_compat import ray_versions
 
+    # Ray's C++ core warns on stderr of what only Ray's own developers can use.
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     output.progress("loading it with Algorithm.from_checkpoint and training one iteration")
     with ray_versions.quiet_ray(num_cpus=2):
         from ray.rllib.algorithms.algorithm import Algorithm
