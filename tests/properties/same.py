@@ -37,4 +37,4 @@ def assert_same(one, other, path="$"):
     elif isinstance(one, np.generic):
         assert one.tobytes() == other.tobytes(), path
     else:
-        assert one == other, path
+        assert one == other or (one != one and other != other), path  # NaN
