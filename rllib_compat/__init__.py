@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rllib_compat.adapters.callbacks import DefaultCallbacks as DefaultCallbacks
     from rllib_compat.config import Translation as Translation
     from rllib_compat.config import default_config as default_config
-    from rllib_compat.config.translate import translate as translate
+    from rllib_compat.config import translate as translate
     from rllib_compat.trainer.trainer import Trainer as Trainer
 
 _HOMES = {

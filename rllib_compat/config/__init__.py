@@ -4,11 +4,33 @@
 
     dict ─ rules ─► settings ─ settle ─► calls ─ build ─► AlgorithmConfig
              └──────────┴─► report             └─ to_python ─► code
+
+The public names are imported when they are asked for: who only wants to know the algorithm of a
+checkpoint (`inspect`) does not wait for all the rules.
 """
 
-from rllib_compat.config.algorithms import find_algorithm
-from rllib_compat.config.keys import default_config
-from rllib_compat.config.translate import translate
-from rllib_compat.config.translation import Translation
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rllib_compat.config.algorithms import find_algorithm as find_algorithm
+    from rllib_compat.config.keys import default_config as default_config
+    from rllib_compat.config.translation import Translation as Translation
+    from rllib_compat.config.translator import translate as translate
+
+_HOMES = {
+    "Translation": "translation",
+    "default_config": "keys",
+    "find_algorithm": "algorithms",
+    "translate": "translator",
+}
 
 __all__ = ["Translation", "default_config", "find_algorithm", "translate"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
