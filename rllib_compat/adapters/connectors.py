@@ -2,11 +2,48 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rllib_compat import ray_versions
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 # Where connectors put something else in the place of the environment's observation.
 REPLACING = {"FlattenObservations", "MeanStdFilter"}
+
+
+def add_preprocessors(config: AlgorithmConfig) -> None:
+    """Puts the preprocessors in front of a config's connectors, once."""
+    inner = config._env_to_module_connector
+    if isinstance(inner, partial) and inner.func is with_preprocessors:
+        return
+    multi_agent = ray_versions.is_multi_agent(config)
+    config.env_runners(env_to_module_connector=partial(with_preprocessors, inner, multi_agent))
+
+
+def may_need_preprocessors(env: Any) -> bool:
+    """Whether an environment's observations may be something else than a Box.
+
+    Args:
+        env: What goes into `AlgorithmConfig.environment(env=…)`. Only of a name that gymnasium has
+            can the observations be known before training.
+    """
+    import gymnasium
+
+    if not isinstance(env, str) or env not in gymnasium.registry:
+        return env is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an old version is what the config asks for
+        try:
+            made = gymnasium.make(env)
+        except Exception:  # what it lacks (a simulator, a screen) is told when it is really used
+            return True
+    made.close()  # type: ignore[no-untyped-call]
+    return not isinstance(made.observation_space, gymnasium.spaces.Box)
 
 
 def with_preprocessors(

@@ -12,6 +12,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from rllib_compat import ray_versions, spaces
@@ -63,16 +64,20 @@ class MeanStdConnector(Later):
     def code(self, imports: set[str]) -> str:
         """The function as a lambda."""
         imports.add("from ray.rllib.connectors.env_to_module import MeanStdFilter")
-        argument = "multi_agent=True" if self.multi_agent else ""
-        return f"lambda env=None, spaces=None, device=None: MeanStdFilter({argument})"
+        arguments = "multi_agent=True, " if self.multi_agent else ""
+        arguments += "clip_by_value=float('inf')"
+        return f"lambda env=None, spaces=None, device=None: MeanStdFilter({arguments})"
 
 
 def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
-    """Makes the observation filter. Ray 2.40 passes only `env`, later ones all three."""
+    """Makes the observation filter. Ray 2.40 passes only `env`, later ones all three.
+
+    RLlib's old filter clipped nothing; the connector clips at ±10 unless it is told otherwise.
+    """
     from ray.rllib.connectors.env_to_module import MeanStdFilter
 
     del env, spaces, device
-    return MeanStdFilter()
+    return MeanStdFilter(clip_by_value=inf)
 
 
 def multi_agent_mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
@@ -80,7 +85,7 @@ def multi_agent_mean_std_filter(env: Any = None, spaces: Any = None, device: Any
     from ray.rllib.connectors.env_to_module import MeanStdFilter
 
     del env, spaces, device
-    return MeanStdFilter(multi_agent=True)
+    return MeanStdFilter(multi_agent=True, clip_by_value=inf)
 
 
 @dataclass(frozen=True)

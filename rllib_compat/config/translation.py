@@ -68,10 +68,14 @@ class Translation:
                 f"{len(refused)} part(s) of the {self.legacy_algorithm} config can't be kept.",
                 findings=refused,
             )
+        from rllib_compat.adapters.connectors import add_preprocessors, may_need_preprocessors
+
         module = importlib.import_module(f"ray.rllib.algorithms.{self.algorithm.lower()}")
         config = getattr(module, f"{self.algorithm}Config")()
         for method, arguments in self.calls.items():
             getattr(config, method)(**build(arguments))
+        if self.api_stack == "new" and may_need_preprocessors(config.env):
+            add_preprocessors(config)
         return config
 
     def to_python(self) -> str:

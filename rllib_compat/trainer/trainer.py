@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,7 +14,7 @@ from ray.tune import Trainable
 
 from rllib_compat import ray_versions
 from rllib_compat.adapters.callbacks import CallbackAdapter, adapt_callbacks
-from rllib_compat.adapters.connectors import with_preprocessors
+from rllib_compat.adapters.connectors import add_preprocessors
 from rllib_compat.adapters.envs import make_env, resolve_env_name
 from rllib_compat.adapters.episodes import ONLY_POLICY
 from rllib_compat.adapters.overrides import tame
@@ -108,11 +107,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             # Also without callbacks, the adapter completes the result.
             algorithm_config.callbacks(adapt_callbacks(algorithm_config.callbacks_class))
         if algorithm_config.enable_env_runner_and_connector_v2:
-            inner = algorithm_config._env_to_module_connector
-            multi_agent = ray_versions.is_multi_agent(algorithm_config)
-            algorithm_config.env_runners(
-                env_to_module_connector=partial(with_preprocessors, inner, multi_agent)
-            )
+            add_preprocessors(algorithm_config)
         tame(algorithm_config)
         try:
             self.algorithm = ray_versions.build_algorithm(algorithm_config)

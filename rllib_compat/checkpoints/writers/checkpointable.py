@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +21,10 @@ import numpy as np
 
 from rllib_compat import ray_versions, spaces
 from rllib_compat.adapters import overrides
-from rllib_compat.adapters.connectors import with_preprocessors
+from rllib_compat.adapters.connectors import add_preprocessors
 from rllib_compat.checkpoints import pickles
 from rllib_compat.checkpoints.state import LegacyCheckpoint, ObservationFilter, PolicyState
-from rllib_compat.networks import FullyConnected, Outputs
+from rllib_compat.networks import FullyConnected, Outputs, optimizers
 from rllib_compat.networks.mapping import Array, require_same_names
 from rllib_compat.report import Finding, Severity, Verdict
 
@@ -57,10 +56,12 @@ def write(
         What became of each part of the state.
     """
     _add_modules(config, checkpoint, networks)
-    _add_preprocessors(config, checkpoint)
+    if not all(isinstance(p.observation_space, spaces.Box) for p in checkpoint.policies.values()):
+        add_preprocessors(config)
     findings = _carry_kl_coefficients(config, checkpoint) + _tame_overrides(config)
     with ray_versions.quiet_ray(num_cpus=1), _algorithm(config) as algorithm:
         _set_weights(algorithm, networks)
+        findings += _set_optimizers(algorithm, checkpoint, networks)
         findings += _set_filter(algorithm, checkpoint)
         findings += _set_counters(algorithm, checkpoint)
         algorithm.config = config
@@ -119,17 +120,6 @@ def _add_modules(
     else:
         (spec,) = specs.values()
         config.rl_module(rl_module_spec=spec)
-
-
-def _add_preprocessors(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> None:
-    """Puts RLlib's old flattening in front of modules whose observations are no flat Box."""
-    seen = [policy.observation_space for policy in checkpoint.policies.values()]
-    if all(isinstance(space, spaces.Box) for space in seen):
-        return
-    inner = config._env_to_module_connector
-    config.env_runners(
-        env_to_module_connector=partial(with_preprocessors, inner, len(checkpoint.policies) > 1)
-    )
 
 
 def _note_msgpack_and_filters(checkpoint: LegacyCheckpoint) -> list[Finding]:
@@ -245,6 +235,23 @@ def _set_weights(algorithm: Algorithm, networks: Mapping[str, FullyConnected]) -
     algorithm.env_runner_group.sync_weights(
         from_worker_or_learner_group=algorithm.learner_group, inference_only=True
     )
+
+
+def _set_optimizers(
+    algorithm: Algorithm, checkpoint: LegacyCheckpoint, networks: Mapping[str, FullyConnected]
+) -> list[Finding]:
+    """Gives the new optimizers the old moments; their settings stay the config's."""
+    states, findings = optimizers.plan(checkpoint.policies, networks)
+    learner = ray_versions.local_learner(algorithm)
+    for policy_id, state in states.items():
+        optimizer = learner.get_optimizer(policy_id)
+        names = {id(p): name for name, p in learner.module[policy_id].named_parameters()}
+        order = [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
+        slots = optimizers.torch_slots(state, networks[policy_id])
+        require_same_names(slots, order, where=f"optimizer {policy_id}")
+        numbered = {number: slots[name] for number, name in enumerate(order)}
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": numbered})
+    return findings
 
 
 def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:

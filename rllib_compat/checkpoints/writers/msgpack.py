@@ -234,6 +234,8 @@ def _note_what_ray_misses(policy: PolicyState, form: _RayForm, path: str) -> Non
         )
     if policy.learner_weights is not None:
         form.note(f"{path}.learner_weights", "kept for rllib-compat; version 1.1 has no learner")
+    if policy.learner_optimizer is not None:
+        form.note(f"{path}.learner_optimizer", "kept for rllib-compat; version 1.1 has no learner")
     for name in ("policy_class", "observation_space", "action_space"):
         if getattr(policy, name) is None:
             form.note(

@@ -141,7 +141,8 @@ class TestCode:
             '    .environment(env="CartPole-v1")\n'
             "    .env_runners(\n"
             "        env_to_module_connector="
-            "lambda env=None, spaces=None, device=None: MeanStdFilter(),\n"
+            "lambda env=None, spaces=None, device=None: "
+            "MeanStdFilter(clip_by_value=float('inf')),\n"
             "        num_env_runners=2,\n"
             "    )\n"
             "    .training(\n"
