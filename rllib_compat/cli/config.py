@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 @click.option("--skip", multiple=True, metavar="RULE", help="Don't show these rules or families.")
 @click.option("--check", is_flag=True, help="Exit with 1 if anything is refused.")
 @options.json_option
-@options.verbose_option
 def command(
     file: str,
     algorithm: str | None,
@@ -44,7 +43,6 @@ def command(
     skip: tuple[str, ...],
     check: bool,
     as_json: bool,
-    verbose: int,
     **how: Any,
 ) -> int:
     """Translates the legacy config in FILE and tells what becomes of every key.
@@ -76,7 +74,7 @@ def command(
         output.emit_json([_plain(*pair) for pair in translated])
     else:
         for experiment, translation in translated:
-            _show(experiment, translation, verbose)
+            _show(experiment, translation)
     return int(check and any(translation.refused for _, translation in translated))
 
 
@@ -100,8 +98,8 @@ def _plain(experiment: Experiment, translation: Translation) -> dict[str, Any]:
     }
 
 
-def _show(experiment: Experiment, translation: Translation, verbose: int) -> None:
+def _show(experiment: Experiment, translation: Translation) -> None:
     translation.report.title = f"{experiment.name}: {translation.report.title}"
-    output.report(translation.report, verbose=verbose)
+    output.report(translation.report, verbose=1)  # a row for every key is the point
     if not translation.refused:
         click.echo("\n" + translation.to_python())

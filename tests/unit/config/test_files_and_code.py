@@ -88,7 +88,7 @@ class TestVerb:
         return path
 
     def test_prints_report_and_code(self, tuned):
-        result = run(tuned, "-v")
+        result = run(tuned)
         assert result.return_value == 0
         assert "$.lambda" in result.output
         assert "lr=tune.grid_search([0.1, 0.2])" in result.output
@@ -100,10 +100,10 @@ class TestVerb:
         assert pong["report"]["findings"]
 
     def test_rules_can_be_chosen(self, tuned):
-        only = run(tuned, "-v", "--only", "training").output
+        only = run(tuned, "--only", "training").output
         assert "$.lr" in only
         assert "$.lambda" not in only
-        assert "$.lambda" not in run(tuned, "-v", "--skip", "ppo.lambda").output
+        assert "$.lambda" not in run(tuned, "--skip", "ppo.lambda").output
 
     def test_check(self, tmp_path, tuned):
         path = tmp_path / "a.json"
