@@ -17,7 +17,7 @@ from rllib_compat.checkpoints.verify import Difference
 from rllib_compat.checkpoints.writers import msgpack
 from rllib_compat.checkpoints.writers.atomic import atomic_directory
 from rllib_compat.errors import CompatError, NotYetError
-from rllib_compat.networks import FullyConnected, ModelSettings, identify
+from rllib_compat.networks import FullyConnected, ModelSettings, identify, optimizers
 from rllib_compat.networks.mapping import Array
 from rllib_compat.report import Report, Severity, Verdict
 
@@ -102,6 +102,8 @@ def convert(
         conversion.translation = translate_config(checkpoint)
     _describe(conversion, to)
     if dry_run:
+        if to != "msgpack":
+            report.extend(optimizers.plan(checkpoint.policies, conversion.networks)[1])
         return conversion
 
     with atomic_directory(new, overwrite=overwrite, source=checkpoint.source.path) as target:
@@ -194,7 +196,8 @@ def _describe(conversion: Conversion, to: str) -> None:
         network = conversion.networks.get(policy_id)
         what = network.describe() if network else f"{size_of(policy.weights):,} numbers"
         report.add("weights", Verdict.EXACT, f"policies.{policy_id}.weights", what)
-    _describe_optimizers(conversion, to)
+    if to == "msgpack":
+        _describe_optimizers(conversion)
     for name, count in sorted(checkpoint.stand_ins.items()):
         report.add(
             "stand-in",
@@ -211,23 +214,14 @@ def _describe(conversion: Conversion, to: str) -> None:
         report.extend(conversion.translation.report)
 
 
-def _describe_optimizers(conversion: Conversion, to: str) -> None:
+def _describe_optimizers(conversion: Conversion) -> None:
     policies = conversion.checkpoint.policies.values()
     stored = sum(policy.optimizer is not None for policy in policies)
     path = "policies.*.optimizer"
-    if not stored:
-        conversion.report.add("optimizer", Verdict.ABSENT, path, "no optimizer state is stored")
-    elif to == "msgpack":
+    if stored:
         conversion.report.add("optimizer", Verdict.EXACT, path, f"kept for {stored} policies")
     else:
-        conversion.report.add(
-            "optimizer",
-            Verdict.RESET,
-            path,
-            "the optimizer starts anew",
-            severity=Severity.WARNING,
-            hint="the first updates may be larger or smaller than before",
-        )
+        conversion.report.add("optimizer", Verdict.ABSENT, path, "no optimizer state is stored")
 
 
 def _prove(

@@ -120,6 +120,7 @@ class PolicyState:
         global_timestep: The policy's own counter, if stored.
         exploration: Exploration state as found (epsilon, last timestep, …), or None.
         learner_weights: The RLModule's weights of a 1.2 checkpoint (Learner API), by name.
+        learner_optimizer: The state of that learner's optimizer; the policy's own is empty then.
         extra: Whatever else the policy's state held, by key. Nothing is left out.
     """
 
@@ -135,6 +136,7 @@ class PolicyState:
     global_timestep: int | None = None
     exploration: Any = None
     learner_weights: dict[str, Array] | None = None
+    learner_optimizer: Any = None
     extra: dict[str, Any] = field(default_factory=dict)
 
 

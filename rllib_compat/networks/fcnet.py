@@ -256,7 +256,15 @@ class FullyConnected:
         }
 
     def module_state(self) -> dict[str, Array]:
-        """The arrays under the names of today's default PPO module, kernels as `[out, in]`."""
+        """The weights as today's default PPO module has them."""
+        return self.for_module(self.arrays)
+
+    def for_module(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Arrays under the names of today's default PPO module, kernels as `[out, in]`.
+
+        Args:
+            arrays: Weights of this network, or what is kept for each of them.
+        """
         linear = activation(self.activation, where="model").target == "linear"
         table = _rl_module(shares_layers=self.shares_layers, linear=linear)
-        return {k: v.astype(np.float32) for k, v in from_canonical(table, self.arrays).items()}
+        return {k: v.astype(np.float32) for k, v in from_canonical(table, arrays).items()}

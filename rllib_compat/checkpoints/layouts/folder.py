@@ -119,7 +119,7 @@ class Folder:
         if not self.has(name):
             return None
         try:
-            return self.json(name) if name.endswith(".json") else self.pickle(name)
+            return _READERS.get(Path(name).suffix, Folder.pickle)(self, name)
         except (CompatError, OSError) as error:
             self.findings.append(
                 Finding(
@@ -133,5 +133,8 @@ class Folder:
             )
             return None
 
+
+#: How a side file is read, by its ending; anything else is a pickle.
+_READERS = {".json": Folder.json, ".pt": Folder.torch}
 
 _has_file_digest = hasattr(hashlib, "file_digest")  # Python 3.11

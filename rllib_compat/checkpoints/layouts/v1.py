@@ -6,6 +6,7 @@
     algorithm_state.pkl | .msgpck              config, counters, the worker without its policies
     policies/<id>/policy_state.pkl | .msgpck   weights, spec, optimizer, exploration
     learner/module_state/<id>/…                1.2 only (Learner API): the RLModules once more
+    learner/optimizer_state/<id>_….pt          1.2 only: their optimizers
 
 A policy's folder is a checkpoint of its own. `state_file` holds a path as it was on the machine
 that wrote it; only the file of that name beside it is read.
@@ -207,13 +208,16 @@ def _check_policies(listed: Any, checkpoint: LegacyCheckpoint, folder: Folder) -
 
 
 def _read_learner(checkpoint: LegacyCheckpoint, folder: Folder) -> None:
-    """The RLModules of a 1.2 checkpoint, which the Learner trained (Ray 2.5 – 2.3x)."""
+    """RLModules and optimizers of a 1.2 checkpoint, which the Learner trained (2.5 – 2.3x)."""
     for policy_id, policy in checkpoint.policies.items():
         file = f"learner/module_state/{policy_id}/module_state_dir/module_state.pt"
         if folder.has(file):
             weights = folder.torch(file)
             if isinstance(weights, Mapping):
                 policy.learner_weights = {str(k): np.asarray(v) for k, v in weights.items()}
+        policy.learner_optimizer = folder.try_side_file(
+            f"learner/optimizer_state/{policy_id}_default_optimizer.pt"
+        )
 
 
 def _counters(state: dict[str, Any], folder: Folder) -> Counters:

@@ -80,10 +80,16 @@ def read(path: Path) -> LegacyCheckpoint:
     optimizers = learner.get("optimizer")
     for policy_id, policy in checkpoint.policies.items():
         if isinstance(optimizers, Mapping):
-            policy.optimizer = optimizers.get(f"{policy_id}_default_optimizer")
+            policy.optimizer = _optimizer(optimizers.get(f"{policy_id}_default_optimizer"))
     checkpoint.source.digests.update(folder.digests)
     checkpoint.stand_ins = folder.stand_ins
     return checkpoint
+
+
+def _optimizer(stored: Any) -> Any:
+    """The state of a torch optimizer; later releases put it beside the id of its module."""
+    wrapped = isinstance(stored, Mapping) and "module_id" in stored
+    return stored.get("state") if wrapped else stored
 
 
 def _state(folder: Folder, stem: str) -> Mapping[str, Any] | None:

@@ -1,0 +1,111 @@
+"""The optimizer of a converted checkpoint goes on where the old one stopped."""
+
+import logging
+import warnings
+
+import numpy as np
+import pytest
+
+from rllib_compat import ray_versions
+from rllib_compat.checkpoints.convert import convert
+from rllib_compat.checkpoints.resolve import Given
+from rllib_compat.networks import optimizers
+from rllib_compat.report import Verdict
+from tests.unit.test_optimizers import EAGER, GRAPH, STORED, TORCH, only
+
+pytestmark = pytest.mark.ray
+
+FREE = only(STORED, ray="2.35.0", stack="new", variant="freelogstd")
+MANY = only(STORED, ray="1.13.0", framework="torch", variant="ma-tuples")
+LEARNER = only(STORED, ray="2.10.0", stack="learner", variant="vfshare")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_ray():
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    with ray_versions.quiet_ray(num_cpus=2):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def rays_own_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
+        yield
+
+
+def same_as_old(algorithm, done):
+    """How many of the old states the optimizers of an algorithm have."""
+    states, _ = optimizers.plan(done.checkpoint.policies, done.networks)
+    learner = ray_versions.local_learner(algorithm)
+    for policy_id, state in states.items():
+        optimizer = learner.get_optimizer(policy_id)
+        network = done.networks[policy_id]
+        mean, square = network.for_module(state.mean), network.for_module(state.square)
+        names = {id(p): name for name, p in learner.module[policy_id].named_parameters()}
+        assert len(optimizer.state) == len(mean)
+        for parameter, slot in optimizer.state.items():
+            name = names[id(parameter)]
+            assert float(slot["step"]) == state.step
+            np.testing.assert_array_equal(slot["exp_avg"].numpy(), mean[name])
+            np.testing.assert_array_equal(slot["exp_avg_sq"].numpy(), square[name])
+        for group in optimizer.param_groups:
+            settings = [group["lr"], group["eps"], *group["betas"]]
+            assert {type(value) for value in settings} == {float}
+            assert (tuple(group["betas"]), group["eps"]) == ((0.9, 0.999), 1e-8)
+            config = learner.config.get_config_for_module(policy_id)
+            assert isinstance(config.lr, list) or group["lr"] == pytest.approx(config.lr)
+    return len(states)
+
+
+@pytest.mark.parametrize("case", [TORCH, GRAPH, EAGER, FREE, MANY, LEARNER], ids=str)
+def test_from_checkpoint_has_the_old_moments_and_trains_on(case, tmp_path):
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    trains = case in (TORCH, GRAPH)
+    given = Given(algorithm="PPO", env=case.about["env"] if trains else None)
+    done = convert(case.checkpoint, tmp_path / "new", given=given, inputs=5)
+    told = [f for f in done.report if f.rule == "optimizer"]
+    assert {f.verdict for f in told} == {Verdict.DERIVED if case is GRAPH else Verdict.EXACT}
+    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    try:
+        assert same_as_old(algorithm, done) == len(done.networks)
+        if trains:
+            algorithm.train()
+            optimizer = ray_versions.local_learner(algorithm).get_optimizer("default_policy")
+            state, _ = optimizers.plan(done.checkpoint.policies, done.networks)
+            steps = {float(slot["step"]) for slot in optimizer.state.values()}
+            assert min(steps) > state["default_policy"].step
+    finally:
+        algorithm.stop()
+
+
+def test_what_was_converted_reads_back_and_converts_again(tmp_path):
+    done = convert(TORCH.checkpoint, tmp_path / "new", given=Given(algorithm="PPO"), inputs=5)
+    again = convert(tmp_path / "new", tmp_path / "newer", dry_run=True)
+    old, new = (
+        optimizers.read(c.checkpoint.policies["default_policy"], c.networks["default_policy"])
+        for c in (done, again)
+    )
+    assert old.step == new.step
+    for name, mean in old.mean.items():
+        np.testing.assert_array_equal(mean, new.mean[name])
+        np.testing.assert_array_equal(old.square[name], new.square[name])
+
+
+@pytest.mark.skipif(
+    ray_versions.writes_checkpoint_version() == "2.0", reason="that Ray writes pickles only"
+)
+def test_state_as_msgpack_has_the_optimizer_too(tmp_path):
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    done = convert(
+        TORCH.checkpoint,
+        tmp_path / "new",
+        given=Given(algorithm="PPO"),
+        inputs=5,
+        state_format="msgpack",
+    )
+    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    assert same_as_old(algorithm, done) == 1
+    algorithm.stop()
