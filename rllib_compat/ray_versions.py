@@ -110,7 +110,27 @@ def save(algorithm: Algorithm, target: Path, *, state_format: str) -> None:
             f"Ray {installed()} writes its state as pickle only.",
             fix="Use --state-format pkl, or Ray 2.44 and later.",
         )
-    algorithm.save_to_path(str(target.absolute()), use_msgpack=True)
+    with unpatched_msgpack():
+        algorithm.save_to_path(str(target.absolute()), use_msgpack=True)
+
+
+@contextmanager
+def unpatched_msgpack() -> Iterator[None]:
+    """Takes back what Ray does to msgpack in the block.
+
+    `try_import_msgpack` patches msgpack for the whole process, and with it the serializer that
+    Ray sends arrays to its actors with: they arrive as raw dicts from then on.
+    """
+    import msgpack
+
+    names = ("Packer", "Unpacker", "pack", "packb", "unpack", "unpackb")
+    names += ("load", "loads", "dump", "dumps")
+    originals = {name: getattr(msgpack, name) for name in names}
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(msgpack, name, original)
 
 
 def set_lifetime_counters(

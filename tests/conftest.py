@@ -1,12 +1,22 @@
-"""Profiles of hypothesis: CI tries the same examples each time, people's machines look further."""
+"""What all tests share: hypothesis' profiles, and a msgpack that Ray has not patched."""
 
 import os
 
+import pytest
 from hypothesis import settings
 
+from rllib_compat.ray_versions import unpatched_msgpack
+
+# CI tries the same examples each time, people's machines look further.
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default")
 )
+
+
+@pytest.fixture(autouse=True)
+def what_ray_does_to_msgpack_ends_with_the_test():
+    with unpatched_msgpack():
+        yield

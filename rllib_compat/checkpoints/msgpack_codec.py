@@ -24,10 +24,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
-import msgpack
 import numpy as np
+from msgpack import exceptions
 
 from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+
+# Not from `msgpack` itself: Ray patches the names there for the whole process (with versions that
+# unpickle), as soon as it loads or saves a state as msgpack.
+try:
+    from msgpack._cmsgpack import Packer, Unpacker, unpackb
+except ImportError:  # no C extension on this platform
+    from msgpack.fallback import Packer, Unpacker, unpackb
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -79,13 +86,11 @@ def unpack(data: bytes | bytearray | memoryview | Path, *, where: str = "") -> A
         data = data.read_bytes()
     try:
         _walk_through(data)
-        value = msgpack.unpackb(
-            data, strict_map_key=False, object_hook=_decode, ext_hook=_refuse_extension
-        )
-    except msgpack.exceptions.StackError as error:
+        value = unpackb(data, strict_map_key=False, object_hook=_decode, ext_hook=_refuse_extension)
+    except exceptions.StackError as error:
         raise _too_deep(where) from error
     # msgpack reports damage by ValueError and its own classes, an unhashable key by TypeError.
-    except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
+    except (ValueError, TypeError, exceptions.UnpackException) as error:
         raise CorruptCheckpointError(
             f"The msgpack data is damaged: {str(error).rstrip('.') or 'not msgpack'}.",
             where=where or None,
@@ -188,7 +193,7 @@ def _too_deep(where: str) -> BudgetExceededError:
 
 
 def _pack(value: Any) -> memoryview:
-    packer = msgpack.Packer(default=_encode, autoreset=False)
+    packer = Packer(default=_encode, autoreset=False)
     packer.pack(canonical(value))
     buffer: memoryview = packer.getbuffer()
     return buffer
@@ -228,7 +233,7 @@ def _walk_through(data: bytes | bytearray | memoryview) -> None:
     `unpackb` makes a list of the declared length first. A few hundred nested lists that each
     declare as many elements as the file has bytes would take all memory.
     """
-    walker = msgpack.Unpacker(max_buffer_size=max(len(data), 1))
+    walker = Unpacker(max_buffer_size=max(len(data), 1))
     walker.feed(data)
     walker.skip()
     if walker.tell() != len(data):

@@ -15,6 +15,7 @@ import pytest
 
 from rllib_compat.checkpoints.msgpack_codec import MAX_DEPTH, canonical, pack, pack_to, unpack
 from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+from rllib_compat.ray_versions import unpatched_msgpack
 from tests.legacy.cases import MUSEUM
 
 FILES = sorted(MUSEUM.rglob("*.msgpck"))
@@ -219,3 +220,15 @@ def test_a_refused_value_leaves_no_file(tmp_path):
     with pytest.raises(CheckpointError):
         pack_to({"a": {1}}, tmp_path / "state")
     assert not (tmp_path / "state").exists()
+
+
+def test_a_patched_msgpack_changes_nothing_and_unpickles_nothing():
+    array = np.arange(6, dtype=">i4").reshape(2, 3)
+    before = pack({"a": array, 1: None})
+    with unpatched_msgpack():
+        msgpack_numpy.patch()
+        assert pack({"a": array, 1: None}) == before
+        np.testing.assert_array_equal(unpack(before)["a"], array)
+        bomb = msgpack_numpy.packb(np.array([{"a": 1}], dtype=object))
+        with pytest.raises(CorruptCheckpointError):
+            unpack(bomb)
