@@ -123,8 +123,8 @@ def unpatched_msgpack() -> Iterator[None]:
     """
     import msgpack
 
-    names = ("Packer", "Unpacker", "pack", "packb", "unpack", "unpackb")
-    names += ("load", "loads", "dump", "dumps")
+    names = ["Packer", "Unpacker", "pack", "packb", "unpack", "unpackb"]
+    names += ["load", "loads", "dump", "dumps"]
     originals = {name: getattr(msgpack, name) for name in names}
     try:
         yield
