@@ -80,6 +80,7 @@ def _arguments():
     return found
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Ray's examples register their environments
 @pytest.mark.parametrize("stack", ["new", "old"])
 def test_every_target_is_an_argument_of_the_installed_ray(stack):
     known = _arguments()
