@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -38,10 +38,6 @@ class Space:
         """How many numbers RLlib's preprocessors make of one element (one-hot for discrete)."""
         raise NotImplementedError(type(self).__name__)
 
-    def leaves(self) -> Iterator[Space]:
-        """The spaces without parts of their own, in RLlib's order (Dict: sorted by key)."""
-        yield self
-
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and repr(self) == repr(other)
 
@@ -61,11 +57,6 @@ class Box(Space):
     def shape(self) -> tuple[int, ...]:
         """The shape of one element."""
         return tuple(self.low.shape)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether all bounds are finite."""
-        return bool(np.all(np.isfinite(self.low)) and np.all(np.isfinite(self.high)))
 
     def flat_size(self) -> int:
         """One number per entry."""
@@ -132,11 +123,6 @@ class TupleSpace(Space):
         """The sum over the parts."""
         return sum(s.flat_size() for s in self.spaces)
 
-    def leaves(self) -> Iterator[Space]:
-        """The parts' leaves, in order."""
-        for space in self.spaces:
-            yield from space.leaves()
-
 
 @dataclass(frozen=True, eq=False)
 class DictSpace(Space):
@@ -147,11 +133,6 @@ class DictSpace(Space):
     def flat_size(self) -> int:
         """The sum over the parts."""
         return sum(s.flat_size() for s in self.spaces.values())
-
-    def leaves(self) -> Iterator[Space]:
-        """The parts' leaves, in order."""
-        for space in self.spaces.values():
-            yield from space.leaves()
 
 
 def box(low: Any, high: Any, shape: tuple[int, ...] | None = None, dtype: Any = "float32") -> Box:

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 #: Algorithms whose training goes on after a conversion.
 RESUMABLE = ("PPO",)
 
-FORMATS = ("checkpointable", "msgpack")
-STATE_FORMATS = ("pkl", "msgpack")
-
 
 @dataclass
 class Conversion:
