@@ -28,18 +28,12 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    # Submodules and dunders are asked for, too, and are no business of the trainers' table.
-    if name[:1].isupper():
-        from rllib_compat.config import find_algorithm
-        from rllib_compat.errors import ConfigError
+    if name == "tune":
+        return importlib.import_module("rllib_compat.tune")
+    from rllib_compat.trainer.names import class_names
 
-        try:
-            if name not in ("Trainer", "Agent"):
-                find_algorithm({}, name)
-        except ConfigError:
-            pass
-        else:
-            from rllib_compat.trainer.classes import trainer_class
+    if name in ("Trainer", "Agent") or name in class_names():
+        from rllib_compat.trainer.classes import trainer_class
 
-            return trainer_class(name)
+        return trainer_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

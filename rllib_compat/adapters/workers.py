@@ -14,7 +14,6 @@ from rllib_compat.errors import GoneError
 GONE = {
     "sampler": "the env runner samples itself: worker.sample()",
     "async_env": "environments of a runner are one gymnasium.vector.VectorEnv: worker.base_env",
-    "policies_to_train": "which policies learn is known to the learners: config.policies_to_train",
     "output_writer": "set config.offline_data(output=…)",
     "learn_on_batch": "learning happens in the learners: algorithm.learner_group",
     "compute_gradients": "learning happens in the learners: algorithm.learner_group",
@@ -136,19 +135,66 @@ class LegacyWorker:
 
     def foreach_trainable_policy(self, func: Callable[..., Any], **kwargs: Any) -> list[Any]:
         """Calls `func(policy, policy_id)` for the policies that are trained."""
-        to_train = self._env_runner.config.policies_to_train
         return [
-            func(policy, policy_id, **kwargs)
-            for policy_id, policy in self.policy_map.items()
-            if to_train is None
-            or (to_train(policy_id) if callable(to_train) else policy_id in to_train)
+            func(self.policy_map[policy_id], policy_id, **kwargs)
+            for policy_id in self.get_policies_to_train()
         ]
 
     foreach_policy_to_train = foreach_trainable_policy
 
+    def is_policy_to_train(self, policy_id: str, batch: Any = None) -> bool:
+        """Whether a policy learns."""
+        to_train = self._env_runner.config.policies_to_train
+        if callable(to_train):
+            return bool(to_train(policy_id, batch))
+        return to_train is None or policy_id in to_train
+
+    def get_policies_to_train(self, batch: Any = None) -> list[str]:
+        """The ids of the policies that learn."""
+        return [policy for policy in self.policy_map if self.is_policy_to_train(policy, batch)]
+
+    @property
+    def policies_to_train(self) -> list[str]:
+        """The ids of the policies that learn."""
+        return self.get_policies_to_train()
+
+    def set_policies_to_train(self, policies_to_train: Any = None) -> None:
+        """Sets which policies learn: ids, or a function of (policy id, batch).
+
+        The learners hear of it where `trainer.workers.foreach_worker` has called this.
+        """
+        if policies_to_train is not None:
+            ids = policies_to_train if callable(policies_to_train) else list(policies_to_train)
+            self._env_runner.config.multi_agent(policies_to_train=ids)
+
+    set_is_policy_to_train = set_policies_to_train
+
+    def set_policy_mapping_fn(self, policy_mapping_fn: Callable[..., str] | None = None) -> None:
+        """Sets which policy an agent has, from the next episode on."""
+        if policy_mapping_fn is not None:
+            from rllib_compat.config.later import MappingFn
+
+            mapping = MappingFn(policy_mapping_fn)
+            self._env_runner.config.multi_agent(policy_mapping_fn=mapping)
+
+    @property
+    def policy_mapping_fn(self) -> Callable[..., str]:
+        """Which policy an agent has, as (agent id, episode) says."""
+        found: Callable[..., str] = self._env_runner.config.policy_mapping_fn
+        return found
+
     def foreach_env(self, func: Callable[[Any], Any]) -> list[Any]:
         """Calls `func(env)` for all of the user's environments."""
         return [func(env) for env in self.base_env.get_sub_environments()]
+
+    def foreach_env_with_context(self, func: Callable[[Any, Any], Any]) -> list[Any]:
+        """Calls `func(env, env_context)` for all of the user's environments."""
+        context = self._env_runner.config.env_config
+        index = getattr(self._env_runner, "worker_index", 0)
+        return [
+            func(env, env_context(context, worker_index=index, vector_index=number))
+            for number, env in enumerate(self.base_env.get_sub_environments())
+        ]
 
     def get_weights(self, policies: Any = None) -> dict[str, Any]:
         """The weights by policy."""
@@ -191,6 +237,13 @@ class LegacyWorker:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._env_runner, name)
+
+
+def env_context(config: Mapping[str, Any], *, worker_index: int, vector_index: int) -> Any:
+    """The env context that an environment was made with."""
+    from ray.rllib.env.env_context import EnvContext
+
+    return EnvContext(dict(config), worker_index, vector_index)
 
 
 def as_legacy(env_runner: Any) -> Any:

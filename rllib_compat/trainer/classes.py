@@ -1,12 +1,13 @@
-"""`PPOTrainer`, `PPOAgent`, `DQNTrainer` and all the others, from the table of algorithms."""
+"""`PPOTrainer`, `PPOAgent`, `DQNTrainer` and all the others, from the table of names."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
-from rllib_compat.config.algorithms import REMOVED, find_algorithm
-from rllib_compat.errors import RefusedKeysError
+from rllib_compat.config.algorithms import REMOVED
+from rllib_compat.errors import ConfigError, RefusedKeysError
+from rllib_compat.trainer.names import class_names
 from rllib_compat.trainer.trainer import Trainer
 
 
@@ -15,11 +16,13 @@ def trainer_class(name: str) -> type[Trainer]:
     """The class of a legacy name like `PPOTrainer`, `ImpalaAgent` or `SAC`.
 
     Raises:
-        ConfigError: No algorithm of RLlib was ever called so.
+        ConfigError: No trainer of RLlib was ever called so.
     """
     if name in ("Trainer", "Agent"):
         return Trainer
-    algorithm, _ = find_algorithm({}, name)
+    algorithm = class_names().get(name)
+    if algorithm is None:
+        raise ConfigError(f"No trainer of RLlib was ever called {name!r}.")
     members: dict[str, Any] = {
         "__doc__": f"The Trainer of {algorithm}.",
         "__module__": "rllib_compat",  # where pickle finds it again
@@ -33,3 +36,16 @@ def trainer_class(name: str) -> type[Trainer]:
 
         members["__init__"] = gone
     return type(name, (Trainer,), members)
+
+
+def class_of_algorithm(algorithm: str) -> type[Trainer]:
+    """The class of an algorithm by the name it has in the registry ("PPO", "contrib/MADDPG").
+
+    Raises:
+        ConfigError: No algorithm of RLlib was ever called so.
+    """
+    from rllib_compat.config import find_algorithm
+
+    found, _ = find_algorithm({}, algorithm)
+    names = class_names()
+    return trainer_class(next(n for n in names if names[n] == found and n.endswith("Trainer")))

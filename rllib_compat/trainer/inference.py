@@ -7,9 +7,9 @@ statistics stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,13 @@ class Computed:
         action: As the environment takes it.
         state: The recurrent state after it, as a flat list of arrays.
         extras: Logits, value predictions and the like, by today's and by the old names.
+        raw: The action as the module gave it, neither unsquashed nor clipped.
     """
 
     action: Any
     state: list[Any]
     extras: dict[str, Any]
+    raw: Any = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ def compute(
     *,
     explore: bool,
     timestep: int,
+    unsquash: bool,
+    clip: bool,
 ) -> list[Computed]:
     """Computes one action a request.
 
@@ -60,10 +64,12 @@ def compute(
         policy_id: The policy to ask.
         explore: Whether to sample from the action distribution, or to take its best.
         timestep: The env steps of the training so far; schedules of exploration want them.
+        unsquash: Whether to scale actions from [-1, 1] to their space.
+        clip: Whether to clip actions to their space.
     """
     multi_agent = ray_versions.is_multi_agent(env_runner.config)
+    module = _module(env_runner, policy_id) if multi_agent else env_runner.module
     agent = agent_of(env_runner, policy_id) if multi_agent else None
-    module = env_runner.module[policy_id] if multi_agent else env_runner.module
     episodes = [_episode(env_runner, module, agent, policy_id, request) for request in requests]
     shared: dict[str, Any] = {}
     with _frozen_statistics(env_runner._env_to_module):
@@ -92,14 +98,31 @@ def compute(
         from ray.rllib.utils.spaces.space_utils import unbatch
 
         out |= {name: unbatch(out[name]) for name in ("actions", "actions_for_env") if name in out}
-    return [
+    found = [
         _computed({name: column[i] for name, column in out.items()}, agent)
         for i in range(len(requests))
     ]
+    # The connectors do what the config says.
+    config = env_runner.config
+    if (unsquash, clip) == (bool(config.normalize_actions), bool(config.clip_actions)):
+        return found
+    return [
+        replace(one, action=_fitted(one.raw, module.action_space, unsquash, clip)) for one in found
+    ]
+
+
+def _module(env_runner: Any, policy_id: str) -> Any:
+    if policy_id not in env_runner.module:
+        raise CompatError(
+            f"There is no policy {policy_id!r}.",
+            where=f"compute_action(policy_id={policy_id!r})",
+            fix=f"the policies are {', '.join(map(repr, env_runner.module.keys()))}",
+        )
+    return env_runner.module[policy_id]
 
 
 def compute_on_old_stack(
-    algorithm: Any, requests: Sequence[Request], policy_id: str, explore: bool | None
+    algorithm: Any, requests: Sequence[Request], policy_id: str, **options: Any
 ) -> list[Computed]:
     """Computes one action a request, as the old API stack still does itself."""
     return [
@@ -112,7 +135,7 @@ def compute_on_old_stack(
                 info=request.info,
                 policy_id=policy_id,
                 full_fetch=True,
-                explore=explore,
+                **options,
             )
         )
         for request in requests
@@ -187,17 +210,26 @@ def _multi_agent(
     )
 
 
-def agent_of(env_runner: Any, policy_id: str) -> Any:
-    """An agent that the policy acts for: filters of today are kept by agent, not by policy."""
+def agent_of(env_runner: Any, policy_id: str, mapping: Callable[..., str] | None = None) -> Any:
+    """An agent that the policy acts for: filters of today are kept by agent, not by policy.
+
+    Mappings may look at the episode, and have no agent for some policy at the moment (an opponent
+    that waits in a league). Then it is an agent that acts as the policy does.
+
+    Args:
+        env_runner: The local env runner.
+        policy_id: The policy.
+        mapping: The mapping from agents to policies, if not that of the runner.
+    """
     agents = list(env_runner._env_to_module.input_observation_space.spaces)
+    mapping = mapping or env_runner.config.policy_mapping_fn
     for agent in agents:
-        if env_runner.config.policy_mapping_fn(agent, None) == policy_id:
-            return agent
-    raise CompatError(
-        f"No agent of the environment is mapped to policy `{policy_id}`.",
-        where=f"compute_action(policy_id={policy_id!r})",
-        fix=f"the agents are {', '.join(map(repr, agents))}",
-    )
+        with suppress(AttributeError, TypeError):  # there is no episode to look at
+            if mapping(agent, None) == policy_id:
+                return agent
+    module = env_runner.module.get(policy_id)
+    actions = env_runner._env_to_module.input_action_space.spaces
+    return next((a for a in agents if module and actions[a] == module.action_space), agents[0])
 
 
 @contextmanager
@@ -217,9 +249,19 @@ def _computed(outputs: dict[str, Any], agent: Any) -> Computed:
 
     if agent is not None:
         outputs = {name: by_agent[agent] for name, by_agent in outputs.items() if agent in by_agent}
-    action = outputs.pop("actions")
-    action = outputs.pop("actions_for_env", action)
+    raw = outputs.pop("actions")
+    action = outputs.pop("actions_for_env", raw)
     state = [np.asarray(s) for s in tree.flatten(outputs.pop("state_out", []))]
     if "action_logp" in outputs:
         outputs["action_prob"] = np.exp(outputs["action_logp"])
-    return Computed(action, state, outputs)
+    return Computed(action, state, outputs, raw)
+
+
+def _fitted(action: Any, space: Any, unsquash: bool, clip: bool) -> Any:
+    """The module's action as the environment gets it; unsquashed ones need no clipping."""
+    from ray.rllib.utils.spaces import space_utils
+
+    struct = space_utils.get_base_struct_from_space(space)
+    if unsquash:
+        return space_utils.unsquash_action(action, struct)
+    return space_utils.clip_action(action, struct) if clip else action

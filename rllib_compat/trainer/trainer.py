@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import io
 import logging
-from collections.abc import Callable, Iterable, Mapping
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,31 +19,31 @@ from ray.tune import Trainable
 from rllib_compat import ray_versions
 from rllib_compat.adapters.callbacks import CallbackAdapter, adapt_callbacks
 from rllib_compat.adapters.connectors import add_preprocessors
-from rllib_compat.adapters.envs import make_env, resolve_env_name
-from rllib_compat.adapters.episodes import ONLY_POLICY
+from rllib_compat.adapters.envs import find_creator, make_env, resolve_env_name
 from rllib_compat.adapters.overrides import tame
-from rllib_compat.adapters.policies import LegacyPolicy
 from rllib_compat.adapters.results import complete_evaluation
-from rllib_compat.config import Translation, default_config, translate
+from rllib_compat.config import Translation, find_algorithm, translate
 from rllib_compat.errors import GoneError
 from rllib_compat.report import Severity, Verdict
-from rllib_compat.trainer import inference
-from rllib_compat.trainer.workers import LegacyWorkers
+from rllib_compat.trainer import templates
+from rllib_compat.trainer.acting import Acting
+from rllib_compat.trainer.defaults import defaults_of, merge
+from rllib_compat.trainer.exports import Exports
+from rllib_compat.trainer.optimizer import LegacyOptimizer
+from rllib_compat.trainer.policies import Policies
 
 logger = logging.getLogger(__name__)
 
 GONE = {
-    "optimizer": "the learners took its place: trainer.algorithm.learner_group",
     "train_exec_impl": "override Algorithm.training_step",
     "execution_plan": "override Algorithm.training_step",
-    "local_evaluator": "use trainer.workers.local_worker()",
-    "remote_evaluators": "use trainer.workers.remote_workers()",
+    "state": "keep it in the callbacks object",
     "import_model": "load the weights yourself and call trainer.set_weights()",
     "import_policy_model_from_h5": "load the weights yourself and call trainer.set_weights()",
 }
 
 
-class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
+class Trainer(Acting, Policies, Exports, Trainable):  # type: ignore[misc]  # Ray has no types
     """Trains with the installed Ray, and looks like the Trainer of Ray 0.5 – 2.0.
 
     It owns an `Algorithm` and is none: what legacy code may ask is written out here, and what can't
@@ -58,6 +62,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         translation: How the config was translated; `translation.report` has a line for every key.
         raw_user_config: The config as it was given.
         config: The config with the defaults of its Ray.
+        last_result: What the last `train()` returned; empty before.
 
     Raises:
         ConfigError: The config can't be translated.
@@ -65,6 +70,9 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     _algorithm_name: ClassVar[str | None] = None
     _default_config: ClassVar[Mapping[str, Any]] = {}
+    _hooks: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+
+    merge_trainer_configs = staticmethod(merge)
 
     def __init__(
         self,
@@ -76,6 +84,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         legacy_ray: str | None = None,
         **trainable: Any,
     ) -> None:
+        templates.check_subclass(type(self), Trainer)
         given = dict(config or {})
         if env is not None:
             given["env"] = env
@@ -83,6 +92,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             "algorithm": algorithm or type(self)._algorithm_name,
             "legacy_ray": legacy_ray,
         }
+        self.last_result: dict[str, Any] = {}
         self._local_is_stale = False
         self._logger = logger_creator(given) if logger_creator else None
         if not ray.is_initialized():
@@ -93,37 +103,46 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     def setup(self, config: dict[str, Any]) -> None:
         """Translates the config and builds the algorithm."""
         self.raw_user_config = config
-        self.translation: Translation = translate({**self._default_config, **config}, **self._asked)
+        given = merge(self._default_config, config)
+        algorithm, _ = find_algorithm(given, self._asked["algorithm"])
+        defaults = defaults_of(algorithm, self._asked["legacy_ray"])
+        given = templates.validated(self._hooks.get("validate_config"), defaults, given)
+        self.translation: Translation = translate(given, **self._asked)
         self._note_env_name()
         for finding in self.translation.report.at_least(Severity.WARNING):
             logger.warning("%s: %s %s", finding.path, finding.message, finding.hint)
-        release = self._asked["legacy_ray"]
-        defaults = default_config(
-            self.translation.legacy_algorithm, **({"legacy_ray": release} if release else {})
-        )
-        self.config = {**defaults, **self.translation.legacy_config}
-        algorithm_config = self.translation.algorithm_config.copy(copy_frozen=False)
-        if not _adapts(algorithm_config.callbacks_class):
-            # Also without callbacks, the adapter completes the result.
-            algorithm_config.callbacks(adapt_callbacks(algorithm_config.callbacks_class))
-        if algorithm_config.enable_env_runner_and_connector_v2:
-            add_preprocessors(algorithm_config)
-        tame(algorithm_config)
-        try:
-            self.algorithm = ray_versions.build_algorithm(algorithm_config)
-        except Exception:
-            # An error in a remote environment comes out as another one, and in the log only.
-            make_env(self.translation.env_settings, EnvContext(config.get("env_config") or {}, 0))
-            raise
+        self.config = merge(defaults, self.translation.legacy_config)
+        self._call_hook("before_init")
+        self.algorithm = self._built()
         for callbacks in self._adapters():
             callbacks.owner = self
+        self._call_hook("after_init")
+
+    def _built(self) -> Any:
+        config = self.translation.algorithm_config.copy(copy_frozen=False)
+        if not _adapts(config.callbacks_class):
+            # Also without callbacks, the adapter completes the result.
+            config.callbacks(adapt_callbacks(config.callbacks_class))
+        if config.enable_env_runner_and_connector_v2:
+            add_preprocessors(config)
+        tame(config)
+        try:
+            return ray_versions.build_algorithm(config)
+        except Exception:
+            # An error in a remote environment comes out as another one, and in the log only.
+            context = EnvContext(self.config.get("env_config") or {}, 0)
+            make_env(self.translation.env_settings, context)
+            raise
 
     # Training
 
     def step(self) -> dict[str, Any]:
         """One iteration; `train()` calls it."""
+        self._call_hook("before_train_step")
         result: dict[str, Any] = self.algorithm.train()
         self._local_is_stale = True
+        self._call_hook("after_train_result", result)
+        self.last_result = result
         return result
 
     def log_result(self, result: dict[str, Any]) -> None:
@@ -132,15 +151,32 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         if self._logger is not None:
             self._logger.on_result(result)
 
+    _log_result = log_result
+
     @property
     def iteration(self) -> int:
         """How many times `train()` was called."""
         return int(self.algorithm.iteration)
 
     @property
+    def logdir(self) -> str:
+        """Where files of this trainer go: the logger's folder, if the constructor was given one."""
+        return str(getattr(self._logger, "logdir", None) or self._logdir)
+
+    @property
     def callbacks(self) -> Any:
         """The user's callbacks object in this process."""
         return next((a.legacy[0] for a in self._adapters() if a.legacy), None)
+
+    @property
+    def optimizer(self) -> LegacyOptimizer:
+        """Workers and counters, where Ray 0.5 – 0.8 had them."""
+        return LegacyOptimizer(self)
+
+    @property
+    def env_creator(self) -> Callable[..., Any] | None:
+        """What makes the user's environment, without any wrapper, from an env context."""
+        return find_creator(self.translation.env_settings.env)
 
     def evaluate(self) -> dict[str, Any]:
         """Evaluates the policies now.
@@ -148,11 +184,30 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         Returns:
             Legacy and today's keys, below `evaluation`.
         """
+        self._call_hook("before_evaluate_fn")
         return {"evaluation": complete_evaluation(self.algorithm.evaluate())}
+
+    def collect_metrics(self, *_: Any, **__: Any) -> dict[str, Any]:
+        """The episodes of the smoothing window, by the legacy keys.
+
+        Workers can't be chosen: what they have sampled is taken in by `train()`.
+        """
+        return next((adapter.summary() for adapter in self._adapters()), {})
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Goes on with another config; what was learned is lost until a restore.
+
+        Returns:
+            True, which tells Tune that this actor can be used again.
+        """
+        self.cleanup()
+        self.setup(copy.deepcopy(new_config))
+        return True
 
     def cleanup(self) -> None:
         """Stops the algorithm; `stop()` calls it."""
         self.algorithm.stop()
+        getattr(self._logger, "close", lambda: None)()
 
     # Checkpoints
 
@@ -173,187 +228,78 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """Writes today's checkpoint, which `Algorithm.from_checkpoint` loads too."""
         self.algorithm.save_checkpoint(checkpoint_dir)
 
+    def save_to_object(self) -> bytes:
+        """A checkpoint as bytes."""
+        with tempfile.TemporaryDirectory() as folder, io.BytesIO() as file:
+            self.save_checkpoint(folder)
+            with zipfile.ZipFile(file, "w") as archive:
+                for path in sorted(Path(folder).rglob("*")):
+                    archive.write(path, path.relative_to(folder))
+            return file.getvalue()
+
     def restore(self, checkpoint_path: Any) -> None:
-        """Restores a checkpoint: of this class, of today's `Algorithm`, or of an old Ray."""
+        """Restores a checkpoint: of this class, of today's `Algorithm`, or of an old Ray.
+
+        Args:
+            checkpoint_path: Its path, or what Tune has instead.
+        """
         if isinstance(checkpoint_path, (str, Path)):
             self.load_checkpoint(str(Path(checkpoint_path).expanduser()))
-        else:
-            super().restore(checkpoint_path)
+            return
+        metrics = getattr(checkpoint_path, "metrics", None) or {}
+        with getattr(checkpoint_path, "checkpoint", checkpoint_path).as_directory() as folder:
+            self.load_checkpoint(folder)
+        self._time_total = metrics.get("time_total_s", 0.0)
+        self._restored = True
+
+    def restore_from_object(self, obj: bytes) -> None:
+        """Restores what `save_to_object` returned."""
+        with tempfile.TemporaryDirectory() as folder:
+            with zipfile.ZipFile(io.BytesIO(obj)) as archive:
+                archive.extractall(folder)  # zipfile keeps members inside
+            self.load_checkpoint(folder)
 
     def load_checkpoint(self, checkpoint_dir: str) -> None:
-        """Loads what `save_checkpoint` wrote, or a legacy checkpoint after its conversion."""
+        """Loads what `save_checkpoint` wrote, or a legacy checkpoint after its conversion.
+
+        As ever, the config of this trainer counts and not that of the checkpoint.
+        """
         from rllib_compat.trainer.legacy_checkpoints import as_todays
 
         with as_todays(Path(checkpoint_dir), self) as path:
             self.algorithm.load_checkpoint(str(path))
         self._iteration = self.algorithm.iteration
+        self._time_since_restore, self._iterations_since_restore = 0.0, 0
+        self._timesteps_since_restore = 0
+        if self.algorithm.learner_group is not None:
+            self.algorithm.learner_group.foreach_learner(_take_lr_of_config)
         self.workers.sync_weights()
         self._local_is_stale = False
 
-    # Acting
-
-    def compute_single_action(
-        self,
-        observation: Any,
-        state: list[Any] | None = None,
-        prev_action: Any = None,
-        prev_reward: float | None = None,
-        info: Mapping[str, Any] | None = None,
-        policy_id: str = ONLY_POLICY,
-        full_fetch: bool = False,
-        explore: bool | None = None,
-        **_: Any,
-    ) -> Any:
-        """Computes the action for one observation of the environment.
-
-        The observation is preprocessed and filtered (without changing the filter's statistics),
-        and the action is unsquashed or clipped, as in training.
-
-        Returns:
-            The action; with `state` or `full_fetch`: (action, state, extras).
-        """
-        request = inference.Request(observation, state, prev_action, prev_reward, info)
-        (computed,) = self._compute([request], policy_id, explore)
-        if state or full_fetch:
-            return computed.action, computed.state, computed.extras
-        return computed.action
-
-    compute_action = compute_single_action
-
-    def compute_actions(
-        self,
-        observations: Mapping[Any, Any],
-        state: Mapping[Any, list[Any]] | None = None,
-        prev_action: Mapping[Any, Any] | None = None,
-        prev_reward: Mapping[Any, float] | None = None,
-        info: Mapping[Any, Any] | None = None,
-        policy_id: str = ONLY_POLICY,
-        full_fetch: bool = False,
-        explore: bool | None = None,
-        **_: Any,
-    ) -> Any:
-        """Computes actions for observations by any key, of one policy.
-
-        Returns:
-            Actions by key; with `state` or `full_fetch`, states and extras by key too.
-        """
-        requests = [
-            inference.Request(
-                observation,
-                (state or {}).get(key),
-                (prev_action or {}).get(key),
-                (prev_reward or {}).get(key),
-                (info or {}).get(key),
-            )
-            for key, observation in observations.items()
-        ]
-        computed = dict(zip(observations, self._compute(requests, policy_id, explore), strict=True))
-        actions = {key: one.action for key, one in computed.items()}
-        if not (state or full_fetch):
-            return actions
-        states = {key: one.state for key, one in computed.items()}
-        return actions, states, {key: one.extras for key, one in computed.items()}
-
-    def _compute(
-        self, requests: list[inference.Request], policy_id: str, explore: bool | None
-    ) -> list[inference.Computed]:
-        if not self.algorithm.config.enable_env_runner_and_connector_v2:
-            return inference.compute_on_old_stack(self.algorithm, requests, policy_id, explore)
-        self.sync_local_runner()
-        explore = self.algorithm.config.explore if explore is None else explore
-        steps = ("env_runners", "num_env_steps_sampled_lifetime")
-        return inference.compute(
-            self.algorithm.env_runner,
-            requests,
-            policy_id,
-            explore=explore,
-            timestep=int(self.algorithm.metrics.peek(steps, default=0)),
-        )
-
-    # Policies and workers
-
-    def get_policy(self, policy_id: str = ONLY_POLICY) -> Any:
-        """The policy of that id, or None; what is set in it reaches the learners."""
-        found = self.workers.local_worker().get_policy(policy_id)
-        if not isinstance(found, LegacyPolicy):
-            return found  # nothing, or the old API stack's own policy
-        return LegacyPolicy(
-            policy_id,
-            found.model,
-            self.algorithm.config,
-            lambda weights: self.set_weights({policy_id: weights}),
-        )
-
-    def get_weights(self, policies: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
-        """The weights by policy and name, as arrays."""
-        return dict(self.algorithm.get_weights(None if policies is None else list(policies)))
-
-    def set_weights(self, weights: Mapping[str, Mapping[str, Any]]) -> None:
-        """Sets weights by policy and name, in the learners and in all workers."""
-        if self.algorithm.learner_group is None:
-            self.algorithm.set_weights(weights)
-            self.workers.sync_weights()
-            return
-        learner = {"rl_module": {policy: dict(values) for policy, values in weights.items()}}
-        # `Algorithm.set_weights` does this, and then calls a method that only raises.
-        self.algorithm.set_state({"learner_group": {"learner": learner}})
-        self.workers.sync_weights()
-
-    @property
-    def workers(self) -> LegacyWorkers:
-        """All workers."""
-        return LegacyWorkers(self, self.algorithm.env_runner_group)
-
-    @property
-    def evaluation_workers(self) -> LegacyWorkers | None:
-        """All workers that evaluate, if the config asks for any."""
-        group = self.algorithm.eval_env_runner_group
-        return LegacyWorkers(self, group) if group is not None else None
-
-    def sync_local_runner(self) -> None:
-        """Gives the local env runner the weights that were trained last.
-
-        Ray sends them only to those that sample.
-        """
-        if self._local_is_stale:
-            self.workers.sync_weights()
-            self._local_is_stale = False
+    # What the class knows
 
     @classmethod
     def get_default_config(cls) -> dict[str, Any]:
         """The config that the legacy class started from."""
-        return {**default_config(cls._algorithm_name or "PPO"), **cls._default_config}
+        return merge(defaults_of(cls._algorithm_name or "PPO"), cls._default_config)
 
     @classmethod
-    def with_updates(
-        cls,
-        *,
-        name: str | None = None,
-        default_config: Mapping[str, Any] | None = None,
-        **more: Any,
-    ) -> type[Trainer]:
-        """Makes a class with other defaults, as `build_trainer` classes could.
+    def with_updates(cls, **overrides: Any) -> type[Trainer]:
+        """Makes a class with other defaults and hooks, as `build_trainer` classes could.
+
+        Args:
+            **overrides: What `rllib_compat.trainer.templates.updated` takes.
 
         Raises:
             GoneError: Something else was to be updated; it was part of another architecture.
         """
-        if more:
-            raise GoneError(
-                f"A trainer has no {', '.join(more)} to update any more.",
-                where=f"{cls.__name__}.with_updates()",
-                fix="override Algorithm.training_step, Learner or RLModule",
-            )
-        members = {
-            "_algorithm_name": cls._algorithm_name,
-            "_default_config": default_config or cls._default_config,
-        }
-        return type(name or cls.__name__, (cls,), members)
+        return templates.updated(cls, **overrides)
 
     @classmethod
     def default_resource_request(cls, config: Mapping[str, Any]) -> Any:
         """What Tune reserves for a trial."""
-        translation = translate({**cls._default_config, **config}, algorithm=cls._algorithm_name)
-        algorithm_config = translation.algorithm_config
+        given = merge(cls._default_config, config)
+        algorithm_config = translate(given, algorithm=cls._algorithm_name).algorithm_config
         return algorithm_config.algo_class.default_resource_request(algorithm_config)
 
     @classmethod
@@ -371,6 +317,10 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             )
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
+    def _call_hook(self, name: str, *arguments: Any) -> None:
+        if name in self._hooks:
+            self._hooks[name](self, *arguments)
+
     def _note_env_name(self) -> None:
         env = self.translation.env_settings.env
         _, note = resolve_env_name(env) if isinstance(env, str) else (env, None)
@@ -384,3 +334,13 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
 def _adapts(callbacks_class: Any) -> bool:
     return isinstance(callbacks_class, type) and issubclass(callbacks_class, CallbackAdapter)
+
+
+def _take_lr_of_config(learner: Any) -> None:
+    """Sets the learning rates of the config again: optimizers' states carry those they had.
+
+    Ray does it itself, but only after the next iteration; a schedule it does at each.
+    """
+    for optimizer, schedule in learner._optimizer_lr_schedules.items():
+        if not schedule.use_schedule:
+            learner._set_optimizer_lr(optimizer, schedule.get_current_value())

@@ -8,9 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
 from rllib_compat.adapters.workers import LegacyWorker, as_legacy
+from rllib_compat.errors import GoneError
 
 if TYPE_CHECKING:
-    from rllib_compat.trainer.trainer import Trainer
+    from rllib_compat.trainer.policies import Policies
+
+_GROUP = "trainer.algorithm.env_runner_group"
+GONE = {
+    "add_workers": f"set num_workers in the config; {_GROUP} keeps its number",
+    "reset": f"workers are replaced when they fail; see {_GROUP}.restart_failed_env_runners",
+    "remove_failed_workers": "failed workers are replaced by Ray",
+    "recreate_failed_workers": "failed workers are replaced by Ray",
+    "add_policy": "call trainer.add_policy()",
+    "add_policy_to_workers": "call trainer.add_policy()",
+    "foreach_worker_async": f"it is {_GROUP}.foreach_env_runner_async",
+    "fetch_ready_async_reqs": f"it is {_GROUP}.fetch_ready_async_reqs",
+}
 
 
 class LegacyWorkers:
@@ -21,7 +34,7 @@ class LegacyWorkers:
         group: The group of env runners.
     """
 
-    def __init__(self, trainer: Trainer, group: Any) -> None:
+    def __init__(self, trainer: Policies, group: Any) -> None:
         self._trainer = trainer
         self._group = group
 
@@ -35,9 +48,17 @@ class LegacyWorkers:
         return ray_versions.remote_env_runners(self._group)
 
     def foreach_worker(self, func: Callable[[LegacyWorker], Any]) -> list[Any]:
-        """Calls `func(worker)` in all workers."""
+        """Calls `func(worker)` in all workers.
+
+        What it sets by `worker.set_policies_to_train` reaches the learners, too.
+        """
         self._trainer.sync_local_runner()
-        return ray_versions.foreach_env_runner(self._group, partial(_call, func))
+        before = self._group.local_env_runner.config.policies_to_train
+        results = ray_versions.foreach_env_runner(self._group, partial(_call, func))
+        after = self._group.local_env_runner.config.policies_to_train
+        if after is not before and hasattr(self._group.local_env_runner, "module"):
+            self._trainer.algorithm.learner_group.foreach_learner(partial(_train_only, after))
+        return results
 
     def foreach_worker_with_index(self, func: Callable[[LegacyWorker, int], Any]) -> list[Any]:
         """Calls `func(worker, index)` in all workers."""
@@ -60,6 +81,30 @@ class LegacyWorkers:
         """Calls `func(env)` for all environments; a list a worker."""
         return self.foreach_worker(partial(_call_method, "foreach_env", func))
 
+    def foreach_env_with_context(self, func: Callable[[Any, Any], Any]) -> list[list[Any]]:
+        """Calls `func(env, env_context)` for all environments; a list a worker."""
+        return self.foreach_worker(partial(_call_method, "foreach_env_with_context", func))
+
+    def is_policy_to_train(self, policy_id: str, batch: Any = None) -> bool:
+        """Whether a policy learns."""
+        return bool(self.local_worker().is_policy_to_train(policy_id, batch))
+
+    def trainable_policies(self) -> list[str]:
+        """The ids of the policies that learn."""
+        return list(self.local_worker().get_policies_to_train())
+
+    def num_remote_workers(self) -> int:
+        """How many workers are actors."""
+        return len(self.remote_workers())
+
+    def num_healthy_workers(self) -> int:
+        """How many actors answer, and the local worker."""
+        return self.num_healthy_remote_workers() + 1
+
+    def num_healthy_remote_workers(self) -> int:
+        """How many actors answer."""
+        return int(self._group.num_healthy_remote_workers())
+
     def sync_weights(self, *_: Any, **__: Any) -> None:
         """Sends the learners' weights to all workers."""
         ray_versions.send_weights(self._trainer.algorithm, self._group)
@@ -67,6 +112,13 @@ class LegacyWorkers:
     def stop(self) -> None:
         """Stops all workers."""
         self._group.stop()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in GONE:
+            raise GoneError(
+                f"Workers have no `{name}` any more.", where=f"workers.{name}", fix=GONE[name]
+            )
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
 # Functions of the module, so that they are pickled by name.
@@ -80,6 +132,10 @@ def _call_with_index(func: Callable[[LegacyWorker, int], Any], worker: LegacyWor
 
 def _call_method(method: str, func: Callable[..., Any], worker: LegacyWorker) -> Any:
     return getattr(worker, method)(func)
+
+
+def _train_only(policies: Any, learner: Any) -> None:
+    learner.config.multi_agent(policies_to_train=policies)
 
 
 def _chained(lists: list[list[Any]]) -> list[Any]:

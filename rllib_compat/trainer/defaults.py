@@ -1,0 +1,68 @@
+"""`COMMON_CONFIG`, `DEFAULT_CONFIG` and what merged configs into them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from rllib_compat.config import default_config
+from rllib_compat.config import keys as table
+
+# The Ray whose defaults are meant where nobody says which; algorithms that came later have those
+# of their first one.
+USUAL = "0.8.5"
+
+# Another `type` in these means another set of keys, so that nothing of the old one may stay.
+REPLACED_WITH_TYPE = ("exploration_config", "replay_buffer_config")
+
+
+def defaults_of(algorithm: str, legacy_ray: str | None = None) -> dict[str, Any]:
+    """The `DEFAULT_CONFIG` of an algorithm.
+
+    Args:
+        algorithm: Its legacy name, for example "PPO".
+        legacy_ray: The Ray release; without, 0.8.5, or the first that had the algorithm.
+    """
+    return default_config(algorithm, legacy_ray=legacy_ray or _usual_release(algorithm))
+
+
+def common_config() -> dict[str, Any]:
+    """The `COMMON_CONFIG`: what all algorithms started from."""
+    return default_config("common", legacy_ray=USUAL)
+
+
+def with_common_config(extra_config: Mapping[str, Any]) -> dict[str, Any]:
+    """The `COMMON_CONFIG` with `extra_config` merged into a copy of it."""
+    return merge(common_config(), extra_config)
+
+
+def with_base_config(
+    base_config: Mapping[str, Any], extra_config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """`base_config` with `extra_config` merged into a copy of it."""
+    return merge(base_config, extra_config)
+
+
+def merge(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Merges two configs as `Trainer.merge_trainer_configs` did: dicts in them, too."""
+    merged = {key: copy.copy(value) for key, value in base.items()}
+    for key, value in more.items():
+        old = merged.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        if both and not (key in REPLACED_WITH_TYPE and _other_type(old, value)):
+            merged[key] = merge(old, value)  # type: ignore[arg-type]  # mypy does not see `both`
+        else:
+            merged[key] = value
+    return merged
+
+
+def _other_type(old: Any, new: Any) -> bool:
+    return "type" in new and new["type"] != old.get("type")
+
+
+def _usual_release(algorithm: str) -> str:
+    order = table.versions().index
+    runs = [run for runs in table.section(algorithm).values() for run in runs]
+    later = [max(run[0], USUAL, key=order) for run in runs if order(run[1]) >= order(USUAL)]
+    return min(later, key=order, default=USUAL)

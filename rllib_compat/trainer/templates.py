@@ -1,0 +1,165 @@
+"""`build_trainer`, `with_updates` and Trainer subclasses: what of them can work, and what can't."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rllib_compat.errors import ConfigError, GoneError
+from rllib_compat.trainer.defaults import merge
+from rllib_compat.trainer.names import STEMS, class_names
+
+if TYPE_CHECKING:
+    from rllib_compat.trainer.trainer import Trainer
+
+# What a built trainer calls, and with what.
+HOOKS: Mapping[str, str] = {
+    "validate_config": "(config)",
+    "before_init": "(trainer)",
+    "after_init": "(trainer)",
+    "before_train_step": "(trainer)",
+    "after_train_result": "(trainer, result)",
+    "before_evaluate_fn": "(trainer)",
+}
+
+_STEP = "subclass ray.rllib.algorithms.Algorithm and override training_step()"
+_LEARNER = "subclass the algorithm's Learner, override compute_loss_for_module() and set "
+_LEARNER += "config.learners(learner_class=…)"
+# What was given to templates or overridden in subclasses and belonged to another architecture.
+GONE: Mapping[str, str] = {
+    "execution_plan": _STEP,
+    "training_iteration": _STEP,
+    "training_step": _STEP,
+    "make_policy_optimizer": _STEP,
+    "after_optimizer_step": _STEP,
+    "_train": _STEP,
+    "_init": "do it after super().__init__(), or in setup() after super().setup()",
+    "make_workers": "config.env_runners(env_runner_cls=…)",
+    "_make_workers": "config.env_runners(env_runner_cls=…)",
+    "collect_metrics_fn": "callbacks.on_train_result may change the result",
+    "get_initial_state": "keep it in the callbacks object",
+    "get_policy_class": _LEARNER,
+    "default_policy": _LEARNER,
+    "_policy": _LEARNER,
+    "_policy_graph": _LEARNER,
+    "_policy_class": _LEARNER,
+    "get_default_policy_class": _LEARNER,
+    "loss_fn": _LEARNER,
+}
+
+_STOCK_POLICY = re.compile(r"(\w+?)(TF|Torch|Jax|Eager|Dynamic|Static|1|2)*Policy(Graph)?")
+
+
+def build_trainer(
+    name: str,
+    *,
+    default_config: Mapping[str, Any] | None = None,
+    default_policy: Any = None,
+    mixins: list[type] | None = None,
+    **more: Any,
+) -> type[Trainer]:
+    """Makes a trainer class as `ray.rllib.agents.trainer_template.build_trainer` did.
+
+    Args:
+        name: The class's name.
+        default_config: What its config starts from.
+        default_policy: One of RLlib's own policy classes; it tells the algorithm.
+        mixins: Classes to derive from as well.
+        **more: `HOOKS`.
+
+    Raises:
+        GoneError: Something that belonged to another architecture was given: a policy with a loss
+            of its own, an execution plan.
+        ConfigError: Neither name, policy nor config tell which algorithm it is.
+    """
+    from rllib_compat.config import find_algorithm
+    from rllib_compat.trainer.trainer import Trainer
+
+    algorithm = class_names().get(name) or _algorithm_of(default_policy)
+    if algorithm is None:
+        if default_policy is not None:
+            raise _gone(["default_policy"], "build_trainer()")
+        algorithm, how = find_algorithm(default_config or {})
+        if how == "assumed":
+            raise ConfigError(
+                f"Nothing tells which algorithm {name!r} is.",
+                where="build_trainer()",
+                fix="derive from one: PPOTrainer.with_updates(name=…, default_config=…)",
+            )
+    base = type(name, (Trainer,), {"_algorithm_name": algorithm})
+    return updated(base, name=name, default_config=default_config, mixins=mixins, **more)
+
+
+def updated(
+    base: type[Trainer],
+    *,
+    name: str | None = None,
+    default_config: Mapping[str, Any] | None = None,
+    default_policy: Any = None,
+    mixins: list[type] | None = None,
+    **more: Any,
+) -> type[Trainer]:
+    """Derives a class with other defaults and hooks.
+
+    Args:
+        base: The class to derive from.
+        name: The new class's name; None for the old one's.
+        default_config: What its config starts from; None for what the old one's does.
+        default_policy: The algorithm's own policy class, or None.
+        mixins: Classes to derive from as well.
+        **more: `HOOKS`.
+
+    Raises:
+        GoneError: Something that belonged to another architecture was given.
+    """
+    where = f"{base.__name__}.with_updates()"
+    given = {key: value for key, value in more.items() if value is not None}
+    lost = [key for key in given if key not in HOOKS]
+    if default_policy is not None and _algorithm_of(default_policy) != base._algorithm_name:
+        lost.append("default_policy")
+    if lost:
+        raise _gone(lost, where)
+    members = {
+        "_algorithm_name": base._algorithm_name,
+        "_default_config": base._default_config if default_config is None else default_config,
+        "_hooks": {**base._hooks, **given},
+    }
+    return type(name or base.__name__, (*(mixins or ()), base), members)
+
+
+def check_subclass(cls: type[Trainer], ours: type[Trainer]) -> None:
+    """Raises where a subclass overrides what is never called any more.
+
+    Raises:
+        GoneError: It does.
+    """
+    written = {name for part in cls.__mro__ if part not in ours.__mro__ for name in vars(part)}
+    lost = [name for name in GONE if name in written]
+    if lost:
+        raise _gone(lost, cls.__name__)
+
+
+def validated(
+    hook: Callable[..., Any] | None, defaults: Mapping[str, Any], config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A config after `validate_config`, which sees all defaults and may change the config."""
+    if hook is None:
+        return dict(config)
+    complete = merge(defaults, config)
+    before = copy.copy(complete)
+    hook(complete)
+    changed = {k: v for k, v in complete.items() if k not in before or v is not before[k]}
+    return {**config, **changed}
+
+
+def _algorithm_of(policy: Any) -> str | None:
+    """The algorithm of one of RLlib's own policy classes."""
+    match = _STOCK_POLICY.fullmatch(getattr(policy, "__name__", str(policy)))
+    return STEMS.get(match[1]) if match else None
+
+
+def _gone(names: list[str], where: str) -> GoneError:
+    todo = "; ".join(f"{name}: {GONE[name]}" for name in names if name in GONE)
+    return GoneError(f"Nothing calls {', '.join(names)} any more.", where=where, fix=todo or _STEP)
