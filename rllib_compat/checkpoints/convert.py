@@ -16,15 +16,16 @@ from rllib_compat.checkpoints.state import LegacyCheckpoint, size_of
 from rllib_compat.checkpoints.verify import Difference
 from rllib_compat.checkpoints.writers import msgpack
 from rllib_compat.checkpoints.writers.atomic import atomic_directory
-from rllib_compat.errors import CompatError, NotYetError
-from rllib_compat.networks import FullyConnected, ModelSettings, identify, optimizers
+from rllib_compat.errors import CompatError
+from rllib_compat.networks import ModelSettings, Network, identify, optimizers
 from rllib_compat.networks.mapping import Array
 from rllib_compat.report import Report, Severity, Verdict
 
 if TYPE_CHECKING:
     from rllib_compat.config import Translation
 
-#: Algorithms whose training goes on after a conversion.
+#: Algorithms whose training goes on after a conversion. All others that can be read become modules
+#: that compute the same actions: today's Ray has no such algorithm.
 RESUMABLE = ("PPO",)
 
 
@@ -43,7 +44,7 @@ class Conversion:
 
     checkpoint: LegacyCheckpoint
     report: Report
-    networks: dict[str, FullyConnected] = field(default_factory=dict)
+    networks: dict[str, Network] = field(default_factory=dict)
     differences: list[Difference] = field(default_factory=list)
     target: Path | None = None
     translation: Translation | None = None
@@ -96,7 +97,8 @@ def convert(
         _complete_leniently(checkpoint, given, conversion)
     else:
         _complete(checkpoint, given, conversion)
-        conversion.translation = translate_config(checkpoint)
+        if checkpoint.algorithm in RESUMABLE:
+            conversion.translation = translate_config(checkpoint)
     _describe(conversion, to)
     if dry_run:
         if to != "msgpack":
@@ -113,19 +115,13 @@ def convert(
         else:
             report.add("verify", Verdict.NOTE, "weights", "not compared", severity=Severity.WARNING)
     conversion.target = Path(new)
-    report.facts["result"] = _summary(to)
+    report.facts["result"] = _summary(to, resumable=conversion.translation is not None)
     return conversion
 
 
 def _complete(checkpoint: LegacyCheckpoint, given: Given, conversion: Conversion) -> None:
     """Fills in what is missing, and finds every policy's network."""
     resolve.complete(checkpoint, given)
-    if checkpoint.algorithm not in RESUMABLE:
-        raise NotYetError(
-            f"Not yet: the algorithm {checkpoint.algorithm}.",
-            where=str(checkpoint.source.path),
-            fix="`--to msgpack` keeps all weights by name.",
-        )
     resolve.require_config(checkpoint)
     conversion.networks = identify_all(checkpoint)
 
@@ -146,12 +142,11 @@ def _complete_leniently(checkpoint: LegacyCheckpoint, given: Given, conversion: 
         conversion.networks = {}
 
 
-def identify_all(checkpoint: LegacyCheckpoint) -> dict[str, FullyConnected]:
+def identify_all(checkpoint: LegacyCheckpoint) -> dict[str, Network]:
     """Finds the network of every policy, and makes sure that each has its spaces."""
     networks = {}
     for policy_id, policy in checkpoint.policies.items():
-        settings = ModelSettings.from_config(checkpoint.config, policy.config)
-        network, findings = identify(policy, settings)
+        network, findings = identify(policy, ModelSettings.of(checkpoint, policy))
         checkpoint.findings += findings
         resolve.require_spaces(checkpoint, policy, network.inputs)
         networks[policy_id] = network
@@ -166,9 +161,11 @@ def translate_config(checkpoint: LegacyCheckpoint) -> Translation:
 
 
 def _write_checkpointable(conversion: Conversion, target: Path, state_format: str) -> None:
-    from rllib_compat.checkpoints.writers import checkpointable
+    from rllib_compat.checkpoints.writers import checkpointable, modules
 
-    assert conversion.translation is not None
+    if conversion.translation is None:
+        conversion.report.extend(modules.write(conversion.checkpoint, conversion.networks, target))
+        return
     conversion.report.extend(
         checkpointable.write(
             conversion.checkpoint,
@@ -191,7 +188,7 @@ def _describe(conversion: Conversion, to: str) -> None:
     report.extend(checkpoint.findings)
     for policy_id, policy in checkpoint.policies.items():
         network = conversion.networks.get(policy_id)
-        what = network.describe() if network else f"{size_of(policy.weights):,} numbers"
+        what = network.summary if network else f"{size_of(policy.weights):,} numbers"
         report.add("weights", Verdict.EXACT, f"policies.{policy_id}.weights", what)
     if to == "msgpack":
         _describe_optimizers(conversion)
@@ -233,7 +230,7 @@ def _prove(
     new = load_forwards(target, conversion.networks, to=to)
     for batch_name, batches in (
         ("random", _random(checkpoint, conversion.networks, inputs)),
-        ("given", {k: v for k, v in observations.items() if k in conversion.networks}),
+        ("given", _given(conversion.networks, observations)),
     ):
         networks = {k: n for k, n in conversion.networks.items() if k in batches}
         rows = verify.compare_all(networks, new, batches)
@@ -250,7 +247,7 @@ def _prove(
 
 
 def load_forwards(
-    target: Path, networks: Mapping[str, FullyConnected], *, to: str
+    target: Path, networks: Mapping[str, Network], *, to: str
 ) -> dict[str, verify.Forward]:
     """The new networks as functions, loaded from the files that were written."""
     if to == "msgpack":
@@ -258,30 +255,40 @@ def load_forwards(
         forwards: dict[str, verify.Forward] = {}
         for policy_id in networks:
             policy = again.policies[policy_id]
-            settings = ModelSettings.from_config(again.config, policy.config)
-            forwards[policy_id] = identify(policy, settings)[0].forward
+            forwards[policy_id] = identify(policy, ModelSettings.of(again, policy))[0].forward
         return forwards
-    from rllib_compat.checkpoints.writers import checkpointable
+    from rllib_compat.checkpoints.writers import modules
 
-    return {policy_id: checkpointable.load(target, policy_id) for policy_id in networks}
+    return {policy_id: modules.load(target, policy_id) for policy_id in networks}
 
 
 def _random(
-    checkpoint: LegacyCheckpoint, networks: Mapping[str, FullyConnected], n: int
-) -> dict[str, Array]:
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, Network], n: int
+) -> dict[str, verify.Inputs]:
     return {
         policy_id: verify.sample_inputs(
-            checkpoint.policies[policy_id].observation_space, network.inputs, n
+            network.graph, checkpoint.policies[policy_id].observation_space, n
         )
         for policy_id, network in networks.items()
     }
 
 
-def _summary(to: str) -> str:
+def _given(
+    networks: Mapping[str, Network], observations: Mapping[str, Array]
+) -> dict[str, verify.Inputs]:
+    """The user's observations as inputs; what else a network takes is drawn at random."""
+    return {
+        policy_id: verify.inputs_with(network.graph, observations[policy_id])
+        for policy_id, network in networks.items()
+        if policy_id in observations
+    }
+
+
+def _summary(to: str, *, resumable: bool) -> str:
     """The last line: what the new checkpoint can be used for."""
     if to == "msgpack":
         return "kept whole, readable without Ray; convert it once more to train on"
-    return "resumes training"
+    return "resumes training" if resumable else "inference only (RLModule.from_checkpoint)"
 
 
 def verify_pair(
@@ -306,7 +313,6 @@ def verify_pair(
     forwards = load_forwards(again, networks, to=to)
     rows = verify.compare_all(networks, forwards, _random(checkpoint, networks, inputs))
     if observations:
-        rows += verify.compare_all(
-            {k: n for k, n in networks.items() if k in observations}, forwards, observations
-        )
+        batches = _given(networks, observations)
+        rows += verify.compare_all({k: networks[k] for k in batches}, forwards, batches)
     return rows

@@ -11,7 +11,7 @@ from rllib_compat.checkpoints import layouts, resolve
 from rllib_compat.checkpoints.resolve import Given
 from rllib_compat.checkpoints.state import LegacyCheckpoint, PolicyState, Weights, size_of
 from rllib_compat.errors import CompatError
-from rllib_compat.networks import FullyConnected, ModelSettings, identify
+from rllib_compat.networks import ModelSettings, Network, identify
 from rllib_compat.report import Report, Severity, Verdict
 
 
@@ -27,7 +27,7 @@ class Inspection:
 
     checkpoint: LegacyCheckpoint
     report: Report
-    networks: dict[str, FullyConnected] = field(default_factory=dict)
+    networks: dict[str, Network] = field(default_factory=dict)
 
     def facts(self) -> list[tuple[str, str]]:
         """Name and value pairs that head the output."""
@@ -61,7 +61,7 @@ class Inspection:
         count = f", {old_filter.stats[0].count} seen" if old_filter and old_filter.stats else ""
         return (
             policy.policy_id,
-            network.describe() if network else _shape_of(policy.weights),
+            network.summary if network else _shape_of(policy.weights),
             f"{network.parameters if network else size_of(policy.weights):,}",
             f"{policy.observation_space or 'not told'} → {policy.action_space or 'not told'}",
             f"{old_filter.kind}{count}" if old_filter else "none",
@@ -104,7 +104,7 @@ def inspect(path: str | Path, given: Given | None = None) -> Inspection:
     for policy_id, policy in checkpoint.policies.items():
         try:
             resolve.require_config(checkpoint)
-            settings = ModelSettings.from_config(checkpoint.config, policy.config)
+            settings = ModelSettings.of(checkpoint, policy)
             found.networks[policy_id], findings = identify(policy, settings)
             checkpoint.findings += findings
         except CompatError as error:

@@ -8,6 +8,7 @@ only one answer. The report tells which it was. What is found nowhere is asked f
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Mapping
@@ -239,7 +240,9 @@ def require_config(checkpoint: LegacyCheckpoint) -> None:
         )
 
 
-def require_spaces(checkpoint: LegacyCheckpoint, policy: PolicyState, inputs: int) -> None:
+def require_spaces(
+    checkpoint: LegacyCheckpoint, policy: PolicyState, inputs: tuple[int, ...]
+) -> None:
     """Makes sure that a policy has both spaces.
 
     The observation space follows from the network's inputs where nothing else tells it: a flat,
@@ -251,11 +254,11 @@ def require_spaces(checkpoint: LegacyCheckpoint, policy: PolicyState, inputs: in
     """
     here = f"policies.{policy.policy_id}"
     if policy.observation_space is None:
-        policy.observation_space = spaces.box(-np.inf, np.inf, (inputs,))
+        policy.observation_space = spaces.box(-np.inf, np.inf, inputs)
         _note(
             checkpoint,
             f"{here}.observation_space",
-            f"derived from the network's {inputs} inputs: the flattened observation",
+            f"derived from the network's {math.prod(inputs)} inputs: the preprocessed observation",
             warn=True,
         )
     if policy.action_space is None:

@@ -6,6 +6,7 @@ loaded from the new files, as a user would. What differs by more than the tolera
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -13,15 +14,22 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.errors import VerificationError
-from rllib_compat.networks import FullyConnected, Outputs
+from rllib_compat.networks import Network, Outputs
+from rllib_compat.networks.graph import Graph
 from rllib_compat.spaces import Box, Space
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-Forward: TypeAlias = Callable[[Array], Outputs]
+#: A batch of each input of a network by name, `obs` among them.
+Inputs: TypeAlias = Mapping[str, Array]
+Forward: TypeAlias = Callable[[Inputs], Outputs]
+
+#: The length of the random sequences that a network with states is compared on.
+SEQUENCE = 20
 
 #: float32 keeps about 7 digits; a few layers lose one or two of them.
-ABSOLUTE_TOLERANCE = 1e-5
-RELATIVE_TOLERANCE = 1e-5
+TOLERANCE = 1e-5
+#: A convolution adds up thousands of products, and a recurrent network its own errors.
+DEEP_TOLERANCE = 1e-4
 
 #: Bounds beyond this say "anything" (gym used the largest float32), and are sampled as a normal.
 _UNBOUNDED = 1e4
@@ -38,6 +46,7 @@ class Difference:
         relative: The largest relative difference, where the old output is not tiny.
         inputs: How many inputs were compared.
         ok: Whether every number is within the tolerance.
+        tolerance: What is allowed, absolute and relative.
     """
 
     policy_id: str
@@ -46,28 +55,68 @@ class Difference:
     relative: float
     inputs: int
     ok: bool
+    tolerance: float = TOLERANCE
 
 
-def sample_inputs(space: Space | None, size: int, n: int, seed: int = 0) -> Array:
-    """Draws network inputs `[n, size]`: within a bounded Box, normal where there are no bounds."""
+def sample_inputs(graph: Graph, space: Space | None, n: int, seed: int = 0) -> Inputs:
+    """Draws a batch of every input.
+
+    Observations lie within a bounded Box, and are normal where there are no bounds. A graph with
+    states gets sequences of `SEQUENCE` steps, `n` steps in all.
+    """
+    sequences = max(n // SEQUENCE, 1) if graph.recurrent else n
     rng = np.random.default_rng(seed)
-    normal = rng.normal(size=(n, size))
-    if not isinstance(space, Box) or space.flat_size() != size:
-        return normal.astype(np.float32)
-    low, high = space.low.reshape(-1), space.high.reshape(-1)
+    shape = graph.inputs["obs"]
+    lead = (sequences, SEQUENCE) if graph.recurrent else (n,)
+    return inputs_with(graph, _observations(rng, space, shape, lead), seed=seed + 1)
+
+
+def inputs_with(graph: Graph, observations: Array, seed: int = 0) -> Inputs:
+    """A batch of given observations, and of whatever else the graph takes at random."""
+    rng = np.random.default_rng(seed)
+    lead = observations.shape[: 2 if graph.recurrent else 1]
+    batch = {"obs": np.asarray(observations, np.float32)}
+    for name, shape in graph.inputs.items():
+        if name != "obs":
+            own = lead[:1] if name in graph.states else lead
+            batch[name] = rng.normal(size=(*own, *shape)).astype(np.float32)
+    return batch
+
+
+def _observations(
+    rng: np.random.Generator, space: Space | None, shape: tuple[int, ...], lead: tuple[int, ...]
+) -> Array:
+    normal = rng.normal(size=(*lead, *shape))
+    if not isinstance(space, Box) or space.flat_size() != math.prod(shape):
+        return normal
+    low, high = space.low.reshape(shape), space.high.reshape(shape)
     bounded = (np.abs(low) < _UNBOUNDED) & (np.abs(high) < _UNBOUNDED)
     low, high = np.where(bounded, low, 0.0), np.where(bounded, high, 1.0)
-    uniform = low + (high - low) * rng.uniform(size=(n, size))
-    return np.where(bounded, uniform, normal).astype(np.float32)
+    uniform = low + (high - low) * rng.uniform(size=(*lead, *shape))
+    return np.where(bounded, uniform, normal)
 
 
-def compare(policy_id: str, old: Outputs, new: Outputs) -> list[Difference]:
-    """Compares the outputs of both networks for the same inputs."""
+def compare(
+    policy_id: str, old: Outputs, new: Outputs, tolerance: float = TOLERANCE
+) -> list[Difference]:
+    """Compares the outputs of both networks for the same inputs.
+
+    Args:
+        policy_id: The policy.
+        old: What the old network gives.
+        new: What the new one gives; it may give more.
+        tolerance: What is allowed, absolute and once more relative to the old output.
+
+    Raises:
+        VerificationError: The new network lacks an output, or has it in another shape.
+    """
     rows = []
-    for name in ("action_dist_inputs", "vf_preds"):
-        a, b = getattr(old, name), getattr(new, name)
-        if a is None or b is None:
-            continue
+    for name in old:
+        if name not in new:
+            raise VerificationError(
+                f"The new module gives no {name}.", where=f"policies.{policy_id}"
+            )
+        a, b = old[name], new[name]
         if np.shape(a) != np.shape(b):
             raise VerificationError(
                 f"The old network gives {name} of shape {np.shape(a)}, the new {np.shape(b)}.",
@@ -75,7 +124,7 @@ def compare(policy_id: str, old: Outputs, new: Outputs) -> list[Difference]:
             )
         a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
         difference = np.abs(a - b)
-        allowed = ABSOLUTE_TOLERANCE + RELATIVE_TOLERANCE * np.abs(a)
+        allowed = tolerance * (1 + np.abs(a))
         scale = np.maximum(np.abs(a), 1e-3)
         rows.append(
             Difference(
@@ -85,15 +134,16 @@ def compare(policy_id: str, old: Outputs, new: Outputs) -> list[Difference]:
                 float((difference / scale).max(initial=0.0)),
                 len(a),
                 bool(np.all(difference <= allowed)),  # NaN is never within bounds
+                tolerance,
             )
         )
     return rows
 
 
 def compare_all(
-    old: Mapping[str, FullyConnected],
+    old: Mapping[str, Network],
     new: Mapping[str, Forward],
-    inputs: Mapping[str, Array],
+    inputs: Mapping[str, Inputs],
 ) -> list[Difference]:
     """Compares every policy on its inputs.
 
@@ -107,7 +157,8 @@ def compare_all(
                 "The new checkpoint has no module for this policy.", where=f"policies.{policy_id}"
             )
         batch = inputs[policy_id]
-        rows += compare(policy_id, network.forward(batch), new[policy_id](batch))
+        tolerance = DEEP_TOLERANCE if network.graph.deep else TOLERANCE
+        rows += compare(policy_id, network.forward(batch), new[policy_id](batch), tolerance)
     return rows
 
 
@@ -122,7 +173,7 @@ def require_equal(rows: list[Difference]) -> None:
         worst = max(bad, key=lambda row: row.absolute)
         raise VerificationError(
             f"Old and new differ by up to {worst.absolute:.2e} ({worst.output}); "
-            f"{ABSOLUTE_TOLERANCE:.0e} is allowed.",
+            f"{worst.tolerance:.0e} is allowed.",
             where=f"policies.{worst.policy_id}",
             fix="Nothing was written. Please report this checkpoint's network and Ray version.",
         )

@@ -56,18 +56,15 @@ def _against_recorded(old: Path, new: Path) -> float:
     """The largest difference from what the original network computed when it was alive."""
     import numpy as np
 
-    from rllib_compat.checkpoints.writers import checkpointable
+    from rllib_compat.checkpoints.writers import modules
 
     with np.load(old / "expected.npz") as recorded:
-        outputs = checkpointable.load(new, "default_policy")(recorded["default_policy/obs_in"])
-        logits, values = (recorded[f"default_policy/{k}"] for k in ("logits", "vf_preds"))
-    assert outputs.vf_preds is not None
-    return float(
-        max(
-            np.abs(outputs.action_dist_inputs - logits).max(),
-            np.abs(outputs.vf_preds - values).max(),
-        )
-    )
+        outputs = modules.load(new, "default_policy")({"obs": recorded["default_policy/obs_in"]})
+        pairs = [
+            (outputs["action_dist_inputs"], recorded["default_policy/logits"]),
+            (outputs["vf_preds"], recorded["default_policy/vf_preds"]),
+        ]
+    return float(max(np.abs(ours - theirs).max() for ours, theirs in pairs))
 
 
 def _train_on(new: Path) -> None:

@@ -12,30 +12,27 @@ The canonical arrays, whatever framework wrote them, kernels as `[in, out]`::
     value_hidden.{i}.kernel   value_hidden.{i}.bias     (own value network only)
     logits.kernel             logits.bias
     value.kernel              value.bias
-    log_std                                             (free_log_std only)
+    log_std.value                                       (free_log_std only)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.activations import activation
-from rllib_compat.networks.mapping import Move, Table, dense, from_canonical, require_same_names
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-
-
-def _keras(theirs: str, ours: str) -> Table:
-    return dense(theirs, ours, kernel="/kernel", bias="/bias", transpose=False)
-
-
-def _torch(theirs: str, ours: str) -> Table:
-    return dense(theirs, ours, kernel=".weight", bias=".bias", transpose=True)
+from rllib_compat.networks.graph import Array, Builder, Graph
+from rllib_compat.networks.mapping import (
+    Move,
+    Table,
+    keras,
+    require_same_names,
+    torch_dense,
+)
+from rllib_compat.networks.network import Network, Target
 
 
 def _rl_module(*, shares_layers: bool, linear: bool) -> Table:
@@ -43,11 +40,11 @@ def _rl_module(*, shares_layers: bool, linear: bool) -> Table:
     actor = "encoder.encoder" if shares_layers else "encoder.actor_encoder"
     layer = "net.mlp.{i}" if linear else "net.mlp.{2*i}"
     return (
-        *_torch(f"{actor}.{layer}", "hidden.{i}"),
-        *_torch(f"encoder.critic_encoder.{layer}", "value_hidden.{i}"),
-        *_torch("pi.net.mlp.0", "logits"),
-        *_torch("vf.net.mlp.0", "value"),
-        Move("pi.log_std", "log_std"),
+        *torch_dense(f"{actor}.{layer}", "hidden.{i}"),
+        *torch_dense(f"encoder.critic_encoder.{layer}", "value_hidden.{i}"),
+        *torch_dense("pi.net.mlp.0", "logits"),
+        *torch_dense("vf.net.mlp.0", "value"),
+        Move("pi.log_std", "log_std.value"),
     )
 
 
@@ -55,23 +52,23 @@ def _rl_module(*, shares_layers: bool, linear: bool) -> Table:
 SCHEMES: dict[str, Table] = {
     # tf.keras, ModelV2 (0.7.5 – 2.x)
     "keras": (
-        *_keras("fc_{i+1}", "hidden.{i}"),
-        *_keras("fc_out", "logits"),
-        *_keras("fc_value_{i+1}", "value_hidden.{i}"),
-        *_keras("value_out", "value"),
-        Move("log_std", "log_std"),
+        *keras("fc_{i+1}", "hidden.{i}"),
+        *keras("fc_out", "logits"),
+        *keras("fc_value_{i+1}", "value_hidden.{i}"),
+        *keras("value_out", "value"),
+        Move("log_std", "log_std.value"),
     ),
     # torch, ModelV2 (0.8.5 – 2.x)
     "torch": (
-        *_torch("_hidden_layers.{i}._model.0", "hidden.{i}"),
-        *_torch("_logits._model.0", "logits"),
-        *_torch("_value_branch_separate.{i}._model.0", "value_hidden.{i}"),
-        *_torch("_value_branch._model.0", "value"),
+        *torch_dense("_hidden_layers.{i}._model.0", "hidden.{i}"),
+        *torch_dense("_logits._model.0", "logits"),
+        *torch_dense("_value_branch_separate.{i}._model.0", "value_hidden.{i}"),
+        *torch_dense("_value_branch._model.0", "value"),
         # Ray 1.0 – 2.x trained the slope of torch's swish.
         Move("_hidden_layers.{i}._model.1._beta", "hidden.{i}.beta"),
         Move("_value_branch_separate.{i}._model.1._beta", "value_hidden.{i}.beta"),
-        Move("_append_free_log_std.log_std", "log_std"),
-        Move("log_std", "log_std"),
+        Move("_append_free_log_std.log_std", "log_std.value"),
+        Move("log_std", "log_std.value"),
     ),
     # RLModule (2.7 Learner API – today): {own or shared critic} × {with activations or linear}
     "rl_module": _rl_module(shares_layers=False, linear=False),
@@ -83,6 +80,8 @@ SCHEMES: dict[str, Table] = {
 #: Constants that an RLModule registers as buffers; they hold no training.
 BUFFERS = ("pi.log_std_clip_param_const", "vf.log_std_clip_param_const")
 
+
+KIND = "fully connected"
 
 #: Below this, a slope of swish can't be divided by without losing digits.
 _SMALLEST_SLOPE = 1e-3
@@ -124,147 +123,148 @@ def _behind(layer: str, arrays: Mapping[str, Array]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """What a policy network computes for a batch.
+class Shape:
+    """The shape of a fully connected network.
 
     Attributes:
-        action_dist_inputs: `[B, n]`, the inputs of the action distribution.
-        vf_preds: `[B]`, the value predictions; None where the network has no value function.
+        inputs: The size of the preprocessed observation.
+        hiddens: The sizes of the hidden layers.
+        outputs: What the action distribution takes, log standard deviations included.
+        shares_layers: Whether the value function sits on the policy's layers.
+        free_log_std: Whether half of the outputs are free parameters.
     """
 
-    action_dist_inputs: Array
-    vf_preds: Array | None
+    inputs: int
+    hiddens: tuple[int, ...]
+    outputs: int
+    shares_layers: bool
+    free_log_std: bool
 
+    @classmethod
+    def of(cls, arrays: Mapping[str, Array]) -> Shape:
+        """The shape that canonical arrays have.
 
-@dataclass(frozen=True)
-class FullyConnected:
-    """One fully connected network with its arrays.
+        Raises:
+            CheckpointError: The policy's last layer is missing.
+        """
+        hiddens: list[int] = []
+        while (bias := arrays.get(f"hidden.{len(hiddens)}.bias")) is not None:
+            hiddens.append(len(bias))
+        first = arrays.get("hidden.0.kernel" if hiddens else "logits.kernel")
+        missing = [n for n in ("logits.kernel", "logits.bias") if n not in arrays]
+        if first is None or missing:
+            raise CheckpointError(
+                f"The arrays do not fit the network: missing: {', '.join(missing)}.", where=KIND
+            )
+        return cls(
+            inputs=int(first.shape[0]),
+            hiddens=tuple(hiddens),
+            outputs=len(arrays["logits.bias"]) + len(arrays.get("log_std.value", ())),
+            shares_layers="value_hidden.0.kernel" not in arrays,
+            free_log_std="log_std.value" in arrays,
+        )
 
-    Attributes:
-        arrays: The canonical arrays.
-        activation: The hidden layers' activation by its legacy name.
-        scheme: The naming scheme in which the arrays were found.
-    """
+    def _stack(self, prefix: str, last: str, size: int) -> list[tuple[str, tuple[int, ...]]]:
+        rows: list[tuple[str, tuple[int, ...]]] = []
+        before = self.inputs
+        for i, hidden in enumerate(self.hiddens):
+            rows += [(f"{prefix}.{i}.kernel", (before, hidden)), (f"{prefix}.{i}.bias", (hidden,))]
+            before = hidden
+        return [*rows, (f"{last}.kernel", (before, size)), (f"{last}.bias", (size,))]
 
-    arrays: Mapping[str, Array]
-    activation: str
-    scheme: str
+    def policy(self) -> list[tuple[str, tuple[int, ...]]]:
+        """The names and shapes of the policy's network, input to output."""
+        means = self.outputs // 2 if self.free_log_std else self.outputs
+        log_std = [("log_std.value", (means,))] if self.free_log_std else []
+        return [*self._stack("hidden", "logits", means), *log_std]
 
-    kind = "fully connected"
+    def value(self) -> list[tuple[str, tuple[int, ...]]]:
+        """The names and shapes of the value function, input to output."""
+        own = self._stack("value_hidden", "value", 1)
+        return own[-2:] if self.shares_layers else own
 
-    def __post_init__(self) -> None:
-        names = {"logits", "value", *(f"hidden.{i}" for i in range(len(self.hiddens)))}
-        if not self.shares_layers:
-            names |= {f"value_hidden.{i}" for i in range(len(self.hiddens))}
-        wanted = {f"{name}.{part}" for name in names for part in ("kernel", "bias")}
-        if "log_std" in self.arrays:
-            wanted.add("log_std")
-        require_same_names(self.arrays, wanted, where=self.kind)
-        sizes = [self.inputs, *self.hiddens]
-        for prefix, last in (("hidden", "logits"), ("value_hidden", "value")):
-            layers = [*(f"{prefix}.{i}" for i in range(len(self.hiddens))), last]
-            if prefix == "value_hidden" and self.shares_layers:
-                layers = [last]
-                sizes = sizes[-1:]
-            for size, layer in zip(sizes, layers, strict=True):
-                kernel, bias = self.arrays[f"{layer}.kernel"], self.arrays[f"{layer}.bias"]
-                if kernel.shape != (size, len(bias)):
-                    raise CheckpointError(
-                        f"The layer {layer} has a kernel {kernel.shape} where "
-                        f"({size}, {len(bias)}) belongs.",
-                        where=self.kind,
-                    )
-
-    @property
-    def hiddens(self) -> list[int]:
-        """The sizes of the hidden layers."""
-        sizes: list[int] = []
-        while (bias := self.arrays.get(f"hidden.{len(sizes)}.bias")) is not None:
-            sizes.append(len(bias))
-        return sizes
-
-    @property
-    def shares_layers(self) -> bool:
-        """Whether the value function sits on the policy's hidden layers."""
-        return "value_hidden.0.kernel" not in self.arrays
-
-    @property
-    def free_log_std(self) -> bool:
-        """Whether the standard deviations are free parameters."""
-        return "log_std" in self.arrays
-
-    @property
-    def inputs(self) -> int:
-        """How many numbers the network takes: the size of the preprocessed observation."""
-        first = "hidden.0.kernel" if self.hiddens else "logits.kernel"
-        return int(self.arrays[first].shape[0])
-
-    @property
-    def outputs(self) -> int:
-        """How many numbers the action distribution gets, log standard deviations included."""
-        return len(self.arrays["logits.bias"]) + len(self.arrays.get("log_std", ()))
-
-    @property
-    def parameters(self) -> int:
-        """How many numbers it was trained in."""
-        return sum(array.size for array in self.arrays.values())
-
-    def describe(self) -> str:
+    def describe(self, activation: str) -> str:
         """One line for tables: `fc 4-32-32-2 relu, own value network`."""
         sizes = "-".join(map(str, [self.inputs, *self.hiddens, self.outputs]))
         value = "shared value layers" if self.shares_layers else "own value network"
         free = ", free log std" if self.free_log_std else ""
-        return f"fc {sizes} {self.activation}, {value}{free}"
+        return f"fc {sizes} {activation}, {value}{free}"
 
-    def forward(self, observations: Array) -> Outputs:
-        """Computes the outputs in float64.
 
-        Args:
-            observations: `[B, inputs]`, preprocessed and filtered.
-        """
-        act = activation(self.activation, where="model.fcnet_activation").numpy
+def fully_connected(arrays: Mapping[str, Array], activation: str, scheme: str) -> Network:
+    """The network of an actor-critic algorithm, and today's default module for it.
 
-        def layer(name: str, x: Array) -> Array:
-            kernel, bias = self.arrays[f"{name}.kernel"], self.arrays[f"{name}.bias"]
-            return np.asarray(x @ kernel.astype(np.float64) + bias)
+    Args:
+        arrays: The canonical arrays.
+        activation: The hidden layers' activation by its legacy name.
+        scheme: The naming scheme in which the arrays were found.
 
-        def stack(prefix: str) -> Array:
-            x = np.asarray(observations, np.float64)
-            for i in range(len(self.hiddens)):
-                x = act(layer(f"{prefix}.{i}", x))
-            return x
+    Raises:
+        CheckpointError: Arrays are missing, too many, or of shapes that do not fit.
+        NotYetError: The activation is not one that is known.
+    """
+    shape = Shape.of(arrays)
+    wanted = dict([*shape.policy(), *shape.value()])
+    require_same_names(arrays, wanted, where=KIND)
+    for name, size in wanted.items():
+        if arrays[name].shape != size:
+            raise CheckpointError(
+                f"The array {name} has the shape {arrays[name].shape} where {size} belongs.",
+                where=KIND,
+            )
+    return Network(
+        kind=KIND,
+        summary=shape.describe(activation),
+        scheme=scheme,
+        graph=_graph(shape, activation),
+        arrays=arrays,
+        target=_default_module(shape, activation),
+        names=SCHEMES.get(scheme, SCHEMES["keras"]),
+    )
 
-        hidden = stack("hidden")
-        value_hidden = hidden if self.shares_layers else stack("value_hidden")
-        logits = layer("logits", hidden)
-        if self.free_log_std:
-            log_std = np.broadcast_to(self.arrays["log_std"], (len(logits), logits.shape[1]))
-            logits = np.concatenate([logits, log_std], axis=1)
-        return Outputs(logits, layer("value", value_hidden)[:, 0])
 
-    def model_config(self) -> dict[str, Any]:
-        """What `DefaultModelConfig` has to say for the installed Ray to build the same network."""
-        return {
-            "fcnet_hiddens": self.hiddens,
-            "fcnet_activation": activation(self.activation, where="model").target,
+def add_hidden(build: Builder, prefix: str, count: int, takes: str, activation: str | None) -> str:
+    """Adds `count` dense layers `<prefix>.<i>`, and returns the name of the last one's value."""
+    for i in range(count):
+        takes = build.add("dense", f"{prefix}.{i}", takes, activation=activation)
+    return takes
+
+
+def add_heads(
+    build: Builder, hidden: str, value_hidden: str, *, free_log_std: bool
+) -> dict[str, str]:
+    """Adds what an actor-critic network ends in, and returns the graph's outputs."""
+    logits = build.add("dense", "logits", hidden)
+    if free_log_std:
+        logits = build.add("free_log_std", "log_std", logits)
+    value = build.add("dense", "value", value_hidden)
+    return {"action_dist_inputs": logits, "vf_preds": build.add("scalar", "vf_preds", value)}
+
+
+def _graph(shape: Shape, activation: str) -> Graph:
+    build, layers = Builder(), len(shape.hiddens)
+    hidden = add_hidden(build, "hidden", layers, "obs", activation)
+    value_hidden = hidden
+    if not shape.shares_layers:
+        value_hidden = add_hidden(build, "value_hidden", layers, "obs", activation)
+    outputs = add_heads(build, hidden, value_hidden, free_log_std=shape.free_log_std)
+    return Graph({"obs": (shape.inputs,)}, tuple(build.steps), outputs)
+
+
+def _default_module(shape: Shape, name: str) -> Target:
+    """Today's default module of PPO and its kin, and what it has to be told."""
+    target = activation(name, where="model.fcnet_activation").target
+    return Target(
+        module=None,
+        model_config={
+            "fcnet_hiddens": list(shape.hiddens),
+            "fcnet_activation": target,
             "head_fcnet_hiddens": [],
-            "vf_share_layers": self.shares_layers,
-            "free_log_std": self.free_log_std,
+            "vf_share_layers": shape.shares_layers,
+            "free_log_std": shape.free_log_std,
             # Legacy networks did not clip; today's default of 20 never binds in practice, but a
             # conversion has to be exact for any number.
             "log_std_clip_param": float("inf"),
-        }
-
-    def module_state(self) -> dict[str, Array]:
-        """The weights as today's default PPO module has them."""
-        return self.for_module(self.arrays)
-
-    def for_module(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """Arrays under the names of today's default PPO module, kernels as `[out, in]`.
-
-        Args:
-            arrays: Weights of this network, or what is kept for each of them.
-        """
-        linear = activation(self.activation, where="model").target == "linear"
-        table = _rl_module(shares_layers=self.shares_layers, linear=linear)
-        return {k: v.astype(np.float32) for k, v in from_canonical(table, arrays).items()}
+        },
+        table=_rl_module(shares_layers=shape.shares_layers, linear=target == "linear"),
+    )

@@ -9,7 +9,7 @@ are an error: nothing of a network is ever dropped or invented in silence.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -62,18 +62,44 @@ class Name:
 
 
 @dataclass(frozen=True)
+class Change:
+    """What is done to an array on the way, and how it is undone.
+
+    Attributes:
+        there: From the scheme's form to the canonical one.
+        back: The reverse.
+    """
+
+    there: Callable[[Array], Array]
+    back: Callable[[Array], Array]
+
+
+AS_IS = Change(lambda x: x, lambda x: x)
+#: torch keeps the matrix of a dense layer as `[out, in]`.
+TRANSPOSED = Change(lambda x: x.T, lambda x: x.T)
+#: torch keeps a convolution's kernel as `[out, in, h, w]`; ours is `[h, w, in, out]`.
+CHANNELS_FIRST = Change(
+    lambda x: x.transpose(2, 3, 1, 0) if x.ndim == 4 else x.T,
+    lambda x: x.transpose(3, 2, 0, 1) if x.ndim == 4 else x.T,
+)
+
+
+@dataclass(frozen=True)
 class Move:
     """One row of a table.
 
     Attributes:
         theirs: The name in the scheme that the table describes.
         ours: The name in the canonical form of the network.
-        transpose: Whether a matrix is transposed on the way (torch keeps `[out, in]`).
+        change: What is done to the array.
+        adds: Whether arrays of several rows with the same canonical name are added up (the two
+            biases of torch's LSTM). Such a table can't be read backwards.
     """
 
     theirs: str
     ours: str
-    transpose: bool = False
+    change: Change = AS_IS
+    adds: bool = False
 
     @cached_property
     def names(self) -> tuple[Name, Name]:
@@ -84,19 +110,24 @@ class Move:
 Table: TypeAlias = tuple[Move, ...]
 
 
-def dense(theirs: str, ours: str, *, kernel: str, bias: str, transpose: bool) -> Table:
-    """The two rows of a dense layer.
+def keras(theirs: str, ours: str) -> Table:
+    """The two rows of a dense layer or a convolution of keras, and of tf.contrib since Ray 0.7."""
+    return Move(f"{theirs}/kernel", f"{ours}.kernel"), Move(f"{theirs}/bias", f"{ours}.bias")
 
-    Args:
-        theirs: The layer's name in the scheme.
-        ours: The layer's canonical name.
-        kernel: What the scheme appends for the matrix.
-        bias: What it appends for the bias.
-        transpose: Whether the scheme's matrix is `[out, in]`.
-    """
+
+def torch_dense(theirs: str, ours: str) -> Table:
+    """The two rows of a torch `Linear`."""
     return (
-        Move(f"{theirs}{kernel}", f"{ours}.kernel", transpose),
-        Move(f"{theirs}{bias}", f"{ours}.bias"),
+        Move(f"{theirs}.weight", f"{ours}.kernel", TRANSPOSED),
+        Move(f"{theirs}.bias", f"{ours}.bias"),
+    )
+
+
+def torch_layer(theirs: str, ours: str) -> Table:
+    """The two rows of a torch `Linear` or `Conv2d`, whichever it is."""
+    return (
+        Move(f"{theirs}.weight", f"{ours}.kernel", CHANNELS_FIRST),
+        Move(f"{theirs}.bias", f"{ours}.bias"),
     )
 
 
@@ -113,7 +144,10 @@ def to_canonical(table: Table, arrays: Mapping[str, Array]) -> tuple[dict[str, A
             theirs, ours = move.names
             index = theirs.index_of(name)
             if index is not None:
-                taken[ours.at(index)] = array.T if move.transpose else array
+                canonical, changed = ours.at(index), move.change.there(array)
+                if move.adds and canonical in taken:
+                    changed = taken[canonical] + changed
+                taken[canonical] = changed
                 break
         else:
             left.append(name)
@@ -132,7 +166,7 @@ def from_canonical(table: Table, arrays: Mapping[str, Array]) -> dict[str, Array
             theirs, ours = move.names
             index = ours.index_of(name)
             if index is not None:
-                out[theirs.at(index)] = np.ascontiguousarray(array.T if move.transpose else array)
+                out[theirs.at(index)] = np.ascontiguousarray(move.change.back(array))
                 break
         else:
             raise CheckpointError(f"The target has no place for the array {name!r}.")

@@ -27,8 +27,9 @@ import numpy as np
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError
-from rllib_compat.networks.fcnet import BUFFERS, SCHEMES, FullyConnected
-from rllib_compat.networks.mapping import Array, to_canonical
+from rllib_compat.networks.fcnet import BUFFERS
+from rllib_compat.networks.mapping import Array, Table, to_canonical
+from rllib_compat.networks.network import Network
 from rllib_compat.report import Finding, Severity, Verdict
 from rllib_compat.stand_ins import StandIn
 
@@ -70,7 +71,7 @@ class Adam:
 
 
 def plan(
-    policies: Mapping[str, PolicyState], networks: Mapping[str, FullyConnected]
+    policies: Mapping[str, PolicyState], networks: Mapping[str, Network]
 ) -> tuple[dict[str, Adam], list[Finding]]:
     """Finds what can be carried.
 
@@ -101,7 +102,7 @@ def plan(
     return states, findings
 
 
-def read(policy: PolicyState, network: FullyConnected) -> Adam | None:
+def read(policy: PolicyState, network: Network) -> Adam | None:
     """Reads the stored state of a policy's optimizer.
 
     Returns:
@@ -119,29 +120,29 @@ def read(policy: PolicyState, network: FullyConnected) -> Adam | None:
     return state
 
 
-def _read(stored: Any, policy: PolicyState, network: FullyConnected) -> Adam | None:
+def _read(stored: Any, policy: PolicyState, network: Network) -> Adam | None:
     states = stored if isinstance(stored, list) else [stored]
     if all(isinstance(variable, StandIn) for variable in states):
-        return _eager(states, policy.policy_id)
+        return _eager(states, policy.policy_id, network.names)
     if len(states) > 1:
         raise CheckpointError(f"the policy had {len(states)} optimizers, its module has one")
     if "param_groups" in states[0]:
         return _torch(states[0], policy, network)
-    return _graph(states[0], policy.policy_id)
+    return _graph(states[0], policy.policy_id, network.names)
 
 
-def torch_slots(state: Adam, network: FullyConnected) -> dict[str, dict[str, Any]]:
+def torch_slots(state: Adam, network: Network) -> dict[str, dict[str, Any]]:
     """What torch's Adam keeps for each parameter of today's default PPO module, by its name."""
     import torch
 
-    squares = network.for_module(state.square)
+    squares = network.target.arrays(state.square)
     return {
         name: {
             "step": torch.tensor(float(state.step)),
             "exp_avg": torch.from_numpy(mean),
             "exp_avg_sq": torch.from_numpy(squares[name]),
         }
-        for name, mean in network.for_module(state.mean).items()
+        for name, mean in network.target.arrays(state.mean).items()
     }
 
 
@@ -172,7 +173,7 @@ def _told(state: Adam) -> Iterator[str]:
     yield "the learning rate is the config's"
 
 
-def _torch(stored: Mapping[str, Any], policy: PolicyState, network: FullyConnected) -> Adam | None:
+def _torch(stored: Mapping[str, Any], policy: PolicyState, network: Network) -> Adam | None:
     """Reads torch's `state_dict()`: numbers instead of names, in the order of the weights."""
     slots = {str(number): slot for number, slot in stored["state"].items()}
     if not slots:
@@ -198,18 +199,18 @@ def _torch(stored: Mapping[str, Any], policy: PolicyState, network: FullyConnect
         {name: slots[number][kind] for name, number in zip(names, numbers, strict=True)}
         for kind in ("exp_avg", "exp_avg_sq")
     ]
-    mean, square = (_canonical(network.scheme, moment) for moment in moments)
+    mean, square = (_canonical(network.names, moment) for moment in moments)
     return Adam(steps.pop(), mean, square, settings=settings)
 
 
-def _graph(stored: Mapping[str, Any], policy_id: str) -> Adam | None:
+def _graph(stored: Mapping[str, Any], policy_id: str, names: Table) -> Adam | None:
     """Reads TensorFlow 1's variables; the powers of the betas count the updates."""
     scope = f"{policy_id}/"
     plain = {k.removeprefix(scope).removeprefix(scope): np.asarray(v) for k, v in stored.items()}
     if not {"beta1_power", "beta2_power"} <= plain.keys():
         raise CheckpointError("it is no Adam: it keeps no powers of betas")
     step = updates_of(float(plain.pop("beta1_power")), float(plain.pop("beta2_power")))
-    mean, square = _split(_GRAPH, plain)
+    mean, square = _split(_GRAPH, plain, names)
     if step == 0:
         return None
     derived = f"the number of updates follows from the powers of the betas, {TARGET['betas']}"
@@ -238,7 +239,7 @@ def updates_of(beta1_power: float, beta2_power: float) -> int:
     return round(use)
 
 
-def _eager(variables: list[StandIn], policy_id: str) -> Adam | None:
+def _eager(variables: list[StandIn], policy_id: str, names: Table) -> Adam | None:
     """Reads TensorFlow 2's variables: calls of a `functools.partial` with name and value."""
     plain: dict[str, Array] = {}
     for variable in variables:
@@ -253,12 +254,12 @@ def _eager(variables: list[StandIn], policy_id: str) -> Adam | None:
     step = int(plain.pop("iter"))
     if step == 0:
         return None
-    mean, square = _split(_EAGER, plain)
+    mean, square = _split(_EAGER, plain, names)
     return Adam(step, mean, square, note=_TENSORFLOW.format(eps=1e-7))
 
 
 def _split(
-    pattern: re.Pattern[str], plain: Mapping[str, Array]
+    pattern: re.Pattern[str], plain: Mapping[str, Array], names: Table
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """The canonical means and squares of keras' variables."""
     moments: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
@@ -267,17 +268,17 @@ def _split(
         if match is None:
             raise CheckpointError(f"its variable {name!r} is no moment of Adam")
         moments[match["square"] is not None][match["name"]] = array
-    return _canonical("keras", moments[0]), _canonical("keras", moments[1])
+    return _canonical(names, moments[0]), _canonical(names, moments[1])
 
 
-def _canonical(scheme: str, moments: Mapping[str, Any]) -> dict[str, Array]:
-    arrays, left = to_canonical(SCHEMES[scheme], {k: np.asarray(v) for k, v in moments.items()})
+def _canonical(names: Table, moments: Mapping[str, Any]) -> dict[str, Array]:
+    arrays, left = to_canonical(names, {k: np.asarray(v) for k, v in moments.items()})
     if left:
-        raise CheckpointError(f"{left[0]!r} belongs to no fully connected network")
+        raise CheckpointError(f"{left[0]!r} has no counterpart in the network")
     return arrays
 
 
-def _require_whole(state: Adam, network: FullyConnected) -> None:
+def _require_whole(state: Adam, network: Network) -> None:
     """Makes sure that each array of the network has both moments, and nothing else has."""
     if any(name.endswith(".beta") for name in state.mean):
         raise CheckpointError(

@@ -41,7 +41,7 @@ def same_as_old(algorithm, done):
     for policy_id, state in states.items():
         optimizer = learner.get_optimizer(policy_id)
         network = done.networks[policy_id]
-        mean, square = network.for_module(state.mean), network.for_module(state.square)
+        mean, square = network.target.arrays(state.mean), network.target.arrays(state.square)
         names = {id(p): name for name, p in learner.module[policy_id].named_parameters()}
         assert len(optimizer.state) == len(mean)
         for parameter, slot in optimizer.state.items():

@@ -14,7 +14,7 @@ from rllib_compat import ray_versions
 from rllib_compat.checkpoints import layouts
 from rllib_compat.checkpoints.convert import convert, verify_pair
 from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.checkpoints.writers import checkpointable
+from rllib_compat.checkpoints.writers import modules
 from rllib_compat.checkpoints.writers.atomic import digest_tree
 from rllib_compat.errors import RayNotSupportedError, TargetExistsError
 from tests.legacy.cases import find
@@ -68,10 +68,10 @@ def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
         if expected.inputs is None:
             continue
         inputs = expected.inputs.reshape(len(expected.inputs), -1)
-        outputs = checkpointable.load(tmp_path / "new", policy_id)(inputs)
-        np.testing.assert_allclose(outputs.action_dist_inputs, expected.logits, atol=1e-5)
+        outputs = modules.load(tmp_path / "new", policy_id)({"obs": inputs})
+        np.testing.assert_allclose(outputs["action_dist_inputs"], expected.logits, atol=1e-5)
         if expected.values is not None:
-            np.testing.assert_allclose(outputs.vf_preds, expected.values.reshape(-1), atol=1e-5)
+            np.testing.assert_allclose(outputs["vf_preds"], expected.values.reshape(-1), atol=1e-5)
         compared += 1
     assert compared
     assert done.largest_difference < 1e-5

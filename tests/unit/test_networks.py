@@ -7,10 +7,10 @@ from rllib_compat.checkpoints import layouts, resolve
 from rllib_compat.checkpoints.resolve import Given
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
-from rllib_compat.networks import FullyConnected, ModelSettings, identify
-from rllib_compat.networks.fcnet import SCHEMES, fold_slopes
+from rllib_compat.networks import ModelSettings, identify
+from rllib_compat.networks.fcnet import SCHEMES, fold_slopes, fully_connected
 from rllib_compat.networks.mapping import Name, from_canonical, to_canonical
-from rllib_compat.networks.unnamed import keras_order
+from rllib_compat.networks.families.unnamed import keras_order
 from rllib_compat.spaces import Box, parse_repr
 from tests.legacy.cases import find
 
@@ -41,7 +41,7 @@ def networks_of(case):
     resolve.complete(checkpoint, Given(algorithm="PPO") if known else given_of(case))
     resolve.require_config(checkpoint)
     for policy_id, policy in checkpoint.policies.items():
-        settings = ModelSettings.from_config(checkpoint.config, policy.config)
+        settings = ModelSettings.of(checkpoint, policy)
         recorded = policy_id if policy_id in case.policies else "default"
         yield recorded, identify(policy, settings)[0]
 
@@ -70,10 +70,10 @@ def test_the_old_network_computes_what_it_computed_when_it_was_alive(case):
         expected = case.expected(policy_id)
         if expected.inputs is None:
             continue
-        outputs = network.forward(expected.inputs.reshape(len(expected.inputs), -1))
-        np.testing.assert_allclose(outputs.action_dist_inputs, expected.logits, atol=1e-5)
+        outputs = network.forward({"obs": expected.inputs.reshape(len(expected.inputs), -1)})
+        np.testing.assert_allclose(outputs["action_dist_inputs"], expected.logits, atol=1e-5)
         if expected.values is not None:
-            np.testing.assert_allclose(outputs.vf_preds, expected.values.reshape(-1), atol=1e-5)
+            np.testing.assert_allclose(outputs["vf_preds"], expected.values.reshape(-1), atol=1e-5)
         compared += 1
     assert compared
 
@@ -102,7 +102,7 @@ def random_network(hiddens, *, own_value, free_log_std=False, inputs=3, means=2,
     if not own_value:
         stack("hidden", "logits", means)
     if free_log_std:
-        arrays["log_std"] = rng.normal(size=means)
+        arrays["log_std.value"] = rng.normal(size=means)
     return {k: v.astype(np.float32) for k, v in arrays.items()}
 
 
@@ -197,7 +197,7 @@ def test_trained_slopes_of_swish_fold_into_the_weights(own_value):
     if own_value:
         slopes |= {"value_hidden.0.beta": 1.1, "value_hidden.1.beta": 0.9}
     with_slopes = arrays | {k: np.float32([v]) for k, v in slopes.items()}
-    folded = FullyConnected(fold_slopes(with_slopes, where=""), "swish", "torch")
+    folded = fully_connected(fold_slopes(with_slopes, where=""), "swish", "torch")
     x = np.random.default_rng(1).normal(size=(7, 3))
 
     def stack(prefix):
@@ -210,9 +210,9 @@ def test_trained_slopes_of_swish_fold_into_the_weights(own_value):
     logits = stack("hidden") @ arrays["logits.kernel"] + arrays["logits.bias"]
     hidden = stack("value_hidden" if own_value else "hidden")
     values = (hidden @ arrays["value.kernel"] + arrays["value.bias"])[:, 0]
-    outputs = folded.forward(x)
-    np.testing.assert_allclose(outputs.action_dist_inputs, logits, rtol=1e-6)
-    np.testing.assert_allclose(outputs.vf_preds, values, rtol=1e-6)
+    outputs = folded.forward({"obs": x})
+    np.testing.assert_allclose(outputs["action_dist_inputs"], logits, rtol=1e-6)
+    np.testing.assert_allclose(outputs["vf_preds"], values, rtol=1e-6)
 
 
 def test_a_slope_of_zero_is_refused_and_not_divided_by():

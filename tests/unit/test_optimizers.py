@@ -156,7 +156,7 @@ def test_torchs_next_step_is_the_one_that_the_old_optimizer_would_have_made(case
         parameter.grad = torch.from_numpy(gradients[name])
     adam.step()
 
-    means, squares = network.for_module(state.mean), network.for_module(state.square)
+    means, squares = network.target.arrays(state.mean), network.target.arrays(state.square)
     t = state.step + 1
     for name, gradient in gradients.items():
         m = 0.9 * means[name] + 0.1 * gradient.astype(np.float64)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,20 +23,20 @@ from rllib_compat.adapters import overrides
 from rllib_compat.adapters.connectors import add_preprocessors
 from rllib_compat.checkpoints import pickles
 from rllib_compat.checkpoints.state import LegacyCheckpoint, ObservationFilter, PolicyState
-from rllib_compat.networks import FullyConnected, Outputs, optimizers
-from rllib_compat.networks.mapping import Array, require_same_names
+from rllib_compat.checkpoints.writers import modules
+from rllib_compat.networks import Network, optimizers
+from rllib_compat.networks.mapping import require_same_names
 from rllib_compat.report import Finding, Severity, Verdict
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-
-MODULES = Path("learner_group/learner/rl_module")
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 
 def write(
     checkpoint: LegacyCheckpoint,
-    networks: Mapping[str, FullyConnected],
+    networks: Mapping[str, Network],
     config: AlgorithmConfig,
     target: Path,
     *,
@@ -55,7 +54,7 @@ def write(
     Returns:
         What became of each part of the state.
     """
-    _add_modules(config, checkpoint, networks)
+    _add_modules(config, modules.specs(checkpoint, networks))
     if not all(isinstance(p.observation_space, spaces.Box) for p in checkpoint.policies.values()):
         add_preprocessors(config)
     findings = _carry_kl_coefficients(config, checkpoint) + _tame_overrides(config)
@@ -71,52 +70,12 @@ def write(
     return findings + _note_own_names(target)
 
 
-def load(target: Path, policy_id: str) -> _Module:
-    """Loads one module of a tree as a user would, for comparison with the old network."""
-    from ray.rllib.core.rl_module.rl_module import RLModule
-
-    return _Module(RLModule.from_checkpoint((target / MODULES / policy_id).absolute()))
-
-
-@dataclass(frozen=True)
-class _Module:
-    """A loaded RLModule as a function of observations."""
-
-    module: Any
-
-    def __call__(self, observations: Array) -> Outputs:
-        import torch
-
-        batch = {"obs": torch.from_numpy(np.asarray(observations, np.float32))}
-        with torch.no_grad():
-            out = self.module.forward_inference(batch)["action_dist_inputs"]
-            values = self.module.compute_values(batch)
-        return Outputs(out.numpy(), values.numpy())
-
-
-def _add_modules(
-    config: AlgorithmConfig, checkpoint: LegacyCheckpoint, networks: Mapping[str, FullyConnected]
-) -> None:
+def _add_modules(config: AlgorithmConfig, specs: Mapping[str, RLModuleSpec]) -> None:
     """Tells the config the exact network of each policy; it then needs no environment for it."""
-    from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
-    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-    specs = {}
-    for policy_id, network in networks.items():
-        policy = checkpoint.policies[policy_id]
-        assert policy.observation_space is not None
-        assert policy.action_space is not None
-        seen = policy.observation_space
-        if not isinstance(seen, spaces.Box) or seen.shape != (network.inputs,):
-            seen = spaces.box(-np.inf, np.inf, (network.inputs,))
-        specs[policy_id] = RLModuleSpec(
-            observation_space=spaces.to_gymnasium(seen),
-            action_space=spaces.to_gymnasium(policy.action_space),
-            model_config=DefaultModelConfig(**network.model_config()),
-        )
     if config.is_multi_agent:
-        config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=specs))
+        config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=dict(specs)))
     else:
         (spec,) = specs.values()
         config.rl_module(rl_module_spec=spec)
@@ -222,23 +181,15 @@ def _algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
         algorithm.stop()
 
 
-def _set_weights(algorithm: Algorithm, networks: Mapping[str, FullyConnected]) -> None:
-    from rllib_compat.networks.fcnet import BUFFERS
-
-    module = ray_versions.local_learner(algorithm).module
-    for policy_id, network in networks.items():
-        state = module[policy_id].get_state()
-        new = network.module_state()
-        trained = [name for name in state if name not in BUFFERS]
-        require_same_names(new, trained, where=f"module {policy_id}")
-        module[policy_id].set_state({**state, **new})
+def _set_weights(algorithm: Algorithm, networks: Mapping[str, Network]) -> None:
+    modules.set_weights(ray_versions.local_learner(algorithm).module, networks)
     algorithm.env_runner_group.sync_weights(
         from_worker_or_learner_group=algorithm.learner_group, inference_only=True
     )
 
 
 def _set_optimizers(
-    algorithm: Algorithm, checkpoint: LegacyCheckpoint, networks: Mapping[str, FullyConnected]
+    algorithm: Algorithm, checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]
 ) -> list[Finding]:
     """Gives the new optimizers the old moments; their settings stay the config's."""
     states, findings = optimizers.plan(checkpoint.policies, networks)

@@ -10,57 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from rllib_compat.errors import CheckpointError, CorruptCheckpointError, MissingInformationError
+from rllib_compat.networks.fcnet import Shape
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 #: PPO multiplies its KL coefficient by one of these after an iteration (`update_kl`).
 _KL_STEPS = (1.5, 0.5)
 _MOST_KL_UPDATES = 64
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The shape of a fully connected network.
-
-    Attributes:
-        inputs: The size of the preprocessed observation.
-        hiddens: The sizes of the hidden layers.
-        outputs: What the action distribution takes.
-        shares_layers: Whether the value function sits on the policy's layers.
-        free_log_std: Whether half of the outputs are free parameters.
-    """
-
-    inputs: int
-    hiddens: tuple[int, ...]
-    outputs: int
-    shares_layers: bool
-    free_log_std: bool
-
-    def _stack(self, prefix: str, last: str, size: int) -> list[tuple[str, tuple[int, ...]]]:
-        rows: list[tuple[str, tuple[int, ...]]] = []
-        before = self.inputs
-        for i, hidden in enumerate(self.hiddens):
-            rows += [(f"{prefix}.{i}.kernel", (before, hidden)), (f"{prefix}.{i}.bias", (hidden,))]
-            before = hidden
-        return [*rows, (f"{last}.kernel", (before, size)), (f"{last}.bias", (size,))]
-
-    def policy(self) -> list[tuple[str, tuple[int, ...]]]:
-        """The names and shapes of the policy's network, input to output."""
-        means = self.outputs // 2 if self.free_log_std else self.outputs
-        log_std = [("log_std", (means,))] if self.free_log_std else []
-        return [*self._stack("hidden", "logits", means), *log_std]
-
-    def value(self) -> list[tuple[str, tuple[int, ...]]]:
-        """The names and shapes of the value function, input to output."""
-        own = self._stack("value_hidden", "value", 1)
-        return own[-2:] if self.shares_layers else own
 
 
 def keras_order(hiddens: int, *, shares_layers: bool, free_log_std: bool) -> list[str]:
@@ -91,7 +53,7 @@ def name_list(arrays: Sequence[Array], *, where: str) -> dict[str, Array]:
     options = options or [(layers - 2, True)]
     for hiddens, shares_layers in options:
         order = keras_order(hiddens, shares_layers=shares_layers, free_log_std=free_log_std)
-        names = ["log_std"] * free_log_std
+        names = ["log_std.value"] * free_log_std
         names += [f"{layer}.{part}" for layer in order for part in ("kernel", "bias")]
         named = dict(zip(names, arrays, strict=False))
         if len(names) == len(arrays) and _chains(named, hiddens, shares_layers=shares_layers):

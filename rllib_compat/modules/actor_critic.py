@@ -1,0 +1,59 @@
+"""The module of every policy with an action distribution that today's default can't represent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.models.catalog import Catalog
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
+from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+
+from rllib_compat.modules.graph_net import GraphNet
+from rllib_compat.networks.graph import Graph
+
+LOGITS, VALUES = "action_dist_inputs", "vf_preds"
+
+
+class ActorCriticModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):  # type: ignore[misc]
+    """Computes a legacy policy network, and its value function if it had one.
+
+    Its `model_config` holds the graph (`graph`, as `Graph.to_plain` makes it) and the shapes of
+    its arrays (`shapes`, by name). It is what `Algorithm.from_checkpoint` and
+    `RLModule.from_checkpoint` build for a converted checkpoint.
+    """
+
+    def setup(self) -> None:
+        """Builds the network; Ray calls it once."""
+        self.graph = Graph.from_plain(self.model_config["graph"])
+        shapes = self.model_config["shapes"]
+        if self.inference_only:
+            kept = {step.name for step in self.graph.needed([LOGITS])}
+            shapes = {k: v for k, v in shapes.items() if k.rpartition(".")[0] in kept}
+        self.net = GraphNet(self.graph, shapes)
+        self.action_dist_cls = Catalog._get_dist_cls_from_action_space(
+            action_space=self.action_space, framework="torch"
+        )
+
+    def get_initial_state(self) -> dict[str, Any]:
+        """Zeros for each state; nothing for a network without states."""
+        return {name: torch.zeros(self.graph.inputs[name]) for name in self.graph.states}
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """The layers that only the value function has: env runners do without them."""
+        return [f"net.{step}" for step in self.net.only_for([VALUES])]
+
+    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        return self._named(self.net(self._inputs(batch), [LOGITS]))
+
+    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:  # noqa: ARG002 (Ray passes it by name)
+        """The value predictions `[B]`, or `[B, T]` for a network with states."""
+        return self.net(self._inputs(batch), [VALUES])[VALUES]
+
+    def _inputs(self, batch: dict[str, Any]) -> dict[str, Any]:
+        return {"obs": batch[Columns.OBS], **batch.get(Columns.STATE_IN, {})}
+
+    def _named(self, out: dict[str, Any]) -> dict[str, Any]:
+        states = {name: out.pop(name) for name in self.graph.states}
+        return {**out, **({Columns.STATE_OUT: states} if states else {})}

@@ -1,0 +1,162 @@
+"""Reads the fully connected networks of actor-critic algorithms, with and without names.
+
+Named weights say themselves what network they are; the config adds what no array shows (the
+activation) and is held against the rest. A contradiction is an error: then the config belongs to
+another checkpoint, and its activation would be a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from rllib_compat.checkpoints.state import PolicyState
+from rllib_compat.errors import CheckpointError, NotYetError
+from rllib_compat.networks.families.unnamed import name_list, name_vector
+from rllib_compat.networks.fcnet import BUFFERS, SCHEMES, Shape, fold_slopes, fully_connected
+from rllib_compat.networks.graph import Array
+from rllib_compat.networks.mapping import to_canonical
+from rllib_compat.networks.network import Network
+from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.report import Finding, Severity, Verdict
+
+#: Scalars that TensorFlow policies kept among their variables, and no network has.
+_SCALARS = ("kl_coeff", "entropy_coeff", "lr")
+
+
+def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
+    """Reads the network of a policy.
+
+    Returns:
+        The network with its arrays, and what was noticed on the way.
+
+    Raises:
+        NotYetError: The network is not one that can be converted; it is named.
+        MissingInformationError: A size has to be given.
+        CheckpointError: The weights and the config contradict each other.
+    """
+    where = f"policies.{policy.policy_id}.weights"
+    scalars: dict[str, float] = {}
+    if isinstance(policy.weights, dict):
+        arrays, scheme, scalars = _named(policy.policy_id, policy.weights, where)
+    else:
+        arrays, scheme, scalars = _unnamed(policy, settings, where)
+    slopes = any(name.endswith(".beta") for name in arrays)
+    arrays = fold_slopes(arrays, where=where)
+    findings = _compare(Shape.of(arrays), policy, settings, where)
+    network = fully_connected(arrays, settings.activation, scheme)
+    if slopes:
+        findings.append(
+            Finding(
+                "network",
+                Severity.INFO,
+                Verdict.DERIVED,
+                where,
+                "the trained slopes of swish were moved into the weights around them: the same "
+                "function, with slopes that are not trained any further",
+            )
+        )
+    if policy.kl_coeff is None and "kl_coeff" in scalars:
+        policy.kl_coeff = scalars["kl_coeff"]
+    return network, findings
+
+
+def _named(
+    policy_id: str, weights: Mapping[str, Array], where: str
+) -> tuple[dict[str, Array], str, dict[str, float]]:
+    plain = {_strip(policy_id, name): np.asarray(array) for name, array in weights.items()}
+    scalars = {k: float(plain.pop(k)) for k in _SCALARS if k in plain and plain[k].ndim == 0}
+    plain = {k: v for k, v in plain.items() if k not in BUFFERS}
+    found: list[tuple[int, str, dict[str, Array], list[str]]] = []
+    for scheme, table in SCHEMES.items():
+        arrays, left = to_canonical(table, plain)
+        if arrays:
+            found.append((len(left), scheme, arrays, left))
+    left = min(found, key=lambda f: f[0])[3] if found else list(plain)
+    if left:
+        raise NotYetError(
+            f"Not yet: {len(left)} of the {len(plain)} arrays belong to no fully connected "
+            f"network, for example {left[0] if left else 'none'!r}.",
+            where=where,
+            fix="`--to msgpack` keeps all weights by name.",
+        )
+    _, scheme, arrays, _ = min(found, key=lambda f: f[0])
+    return arrays, scheme, scalars
+
+
+def _strip(policy_id: str, name: str) -> str:
+    """Takes off TensorFlow's scope and output number (`default_policy/fc_1/kernel:0`)."""
+    scope = "default/" if name.startswith("default/") else f"{policy_id}/"
+    return name.removeprefix(scope).removesuffix(":0")
+
+
+def _unnamed(
+    policy: PolicyState, settings: ModelSettings, where: str
+) -> tuple[dict[str, Array], str, dict[str, float]]:
+    """Names the arrays of a list or a flat vector."""
+    if isinstance(policy.weights, list):
+        return name_list(policy.weights, where=where), "list", {}
+    arrays, scalars = _cut_vector(policy, settings, where)
+    return arrays, "vector", scalars
+
+
+def _cut_vector(
+    policy: PolicyState, settings: ModelSettings, where: str
+) -> tuple[dict[str, Array], dict[str, float]]:
+    inputs = policy.observation_space.flat_size() if policy.observation_space else None
+    if inputs is None and policy.observation_filter and policy.observation_filter.stats:
+        inputs = sum(stat.mean.size for stat in policy.observation_filter.stats)
+    outputs = distribution_inputs(policy.action_space) if policy.action_space else None
+    return name_vector(
+        np.asarray(policy.weights),
+        inputs=inputs,
+        outputs=outputs,
+        hiddens=settings.hiddens if settings.hiddens is not None else (256, 256),
+        shares_layers=settings.shares_layers,
+        free_log_std=settings.free_log_std,
+        scalars={"kl_coeff": settings.kl_coeff, "entropy_coeff": settings.entropy_coeff},
+        where=where,
+    )
+
+
+def _compare(
+    shape: Shape, policy: PolicyState, settings: ModelSettings, where: str
+) -> list[Finding]:
+    """Holds the network against the config and the spaces."""
+    if settings.hiddens is not None and settings.hiddens != shape.hiddens:
+        raise CheckpointError(
+            f"The weights have hidden layers {list(shape.hiddens)}, the config says "
+            f"{list(settings.hiddens)}: the config is not this checkpoint's.",
+            where=where,
+            fix="Give the right config with --config, or check --policy names.",
+        )
+    wanted = [("observation", policy.observation_space, shape.inputs, "inputs")]
+    wanted += [("action", policy.action_space, shape.outputs, "outputs")]
+    for name, space, have, what in wanted:
+        size = None
+        if space is not None:
+            size = space.flat_size() if name == "observation" else distribution_inputs(space)
+        if size is not None and size != have:
+            raise CheckpointError(
+                f"The network has {have} {what}, the {name} space {space} needs {size}.",
+                where=where,
+                fix=f"Give the right one with --{name}-space.",
+            )
+    findings = []
+    for key, said, is_so in (
+        ("vf_share_layers", settings.shares_layers, shape.shares_layers),
+        ("free_log_std", settings.free_log_std, shape.free_log_std),
+    ):
+        if said != is_so:
+            findings.append(
+                Finding(
+                    "network",
+                    Severity.INFO,
+                    Verdict.NOTE,
+                    where,
+                    f"the config says {key}={said}, the weights were made with {is_so} "
+                    "(some Rays ignored the key); the weights are followed",
+                )
+            )
+    return findings

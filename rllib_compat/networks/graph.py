@@ -1,0 +1,183 @@
+"""A network as data: steps that each compute one value from earlier ones.
+
+Every legacy network that is not today's default is described in this form. The same description is
+computed in numpy (here, in float64, for the proof) and in torch (`rllib_compat.modules.graph_net`,
+as an RLModule that trains). What a step can do is in `ops`; its arrays are kept under
+`<step>.<part>`, kernels as TensorFlow has them: `[in, out]` and `[h, w, in, out]`, images as
+`[..., h, w, c]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rllib_compat.errors import CheckpointError
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a network.
+
+    Attributes:
+        op: What it computes: a key of `ops.OPS`.
+        name: The name of its value, and the prefix of its arrays.
+        takes: The names of the values that go in: inputs of the graph, or earlier steps.
+        settings: What else the operation has to know (an activation, a stride), as plain data.
+    """
+
+    op: str
+    name: str
+    takes: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A whole network without its arrays.
+
+    Attributes:
+        inputs: The shape of each input for one item, without batch and time. `obs` is the
+            preprocessed observation.
+        steps: The steps, each after those that it takes from.
+        outputs: The name of the value behind each output (`action_dist_inputs`, `vf_preds`, …).
+        states: The value that becomes the next state, for each input that is a state (`h`, `c`).
+            A graph with states takes its other inputs as `[B, T, …]`, states as `[B, …]`.
+    """
+
+    inputs: Mapping[str, tuple[int, ...]]
+    steps: tuple[Step, ...]
+    outputs: Mapping[str, str]
+    states: Mapping[str, str] = field(default_factory=dict)
+
+    def needed(self, outputs: Iterable[str]) -> tuple[Step, ...]:
+        """The steps that some outputs (and the states, if they take from them) depend on."""
+        wanted = {self.outputs[name] for name in outputs}
+        kept = []
+        for step in reversed(self.steps):
+            if step.name in wanted:
+                kept.append(step)
+                wanted.update(step.takes)
+        return tuple(reversed(kept))
+
+    @property
+    def recurrent(self) -> bool:
+        """Whether it has states, and so a time axis."""
+        return bool(self.states)
+
+    @property
+    def deep(self) -> bool:
+        """Whether so many numbers are added up that float32 shows it."""
+        return self.recurrent or any(step.op == "conv" for step in self.steps)
+
+    def to_plain(self) -> dict[str, Any]:
+        """It as plain data, for a module's config."""
+        return {
+            "inputs": {k: list(v) for k, v in self.inputs.items()},
+            "steps": [
+                {"op": s.op, "name": s.name, "takes": list(s.takes), "settings": dict(s.settings)}
+                for s in self.steps
+            ],
+            "outputs": dict(self.outputs),
+            "states": dict(self.states),
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Graph:
+        """The reverse of `to_plain`."""
+        return cls(
+            {k: tuple(v) for k, v in plain["inputs"].items()},
+            tuple(
+                Step(s["op"], s["name"], tuple(s["takes"]), dict(s["settings"]))
+                for s in plain["steps"]
+            ),
+            dict(plain["outputs"]),
+            dict(plain["states"]),
+        )
+
+    def check(self, arrays: Mapping[str, Array], *, where: str) -> None:
+        """Makes sure that the arrays are those of the steps, and fit them.
+
+        Arrays of target networks have to have the shapes of those that they follow.
+
+        Raises:
+            CheckpointError: An array belongs to no step, or has a shape that its step can't take.
+        """
+        steps = {step.name for step in self.steps}
+        for name, array in arrays.items():
+            followed = name.removeprefix("target.")
+            if followed.rpartition(".")[0] not in steps:
+                raise CheckpointError(f"The array {name} belongs to no step.", where=where)
+            if followed != name and arrays[followed].shape != array.shape:
+                raise CheckpointError(f"The array {name} is not shaped as its own.", where=where)
+        lead = (1, 1) if self.recurrent else (1,)
+        zeros = {
+            name: np.zeros((1, *shape) if name in self.states else (*lead, *shape))
+            for name, shape in self.inputs.items()
+        }
+        self.evaluate(arrays, zeros, where=where)
+
+    def evaluate(
+        self, arrays: Mapping[str, Array], inputs: Mapping[str, Array], *, where: str = "graph"
+    ) -> dict[str, Array]:
+        """Computes every output in float64.
+
+        Args:
+            arrays: The arrays of the steps, `<step>.<part>`.
+            inputs: A batch of each input; inputs that no step takes may be missing.
+            where: What is computed, for errors.
+
+        Returns:
+            The outputs, and for each state the next one under its own name.
+
+        Raises:
+            CheckpointError: A step can't take its arrays or what goes in.
+        """
+        from rllib_compat.networks.ops import OPS
+
+        values: dict[str, Array] = {k: np.asarray(v, np.float64) for k, v in inputs.items()}
+        for step in self.steps:
+            prefix = f"{step.name}."
+            own = {
+                name.removeprefix(prefix): np.asarray(array, np.float64)
+                for name, array in arrays.items()
+                if name.startswith(prefix)
+            }
+            taken = [values[name] for name in step.takes]
+            try:
+                made = OPS[step.op](own, taken, step.settings)
+            except (ValueError, KeyError, IndexError) as error:
+                shapes = {f"{prefix}{k}": v.shape for k, v in own.items()}
+                raise CheckpointError(
+                    f"The arrays {shapes} can't take {', '.join(str(v.shape) for v in taken)} "
+                    f"({error}).",
+                    where=where,
+                ) from error
+            if isinstance(made, tuple):
+                # A recurrent step gives its value and its next states, named `<step>.<state>`.
+                made, states = made
+                values |= {f"{step.name}.{k}": v for k, v in states.items()}
+            values[step.name] = made
+        out = {name: values[value] for name, value in self.outputs.items()}
+        return out | {name: values[value] for name, value in self.states.items()}
+
+
+class Builder:
+    """Collects steps in the order in which they are computed.
+
+    Attributes:
+        steps: The steps so far.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+
+    def add(self, op: str, name: str, *takes: str, **settings: Any) -> str:
+        """Adds a step, and returns its name for the steps that take from it."""
+        self.steps.append(Step(op, name, takes, settings))
+        return name

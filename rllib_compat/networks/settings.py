@@ -1,0 +1,114 @@
+"""What a legacy config says of a policy's network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rllib_compat.checkpoints.state import LegacyCheckpoint, PolicyState
+from rllib_compat.spaces import Box, Discrete, MultiDiscrete, Space, TupleSpace
+
+#: Which key of `model` asks for which recurrent network around the model.
+_WRAPPERS = {"use_attention": "attention (GTrXL)", "use_lstm": "LSTM"}
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What a legacy config says of a policy's network, with the defaults of its Ray.
+
+    Attributes:
+        hiddens: The hidden sizes; None where the user left the default.
+        activation: The hidden layers' activation.
+        shares_layers: `vf_share_layers`, from `model` or from the top level (before Ray 1.3).
+        free_log_std: As given.
+        custom_model: What the user registered or passed, or None.
+        wrapper: The recurrent network around the model that the config asks for, or None.
+        kl_coeff: PPO's initial KL coefficient.
+        entropy_coeff: PPO's entropy coefficient; None where a schedule changes it.
+        model: All of `model`, with what the policy overrides in it.
+        config: All of the trainer's config, with what the policy overrides in it.
+        algorithm: RLlib's registered name of the algorithm.
+        ray: The Ray that wrote the checkpoint, where that is told.
+    """
+
+    hiddens: tuple[int, ...] | None = None
+    activation: str = "tanh"
+    shares_layers: bool = False
+    free_log_std: bool = False
+    custom_model: Any = None
+    wrapper: str | None = None
+    kl_coeff: float | None = 0.2
+    entropy_coeff: float | None = 0.0
+    model: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    algorithm: str = "PPO"
+    ray: str | None = None
+
+    @classmethod
+    def of(cls, checkpoint: LegacyCheckpoint, policy: PolicyState) -> ModelSettings:
+        """What a checkpoint's config says of the network of one of its policies."""
+        return cls.from_config(
+            checkpoint.config,
+            policy.config,
+            algorithm=checkpoint.algorithm,
+            ray=checkpoint.source.ray_version,
+        )
+
+    @classmethod
+    def from_config(
+        cls,
+        config: Mapping[str, Any],
+        policy: Mapping[str, Any],
+        *,
+        algorithm: str | None = None,
+        ray: str | None = None,
+    ) -> ModelSettings:
+        """Reads them from a trainer's config and what a policy overrides in it."""
+        model = _mapping(config.get("model")) | _mapping(policy.get("model"))
+        merged = {**config, **policy}
+        hiddens = None
+        if "fcnet_hiddens" in model or "post_fcnet_hiddens" in model:
+            # Ray 1.3 – 2.x: the fully connected network simply gets the post layers, too.
+            given = model.get("fcnet_hiddens", [256, 256])
+            hiddens = (*given, *(model.get("post_fcnet_hiddens") or ()))
+        activation = model.get("fcnet_activation", "tanh")
+        if not model.get("fcnet_hiddens", True):
+            activation = model.get("post_fcnet_activation", "relu")
+        scheduled = merged.get("entropy_coeff_schedule") is not None
+        return cls(
+            hiddens=hiddens,
+            activation="linear" if activation is None else str(activation),
+            shares_layers=bool(merged.get("vf_share_layers", model.get("vf_share_layers", False))),
+            free_log_std=bool(model.get("free_log_std", False)),
+            custom_model=model.get("custom_model"),
+            wrapper=next((kind for key, kind in _WRAPPERS.items() if model.get(key)), None),
+            kl_coeff=_number(merged.get("kl_coeff", 0.2)),
+            entropy_coeff=None if scheduled else _number(merged.get("entropy_coeff", 0.0)),
+            model=model,
+            config=merged,
+            algorithm=algorithm or "PPO",
+            ray=ray,
+        )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def distribution_inputs(space: Space) -> int | None:
+    """How many numbers RLlib's default action distribution takes for an action space."""
+    if isinstance(space, Discrete):
+        return space.n
+    if isinstance(space, MultiDiscrete):
+        return sum(space.nvec)
+    if isinstance(space, Box):
+        return 2 * space.flat_size()
+    if isinstance(space, TupleSpace):
+        parts = [distribution_inputs(s) for s in space.spaces]
+        return None if None in parts else sum(p for p in parts if p is not None)
+    return None
