@@ -7,23 +7,26 @@ A dict becomes the class of 0.8.5, as it did in Ray itself; the adapter calls th
 
 from __future__ import annotations
 
-import importlib
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-
 from rllib_compat import ray_versions
-from rllib_compat.adapters.episodes import ONLY_AGENT, LegacyEpisode
+from rllib_compat.adapters.batches import Samples, agent_parts, read_only, sample_batch, write_back
+from rllib_compat.adapters.episodes import LegacyEpisode
+from rllib_compat.adapters.legacy_callbacks import (
+    DefaultCallbacks,
+    accepting,
+    hears,
+    instantiate,
+    methods,
+    resolve,
+)
 from rllib_compat.adapters.results import RECORDS, LegacyResults
 from rllib_compat.adapters.workers import LegacyBaseEnv, LegacyPolicies, LegacyWorker
-from rllib_compat.errors import ConfigError
+
+__all__ = ["CallbackAdapter", "DefaultCallbacks", "adapt_callbacks"]
 
 RayCallbacks = ray_versions.callback_class()
-
-# The names that only today's callbacks take; a method that asks for them gets them as they are.
-TODAY = {"env_runner", "metrics_logger", "rl_module", "prev_episode_chunks"}
 
 
 def adapt_callbacks(callbacks: Any) -> type:
@@ -36,76 +39,15 @@ def adapt_callbacks(callbacks: Any) -> type:
         ConfigError: It is none of these, or a dict with a name that no Ray had.
     """
     sources = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
-    found = tuple(_resolve(source) for source in sources if source not in (None, RayCallbacks))
-    stepping = any(_hears(source, "on_episode_step") for source in found)
+    found = tuple(resolve(source) for source in sources if source not in (None, RayCallbacks))
+    stepping = any(hears(source, "on_episode_step") for source in found)
     base = _SteppingAdapter if stepping else CallbackAdapter
-    return type("LegacyCallbacks", (base,), {"sources": found, "__module__": __name__})
-
-
-class DefaultCallbacks:
-    """The base class that legacy callbacks derive from, and the home of the dict form.
-
-    Args:
-        legacy_callbacks_dict: Functions by event, each taking one `info` dict.
-    """
-
-    def __init__(self, legacy_callbacks_dict: Mapping[str, Any] | None = None) -> None:
-        self.legacy_callbacks = dict(legacy_callbacks_dict or {})
-
-    def on_episode_start(
-        self, *, worker: Any, base_env: Any, policies: Any, episode: Any, **_: Any
-    ) -> None:
-        """Runs after the environment's reset."""
-        self._call(
-            "on_episode_start", env=base_env, policy=policies, episode=episode, worker=worker
-        )
-
-    def on_episode_step(self, *, worker: Any, base_env: Any, episode: Any, **_: Any) -> None:
-        """Runs after each step."""
-        self._call("on_episode_step", env=base_env, episode=episode, worker=worker)
-
-    def on_episode_end(
-        self, *, worker: Any, base_env: Any, policies: Any, episode: Any, **_: Any
-    ) -> None:
-        """Runs when the episode is over."""
-        self._call("on_episode_end", env=base_env, policy=policies, episode=episode, worker=worker)
-
-    def on_postprocess_trajectory(
-        self,
-        *,
-        worker: Any,
-        episode: Any,
-        agent_id: Any,
-        policy_id: str,
-        policies: Any,
-        postprocessed_batch: Any,
-        original_batches: Mapping[Any, Any],
-        **_: Any,
-    ) -> None:
-        """Runs for each agent's part of a sample."""
-        self._call(
-            "on_postprocess_traj",
-            episode=episode,
-            agent_id=agent_id,
-            pre_batch=original_batches[agent_id],
-            post_batch=postprocessed_batch,
-            all_pre_batches=original_batches,
-            worker=worker,
-            policy=policies[policy_id],
-        )
-
-    def on_sample_end(self, *, worker: Any, samples: Any, **_: Any) -> None:
-        """Runs after each sample of a runner."""
-        self._call("on_sample_end", worker=worker, evaluator=worker, samples=samples)
-
-    def on_train_result(self, *, trainer: Any, result: Any, **_: Any) -> None:
-        """Runs after each training iteration; `result` may be changed."""
-        self._call("on_train_result", trainer=trainer, agent=trainer, result=result)
-
-    def _call(self, event: str, **info: Any) -> None:
-        function = self.legacy_callbacks.get(event)
-        if function is not None:
-            function(info)
+    members = {
+        "sources": found,
+        "hears_learners": any(hears(source, "on_learn_on_batch") for source in found),
+        "__module__": __name__,
+    }
+    return type("LegacyCallbacks", (base,), members)
 
 
 # What today's callbacks call → what the same moment was called, and the era's other names.
@@ -122,15 +64,9 @@ EVENTS: dict[str, tuple[str, ...]] = {
     "on_checkpoint_loaded": ("on_checkpoint_loaded",),
     "on_environment_created": ("on_sub_environment_created",),
     "on_postprocess_trajectory": ("on_postprocess_trajectory",),
+    "on_learn_on_batch": ("on_learn_on_batch",),
+    "on_create_policy": ("on_create_policy",),
 }
-DICT_EVENTS = (
-    "on_episode_start",
-    "on_episode_step",
-    "on_episode_end",
-    "on_sample_end",
-    "on_train_result",
-    "on_postprocess_traj",
-)
 
 
 class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen by release
@@ -138,23 +74,38 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
 
     Attributes:
         sources: What to call: dicts of functions and classes.
+        hears_learners: Whether they want to see each train batch.
+        has_trainer: Whether a legacy trainer will `adopt` the object in its own process.
         legacy: The objects made of them; code that looks for `worker.callbacks` finds the first.
         owner: The legacy trainer, in its process; the algorithm itself stands in for it elsewhere.
     """
 
     sources: ClassVar[tuple[Any, ...]] = ()
+    hears_learners: ClassVar[bool] = False
+    has_trainer: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()
-        self.legacy = [_instantiate(source) for source in self.sources]
+        self.legacy = [instantiate(source) for source in self.sources]
         self.owner: Any = None
         self._methods = {
-            event: [_accepting(method) for obj in self.legacy for method in _methods(obj, names)]
+            event: [accepting(method) for obj in self.legacy for method in methods(obj, names)]
             for event, names in EVENTS.items()
         }
         self._worker: LegacyWorker | None = None
         self._episodes: dict[int, LegacyEpisode] = {}
         self._results = LegacyResults()
+        self._created: set[str] = set()
+
+    def adopt(self, trainer: Any) -> None:
+        """Makes `trainer` what the callbacks get; it is complete only now, and they are told."""
+        self.owner = trainer
+        self._algorithm_event("on_algorithm_init", {"algorithm": trainer.algorithm})
+
+    def learn_on_batch(self, policy: Any, train_batch: Any, result: dict[str, Any]) -> None:
+        """Passes on what a learner is about to learn from."""
+        values = {"policy": policy, "train_batch": train_batch, "result": result}
+        self._fire("on_learn_on_batch", {}, values)
 
     def on_episode_start(self, **kwargs: Any) -> None:
         """Begins a legacy episode and passes both of its first events on.
@@ -165,6 +116,7 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
             self._episodes[kwargs["env_index"]] = LegacyEpisode(
                 self._worker_of(kwargs["env_runner"]), kwargs["env_index"]
             )
+            self._tell_policies(kwargs["env_runner"])
             self._episode_event("on_episode_created", kwargs)
         self._episode_event("on_episode_start", kwargs)
 
@@ -186,9 +138,10 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
                 if not chunk.is_done and chunk.id_ in ongoing:
                     self._postprocess(chunk, ongoing[chunk.id_])
         if self._methods["on_sample_end"]:
-            samples = _sample_batch(kwargs["samples"])
+            samples = Samples(kwargs["samples"])
             worker = self._worker_of(kwargs["env_runner"])
-            self._fire("on_sample_end", kwargs, {"worker": worker, "samples": samples})
+            self._fire("on_sample_end", kwargs, {"worker": worker, "samples": samples.batch})
+            samples.write_back()
 
     def on_environment_created(self, **kwargs: Any) -> None:
         """Passes each environment of the runner on."""
@@ -205,8 +158,9 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
         self._algorithm_event("on_train_result", kwargs)
 
     def on_algorithm_init(self, **kwargs: Any) -> None:
-        """Passes the event on."""
-        self._algorithm_event("on_algorithm_init", kwargs)
+        """Passes the event on, unless a trainer comes that does it."""
+        if not self.has_trainer:
+            self._algorithm_event("on_algorithm_init", kwargs)
 
     def on_evaluate_start(self, **kwargs: Any) -> None:
         """Passes the event on."""
@@ -243,12 +197,17 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
         self._fire(event, kwargs, {"algorithm": algorithm, "trainer": algorithm})
 
     def _postprocess(self, chunk: Any, episode: LegacyEpisode) -> None:
-        batches = {agent: _read_only(part) for agent, part in _agent_parts(chunk).items()}
+        """Lets the callbacks see, and change, what was sampled of an episode."""
+        episode.settle_rewards(chunk)
         policies = LegacyPolicies(self._worker._env_runner) if self._worker else {}
+        parts = agent_parts(chunk)
+        before = {a: sample_batch(part, i) for i, (a, part) in enumerate(parts.items())}
         originals = {
-            agent: (policies[episode.policy_for(agent)], batch) for agent, batch in batches.items()
+            agent: (policies[episode.policy_for(agent)], read_only(batch))
+            for agent, batch in before.items()
         }
-        for agent, batch in batches.items():
+        for agent, part in parts.items():
+            batch = before[agent].copy()
             self._fire(
                 "on_postprocess_trajectory",
                 {},
@@ -262,6 +221,16 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
                     "original_batches": originals,
                 },
             )
+            write_back(part, batch, before[agent])
+
+    def _tell_policies(self, env_runner: Any) -> None:
+        """Passes on the policies that are new since the last episode."""
+        if self._methods["on_create_policy"]:
+            for policy_id, policy in self._worker_of(env_runner).policy_map.items():
+                if policy_id not in self._created:
+                    self._created.add(policy_id)
+                    mine = {"policy_id": policy_id, "policy": policy}
+                    self._fire("on_create_policy", {}, mine)
 
     def _fire(self, event: str, values: dict[str, Any], legacy: dict[str, Any]) -> None:
         for method in self._methods[event]:
@@ -278,90 +247,3 @@ class _SteppingAdapter(CallbackAdapter):
 
     def on_episode_step(self, **kwargs: Any) -> None:
         self._episode_event("on_episode_step", kwargs)
-
-
-def _resolve(source: Any) -> Any:
-    if isinstance(source, str):
-        module, _, name = source.rpartition(".")
-        source = getattr(importlib.import_module(module), name)
-    if isinstance(source, Mapping):
-        unknown = [name for name in source if name not in DICT_EVENTS]
-        if unknown:
-            raise ConfigError(
-                f"No Ray ever called {', '.join(map(repr, unknown))}.",
-                where="$.callbacks",
-                fix=f"the events are {', '.join(DICT_EVENTS)}",
-            )
-        return {event: function for event, function in source.items() if function is not None}
-    if not isinstance(source, type):
-        raise ConfigError(
-            f"Callbacks can't be of type {type(source).__name__}.",
-            where="$.callbacks",
-            fix="give a class, a dict of functions, or the dotted name of a class",
-        )
-    return source
-
-
-def _instantiate(source: Any) -> Any:
-    return DefaultCallbacks(source) if isinstance(source, Mapping) else source()
-
-
-def _hears(source: Any, event: str) -> bool:
-    if isinstance(source, Mapping):
-        return event in source
-    return any(True for _ in _methods(source, (event,)))
-
-
-def _methods(obj: Any, names: tuple[str, ...]) -> list[Callable[..., Any]]:
-    """The methods of those names that do anything: neither Ray's own nor an empty dict form."""
-    found = []
-    for name in names:
-        method = getattr(obj, name, None)
-        function = getattr(method, "__func__", method)
-        if method is None or function is getattr(RayCallbacks, name, None):
-            continue
-        if function is getattr(DefaultCallbacks, name, None):
-            key = "on_postprocess_traj" if name == "on_postprocess_trajectory" else name
-            if key not in getattr(obj, "legacy_callbacks", ()):
-                continue
-        found.append(method)
-    return found
-
-
-def _accepting(method: Callable[..., Any]) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
-    """Calls `method` with what it takes of Ray's own values and the legacy ones over them."""
-    parameters = inspect.signature(method).parameters
-    if TODAY & parameters.keys():
-        return lambda values, _: method(**values)
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return lambda values, legacy: method(**{**values, **legacy})
-    return lambda values, legacy: method(
-        **{name: legacy[name] if name in legacy else values.get(name) for name in parameters}
-    )
-
-
-def _agent_parts(chunk: Any) -> dict[Any, Any]:
-    if hasattr(chunk, "agent_episodes"):
-        return {agent: part for agent, part in chunk.agent_episodes.items() if len(part)}
-    return {ONLY_AGENT: chunk} if len(chunk) else {}
-
-
-def _read_only(episode: Any) -> Any:
-    """A part of an episode as a batch that refuses writes: no learner would ever see them."""
-    batch = episode.get_sample_batch()
-    for name, column in batch.items():
-        view = np.asarray(column).view()
-        view.flags.writeable = False
-        batch[name] = view
-    return batch
-
-
-def _sample_batch(episodes: list[Any]) -> Any:
-    from ray.rllib.policy.sample_batch import concat_samples
-
-    batches = [
-        _read_only(e) if not hasattr(e, "agent_episodes") else e.get_sample_batch()
-        for e in episodes
-        if len(e)
-    ]
-    return concat_samples(batches)

@@ -69,6 +69,8 @@ class LegacyEpisode:
         self.hist_data: dict[str, list[Any]] = {}
         self.media: dict[str, Any] = {}
         self._chunk: Any = None
+        # Chunks whose rewards a callback may have changed since, with what the agents got.
+        self._settled: list[tuple[Any, dict[Any, float]]] = []
 
     def follow(self, chunk: Any) -> LegacyEpisode:
         """Goes on with `chunk`, a `SingleAgentEpisode` or `MultiAgentEpisode`."""
@@ -95,10 +97,20 @@ class LegacyEpisode:
         """The rewards so far by (agent, policy)."""
         totals: dict[tuple[Any, str], float] = {}
         for chunk in [*self.worker.earlier_chunks(self.episode_id), self._chunk]:
-            for agent, episode in _by_agent(chunk).items():
+            for agent, reward in self._returns(chunk).items():
                 key = (agent, self.policy_for(agent))
-                totals[key] = totals.get(key, 0.0) + float(episode.get_return())
+                totals[key] = totals.get(key, 0.0) + reward
         return totals
+
+    def settle_rewards(self, chunk: Any) -> None:
+        """Keeps the rewards of a chunk as the environment gave them, whatever is learned from."""
+        self._settled.append((chunk, self._returns(chunk)))
+
+    def _returns(self, chunk: Any) -> dict[Any, float]:
+        settled = next((returns for known, returns in self._settled if known is chunk), None)
+        if settled is not None:
+            return settled
+        return {agent: float(part.get_return()) for agent, part in _by_agent(chunk).items()}
 
     def get_agents(self) -> list[Any]:
         """The agents that have taken part so far."""

@@ -29,6 +29,7 @@ class LegacyPolicy:
         module: The `RLModule` that computes.
         config: The algorithm's config.
         store: What takes new weights, where the module is only a copy of the learners'.
+        load: What has the weights, where the module has only those that acting needs.
 
     Attributes:
         policy_id: Its id.
@@ -43,6 +44,7 @@ class LegacyPolicy:
         module: Any,
         config: Any,
         store: Callable[[Mapping[str, Any]], None] | None = None,
+        load: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         self.policy_id = policy_id
         self.model = module
@@ -50,6 +52,7 @@ class LegacyPolicy:
         self.action_space = module.action_space
         self._config = config
         self._store = store or self._set_state
+        self._load = load or module.get_state
 
     @property
     def config(self) -> dict[str, Any]:
@@ -123,7 +126,7 @@ class LegacyPolicy:
 
     def get_weights(self) -> dict[str, Any]:
         """The weights by name, as arrays."""
-        return dict(self.model.get_state())
+        return dict(self._load())
 
     def set_weights(self, weights: Mapping[str, Any]) -> None:
         """Sets the weights by name."""

@@ -1,14 +1,20 @@
 """Callbacks of every era, called as today's env runners call them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import torch
 from ray import cloudpickle
+from ray.rllib.algorithms.ppo import PPOConfig
 
+from rllib_compat.adapters.batches import agent_parts
 from rllib_compat.adapters.callbacks import CallbackAdapter, DefaultCallbacks, adapt_callbacks
+from rllib_compat.adapters.learners import tell_callbacks
 from rllib_compat.adapters.results import RECORDS
 from rllib_compat.adapters.workers import LegacyBaseEnv, LegacyWorker
 from rllib_compat.errors import ConfigError, GoneError
-from tests.unit.adapters.runners import module, play, runner
+from tests.unit.adapters.runners import Logged, module, play, runner
 
 
 def record_of(env_runner):
@@ -89,27 +95,51 @@ def test_dotted_names_and_pickles_work():
     assert record_of(env_runner).custom_metrics == {"n": 4}
 
 
-def test_postprocessing_sees_each_part_and_can_not_write():
-    counts, refused = [], []
+@pytest.mark.parametrize("agents", [None, (0, 1)])
+def test_what_postprocessing_writes_is_what_is_learned_from(agents):
+    counts = []
 
     def postprocess(info):
-        counts.append(info["post_batch"].count)
+        batch = info["post_batch"]
+        counts.append(batch.count)
         info["episode"].custom_metrics["parts"] = len(counts)
-        assert info["agent_id"] == "agent0"
-        assert info["all_pre_batches"]["agent0"] == info["pre_batch"]
-        try:
-            info["post_batch"]["rewards"][0] = 5
-        except ValueError:
-            refused.append(True)
+        assert info["all_pre_batches"][info["agent_id"]] == info["pre_batch"]
+        assert not info["pre_batch"][1]["rewards"].flags.writeable
+        batch["rewards"][:] += 10
+        batch["obs"] = batch["obs"] * 2
+        batch["bonus"] = np.arange(batch.count)
 
-    env_runner = runner()
+    env_runner = runner() if agents is None else runner(p0=module(), p1=module())
     chunks = play(
-        adapt_callbacks({"on_postprocess_traj": postprocess})(), env_runner, steps=4, cut_after=3
+        adapt_callbacks({"on_postprocess_traj": postprocess})(),
+        env_runner,
+        steps=4,
+        cut_after=3,
+        agents=agents,
     )
-    assert counts == [3, 1]
-    assert refused == [True, True]
-    assert record_of(env_runner).custom_metrics == {"parts": 2}
-    assert np.all(np.asarray(chunks[0].get_rewards()) == 2.0)
+    each = 1 if agents is None else 2
+    assert counts == [3] * each + [1] * each
+    parts = [part for chunk in chunks for part in agent_parts(chunk).values()]
+    assert [list(part.get_rewards()) for part in parts] == [[12.0] * n for n in counts]
+    firsts = [np.ravel(part.get_observations(slice(0, len(part)))).tolist() for part in parts]
+    # The observation at the cut belongs to both chunks, and each has its own copy of it.
+    assert firsts == [[0.0, 2.0, 4.0]] * each + [[6.0]] * each
+    assert [list(part.get_extra_model_outputs("bonus")) for part in parts] == [
+        list(range(n)) for n in counts
+    ]
+    record = record_of(env_runner)
+    assert record.custom_metrics == {"parts": 2 * each}
+    assert record.reward == 4 * 2.0 * each, "the result tells what the environment gave"
+
+
+@pytest.mark.parametrize("name", ["advantages", "terminateds"])
+def test_a_write_that_could_have_no_effect_is_an_error(name):
+    def postprocess(info):
+        info["post_batch"][name] = np.ones(info["post_batch"].count)
+
+    adapter = adapt_callbacks({"on_postprocess_traj": postprocess})()
+    with pytest.raises(GoneError, match=name):
+        play(adapter, runner(), steps=2)
 
 
 def test_samples_come_as_a_batch():
@@ -117,6 +147,19 @@ def test_samples_come_as_a_batch():
     adapter = adapt_callbacks({"on_sample_end": lambda i: counts.append(i["samples"].count)})()
     play(adapter, runner(), steps=4, cut_after=3)
     assert counts == [3]
+
+
+@pytest.mark.parametrize("agents", [None, (0, 1)])
+def test_what_is_written_into_samples_is_what_is_learned_from(agents):
+    def double(info):
+        batches = getattr(info["samples"], "policy_batches", {"p0": info["samples"]})
+        batches["p0"]["rewards"][1] = 7
+
+    env_runner = runner() if agents is None else runner(p0=module(), p1=module())
+    adapter = adapt_callbacks({"on_sample_end": double})()
+    chunk, _ = play(adapter, env_runner, steps=4, cut_after=3, agents=agents)
+    rewards = [list(part.get_rewards()) for part in agent_parts(chunk).values()]
+    assert rewards == [[2.0, 7.0, 2.0], [2.0, 2.0, 2.0]][: 1 if agents is None else 2]
 
 
 @pytest.mark.parametrize(
@@ -214,3 +257,77 @@ class TestWorker:
             _ = worker.sampler
         with pytest.raises(GoneError, match="dist_class"):
             _ = worker.get_policy().dist_class
+
+
+def test_the_trainer_comes_when_it_is_complete():
+    seen = []
+
+    class Init(DefaultCallbacks):
+        def on_trainer_init(self, *, trainer, **kwargs):
+            seen.append(trainer)
+
+    adapted = adapt_callbacks(Init)
+    adapted().on_algorithm_init(algorithm="algorithm")
+    adapted.has_trainer = True
+    adapter = adapted()
+    adapter.on_algorithm_init(algorithm="algorithm")
+    trainer = SimpleNamespace(algorithm="algorithm")
+    adapter.adopt(trainer)
+    assert seen == ["algorithm", trainer]
+
+
+def test_policies_are_told_once_and_new_ones_when_they_come():
+    seen = []
+
+    class Create(DefaultCallbacks):
+        def on_create_policy(self, *, policy_id, policy):
+            seen.append((policy_id, policy.policy_id))
+
+    env_runner = runner(p0=module())
+    adapter = adapt_callbacks(Create)()
+    play(adapter, env_runner, agents=(0,))
+    env_runner.module["p1"] = module()
+    play(adapter, env_runner, agents=(0, 1))
+    assert seen == [("p0", "p0"), ("p1", "p1")]
+
+
+class Doubling(DefaultCallbacks):
+    def on_learn_on_batch(self, *, policy, train_batch, result, **kwargs):
+        result["mean_reward"] = float(train_batch["rewards"].mean())
+        train_batch["advantages"] *= 2
+
+
+class Learner:
+    """As much of a learner as an update takes."""
+
+    def __init__(self, config):
+        self.config, self.metrics = config, Logged()
+        self.module = {"p0": SimpleNamespace(unwrapped=module)}
+        self.learned = None
+
+    def _update(self, batch):
+        self.learned = batch
+
+
+def test_train_batches_are_told_to_callbacks_and_can_be_changed():
+    config = PPOConfig().callbacks(adapt_callbacks(Doubling)).training(learner_class=Learner)
+    tell_callbacks(config)
+    learner = config.learner_class(config)
+    state = {"h": torch.ones(2)}
+    batch = {
+        "rewards": torch.tensor([1.0, 3.0]),
+        "advantages": torch.tensor([1.0, 2.0]),
+        "state_in": state,
+    }
+    learner._update({"p0": batch})
+    assert learner.learned["p0"]["advantages"].tolist() == [2.0, 4.0]
+    assert learner.learned["p0"]["state_in"] is state
+    assert learner.metrics == [(("p0", "mean_reward"), 2.0)]
+
+
+def test_learners_are_left_alone_where_nobody_listens():
+    config = (
+        PPOConfig().callbacks(adapt_callbacks(DefaultCallbacks)).training(learner_class=Learner)
+    )
+    tell_callbacks(config)
+    assert config.learner_class is Learner
