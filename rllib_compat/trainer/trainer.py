@@ -43,7 +43,7 @@ GONE = {
 }
 
 
-class Trainer(Acting, Policies, Exports, Trainable):  # type: ignore[misc]  # Ray has no types
+class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ray has no types
     """Trains with the installed Ray, and looks like the Trainer of Ray 0.5 – 2.0.
 
     It owns an `Algorithm` and is none: what legacy code may ask is written out here, and what can't
@@ -115,7 +115,7 @@ class Trainer(Acting, Policies, Exports, Trainable):  # type: ignore[misc]  # Ra
         self._call_hook("before_init")
         self.algorithm = self._built()
         for callbacks in self._adapters():
-            callbacks.owner = self
+            callbacks.adopt(self)
         self._call_hook("after_init")
 
     def _built(self) -> Any:
@@ -123,6 +123,7 @@ class Trainer(Acting, Policies, Exports, Trainable):  # type: ignore[misc]  # Ra
         if not _adapts(config.callbacks_class):
             # Also without callbacks, the adapter completes the result.
             config.callbacks(adapt_callbacks(config.callbacks_class))
+        config.callbacks_class.has_trainer = True
         if config.enable_env_runner_and_connector_v2:
             add_preprocessors(config)
         tame(config)
