@@ -69,13 +69,16 @@ class Translation:
                 findings=refused,
             )
         from rllib_compat.adapters.connectors import add_preprocessors, may_need_preprocessors
+        from rllib_compat.adapters.learners import tell_callbacks
 
         module = importlib.import_module(f"ray.rllib.algorithms.{self.algorithm.lower()}")
         config = getattr(module, f"{self.algorithm}Config")()
         for method, arguments in self.calls.items():
             getattr(config, method)(**build(arguments))
-        if self.api_stack == "new" and may_need_preprocessors(config.env):
-            add_preprocessors(config)
+        if self.api_stack == "new":
+            if may_need_preprocessors(config.env):
+                add_preprocessors(config)
+            tell_callbacks(config)
         return config
 
     def to_python(self) -> str:
