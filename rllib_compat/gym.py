@@ -22,6 +22,8 @@ class OldApi(gymnasium.Wrapper[Any, Any, Any, Any]):
         env: The environment. A class of gymnasium becomes old by `OldApi(TheClass())`.
     """
 
+    is_old_api = True
+
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
         self._seed: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -26,7 +27,7 @@ OTHER_KINDS = {
 
 def adapt_single_agent(env: Any, settings: EnvSettings) -> gymnasium.Env[Any, Any]:
     """Wraps `env` unless it is a gymnasium environment already and nothing else is asked."""
-    if settings.plain and isinstance(env, gymnasium.Env) and takes_seed(env):
+    if settings.plain and isinstance(env, gymnasium.Env) and is_todays(env):
         return env
     return GymAdapter(env, settings)
 
@@ -132,9 +133,22 @@ def step(env: Any, action: Any) -> tuple[Any, Any, bool, bool, Any]:
 
 def takes_seed(env: Any) -> bool:
     """Whether `reset` takes `seed` and `options`; wrappers pass on what the innermost takes."""
+    *_, innermost = _layers(env)
+    return {"seed", "options"} <= inspect.signature(innermost.reset).parameters.keys()
+
+
+def is_todays(env: Any) -> bool:
+    """Whether `reset` and `step` are gymnasium's, through all wrappers."""
+    return takes_seed(env) and not any(
+        getattr(layer, "is_old_api", False) for layer in _layers(env)
+    )
+
+
+def _layers(env: Any) -> Iterator[Any]:
+    yield env
     while hasattr(env, "env"):
         env = env.env
-    return {"seed", "options"} <= inspect.signature(env.reset).parameters.keys()
+        yield env
 
 
 def clip(reward: float, limit: bool | float | None) -> float:
