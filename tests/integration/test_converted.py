@@ -18,7 +18,8 @@ from rllib_compat.checkpoints.writers import modules
 from rllib_compat.checkpoints.writers.atomic import digest_tree
 from rllib_compat.errors import RayNotSupportedError, TargetExistsError
 from tests.legacy.cases import find
-from tests.unit.test_networks import FULLY_CONNECTED, given_of
+from tests.legacy.networks import given_of
+from tests.unit.test_networks import FULLY_CONNECTED
 
 pytestmark = pytest.mark.ray
 

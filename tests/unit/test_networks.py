@@ -3,47 +3,16 @@
 import numpy as np
 import pytest
 
-from rllib_compat.checkpoints import layouts, resolve
-from rllib_compat.checkpoints.resolve import Given
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks import ModelSettings, identify
+from rllib_compat.networks.families.unnamed import keras_order
 from rllib_compat.networks.fcnet import SCHEMES, fold_slopes, fully_connected
 from rllib_compat.networks.mapping import Name, from_canonical, to_canonical
-from rllib_compat.networks.families.unnamed import keras_order
 from rllib_compat.spaces import Box, parse_repr
 from tests.legacy.cases import find
 
 PPO = find(algorithm="PPO")
-
-
-def given_of(case):
-    """The spaces that a user would give for a checkpoint that has none."""
-    about = case.about
-    spaces = {"observation_space": {}, "action_space": {}}
-    for kind, by_policy in spaces.items():
-        for policy_id in case.policies:
-            told = about.get(kind) or {}
-            text = told.get(policy_id) or about["policies"][policy_id].get(kind)
-            if isinstance(text, str) and parse_repr(text) is not None:
-                by_policy[policy_id] = parse_repr(text)
-    return Given(
-        algorithm="PPO",
-        observation_spaces=spaces["observation_space"],
-        action_spaces=spaces["action_space"],
-    )
-
-
-def networks_of(case):
-    """Every policy's network, under the id that the case recorded it with."""
-    checkpoint = layouts.read(case.checkpoint)
-    known = any(p.action_space for p in checkpoint.policies.values())
-    resolve.complete(checkpoint, Given(algorithm="PPO") if known else given_of(case))
-    resolve.require_config(checkpoint)
-    for policy_id, policy in checkpoint.policies.items():
-        settings = ModelSettings.of(checkpoint, policy)
-        recorded = policy_id if policy_id in case.policies else "default"
-        yield recorded, identify(policy, settings)[0]
 
 
 def is_fully_connected(case):
@@ -61,27 +30,6 @@ def test_the_museum_has_every_era_of_the_network():
     assert len(FULLY_CONNECTED) > 100
     assert {c.framework for c in FULLY_CONNECTED} == {"tf", "tf2", "torch"}
     assert len({c.ray for c in FULLY_CONNECTED}) >= 15
-
-
-@pytest.mark.parametrize("case", FULLY_CONNECTED, ids=str)
-def test_the_old_network_computes_what_it_computed_when_it_was_alive(case):
-    compared = 0
-    for policy_id, network in networks_of(case):
-        expected = case.expected(policy_id)
-        if expected.inputs is None:
-            continue
-        outputs = network.forward({"obs": expected.inputs.reshape(len(expected.inputs), -1)})
-        np.testing.assert_allclose(outputs["action_dist_inputs"], expected.logits, atol=1e-5)
-        if expected.values is not None:
-            np.testing.assert_allclose(outputs["vf_preds"], expected.values.reshape(-1), atol=1e-5)
-        compared += 1
-    assert compared
-
-
-@pytest.mark.parametrize("case", OTHERS, ids=str)
-def test_a_network_that_is_not_converted_yet_is_named(case):
-    with pytest.raises(NotYetError, match=r"Not yet: the (LSTM|vision|attention|custom model)"):
-        list(networks_of(case))
 
 
 def random_network(hiddens, *, own_value, free_log_std=False, inputs=3, means=2, seed=0):

@@ -15,7 +15,8 @@ from rllib_compat.networks import ModelSettings, identify, optimizers
 from rllib_compat.report import Severity, Verdict
 from rllib_compat.spaces import Discrete
 from rllib_compat.stand_ins import GlobalRef, StandIn
-from tests.unit.test_networks import FULLY_CONNECTED, given_of
+from tests.legacy.networks import given_of
+from tests.unit.test_networks import FULLY_CONNECTED
 
 STORED = [case for case in FULLY_CONNECTED if case.version >= (0, 8, 6)]
 SWISH = [case for case in STORED if case.framework == "torch" and "swish" in case.variant]

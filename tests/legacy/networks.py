@@ -1,0 +1,101 @@
+"""A case's networks as the converter reads them, and what the original ones took and gave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+
+from rllib_compat.checkpoints import layouts, resolve
+from rllib_compat.checkpoints.resolve import Given
+from rllib_compat.checkpoints.state import LegacyCheckpoint
+from rllib_compat.networks import ModelSettings, Network, identify
+from rllib_compat.spaces import parse_repr
+from tests.legacy.cases import Case
+
+#: What the cases call each output of a network.
+OUTPUTS = {
+    "action_dist_inputs": ("out/action_dist_inputs", "action_dist_inputs", "logits"),
+    "vf_preds": ("out/vf_preds", "vf_preds"),
+    "q_values": ("out/q_values", "q_values"),
+    "twin_q_values": ("out/twin_q_values", "twin_q_values"),
+}
+#: What they call each input, where it is not the input's own name.
+INPUTS = {
+    "obs": ("net_in", "obs_in", "obs_pre", "obs", "obs_raw"),
+    "actions": ("q_actions",),
+}
+
+
+def given_of(case: Case) -> Given:
+    """The spaces that a user would give for a checkpoint that has none."""
+    about = case.about
+    spaces: dict[str, dict] = {"observation_space": {}, "action_space": {}}
+    for kind, by_policy in spaces.items():
+        for policy_id in case.policies:
+            told = about.get(kind) or {}
+            text = told.get(policy_id) or about["policies"][policy_id].get(kind)
+            if isinstance(text, str) and parse_repr(text) is not None:
+                by_policy[policy_id] = parse_repr(text)
+    return Given(
+        algorithm=case.algorithm,
+        observation_spaces=spaces["observation_space"],
+        action_spaces=spaces["action_space"],
+    )
+
+
+def given_if_asked(case: Case) -> Given:
+    """The same, where the checkpoint itself has no spaces; a user would only be asked then."""
+    known = any(p.action_space for p in layouts.read(case.checkpoint).policies.values())
+    return Given(algorithm=case.algorithm) if known else given_of(case)
+
+
+def read(case: Case) -> tuple[LegacyCheckpoint, dict[str, Network]]:
+    """A case's checkpoint, and the network of each policy under its id in the checkpoint."""
+    checkpoint = layouts.read(case.checkpoint)
+    resolve.complete(checkpoint, given_if_asked(case))
+    resolve.require_config(checkpoint)
+    networks = {
+        policy_id: identify(policy, ModelSettings.of(checkpoint, policy))[0]
+        for policy_id, policy in checkpoint.policies.items()
+    }
+    return checkpoint, networks
+
+
+def recorded(
+    case: Case, policy_id: str, network: Network
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None:
+    """What a policy's original network took and gave, as its graph takes and gives it.
+
+    None where the case did not record everything that the network takes.
+    """
+    known_as = policy_id if policy_id in case.policies else "default"  # the id of Ray 0.5
+    arrays = case.expected(known_as).arrays
+    inputs = _inputs(arrays, network)
+    if inputs is None:
+        return None
+    shapes = {name: out.shape for name, out in network.forward(inputs).items()}
+    outputs = {}
+    for name, theirs in OUTPUTS.items():
+        found = next((arrays[n] for n in theirs if n in arrays), None)
+        if found is not None and name in shapes:
+            outputs[name] = found.reshape(shapes[name])
+    return (inputs, outputs) if outputs else None
+
+
+def _inputs(arrays: Mapping[str, np.ndarray], network: Network) -> dict[str, np.ndarray] | None:
+    graph, inputs = network.graph, {}
+    states = sorted(n for n in arrays if re.fullmatch(r"state_in_\d+", n))
+    if len(states) != len(graph.states):
+        return None
+    for name, shape in graph.inputs.items():
+        if name in graph.states:
+            found = arrays[states[list(graph.states).index(name)]]
+        else:
+            found = next((arrays[n] for n in INPUTS.get(name, (name,)) if n in arrays), None)
+        if found is None:
+            return None
+        time = (1,) if graph.recurrent and name not in graph.states else ()
+        inputs[name] = found.reshape(len(found), *time, *shape)
+    return inputs

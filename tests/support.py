@@ -1,0 +1,62 @@
+"""The README's table of what is supported, made from the museum's real files.
+
+`python -m tests.support` writes it anew; a test holds the README against it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from rllib_compat.checkpoints.convert import RESUMABLE
+from tests.docs import ROOT
+from tests.legacy.cases import all_cases
+from tests.legacy.networks import read
+
+README = ROOT / "README.md"
+BEGIN, END = "<!-- support table: python -m tests.support -->", "<!-- end of the support table -->"
+
+#: The museum's cases that are refused, and the reason.
+REFUSED: dict[str, str] = {}
+
+_TRAINS, _INFERS = "exact, trains on", "exact, inference"
+
+
+def rows() -> list[tuple[str, str, str, str, str]]:
+    """Network, algorithm, framework, Rays with a file behind the row, and what becomes of it."""
+    found = defaultdict(set)
+    for case in all_cases():
+        if reason := REFUSED.get(str(case)):
+            kind, outcome = case.variant, f"refused: {reason}"
+        else:
+            _, networks = read(case)
+            kind = " and ".join(sorted({network.kind for network in networks.values()}))
+            outcome = _TRAINS if case.algorithm in RESUMABLE else _INFERS
+        framework = case.framework + ("" if case.stack == "old" else f", {case.stack} API")
+        found[kind, case.algorithm, framework, outcome].add(case.version)
+    return sorted((k, a, f, _span(versions), o) for (k, a, f, o), versions in found.items())
+
+
+def _span(versions: set[tuple[int, ...]]) -> str:
+    first, last = (".".join(map(str, pick(versions))) for pick in (min, max))
+    return first if first == last else f"{first} – {last}"
+
+
+def table() -> str:
+    """The table in markdown."""
+    lines = ["| network | algorithm | framework | Rays with a test file | becomes |"]
+    lines.append("|---|---|---|---|---|")
+    lines += [f"| {' | '.join(row)} |" for row in rows()]
+    return "\n".join(lines)
+
+
+def in_readme() -> str:
+    """The table as it stands in the README."""
+    match = re.search(f"{re.escape(BEGIN)}\n(.*?)\n{re.escape(END)}", README.read_text(), re.DOTALL)
+    assert match, "the README has no support table"
+    return match[1]
+
+
+if __name__ == "__main__":
+    text = README.read_text("utf-8")
+    README.write_text(text.replace(in_readme(), table()), "utf-8")

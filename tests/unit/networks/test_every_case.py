@@ -1,0 +1,33 @@
+"""What each old network computes, in numpy alone, against what it computed when it was alive."""
+
+import numpy as np
+import pytest
+
+from rllib_compat.checkpoints.verify import DEEP_TOLERANCE, TOLERANCE
+from rllib_compat.errors import NotYetError
+from tests.legacy.cases import all_cases
+from tests.legacy.networks import read, recorded
+from tests.support import REFUSED
+
+
+@pytest.mark.parametrize("case", [c for c in all_cases() if str(c) not in REFUSED], ids=str)
+def test_the_old_network_computes_what_it_computed_when_it_was_alive(case):
+    _, networks = read(case)
+    compared = 0
+    for policy_id, network in networks.items():
+        known = recorded(case, policy_id, network)
+        if known is None:
+            continue
+        inputs, expected = known
+        outputs = network.forward(inputs)
+        tolerance = DEEP_TOLERANCE if network.graph.deep else TOLERANCE
+        for name, theirs in expected.items():
+            np.testing.assert_allclose(outputs[name], theirs, atol=tolerance, err_msg=name)
+        compared += 1
+    assert compared
+
+
+@pytest.mark.parametrize("case", [c for c in all_cases() if str(c) in REFUSED], ids=str)
+def test_a_network_that_is_not_converted_is_refused_with_its_reason(case):
+    with pytest.raises(NotYetError, match=REFUSED[str(case)]):
+        read(case)
