@@ -34,6 +34,10 @@ def _ms(seconds: float) -> float:
     return float(seconds) * 1000.0
 
 
+def _total(by_agent: Mapping[Any, Any]) -> int:
+    return int(sum(by_agent.values()))
+
+
 RENAMED = (
     Renamed("timesteps_total", ("num_env_steps_sampled_lifetime",)),
     Renamed("timesteps_this_iter", ("env_runners/num_env_steps_sampled",)),
@@ -43,6 +47,11 @@ RENAMED = (
         "num_remote_worker_restarts",
         ("fault_tolerance/num_remote_worker_restarts", "num_remote_worker_restarts"),
     ),
+    Renamed(
+        "num_in_flight_async_reqs",
+        ("env_runner_group/actor_manager_num_outstanding_async_reqs", "num_in_flight_async_reqs"),
+    ),
+    Renamed("agent_timesteps_total", ("env_runners/num_agent_steps_sampled_lifetime",), _total),
     Renamed("info/num_steps_sampled", ("num_env_steps_sampled_lifetime",)),
     Renamed("info/num_env_steps_sampled", ("num_env_steps_sampled_lifetime",)),
     Renamed(
@@ -51,6 +60,15 @@ RENAMED = (
     ),
     Renamed(
         "info/num_env_steps_trained",
+        ("learners/__all_modules__/num_module_steps_trained_lifetime",),
+    ),
+    Renamed(
+        "info/num_agent_steps_sampled",
+        ("env_runners/num_agent_steps_sampled_lifetime",),
+        _total,
+    ),
+    Renamed(
+        "info/num_agent_steps_trained",
         ("learners/__all_modules__/num_module_steps_trained_lifetime",),
     ),
     Renamed("timers/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
@@ -83,7 +101,31 @@ LEARNER_STATS = {
     "qf_max": "max_q",
     "qf_min": "min_q",
     "td_error_mean": "mean_td_error",
+    "pi_loss": "policy_loss",
 }
+# The same for SAC and CQL, whose losses had names of their own.
+ACTOR_CRITIC_STATS = {"policy_loss": "actor_loss", "qf_loss": "critic_loss"}
+
+# A time below `timers` → the throughput beside it, and the number of steps per iteration.
+THROUGHPUTS = {
+    "sample_time_ms": ("sample_throughput", "env_runners/num_env_steps_sampled"),
+    "learn_time_ms": ("learn_throughput", "learners/__all_modules__/num_module_steps_trained"),
+}
+
+
+class LearnerInfo(dict[str, Any]):
+    """What is below `info/learner`, as a dict that also knows the shorter paths of older Rays.
+
+    The last of them was `info/learner/<policy>/learner_stats/<name>`; up to Ray 1.2 there was no
+    `learner_stats`, and up to 0.8, with one policy, no id either.
+    """
+
+    def __missing__(self, name: str) -> Any:
+        """Looks where newer releases had the value."""
+        for inner in ("learner_stats", ONLY_POLICY):
+            if inner in self and name != inner:
+                return self[inner][name]
+        raise KeyError(name)
 
 
 class LegacyResults:
@@ -112,12 +154,24 @@ class LegacyResults:
             value = next((v for path in paths if (v := _get(result, path)) is not None), None)
             if value is not None:
                 _set(result, legacy, convert(value))
-        learners = result.setdefault("info", {}).setdefault("learner", {})
+        info = result.setdefault("info", {})
+        # The old API stack has put its own there, with all the names that it ever had.
+        info["learner"] = LearnerInfo(
+            (policy, LearnerInfo(stats) if isinstance(stats, Mapping) else stats)
+            for policy, stats in info.get("learner", {}).items()
+        )
         for policy, stats in result.get("learners", {}).items():
             if policy != "__all_modules__" and isinstance(stats, Mapping):
-                learners[policy] = {"learner_stats": _learner_stats(stats)}
+                info["learner"][policy] = LearnerInfo(learner_stats=_learner_stats(stats))
         for key in ("sampler_perf", "timers"):
             result.setdefault(key, {})
+        for name, (throughput, steps) in THROUGHPUTS.items():
+            if (time := result["timers"].get(name)) and (count := _get(result, steps)):
+                result["timers"][throughput] = float(count) / time * 1000.0
+
+    def summary(self) -> dict[str, Any]:
+        """The legacy keys of the episodes in the smoothing window."""
+        return summarize(self._history, 0)
 
 
 def complete_evaluation(result: dict[str, Any]) -> dict[str, Any]:
@@ -179,8 +233,9 @@ def _summary_of_old_stack(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _learner_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
-    legacy = {LEARNER_STATS[k]: v for k, v in stats.items() if k in LEARNER_STATS}
-    return {**stats, **legacy}
+    """The values by their legacy names; loggers find today's names below `learners`."""
+    names = LEARNER_STATS | (ACTOR_CRITIC_STATS if "alpha_value" in stats else {})
+    return {names.get(name, name): value for name, value in stats.items()}
 
 
 def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:

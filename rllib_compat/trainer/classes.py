@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partialmethod
 from typing import Any
 
 from rllib_compat.config.algorithms import REMOVED
@@ -28,14 +28,24 @@ def trainer_class(name: str) -> type[Trainer]:
         "__module__": "rllib_compat",  # where pickle finds it again
         "_algorithm_name": algorithm,
     }
-    removed = REMOVED.get(algorithm)
-    if removed is not None and not removed.target:
-
-        def gone(*_: Any, **__: Any) -> None:
-            raise RefusedKeysError(f"{algorithm} was removed from RLlib.", fix=removed.why)
-
-        members["__init__"] = gone
+    if algorithm in REMOVED and not REMOVED[algorithm].target:
+        members["__init__"] = partialmethod(_removed, algorithm)
     return type(name, (Trainer,), members)
+
+
+def _removed(_: Trainer, algorithm: str, *__: Any, **___: Any) -> None:
+    raise_if_removed(algorithm)
+
+
+def raise_if_removed(algorithm: str | None) -> None:
+    """Raises where nothing can stand in for an algorithm.
+
+    Raises:
+        RefusedKeysError: Ray has removed it, and none that it has left learns the same way.
+    """
+    removed = REMOVED.get(algorithm or "")
+    if removed is not None and not removed.target:
+        raise RefusedKeysError(f"{algorithm} was removed from RLlib.", fix=removed.why)
 
 
 def class_of_algorithm(algorithm: str) -> type[Trainer]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from rllib_compat import ray_versions, spaces
@@ -64,7 +65,8 @@ class Policies:
             policy_id,
             found.model,
             self.algorithm.config,
-            lambda weights: self.set_weights({policy_id: weights}),
+            store=lambda weights: self.set_weights({policy_id: weights}),
+            load=lambda: self.get_weights([policy_id])[policy_id],
         )
 
     def get_weights(self, policies: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
@@ -147,6 +149,7 @@ class Policies:
                 fix="give the config a multiagent section with `policies`",
             )
         mapping = None if policy_mapping_fn is None else MappingFn(policy_mapping_fn)
+        policies_to_train = _collection(policies_to_train)
         given = (policy_cls, _space(observation_space), _space(action_space), dict(config or {}))
         spec, overrides = self._module_spec(policy_id, given, mapping)
         self.algorithm.add_module(
@@ -154,10 +157,10 @@ class Policies:
             module_spec or spec,
             config_overrides=overrides or None,
             new_agent_to_module_mapping_fn=mapping,
-            new_should_module_be_updated=_collection(policies_to_train),
+            new_should_module_be_updated=policies_to_train,
             add_to_eval_env_runners=evaluation_workers,
         )
-        self._local_is_stale = True
+        self._tell_workers(mapping, policies_to_train)
         state = policy_state or (policy.get_state() if policy is not None else None)
         if state is not None:
             self.set_weights({policy_id: state.get("weights", state)})
@@ -187,12 +190,22 @@ class Policies:
             )
             return
         mapping = None if policy_mapping_fn is None else MappingFn(policy_mapping_fn)
+        policies_to_train = _collection(policies_to_train)
         self.algorithm.remove_module(
             policy_id,
             new_agent_to_module_mapping_fn=mapping,
-            new_should_module_be_updated=_collection(policies_to_train),
+            new_should_module_be_updated=policies_to_train,
             remove_from_eval_env_runners=evaluation_workers,
         )
+        self._tell_workers(mapping, policies_to_train)
+
+    def _tell_workers(self, mapping: MappingFn | None, to_train: Any) -> None:
+        """Tells all env runners what Ray tells some, depending on its release."""
+        new: dict[str, Any] = {"policy_mapping_fn": mapping, "policies_to_train": to_train}
+        new = {name: value for name, value in new.items() if value is not None}
+        for group in (self.algorithm.env_runner_group, self.algorithm.eval_env_runner_group):
+            if group is not None:
+                ray_versions.foreach_env_runner(group, partial(_set_multi_agent, new))
         self._local_is_stale = True
 
     def _module_spec(
@@ -228,6 +241,10 @@ class Policies:
             if pipeline.input_observation_space[of_other] == observation:
                 return module.observation_space, action
         return _flat(observation), action
+
+
+def _set_multi_agent(new: Mapping[str, Any], env_runner: Any) -> None:
+    env_runner.config.multi_agent(**new)
 
 
 def _space(space: Any) -> Any:

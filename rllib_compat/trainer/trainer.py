@@ -193,7 +193,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
 
         Workers can't be chosen: what they have sampled is taken in by `train()`.
         """
-        return next((adapter.summary() for adapter in self._adapters()), {})
+        return next((adapter._results.summary() for adapter in self._adapters()), {})
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Goes on with another config; what was learned is lost until a restore.

@@ -1,5 +1,7 @@
 """The legacy keys of a result."""
 
+import copy
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -87,6 +89,11 @@ def test_what_callbacks_left_in_the_episode():
         ({"num_env_steps_sampled_lifetime": 40.0}, ("info", "num_steps_sampled"), 40),
         ({"fault_tolerance": {"num_healthy_workers": 2}}, ("num_healthy_workers",), 2),
         ({"num_healthy_workers": 3}, ("num_healthy_workers",), 3),
+        (
+            {"env_runners": {"num_agent_steps_sampled_lifetime": {"a": 2.0, "b": 3.0}}},
+            ("agent_timesteps_total",),
+            5,
+        ),
         ({"timers": {"learner_update_timer": 0.5}}, ("timers", "learn_time_ms"), 500.0),
         (
             {"learners": {"p": {"mean_kl_loss": 0.1}, "__all_modules__": {}}},
@@ -117,3 +124,51 @@ def test_an_evaluation_has_its_own_episodes():
     assert legacy["episode_reward_mean"] == 1.0
     assert legacy["evaluation"]["episode_reward_mean"] == 9.0
     assert complete_evaluation(result(episode(5.0)))["episode_reward_max"] == 5.0
+
+
+STATS = {"mean_kl_loss": 0.1, "curr_kl_coeff": 0.2, "total_loss": 3.0}
+
+
+def test_learner_stats_have_each_name_once():
+    learner = completed(learners={"default_policy": STATS})["info"]["learner"]
+    assert learner["default_policy"]["learner_stats"] == {
+        "kl": 0.1,
+        "cur_kl_coeff": 0.2,
+        "total_loss": 3.0,
+    }
+
+
+def test_learner_stats_are_found_where_older_rays_had_them():
+    learner = completed(learners={"default_policy": STATS, "p1": STATS})["info"]["learner"]
+    assert learner["default_policy"]["kl"] == learner["p1"]["kl"] == learner["kl"] == 0.1
+    copied = pickle.loads(pickle.dumps(copy.deepcopy(learner)))
+    assert copied == learner == dict(learner)
+    assert copied["kl"] == 0.1
+    assert "kl" not in learner  # so that loggers write it once
+    with pytest.raises(KeyError, match="nothing"):
+        learner["nothing"]
+
+
+def test_losses_of_actor_critics_have_their_own_names():
+    stats = {"policy_loss": 1.0, "qf_loss": 2.0, "alpha_value": 0.5}
+    learner = completed(learners={"default_policy": stats})["info"]["learner"]
+    assert learner["default_policy"]["learner_stats"] == {
+        "actor_loss": 1.0,
+        "critic_loss": 2.0,
+        "alpha_value": 0.5,
+    }
+
+
+def test_throughputs_are_steps_per_second():
+    timers = completed(
+        env_runners={"num_env_steps_sampled": 100},
+        timers={"env_runner_sampling_timer": 0.5},
+    )["timers"]
+    assert timers["sample_throughput"] == pytest.approx(200.0)
+
+
+def test_metrics_between_two_results_are_those_of_the_window():
+    results = LegacyResults()
+    results.complete(result(*map(episode, [1.0, 5.0])), CONFIG)
+    assert results.summary()["episode_reward_mean"] == 3.0
+    assert results.summary()["episodes_this_iter"] == 0
