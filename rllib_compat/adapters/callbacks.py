@@ -23,17 +23,19 @@ from rllib_compat.adapters.legacy_callbacks import (
 )
 from rllib_compat.adapters.results import RECORDS, LegacyResults
 from rllib_compat.adapters.workers import LegacyBaseEnv, LegacyPolicies, LegacyWorker
+from rllib_compat.offline.files import Recording, Writer
 
 __all__ = ["CallbackAdapter", "DefaultCallbacks", "adapt_callbacks"]
 
 RayCallbacks = ray_versions.callback_class()
 
 
-def adapt_callbacks(callbacks: Any) -> type:
+def adapt_callbacks(callbacks: Any, recording: Recording | None = None) -> type:
     """Makes the callbacks class that the installed Ray takes.
 
     Args:
         callbacks: A dict of functions, a class, a dotted name of one, a list of these, or None.
+        recording: Where all that is sampled is written, if anywhere.
 
     Raises:
         ConfigError: It is none of these, or a dict with a name that no Ray had.
@@ -44,6 +46,7 @@ def adapt_callbacks(callbacks: Any) -> type:
     base = _SteppingAdapter if stepping else CallbackAdapter
     members = {
         "sources": found,
+        "recording": recording,
         "hears_learners": any(hears(source, "on_learn_on_batch") for source in found),
         "__module__": __name__,
     }
@@ -74,6 +77,7 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
 
     Attributes:
         sources: What to call: dicts of functions and classes.
+        recording: Where env runners write what they sample for training, if anywhere.
         hears_learners: Whether they want to see each train batch.
         has_trainer: Whether a legacy trainer will `adopt` the object in its own process.
         legacy: The objects made of them; code that looks for `worker.callbacks` finds the first.
@@ -81,6 +85,7 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
     """
 
     sources: ClassVar[tuple[Any, ...]] = ()
+    recording: ClassVar[Recording | None] = None
     hears_learners: ClassVar[bool] = False
     has_trainer: ClassVar[bool] = False
 
@@ -96,6 +101,7 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
         self._episodes: dict[int, LegacyEpisode] = {}
         self._results = LegacyResults()
         self._created: set[str] = set()
+        self._writer: Writer | None = None
 
     def adopt(self, trainer: Any) -> None:
         """Makes `trainer` what the callbacks get; it is complete only now, and they are told."""
@@ -142,6 +148,10 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
             worker = self._worker_of(kwargs["env_runner"])
             self._fire("on_sample_end", kwargs, {"worker": worker, "samples": samples.batch})
             samples.write_back()
+        if self.recording is not None and not kwargs["env_runner"].config.in_evaluation:
+            if self._writer is None:
+                self._writer = Writer(self.recording, kwargs["env_runner"].worker_index)
+            self._writer.write(Samples(kwargs["samples"]).batch)
 
     def on_environment_created(self, **kwargs: Any) -> None:
         """Passes each environment of the runner on."""

@@ -16,6 +16,7 @@ from math import inf
 from typing import Any
 
 from rllib_compat import ray_versions, spaces
+from rllib_compat.offline.files import Recording
 
 
 class Later(ABC):
@@ -155,15 +156,21 @@ class EnvSpace(Later):
 
 @dataclass(frozen=True)
 class AdaptedCallbacks(Later):
-    """Legacy callbacks (a dict of functions, or a class of the 0.8 – 2.x interface)."""
+    """Legacy callbacks (a dict of functions, or a class of the 0.8 – 2.x interface).
+
+    Attributes:
+        callbacks: The callbacks, or None.
+        recording: Where the steps are written, if anywhere.
+    """
 
     callbacks: Any
+    recording: Recording | None = None
 
     def build(self) -> Any:
         """The `RLlibCallback` subclass that calls them."""
         from rllib_compat.adapters.callbacks import adapt_callbacks
 
-        return adapt_callbacks(self.callbacks)
+        return adapt_callbacks(self.callbacks, self.recording)
 
     def code(self, imports: set[str]) -> str | None:
         """The call that adapts them."""
@@ -173,7 +180,10 @@ class AdaptedCallbacks(Later):
         if inner is None:
             return None
         imports.add("from rllib_compat.adapters.callbacks import adapt_callbacks")
-        return f"adapt_callbacks({inner})"
+        if self.recording is None:
+            return f"adapt_callbacks({inner})"
+        imports.add("from rllib_compat.offline.files import Recording")
+        return f"adapt_callbacks({inner}, {self.recording!r})"
 
 
 @dataclass(frozen=True)

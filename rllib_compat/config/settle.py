@@ -12,9 +12,11 @@ from typing import Any
 
 from rllib_compat import ray_versions
 from rllib_compat.config.context import Context
-from rllib_compat.config.later import AdaptedEnv, EnvSpace, OldReplayBuffer
+from rllib_compat.config.later import AdaptedCallbacks, AdaptedEnv, EnvSpace, OldReplayBuffer
 from rllib_compat.config.rule import Settings, nested
 from rllib_compat.config.rules.replay import BUFFER, buffer_type
+from rllib_compat.config.rules.offline import writes_as_today
+from rllib_compat.offline.files import Recording
 from rllib_compat.report import Severity, Verdict
 
 Step = Callable[[Settings, Context], None]
@@ -286,10 +288,22 @@ def _burn_in(settings: Settings, context: Context) -> None:
 
 
 def _output(settings: Settings, context: Context) -> None:
-    """Whole episodes can only be written if whole episodes are sampled."""
-    if context.stack == "old" or not settings.get("offline_data.output"):
+    """The callbacks write JSON as before; today's writer takes whole episodes, or single steps."""
+    output = settings.get("offline_data.output")
+    if context.stack == "old" or not isinstance(output, str):
         return
-    if settings.get("env_runners.batch_mode") != "complete_episodes":
+    if not writes_as_today(context):
+        del settings["offline_data.output"]
+        compress = settings.pop("offline_data.output_compress_columns", None)
+        options = {
+            "compress": None if compress is None else tuple(compress),
+            "max_file_size": context.get("output_max_file_size"),
+        }
+        recording = Recording(output, **{k: v for k, v in options.items() if v is not None})
+        callbacks = settings.get("callbacks.callbacks_class")
+        legacy = callbacks.callbacks if isinstance(callbacks, AdaptedCallbacks) else callbacks
+        settings["callbacks.callbacks_class"] = AdaptedCallbacks(legacy, recording)
+    elif settings.get("env_runners.batch_mode") != "complete_episodes":
         settings.setdefault("offline_data.output_write_episodes", False)
         _say(context, "output", "single steps are written, as fragments cut through episodes")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
+from rllib_compat.config.rules.offline import needs_old_readers, recorded
 from rllib_compat.report import Severity, Verdict
 
 FAMILY = "marwil_bc_cql"
@@ -34,6 +35,19 @@ def _lagrangian(key: str) -> Any:
 
 
 RULES = (
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.CONVERTED,
+            "recordings of sample batches in JSON files",
+            target="offline_data.input_",
+            convert=recorded,
+            algorithms=(*IMITATION, "CQL"),
+            needs_old=needs_old_readers,
+        )
+        for key in ("input", "input_")
+    ),
     Rule(
         FAMILY,
         "beta",

@@ -7,28 +7,62 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, needless, rllib_class
+from rllib_compat.offline.inputs import Readers, Recorded
 from rllib_compat.report import Severity, Verdict
+from rllib_compat.stand_ins import is_stand_in
 
 FAMILY = "offline"
 READ = "offline_data.input_read_"
+TODAYS_WRITING = (
+    "output_write_method",
+    "output_write_episodes",
+    "output_max_rows_per_file",
+    "output_filesystem",
+)
+TODAYS_READING = ("input_read_method", "input_read_episodes", "input_read_sample_batches")
 
 
 def _input(value: Any, context: Context) -> Outcome:
-    if context.stack == "old" and value:
+    if value == "sampler" and context.stack == "old":
+        # Said aloud: an evaluation_config takes it over from a config that reads recordings.
         return Outcome({"offline_data.input_": value}, Verdict.KEPT)
     if value in (None, "sampler", ""):
         return Outcome(verdict=Verdict.DROPPED, message="steps are sampled from the environment")
+    if context.stack == "old":
+        if callable(value) or value == "dataset":
+            return Outcome({"offline_data.input_": value}, Verdict.KEPT)
+        return Outcome(
+            {"offline_data.input_": Readers(value)},
+            message="JSON files are read as before, without executing anything that is in them",
+        )
+    return Outcome()  # the new API stack was asked for, and is refused
+
+
+def recorded(value: Any, context: Context) -> Outcome:
+    """The `input` of an algorithm that learns offline on the new API stack."""
+    if context.stack == "old" or value in (None, "sampler", ""):
+        return _input(value, context)
     if value == "dataset":
         return _dataset(context)
-    if not isinstance(value, (str, list, tuple)):
-        return Outcome()  # the old API stack's: refused if the new one was asked for
+    if needs_old_readers(value):
+        return Outcome()  # refused
     paths = list(value) if isinstance(value, tuple) else value
-    return Outcome({"offline_data.input_": paths, **_reading("json", context)})
+    one = paths if isinstance(paths, str) else "".join(paths)
+    if any(context.get(key) is not None for key in TODAYS_READING) or "://" in one:
+        return Outcome({"offline_data.input_": paths, **_reading("json", context)})
+    return Outcome(
+        {
+            "offline_data.input_": Recorded(paths),
+            f"{READ}method": "read_parquet",
+            f"{READ}episodes": True,
+        },
+        message="its JSON files are converted to episodes, which today's readers want whole",
+    )
 
 
 def _reading(form: str, context: Context) -> dict[str, Any]:
     """How legacy recordings are read, unless the config says it."""
-    if context.get("input_read_method") or context.get("input_read_episodes"):
+    if any(context.get(key) for key in TODAYS_READING):
         return {}
     return {f"{READ}method": f"read_{form}", f"{READ}sample_batches": True}
 
@@ -67,20 +101,53 @@ def _output(value: Any, context: Context) -> Outcome:
         return Outcome(
             verdict=Verdict.REFUSED,
             severity=Severity.ERROR,
-            message="the new API stack can't write into the trial's own directory",
-            hint="give output= a path",
+            message="a config alone does not know the trial's own directory",
+            hint="give output= a path, or give the config to a Trainer of rllib_compat",
+        )
+    if context.stack == "new" and not writes_as_today(context):
+        return Outcome(
+            {"offline_data.output": value}, message="sample batches are written as JSON, as before"
         )
     return Outcome({"offline_data.output": value})
+
+
+def writes_as_today(context: Context) -> bool:
+    """Whether the config says how today's Ray is to write: Parquet, and not the JSON of before."""
+    return any(context.get(key) is not None for key in TODAYS_WRITING)
+
+
+def _max_file_size(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"offline_data.output_max_file_size": value}, Verdict.KEPT)
+    if writes_as_today(context):
+        return Outcome(
+            verdict=Verdict.DROPPED,
+            message="files are bounded by rows, not by bytes",
+            hint="give output_max_rows_per_file",
+        )
+    return Outcome(verdict=Verdict.KEPT, message="JSON files are bounded by it, as before")
+
+
+def _only_code(value: Any) -> bool:
+    """Whether only the old stack writes it: with code, or through Ray Data."""
+    return callable(value) or value == "dataset"
 
 
 def _old_only(key: str, why: str) -> Rule:
     return Rule(FAMILY, key, Verdict.DROPPED, why, old_target=f"offline_data.{key}")
 
 
-def _needs_old(value: Any) -> bool:
+def needs_old_readers(value: Any) -> bool:
     """Whether only the readers of the old stack read it: code, a mix of sources, D4RL."""
     d4rl = isinstance(value, str) and value.startswith("d4rl.")
     return d4rl or callable(value) or isinstance(value, Mapping)
+
+
+def _needs_old(value: Any) -> bool:
+    """Only offline algorithms read recordings on the new API stack; those have a rule of their own."""
+    if is_stand_in(value) or (isinstance(value, str) and value.startswith("<")):
+        return False  # code that was not kept chooses nothing
+    return value not in (None, "sampler", "")
 
 
 RULES = (
@@ -89,7 +156,7 @@ RULES = (
             FAMILY,
             key,
             Verdict.RENAMED,
-            "recordings of sample batches in JSON files, read through Ray Data",
+            "recordings of sample batches in JSON files",
             target="offline_data.input_",
             convert=_input,
             needs_old=_needs_old,
@@ -111,6 +178,7 @@ RULES = (
         Verdict.KEPT,
         target="offline_data.output",
         convert=_output,
+        needs_old=_only_code,
     ),
     *kept(
         FAMILY,
@@ -145,10 +213,10 @@ RULES = (
     Rule(
         FAMILY,
         "output_max_file_size",
-        Verdict.DROPPED,
-        "files are bounded by rows, not by bytes",
+        Verdict.KEPT,
+        "after how many bytes a new file begins",
         old_target="offline_data.output_max_file_size",
-        hint="give output_max_rows_per_file",
+        convert=_max_file_size,
     ),
     Rule(
         FAMILY,

@@ -5,6 +5,8 @@ import pytest
 
 from rllib_compat.config import translate
 from rllib_compat.config.later import MappingFn
+from rllib_compat.offline.files import Recording
+from rllib_compat.offline.inputs import Readers, Recorded
 from rllib_compat.report import Verdict
 from rllib_compat.stand_ins import GlobalRef, StandIn
 from tests.unit.config.samples import setting, verdicts
@@ -172,8 +174,8 @@ class TestInertValues:
 class TestOfflineData:
     def test_recordings(self):
         translation = translate({"input": "/tmp/out"}, algorithm="MARWIL", env="CartPole-v1")
-        assert setting(translation, "offline_data.input_") == "/tmp/out"
-        assert setting(translation, "offline_data.input_read_sample_batches") is True
+        assert setting(translation, "offline_data.input_") == Recorded("/tmp/out")
+        assert setting(translation, "offline_data.input_read_episodes") is True
         assert setting(translation, "offline_data.dataset_num_iters_per_learner") == 1
         space = setting(translation, "environment.observation_space").build()
         assert space.shape == (4,)
@@ -185,7 +187,49 @@ class TestOfflineData:
     def test_what_only_the_old_readers_read(self, source):
         translation = translate({"input": source}, algorithm="CQL")
         assert translation.api_stack == "old"
-        assert setting(translation, "offline_data.input_") == source
+        found = setting(translation, "offline_data.input_")
+        assert found == (source if callable(source) else Readers(source))
+
+    def test_others_than_offline_algorithms_read_on_the_old_stack(self):
+        config = {"input": "/tmp/out", "evaluation_config": {"input": "sampler"}}
+        translation = translate(config, algorithm="DQN", env="CartPole-v1")
+        assert translation.api_stack == "old"
+        assert setting(translation, "offline_data.input_") == Readers("/tmp/out")
+        evaluation = setting(translation, "evaluation.evaluation_config")
+        assert evaluation == {"input_": "sampler"}
+
+    def test_todays_way_to_read_stays(self):
+        config = {"input_": "/tmp/out", "input_read_method": "read_parquet"}
+        translation = translate(config, algorithm="BC", env="CartPole-v1")
+        assert setting(translation, "offline_data.input_") == "/tmp/out"
+
+    def test_uris_are_read_by_ray_data(self):
+        translation = translate({"input": "s3://b/out"}, algorithm="BC", env="CartPole-v1")
+        assert setting(translation, "offline_data.input_read_method") == "read_json"
+
+    def test_callbacks_write_json_as_before(self):
+        config = {
+            "output": "/tmp/out",
+            "output_compress_columns": ["obs"],
+            "output_max_file_size": 99,
+            "callbacks": {"on_episode_end": print},
+        }
+        translation = translate(config, algorithm="PPO")
+        assert "offline_data" not in translation.calls
+        adapted = setting(translation, "callbacks.callbacks_class")
+        assert adapted.recording == Recording("/tmp/out", ("obs",), 99)
+        assert adapted.callbacks == {"on_episode_end": print}
+        assert adapted.build().recording == adapted.recording
+
+    def test_what_says_how_today_writes_is_written_so(self):
+        config = {"output": "/tmp/out", "output_max_rows_per_file": 5, "output_max_file_size": 9}
+        translation = translate(config, algorithm="PPO")
+        assert setting(translation, "offline_data.output") == "/tmp/out"
+        assert verdicts(translation)["$.output_max_file_size"] == "dropped"
+
+    @pytest.mark.parametrize("output", ["dataset", print])
+    def test_what_only_the_old_writers_write(self, output):
+        assert translate({"output": output}, algorithm="PPO").api_stack == "old"
 
     def test_sampler(self):
         translation = translate({"input": "sampler"}, algorithm="PPO")
