@@ -58,6 +58,13 @@ SCHEMES: dict[str, Table] = {
         *keras("value_out", "value"),
         Move("log_std", "log_std.value"),
     ),
+    # slim in scopes of its own, MARWIL (0.7 – 0.8.0)
+    "marwil": (
+        *keras("p_func/fc{i+1}", "hidden.{i}"),
+        *keras("p_func/fc_out", "logits"),
+        Move("v_func/value/w", "value.kernel"),
+        Move("v_func/value/b", "value.bias"),
+    ),
     # torch, ModelV2 (0.8.5 – 2.x)
     "torch": (
         *torch_dense("_hidden_layers.{i}._model.0", "hidden.{i}"),

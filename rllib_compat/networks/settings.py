@@ -13,6 +13,11 @@ from rllib_compat.spaces import Box, Discrete, MultiDiscrete, Space, TupleSpace
 _WRAPPERS = {"use_attention": "attention (GTrXL)", "use_lstm": "LSTM"}
 
 
+#: Algorithms whose value function had layers of its own unless the user said otherwise; in all
+#: others it shared the policy's (`MODEL_DEFAULTS`, and each algorithm's `DEFAULT_CONFIG`).
+_OWN_VALUE_LAYERS = ("PPO", "DDPPO")
+
+
 @dataclass(frozen=True)
 class ModelSettings:
     """What a legacy config says of a policy's network, with the defaults of its Ray.
@@ -79,7 +84,7 @@ class ModelSettings:
         return cls(
             hiddens=hiddens,
             activation="linear" if activation is None else str(activation),
-            shares_layers=bool(merged.get("vf_share_layers", model.get("vf_share_layers", False))),
+            shares_layers=_shares_layers(merged, model, algorithm or "PPO"),
             free_log_std=bool(model.get("free_log_std", False)),
             custom_model=model.get("custom_model"),
             wrapper=next((kind for key, kind in _WRAPPERS.items() if model.get(key)), None),
@@ -90,6 +95,13 @@ class ModelSettings:
             algorithm=algorithm or "PPO",
             ray=ray,
         )
+
+
+def _shares_layers(config: Mapping[str, Any], model: Mapping[str, Any], algorithm: str) -> bool:
+    for given in (config.get("vf_share_layers"), model.get("vf_share_layers")):
+        if given is not None and given != -1:  # -1: Ray's mark of a key that has moved
+            return bool(given)
+    return algorithm not in _OWN_VALUE_LAYERS
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -13,7 +13,12 @@ import numpy as np
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, NotYetError
-from rllib_compat.networks.families.unnamed import name_list, name_vector
+from rllib_compat.networks.families.unnamed import (
+    MOVING_AVERAGE,
+    name_list,
+    name_vector,
+    scalars_of,
+)
 from rllib_compat.networks.fcnet import BUFFERS, SCHEMES, Shape, fold_slopes, fully_connected
 from rllib_compat.networks.graph import Array
 from rllib_compat.networks.mapping import to_canonical
@@ -22,7 +27,7 @@ from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.report import Finding, Severity, Verdict
 
 #: Scalars that TensorFlow policies kept among their variables, and no network has.
-_SCALARS = ("kl_coeff", "entropy_coeff", "lr")
+_SCALARS = ("kl_coeff", "entropy_coeff", "lr", MOVING_AVERAGE)
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
@@ -59,6 +64,8 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         )
     if policy.kl_coeff is None and "kl_coeff" in scalars:
         policy.kl_coeff = scalars["kl_coeff"]
+    if MOVING_AVERAGE in scalars:
+        policy.extra[MOVING_AVERAGE] = scalars[MOVING_AVERAGE]
     return network, findings
 
 
@@ -115,7 +122,7 @@ def _cut_vector(
         hiddens=settings.hiddens if settings.hiddens is not None else (256, 256),
         shares_layers=settings.shares_layers,
         free_log_std=settings.free_log_std,
-        scalars={"kl_coeff": settings.kl_coeff, "entropy_coeff": settings.entropy_coeff},
+        scalars=scalars_of(settings),
         where=where,
     )
 

@@ -17,8 +17,15 @@ import numpy as np
 
 from rllib_compat.errors import CheckpointError, CorruptCheckpointError, MissingInformationError
 from rllib_compat.networks.fcnet import Shape
+from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.networks.settings import ModelSettings
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+Rows: TypeAlias = list[tuple[str, tuple[int, ...]]]
+
+#: MARWIL's running mean of squared advantages, a scalar among its weights (Ray 0.6 – 0.8.0).
+MOVING_AVERAGE = "moving_average_of_advantage_norm"
 
 #: PPO multiplies its KL coefficient by one of these after an iteration (`update_kl`).
 _KL_STEPS = (1.5, 0.5)
@@ -79,6 +86,22 @@ def _chains(named: Mapping[str, Array], hiddens: int, *, shares_layers: bool) ->
     return bool(named["value.kernel"].shape[1] == 1)
 
 
+def scalars_of(settings: ModelSettings) -> dict[str, float | None]:
+    """The scalars that an algorithm's loss depended on, with the values they began with.
+
+    None: the value is not known (a schedule, a running mean). Sources: `ppo_policy.py`,
+    `appo_policy.py`, `vtrace_policy.py`, `marwil_policy.py` of Ray 0.5 – 0.7.
+    """
+    if settings.algorithm in ("PPO", "DDPPO"):
+        return {"kl_coeff": settings.kl_coeff, "entropy_coeff": settings.entropy_coeff}
+    if settings.algorithm == "APPO":
+        return {"kl_coeff": settings.kl_coeff} if settings.config.get("use_kl_loss") else {}
+    if settings.algorithm == "IMPALA":
+        told = "entropy_coeff" in settings.config
+        return {"entropy_coeff": settings.entropy_coeff if told else None}
+    return {MOVING_AVERAGE: None} if settings.algorithm == "MARWIL" else {}
+
+
 def name_vector(
     vector: Array,
     *,
@@ -89,6 +112,7 @@ def name_vector(
     free_log_std: bool,
     scalars: Mapping[str, float | None],
     where: str,
+    target: bool = False,
 ) -> tuple[dict[str, Array], dict[str, float]]:
     """Cuts a flat vector of a fully connected policy into named arrays.
 
@@ -99,9 +123,9 @@ def name_vector(
         hiddens: The hidden sizes that the config tells.
         shares_layers: Whether the value function shares them, by the config.
         free_log_std: Whether the config asks for it; some Rays ignored that.
-        scalars: What the config says of `kl_coeff` (PPO only) and `entropy_coeff`; None where it
-            changes in ways that are not known (a schedule).
+        scalars: Those that the algorithm had (see `scalars_of`).
         where: The place, for errors.
+        target: Whether a copy of the policy's network may follow (APPO with V-trace).
 
     Returns:
         The canonical arrays, and the scalars found between them.
@@ -120,7 +144,7 @@ def name_vector(
         )
     fits: list[tuple[dict[str, Array], dict[str, float]]] = []
     for shape in _shapes(vector.size, inputs, outputs, hiddens, shares_layers, free_log_std):
-        for rows in _orders(shape, vector.size, scalars):
+        for rows in _orders(shape, vector.size, scalars, target=target):
             arrays = _cut(vector, rows)
             names = [name for name, size in rows if size == ()]
             found = {name: float(arrays.pop(name)) for name in names}
@@ -152,43 +176,42 @@ def _shapes(
         if outputs is not None:
             yield Shape(inputs, hiddens, outputs, shares_layers, free)
             continue
-        # Every output costs the last layer's width and a bias (and with free_log_std one more),
-        # so at most one number of outputs fits a given size, whatever scalars are in between.
+        # Every output costs the last layer's width and a bias (and with free_log_std one more);
+        # of a number of outputs, `_orders` takes those that fit the size exactly.
         for guess in range(1, size):
             shape = Shape(inputs, hiddens, guess, shares_layers, free)
             rows = [*shape.policy(), *shape.value()]
             total = sum(math.prod(s) for _, s in rows)
             if total > size:
                 break
-            if size - total <= 2:
-                yield shape
+            yield shape
 
 
 def _orders(
-    shape: Shape, size: int, scalars: Mapping[str, float | None]
-) -> Iterator[list[tuple[str, tuple[int, ...]]]]:
+    shape: Shape, size: int, scalars: Mapping[str, float | None], *, target: bool
+) -> Iterator[Rows]:
     """The orders in which TensorFlow counted the variables, as far as `size` allows.
 
     Ray 0.5 and 0.6 made the KL coefficient between the policy's network and the value function;
-    Ray 0.7 made it, and then an entropy coefficient, at the end. An algorithm either has the
-    coefficient or not: PPO always does.
+    Ray 0.7 made it, and then an entropy coefficient, at the end. PPO always has the first.
     """
     policy, value = shape.policy(), shape.value()
-    kl: list[tuple[str, tuple[int, ...]]] = [("kl_coeff", ())]
-    entropy: list[tuple[str, tuple[int, ...]]] = [("entropy_coeff", ())]
-    with_kl = (
-        [*policy, *kl, *value],
-        [*policy, *value, *kl, *entropy],
-        [*policy, *kl, *entropy, *value],
-        [*policy, *value, *kl],
-    )
-    without_kl = ([*policy, *value], [*policy, *value, *entropy])
-    for rows in with_kl if "kl_coeff" in scalars else without_kl:
+    copies: Rows = [(TARGET_PREFIX + name, size) for name, size in policy]
+    last: Rows = [(name, ()) for name in scalars]
+    orders = [[*policy, *value, *last]]
+    if "kl_coeff" in scalars and not target:
+        kl: Rows = [("kl_coeff", ())]
+        orders = [[*policy, *kl, *value], *orders, [*policy, *last, *value], [*policy, *value, *kl]]
+    elif last:
+        orders.append([*policy, *value])
+    if target:
+        orders.append([*policy, *value, *copies, *last])
+    for rows in orders:
         if sum(math.prod(s) for _, s in rows) == size:
             yield rows
 
 
-def _cut(vector: Array, rows: list[tuple[str, tuple[int, ...]]]) -> dict[str, Array]:
+def _cut(vector: Array, rows: Rows) -> dict[str, Array]:
     arrays, start = {}, 0
     for name, shape in rows:
         end = start + math.prod(shape)
