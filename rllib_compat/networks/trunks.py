@@ -25,18 +25,21 @@ class Trunk:
         kind: What it is, in a word or two.
         tables: Its arrays' names in each scheme (`slim`, `keras`, `torch`); canonical names may
             carry a prefix (`value_hidden.0.kernel` is the first layer of a value trunk).
-        inputs: The shape of the observation that the arrays take.
+        inputs: The shape of the observation that the arrays take. Takes the canonical arrays, the
+            policy and its settings.
         add: Adds its steps to a graph, and returns the name of the features. Takes the builder,
             the canonical arrays, the policy, its settings, and the prefix of the arrays' names.
     """
 
     kind: str
     tables: Mapping[str, Table]
-    inputs: Callable[[Mapping[str, Array], PolicyState], tuple[int, ...]]
+    inputs: Callable[[Mapping[str, Array], PolicyState, ModelSettings], tuple[int, ...]]
     add: Callable[[Builder, Mapping[str, Array], PolicyState, ModelSettings, str], str]
 
 
-def _fully_connected_inputs(arrays: Mapping[str, Array], _: PolicyState) -> tuple[int, ...]:
+def _fully_connected_inputs(
+    arrays: Mapping[str, Array], _: PolicyState, __: ModelSettings
+) -> tuple[int, ...]:
     first = arrays.get("hidden.0.kernel", arrays.get("out.kernel"))
     if first is None:
         raise CheckpointError("The first layer is missing.", where=FULLY_CONNECTED.kind)

@@ -1,0 +1,51 @@
+"""Images as networks saw them, after RLlib's preprocessors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rllib_compat.checkpoints.state import PolicyState
+from rllib_compat.errors import MissingInformationError
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.spaces import Box, Space
+
+#: Frames of this shape were cropped, scaled and shifted (`GenericPixelPreprocessor`, Ray 0.6 – 2.x;
+#: `AtariPixelPreprocessor` in 0.5).
+ATARI_FRAME = (210, 160, 3)
+
+
+def preprocessed_image(space: Space | None, settings: ModelSettings) -> tuple[int, ...] | None:
+    """The shape of what the preprocessor makes of images; None where a space has no images."""
+    if not isinstance(space, Box) or len(space.shape) != 3:
+        return None
+    return pixels_of(space.shape, settings.model) if is_scaled(space, settings) else space.shape
+
+
+def is_scaled(space: Space | None, settings: ModelSettings) -> bool:
+    """Whether RLlib itself changed the pixels of this space."""
+    switched_off = settings.config.get("_disable_preprocessor_api", False)
+    return isinstance(space, Box) and space.shape == ATARI_FRAME and not switched_off
+
+
+def pixels_of(frame: tuple[int, ...], model: Mapping[str, Any]) -> tuple[int, ...]:
+    """The shape that `dim` and `grayscale` make of an Atari frame."""
+    size = int(model.get("dim", 84))
+    return (size, size, 1 if model.get("grayscale") else frame[-1])
+
+
+def require_image(policy: PolicyState, settings: ModelSettings) -> tuple[int, ...]:
+    """The shape of the images that a policy's network takes.
+
+    Raises:
+        MissingInformationError: The observation space is not known, or has no images.
+    """
+    image = preprocessed_image(policy.observation_space, settings)
+    if image is None:
+        raise MissingInformationError(
+            f"The network has convolutions; the observation space {policy.observation_space} has "
+            "no images.",
+            where=f"policies.{policy.policy_id}.observation_space",
+            fix="Give --observation-space 'Box(0, 255, (84, 84, 4), uint8)' or --env.",
+        )
+    return image
