@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from rllib_compat.modules import torch_ops_q
+
 Own: TypeAlias = Mapping[str, Tensor]
 Settings: TypeAlias = Mapping[str, Any]
 
@@ -88,3 +90,4 @@ OPS: dict[str, Callable[[Own, Sequence[Tensor], Settings], Any]] = {
     "free_log_std": free_log_std,
     "scalar": scalar,
 }
+OPS |= torch_ops_q.OPS

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rllib_compat.networks import ops_q
 from rllib_compat.networks.activations import activation
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -96,3 +97,4 @@ OPS: dict[str, Callable[[Own, Sequence[Array], Settings], Any]] = {
     "free_log_std": free_log_std,
     "scalar": scalar,
 }
+OPS |= ops_q.OPS
