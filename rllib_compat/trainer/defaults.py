@@ -63,6 +63,11 @@ def _other_type(old: Any, new: Any) -> bool:
 
 def _usual_release(algorithm: str) -> str:
     order = table.versions().index
-    runs = [run for runs in table.section(algorithm).values() for run in runs]
+    # Runs of two have no default, and sections are no keys of the algorithm's own.
+    runs = [run for runs in table.section(algorithm).values() for run in runs if _has_default(run)]
     later = [max(run[0], USUAL, key=order) for run in runs if order(run[1]) >= order(USUAL)]
     return min(later, key=order, default=USUAL)
+
+
+def _has_default(run: list[Any]) -> bool:
+    return len(run) == 3 and not (isinstance(run[2], dict) and "$" in run[2])

@@ -148,10 +148,17 @@ def validated(
     if hook is None:
         return dict(config)
     complete = merge(defaults, config)
-    before = copy.copy(complete)
+    before = copy.deepcopy(complete)
     hook(complete)
-    changed = {k: v for k, v in complete.items() if k not in before or v is not before[k]}
+    changed = {k: v for k, v in complete.items() if k not in before or _differ(v, before[k])}
     return {**config, **changed}
+
+
+def _differ(one: Any, other: Any) -> bool:
+    try:
+        return bool(one != other)
+    except ValueError:  # arrays, whose comparison is no answer
+        return True
 
 
 def _algorithm_of(policy: Any) -> str | None:

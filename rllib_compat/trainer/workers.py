@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
+from rllib_compat.adapters.remote_workers import RemoteWorker
 from rllib_compat.adapters.workers import LegacyWorker, as_legacy
 from rllib_compat.errors import GoneError
 
@@ -43,9 +44,9 @@ class LegacyWorkers:
         self._trainer.sync_local_runner()
         return as_legacy(self._group.local_env_runner)
 
-    def remote_workers(self) -> list[Any]:
-        """The actors of the others. Their methods are those of today's env runners."""
-        return ray_versions.remote_env_runners(self._group)
+    def remote_workers(self) -> list[RemoteWorker]:
+        """The others; `worker.method.remote(…)` calls a method of the worker there."""
+        return [RemoteWorker(actor) for actor in ray_versions.remote_env_runners(self._group)]
 
     def foreach_worker(self, func: Callable[[LegacyWorker], Any]) -> list[Any]:
         """Calls `func(worker)` in all workers.

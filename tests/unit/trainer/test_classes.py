@@ -1,19 +1,25 @@
-"""The trainers' old names."""
+"""The trainers' old names, and classes that are made from them."""
 
+import importlib
 import pickle
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 import rllib_compat as compat
-from rllib_compat.errors import GoneError, RefusedKeysError
+from rllib_compat.config.algorithms import REMOVED, TARGETS
+from rllib_compat.errors import ConfigError, GoneError, RefusedKeysError
+from rllib_compat.trainer import defaults, templates
+from rllib_compat.trainer.classes import class_of_algorithm
+from rllib_compat.trainer.names import MODULES, STEMS
 
 
 def test_importing_the_package_imports_nothing_heavy():
     code = (
-        "import sys, rllib_compat; rllib_compat.translate; "
-        "print({'ray', 'torch', 'gymnasium', 'tensorflow'} & set(sys.modules))"
+        "import sys, rllib_compat; rllib_compat.translate; import rllib_compat.agents.ppo as ppo; "
+        "ppo.DEFAULT_CONFIG; print({'ray', 'torch', 'gymnasium', 'tensorflow'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
@@ -26,6 +32,7 @@ def test_importing_the_package_imports_nothing_heavy():
         ("PPOAgent", "PPO"),
         ("ImpalaTrainer", "IMPALA"),
         ("ApexTrainer", "APEX"),
+        ("APEXTrainer", "APEX"),
         ("SimpleQTrainer", "SimpleQ"),
         ("SAC", "SAC"),
     ],
@@ -42,7 +49,15 @@ def test_an_agent_is_a_trainer():
     assert compat.Agent is compat.Trainer
 
 
-@pytest.mark.parametrize("name", ["A3CTrainer", "ESTrainer", "QMixTrainer", "MADDPGTrainer"])
+@pytest.mark.parametrize("algorithm", [*TARGETS, *REMOVED])
+def test_every_algorithm_has_a_class(algorithm):
+    assert class_of_algorithm(algorithm)._algorithm_name == algorithm
+    assert algorithm in STEMS.values()
+
+
+@pytest.mark.parametrize(
+    "name", ["A3CTrainer", "ESTrainer", "QMixTrainer", "MADDPGTrainer", "DDPGTrainer", "A2CTrainer"]
+)
 def test_what_ray_has_no_more_says_so_when_it_is_made(name):
     with pytest.raises(RefusedKeysError, match="was removed from RLlib") as error:
         getattr(compat, name)(config={})
@@ -50,8 +65,8 @@ def test_what_ray_has_no_more_says_so_when_it_is_made(name):
 
 
 def test_other_names_are_attribute_errors():
-    assert not hasattr(compat, "NoSuchTrainer")
-    assert not hasattr(compat, "__path_of_nothing__")
+    for name in ("NoSuchTrainer", "PPOConfig", "PPOTFPolicy", "__path_of_nothing__"):
+        assert not hasattr(compat, name)
 
 
 def test_classes_with_other_defaults():
@@ -63,3 +78,127 @@ def test_classes_with_other_defaults():
     assert named._algorithm_name == "PPO"
     with pytest.raises(GoneError, match="execution_plan"):
         compat.PPOTrainer.with_updates(execution_plan=print)
+
+
+class PPOTorchPolicy:
+    """As old code gives it; Ray's own has the same name."""
+
+
+def test_a_built_trainer_knows_its_algorithm():
+    for given in (
+        {"name": "PPO"},
+        {"name": "PPOTrainer"},
+        {"name": "Mine", "default_policy": PPOTorchPolicy},
+        {"name": "Mine", "default_config": defaults.defaults_of("PPO")},
+    ):
+        built = templates.build_trainer(**given)
+        assert built._algorithm_name == "PPO"
+        assert built.__name__ == given["name"]
+    with pytest.raises(ConfigError, match="Nothing tells"):
+        templates.build_trainer("Mine", default_config={"lr": 1.0})
+
+
+def test_mixins_and_hooks_of_built_trainers():
+    class Mixin:
+        def double(self):
+            return 2
+
+    calls = []
+    built = templates.build_trainer("PPO", mixins=[Mixin], after_init=calls.append)
+    assert built.double(None) == 2
+    again = built.with_updates(before_init=print)
+    assert set(again._hooks) == {"after_init", "before_init"}
+
+
+@pytest.mark.parametrize("hook", ["execution_plan", "make_policy_optimizer", "get_policy_class"])
+def test_what_belonged_to_another_architecture_says_where_it_went(hook):
+    with pytest.raises(GoneError, match=hook) as error:
+        templates.build_trainer("PPO", **{hook: print})
+    assert "subclass" in error.value.fix
+
+
+def test_a_policy_with_a_loss_of_its_own_is_refused():
+    class MyPolicy:
+        pass
+
+    with pytest.raises(GoneError, match="default_policy"):
+        templates.build_trainer("Mine", default_policy=MyPolicy)
+    with pytest.raises(GoneError, match="default_policy"):
+        compat.PPOTrainer.with_updates(default_policy=MyPolicy)
+
+
+def test_a_subclass_with_a_training_loop_of_its_own_is_refused():
+    class Mine(compat.PPOTrainer):
+        def _train(self):
+            return {}
+
+    with pytest.raises(GoneError, match="_train"):
+        Mine(config={"env": "CartPole-v1"})
+
+
+def test_validate_config_sees_all_defaults_and_may_change_the_config():
+    def check(config):
+        assert config["num_sgd_iter"] == 30
+        config["lr"] = 7.0
+        config["model"]["fcnet_hiddens"] = [1]
+
+    found = templates.validated(check, defaults.defaults_of("PPO"), {"gamma": 0.5})
+    assert (found["lr"], found["gamma"]) == (7.0, 0.5)
+    assert found["model"]["fcnet_hiddens"] == [1]
+    assert "num_sgd_iter" not in found
+
+
+def test_merging_goes_into_dicts_and_leaves_the_base_alone():
+    base = {"model": {"a": 1, "b": 2}, "exploration_config": {"type": "A", "epsilon": 1}}
+    merged = defaults.with_base_config(base, {"model": {"b": 3}})
+    assert merged["model"] == {"a": 1, "b": 3}
+    assert base["model"] == {"a": 1, "b": 2}
+    other = defaults.merge(base, {"exploration_config": {"type": "B"}})
+    assert other["exploration_config"] == {"type": "B"}
+    assert defaults.merge(base, {"model": None})["model"] is None
+    assert defaults.with_common_config({"lr": 3.0})["num_workers"] == 2
+
+
+@pytest.mark.parametrize("algorithm", [a for a in TARGETS if a not in ("DreamerV3", "IQL")])
+def test_default_configs_translate_as_they_are(algorithm):
+    translation = compat.translate(defaults.defaults_of(algorithm), algorithm=algorithm)
+    assert not translation.refused
+    assert translation.api_stack == "new"
+
+
+def test_defaults_are_those_of_the_first_ray_that_had_the_algorithm():
+    assert "min_q_weight" in defaults.defaults_of("CQL")
+    assert defaults.defaults_of("BC")["num_workers"] == 0
+    assert defaults.defaults_of("PPO", "0.6.6")["num_sgd_iter"] == 30
+
+
+@pytest.mark.parametrize("place", MODULES)
+def test_modules_of_agents(place):
+    module = importlib.import_module(f"rllib_compat.agents.{place}")
+    stem = MODULES[place][0]
+    assert getattr(module, f"{stem}Trainer") is getattr(compat, f"{stem}Trainer")
+    assert isinstance(module.DEFAULT_CONFIG, dict)
+
+
+def test_names_of_agents_are_imported_as_they_were():
+    names = {}
+    exec(
+        "import rllib_compat.agents.ppo as ppo\n"
+        "from rllib_compat import agents\n"
+        "from rllib_compat.agents.trainer import COMMON_CONFIG, Trainer, with_common_config\n"
+        "from rllib_compat.agents.trainer_template import build_trainer\n"
+        "from rllib_compat.agents.registry import get_agent_class, get_trainer_class\n"
+        "from rllib_compat.agents.callbacks import DefaultCallbacks\n"
+        "from rllib_compat.agents.dqn.dqn import DQNTrainer, DEFAULT_CONFIG\n",
+        names,
+    )
+    found = SimpleNamespace(**names)
+    assert found.get_agent_class("contrib/MADDPG") is compat.MADDPGTrainer
+    assert found.DEFAULT_CONFIG["dueling"] is True
+    assert found.Trainer is found.agents.Trainer is compat.Trainer
+    found.ppo.DEFAULT_CONFIG["lr"] = 7.0
+    assert found.agents.ppo.DEFAULT_CONFIG["lr"] == 7.0
+    assert found.agents.ppo.ppo.DEFAULT_CONFIG["lr"] != 7.0
+    del found.ppo.DEFAULT_CONFIG
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = found.ppo.nothing

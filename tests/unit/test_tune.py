@@ -1,0 +1,141 @@
+"""What `rllib_compat.tune` makes of the arguments of old."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from ray import tune as ray_tune
+
+import rllib_compat as compat
+from rllib_compat import tune
+from rllib_compat.errors import RefusedKeysError
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """What reaches Ray, in the place of a run."""
+    calls = []
+
+    class Analysis:
+        trials = ("a trial",)
+        default_mode = None
+
+    def run(what, **arguments):
+        calls.append((what, arguments))
+        return Analysis()
+
+    monkeypatch.setattr(ray_tune, "run", run)
+    monkeypatch.setattr(tune, "ExperimentAnalysis", type("Ours", (Analysis,), {}))
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("name", "trainer"),
+    [("PPO", "PPOTrainer"), ("APEX", "APEXTrainer"), ("DQNTrainer", "DQNTrainer")],
+)
+def test_names_of_algorithms_are_our_trainers(ran, name, trainer):
+    tune.run(name)
+    assert ran[0][0] is getattr(compat, trainer)
+
+
+def test_what_is_no_algorithm_is_rays_business(ran):
+    def train(config):
+        return None
+
+    for given in ("my own trainable", train):
+        tune.run(given)
+        assert ran.pop()[0] is given
+
+
+def test_a_removed_algorithm_is_told_before_any_trial(ran):
+    with pytest.raises(RefusedKeysError, match="A3C was removed"):
+        tune.run("A3C")
+    with pytest.raises(RefusedKeysError, match="QMIX was removed"):
+        tune.Tuner("QMIX")
+    assert not ran
+
+
+def test_checkpoint_arguments_of_old(ran):
+    tune.run(
+        "PPO",
+        checkpoint_freq=2,
+        checkpoint_at_end=True,
+        keep_checkpoints_num=3,
+        checkpoint_score_attr="min-episode_len_mean",
+    )
+    config = ran[0][1]["checkpoint_config"]
+    assert (config.checkpoint_frequency, config.checkpoint_at_end, config.num_to_keep) == (
+        2,
+        True,
+        3,
+    )
+    assert config.checkpoint_score_attribute == "episode_len_mean"
+    assert config.checkpoint_score_order == "min"
+
+
+def test_folders_and_resources_by_their_old_names(ran):
+    tune.run("PPO", "name", local_dir="~/results", trial_resources={"cpu": 1})
+    arguments = ran[0][1]
+    assert arguments["storage_path"] == str(Path.home() / "results")
+    assert arguments["resources_per_trial"] == {"cpu": 1}
+    assert arguments["name"] == "name"
+    tune.run("PPO", upload_dir="s3://bucket/folder")
+    assert ran[1][1]["storage_path"] == "s3://bucket/folder"
+
+
+def test_what_tune_has_no_more_is_told(ran, caplog):
+    with caplog.at_level(logging.WARNING):
+        tune.run("PPO", queue_trials=True, sync_to_cloud=None, sync_on_checkpoint=False)
+    assert [record.message.split("`")[1] for record in caplog.records] == ["queue_trials"]
+    assert not {"queue_trials", "sync_to_cloud", "sync_on_checkpoint"} & ran[0][1].keys()
+
+
+def test_stop_criteria_of_2_0(ran):
+    tune.run("PPO", stop={"sampler_results/episode_reward_mean": 1, "timesteps_total": 2})
+    assert ran[0][1]["stop"] == {"episode_reward_mean": 1, "timesteps_total": 2}
+
+
+def test_a_checkpoint_that_is_a_file_is_restored_from_its_folder(ran, tmp_path):
+    file = tmp_path / "checkpoint_5" / "checkpoint-5"
+    file.parent.mkdir()
+    file.touch()
+    tune.run("PPO", restore=str(file))
+    assert ran[0][1]["restore"] == str(file.parent)
+
+
+def test_trials_where_they_are_asked_for(ran):
+    assert tune.run("PPO", return_trials=True) == ("a trial",)
+    assert tune.run("PPO").default_mode == "max"
+
+
+def test_specs_of_old_experiments(ran, tmp_path):
+    spec = {
+        "run": "PPO",
+        "env": "CartPole-v0",
+        "stop": {"training_iteration": 3},
+        "config": {"lr": tune.grid_search([1, 2])},
+        "checkpoint_freq": 1,
+        "local_dir": str(tmp_path),
+        "repeat": 2,
+    }
+    assert tune.run_experiments({"mine": spec}, queue_trials=False) == ["a trial"]
+    (experiment,) = ran[0][0]
+    assert experiment.spec["config"]["env"] == "CartPole-v0"
+    assert experiment.spec["num_samples"] == 2
+    assert experiment.checkpoint_config.checkpoint_frequency == 1
+    assert "repeat" in spec
+    assert spec["run"] == "PPO", "the caller's dict is left alone"
+    tune.run_experiments([experiment, experiment], concurrent=False)
+    assert len(ran) == 3
+
+
+def test_functions_in_configs_are_left_alone():
+    assert tune.function(print) is print
+
+
+def test_everything_else_is_rays():
+    assert tune.grid_search is ray_tune.grid_search
+    assert tune.register_env is ray_tune.register_env
+    assert issubclass(tune.Tuner, ray_tune.Tuner)
+    with pytest.raises(AttributeError):
+        _ = tune.nothing
