@@ -144,13 +144,8 @@ def name_vector(
         )
     fits: list[tuple[dict[str, Array], dict[str, float]]] = []
     for shape in _shapes(vector.size, inputs, outputs, hiddens, shares_layers, free_log_std):
-        for rows in _orders(shape, vector.size, scalars, target=target):
-            arrays = _cut(vector, rows)
-            names = [name for name, size in rows if size == ()]
-            found = {name: float(arrays.pop(name)) for name in names}
-            if all(_plausible(k, v, scalars[k]) for k, v in found.items()):
-                fits.append((arrays, found))
-                break
+        found = cut_vector(vector, shape.policy(), shape.value(), scalars, target=target)
+        fits += [found] if found else []
     if len(fits) == 1:
         return fits[0]
     what = "no" if not fits else "more than one"
@@ -187,15 +182,48 @@ def _shapes(
             yield shape
 
 
+def cut_vector(
+    vector: Array,
+    policy: Rows,
+    value: Rows,
+    scalars: Mapping[str, float | None],
+    *,
+    target: bool = False,
+) -> tuple[dict[str, Array], dict[str, float]] | None:
+    """Cuts a flat vector into the arrays of a policy, of its value function, and scalars.
+
+    Args:
+        vector: The vector, float32 `[n]`.
+        policy: The names and shapes of the policy's network in the order of their making.
+        value: Those that only the value function has.
+        scalars: Those that the algorithm had (see `scalars_of`).
+        target: Whether a copy of the policy's network may follow (APPO with V-trace).
+
+    Returns:
+        The canonical arrays, and the scalars found between them; None where no order fits.
+    """
+    for rows in _orders(policy, value, vector.size, scalars, target=target):
+        arrays = _cut(vector, rows)
+        names = [name for name, size in rows if size == ()]
+        found = {name: float(arrays.pop(name)) for name in names}
+        if all(_plausible(k, v, scalars[k]) for k, v in found.items()):
+            return arrays, found
+    return None
+
+
 def _orders(
-    shape: Shape, size: int, scalars: Mapping[str, float | None], *, target: bool
+    policy: Rows,
+    value: Rows,
+    size: int,
+    scalars: Mapping[str, float | None],
+    *,
+    target: bool,
 ) -> Iterator[Rows]:
     """The orders in which TensorFlow counted the variables, as far as `size` allows.
 
     Ray 0.5 and 0.6 made the KL coefficient between the policy's network and the value function;
     Ray 0.7 made it, and then an entropy coefficient, at the end. PPO always has the first.
     """
-    policy, value = shape.policy(), shape.value()
     copies: Rows = [(TARGET_PREFIX + name, size) for name, size in policy]
     last: Rows = [(name, ()) for name in scalars]
     orders = [[*policy, *value, *last]]
