@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.networks import ops_q
+from rllib_compat.networks import ops_q, ops_recurrent
 from rllib_compat.networks.activations import activation
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -97,4 +97,4 @@ OPS: dict[str, Callable[[Own, Sequence[Array], Settings], Any]] = {
     "free_log_std": free_log_std,
     "scalar": scalar,
 }
-OPS |= ops_q.OPS
+OPS |= ops_q.OPS | ops_recurrent.OPS
