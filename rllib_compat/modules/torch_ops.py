@@ -13,24 +13,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rllib_compat.modules import torch_ops_q
+from rllib_compat.modules import torch_ops_continuous, torch_ops_q
+from rllib_compat.modules.torch_activations import ACTIVATIONS
+from rllib_compat.modules.torch_ops_filter import normalize
 
 Own: TypeAlias = Mapping[str, Tensor]
 Settings: TypeAlias = Mapping[str, Any]
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "linear": lambda x: x,
-    "relu": torch.relu,
-    "tanh": torch.tanh,
-    "swish": functional.silu,
-    "silu": functional.silu,
-    "elu": functional.elu,
-    "selu": functional.selu,
-    "sigmoid": torch.sigmoid,
-    "softplus": functional.softplus,
-    "softsign": functional.softsign,
-    "relu6": functional.relu6,
-}
 
 
 def _act(x: Tensor, settings: Settings) -> Tensor:
@@ -89,5 +77,6 @@ OPS: dict[str, Callable[[Own, Sequence[Tensor], Settings], Any]] = {
     "cut": cut,
     "free_log_std": free_log_std,
     "scalar": scalar,
+    "normalize": normalize,
 }
-OPS |= torch_ops_q.OPS
+OPS |= torch_ops_q.OPS | torch_ops_continuous.OPS

@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.networks import ops_q, ops_recurrent
+from rllib_compat.networks import ops_continuous, ops_q
 from rllib_compat.networks.activations import activation
+from rllib_compat.networks.ops_filter import normalize
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Own: TypeAlias = Mapping[str, Array]
@@ -96,5 +97,6 @@ OPS: dict[str, Callable[[Own, Sequence[Array], Settings], Any]] = {
     "cut": cut,
     "free_log_std": free_log_std,
     "scalar": scalar,
+    "normalize": normalize,
 }
-OPS |= ops_q.OPS | ops_recurrent.OPS
+OPS |= ops_q.OPS | ops_continuous.OPS
