@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rllib_compat.checkpoints import layouts, resolve, verify
 from rllib_compat.checkpoints.resolve import Given
 from rllib_compat.checkpoints.state import LegacyCheckpoint, size_of
@@ -18,6 +20,8 @@ from rllib_compat.checkpoints.writers import msgpack
 from rllib_compat.checkpoints.writers.atomic import atomic_directory
 from rllib_compat.errors import CompatError
 from rllib_compat.networks import ModelSettings, Network, identify, optimizers
+from rllib_compat.networks.filtered import STEP as FILTER
+from rllib_compat.networks.filtered import can_hold, with_filter
 from rllib_compat.networks.mapping import Array
 from rllib_compat.report import Report, Severity, Verdict
 
@@ -99,6 +103,8 @@ def convert(
         _complete(checkpoint, given, conversion)
         if checkpoint.algorithm in RESUMABLE:
             conversion.translation = translate_config(checkpoint)
+        else:
+            conversion.networks = hold_filters(checkpoint, conversion.networks)
     _describe(conversion, to)
     if dry_run:
         if to != "msgpack":
@@ -153,6 +159,18 @@ def identify_all(checkpoint: LegacyCheckpoint) -> dict[str, Network]:
     return networks
 
 
+def hold_filters(
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]
+) -> dict[str, Network]:
+    """Puts observation filters into networks that are written alone, without connectors."""
+    held = {}
+    for policy_id, network in networks.items():
+        old = checkpoint.policies[policy_id].observation_filter
+        can = old is not None and can_hold(network, old)
+        held[policy_id] = with_filter(network, old) if old is not None and can else network
+    return held
+
+
 def translate_config(checkpoint: LegacyCheckpoint) -> Translation:
     """Translates the checkpoint's config, with the defaults of the Ray that wrote it."""
     from rllib_compat.checkpoints.config_of import config_for_target
@@ -189,7 +207,11 @@ def _describe(conversion: Conversion, to: str) -> None:
     for policy_id, policy in checkpoint.policies.items():
         network = conversion.networks.get(policy_id)
         what = network.summary if network else f"{size_of(policy.weights):,} numbers"
-        report.add("weights", Verdict.EXACT, f"policies.{policy_id}.weights", what)
+        path = f"policies.{policy_id}.weights"
+        report.add("weights", Verdict.EXACT, path, what)
+        if network and network.unused and to != "msgpack":
+            names = ", ".join(network.unused)
+            report.add("weights", Verdict.DROPPED, path, f"no output depends on them: {names}")
     if to == "msgpack":
         _describe_optimizers(conversion)
     for name, count in sorted(checkpoint.stand_ins.items()):
@@ -265,12 +287,17 @@ def load_forwards(
 def _random(
     checkpoint: LegacyCheckpoint, networks: Mapping[str, Network], n: int
 ) -> dict[str, verify.Inputs]:
-    return {
-        policy_id: verify.sample_inputs(
-            network.graph, checkpoint.policies[policy_id].observation_space, n
-        )
-        for policy_id, network in networks.items()
-    }
+    """Random inputs; a network with a filter gets them where the filter saw observations."""
+    batches = {}
+    for policy_id, network in networks.items():
+        space = checkpoint.policies[policy_id].observation_space
+        filtered = f"{FILTER}.mean" in network.arrays
+        batch = dict(verify.sample_inputs(network.graph, None if filtered else space, n))
+        if filtered:
+            mean, std = (network.arrays[f"{FILTER}.{part}"] for part in ("mean", "std"))
+            batch["obs"] = (mean + std * batch["obs"]).astype(np.float32)
+        batches[policy_id] = batch
+    return batches
 
 
 def _given(
@@ -310,6 +337,8 @@ def verify_pair(
     networks = identify_all(checkpoint)
     again: Any = Path(new)
     to = "checkpointable" if (again / "learner_group").is_dir() else "msgpack"
+    if to != "msgpack" and checkpoint.algorithm not in RESUMABLE:
+        networks = hold_filters(checkpoint, networks)
     forwards = load_forwards(again, networks, to=to)
     rows = verify.compare_all(networks, forwards, _random(checkpoint, networks, inputs))
     if observations:

@@ -15,6 +15,8 @@ from rllib_compat.networks.graph import Graph
 class GraphNet(nn.Module):  # type: ignore[misc]  # torch's stubs are not installed for the check
     """Computes the outputs of a graph; its parameters have the canonical names of the arrays.
 
+    The arrays of a step with the setting `trained: False` are constants.
+
     Args:
         graph: What to compute.
         shapes: The shape of each array by name; matrices start as keras' do, vectors at zero.
@@ -24,10 +26,11 @@ class GraphNet(nn.Module):  # type: ignore[misc]  # torch's stubs are not instal
         super().__init__()
         self.graph = graph
         self._parts: dict[str, list[str]] = {step.name: [] for step in graph.steps}
+        constant = {s.name for s in graph.steps if not s.settings.get("trained", True)}
         for name, shape in shapes.items():
             step, _, part = name.rpartition(".")
             self._parts[step].append(part)
-            _place(self, name, _initial(tuple(shape)))
+            _place(self, name, _initial(tuple(shape)), trained=step not in constant)
 
     def forward(
         self, inputs: Mapping[str, Tensor], outputs: Iterable[str] | None = None
@@ -64,14 +67,17 @@ class GraphNet(nn.Module):  # type: ignore[misc]  # torch's stubs are not instal
         return found
 
 
-def _place(root: nn.Module, name: str, value: Tensor) -> None:
-    """Registers a parameter under a dotted name, with a module for each part of it."""
+def _place(root: nn.Module, name: str, value: Tensor, *, trained: bool) -> None:
+    """Registers a parameter (or a constant) under a dotted name, a module for each part of it."""
     *path, last = name.split(".")
     for part in path:
         if not hasattr(root, part):
             root.add_module(part, nn.Module())
         root = getattr(root, part)
-    root.register_parameter(last, nn.Parameter(value))
+    if trained:
+        root.register_parameter(last, nn.Parameter(value))
+    else:
+        root.register_buffer(last, value)
 
 
 def _initial(shape: tuple[int, ...]) -> Tensor:

@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import NotYetError
-from rllib_compat.networks.families import fully_connected
+from rllib_compat.networks.families import evolution, fully_connected
+from rllib_compat.networks.families.policy_gradient import read_vector
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.report import Finding
@@ -76,6 +77,8 @@ def read_actor_critic(
 ) -> tuple[Network, list[Finding]]:
     """Reads the policy of an actor-critic algorithm, whatever it is made of."""
     kind = kind_of(policy, settings)
+    if settings.algorithm == "PG" and kind == FULLY_CONNECTED and is_vector(policy):
+        return read_vector(policy, settings)
     if kind not in ACTOR_CRITIC:
         raise NotYetError(
             f"Not yet: the {kind} network.",
@@ -97,6 +100,12 @@ def kind_of(policy: PolicyState, settings: ModelSettings) -> str:
     return settings.wrapper or (VISION if image else FULLY_CONNECTED)
 
 
+def is_vector(policy: PolicyState) -> bool:
+    """Whether the weights are one vector (TensorFlow of Ray 0.5 – 0.7; ES and ARS of any Ray)."""
+    return not isinstance(policy.weights, (dict, list))
+
+
+READERS |= dict.fromkeys(("ES", "ARS"), evolution.read)
 READERS |= dict.fromkeys(
     ("PPO", "APPO", "IMPALA", "MARWIL", "BC", "A2C", "A3C", "PG", "DDPPO"), read_actor_critic
 )

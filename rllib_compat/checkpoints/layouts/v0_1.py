@@ -137,6 +137,8 @@ def _era(outer: Mapping[str, Any]) -> str | None:
     for key, ray in _WORKER_KEYS.items():
         if key in outer and ray:
             return ray
+    if "timesteps_so_far" in outer:  # ES and ARS; from Ray 0.6 on, they kept their filter instead
+        return "0.5"
     return "0.7" if "optimizer" in outer else None
 
 

@@ -19,6 +19,7 @@ from rllib_compat import spaces
 from rllib_compat.checkpoints.state import LegacyCheckpoint
 from rllib_compat.networks import Network, Outputs
 from rllib_compat.networks.fcnet import BUFFERS
+from rllib_compat.networks.filtered import STEP as FILTER
 from rllib_compat.networks.mapping import Array, require_same_names
 from rllib_compat.report import Finding, Severity, Verdict
 
@@ -97,8 +98,10 @@ def write(
         "counters": checkpoint.counters.iteration is not None,
         "policies.*.optimizer": any(p.optimizer for p in checkpoint.policies.values()),
         "policies.*.observation_filter": any(
-            p.observation_filter and p.observation_filter.stats
-            for p in checkpoint.policies.values()
+            p.observation_filter
+            and p.observation_filter.stats
+            and FILTER not in _steps(networks[i])
+            for i, p in checkpoint.policies.items()
         ),
         "policies.*.exploration": any(p.exploration for p in checkpoint.policies.values()),
     }
@@ -115,6 +118,10 @@ def write(
         for path, is_there in left.items()
         if is_there
     ]
+
+
+def _steps(network: Network) -> set[str]:
+    return {step.name for step in network.graph.steps}
 
 
 def _default_actor_critic() -> Any:

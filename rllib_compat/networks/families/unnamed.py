@@ -203,7 +203,7 @@ def cut_vector(
         The canonical arrays, and the scalars found between them; None where no order fits.
     """
     for rows in _orders(policy, value, vector.size, scalars, target=target):
-        arrays = _cut(vector, rows)
+        arrays = cut(vector, rows)
         names = [name for name, size in rows if size == ()]
         found = {name: float(arrays.pop(name)) for name in names}
         if all(_plausible(k, v, scalars[k]) for k, v in found.items()):
@@ -239,7 +239,8 @@ def _orders(
             yield rows
 
 
-def _cut(vector: Array, rows: Rows) -> dict[str, Array]:
+def cut(vector: Array, rows: Rows) -> dict[str, Array]:
+    """A vector as arrays of the given names and shapes, one after the other."""
     arrays, start = {}, 0
     for name, shape in rows:
         end = start + math.prod(shape)

@@ -1,0 +1,61 @@
+"""A network with its observation filter in front.
+
+Where today's Ray has no algorithm that a module could go on in, there is no connector to hold the
+filter either. The module then takes observations as the environment gives them, and computes the
+same actions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from rllib_compat.checkpoints.state import ObservationFilter
+from rllib_compat.networks.graph import Graph, Step
+from rllib_compat.networks.network import Network, own_module
+
+STEP = "filter"
+
+_ACTOR_CRITIC = "rllib_compat.modules.actor_critic:ActorCriticModule"
+
+
+def can_hold(network: Network, observation_filter: ObservationFilter | None) -> bool:
+    """Whether the filter changes anything, and is one mean and one deviation for the whole."""
+    stats = observation_filter.stats if observation_filter else []
+    return len(stats) == 1 and stats[0].mean.size == int(np.prod(network.inputs))
+
+
+def with_filter(network: Network, observation_filter: ObservationFilter) -> Network:
+    """The network on observations that are not filtered yet.
+
+    Args:
+        network: A network that took filtered observations.
+        observation_filter: Their filter (see `can_hold`); its statistics become constants.
+    """
+    (stat,) = observation_filter.stats
+    settings = {
+        "demean": observation_filter.demean,
+        "destd": observation_filter.destd,
+        "clip": observation_filter.clip,
+        "trained": False,
+    }
+    steps = [Step("normalize", STEP, ("obs",), settings)]
+    for step in network.graph.steps:
+        steps.append(replace(step, takes=tuple(STEP if t == "obs" else t for t in step.takes)))
+    graph: Graph = replace(network.graph, steps=tuple(steps))
+    arrays = {
+        f"{STEP}.mean": np.asarray(stat.mean, np.float64).reshape(network.inputs),
+        f"{STEP}.std": np.asarray(stat.std, np.float64).reshape(network.inputs),
+        **network.arrays,
+    }
+    target = network.target
+    own = {} if target.module is None else target.model_config
+    rest = {k: v for k, v in own.items() if k not in ("graph", "shapes")}
+    return replace(
+        network,
+        summary=f"{network.summary}, observation filter",
+        graph=graph,
+        arrays=arrays,
+        target=own_module(target.module or _ACTOR_CRITIC, graph, arrays, **rest),
+    )
