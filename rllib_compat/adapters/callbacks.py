@@ -7,12 +7,14 @@ A dict becomes the class of 0.8.5, as it did in Ray itself; the adapter calls th
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from rllib_compat import ray_versions
 from rllib_compat.adapters.batches import Samples, agent_parts, read_only, sample_batch, write_back
-from rllib_compat.adapters.episodes import LegacyEpisode
+from rllib_compat.adapters.episodes import EpisodeRecord, LegacyEpisode
+from rllib_compat.adapters.evaluation import EvaluationFunction
 from rllib_compat.adapters.legacy_callbacks import (
     DefaultCallbacks,
     accepting,
@@ -102,10 +104,15 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
         self._results = LegacyResults()
         self._created: set[str] = set()
         self._writer: Writer | None = None
+        # For `collect_episodes`; nobody may ever ask.
+        self.ended: deque[EpisodeRecord] = deque(maxlen=1000)
 
     def adopt(self, trainer: Any) -> None:
         """Makes `trainer` what the callbacks get; it is complete only now, and they are told."""
         self.owner = trainer
+        function = trainer.algorithm.config.custom_evaluation_function
+        if isinstance(function, EvaluationFunction):
+            function.trainer = trainer
         self._algorithm_event("on_algorithm_init", {"algorithm": trainer.algorithm})
 
     def learn_on_batch(self, policy: Any, train_batch: Any, result: dict[str, Any]) -> None:
@@ -134,6 +141,7 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
         self._episode_event("on_episode_end", kwargs)
         if todays:
             record = self._episode(kwargs).record()
+            self.ended.append(record)
             ray_versions.log_item(kwargs["metrics_logger"], RECORDS, record)
 
     def on_sample_end(self, **kwargs: Any) -> None:

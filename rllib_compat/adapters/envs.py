@@ -35,6 +35,7 @@ class EnvSettings:
         multi_agent: Whether the config defines policies, so that the environment has many agents.
         policy_spaces: Observation and action space by policy, where the config names them.
         policy_mapping_fn: The agent's policy, as the legacy config maps it.
+        observation_fn: Makes the agents' observations of all that the environment gives.
     """
 
     env: str | type | Callable[..., Any] | None
@@ -48,6 +49,7 @@ class EnvSettings:
     multi_agent: bool = False
     policy_spaces: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     policy_mapping_fn: Callable[..., str] | None = None
+    observation_fn: Callable[..., Mapping[Any, Any]] | None = None
 
     @property
     def plain(self) -> bool:

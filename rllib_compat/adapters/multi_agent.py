@@ -33,8 +33,13 @@ def adapt_multi_agent(env: Any, settings: EnvSettings) -> MultiAgentEnv:
         and env.observation_spaces
         and env.action_spaces
     )
-    limited = settings.horizon or settings.clip_rewards or settings.no_done_at_end
-    return env if complete and not limited else MultiAgentAdapter(env, settings)
+    asked = (
+        settings.horizon
+        or settings.clip_rewards
+        or settings.no_done_at_end
+        or settings.observation_fn
+    )
+    return env if complete and not asked else MultiAgentAdapter(env, settings)
 
 
 class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
@@ -71,7 +76,7 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
         agents = _declared_agents(env)
         if not agents:
             first = gym_api.reset(env, None, None)[0]
-            agents = list(first) if isinstance(first, Mapping) else [ONLY_AGENT]
+            agents = list(self._joined(first)) if isinstance(first, Mapping) else [ONLY_AGENT]
         self._one_agent = agents == [ONLY_AGENT] and ONLY_AGENT not in _declared_agents(env)
         for agent in agents:
             self._meet(agent)
@@ -89,7 +94,8 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
         obs, infos = gym_api.reset(self.env, seed, options)
         if self._one_agent:
             obs, infos = {ONLY_AGENT: obs}, {ONLY_AGENT: infos}
-        return self._observed(obs), _for_agents(infos, obs)
+        obs = self._observed(obs)
+        return obs, _for_agents(infos, obs)
 
     def step(
         self, action_dict: dict[Any, Any]
@@ -145,10 +151,17 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
 
     def _observed(self, obs: Mapping[Any, Any]) -> dict[Any, Any]:
         self.last_raw_obs.update(obs)
+        obs = self._joined(obs)
         for agent in obs:
             if agent not in self._casts:
                 self._meet(agent)
         return {agent: self._casts[agent](value) for agent, value in obs.items()}
+
+    def _joined(self, obs: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        if self._settings.observation_fn is None:
+            return obs
+        nobody = dict.fromkeys(("worker", "base_env", "policies", "episode"))
+        return self._settings.observation_fn(agent_obs=dict(obs), **nobody)
 
     def _meet(self, agent: Hashable) -> None:
         observation, action = _agent_spaces(self.env, agent, self._settings)

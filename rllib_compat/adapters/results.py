@@ -177,7 +177,8 @@ class LegacyResults:
 def complete_evaluation(result: dict[str, Any]) -> dict[str, Any]:
     """Adds the legacy keys to the result of an evaluation, and returns it."""
     episodes = _take_records(result)
-    result.update(_summary_of_old_stack(result) or summarize(episodes, len(episodes)))
+    if episodes or "episode_reward_mean" not in result:  # a custom function has its own
+        result.update(_summary_of_old_stack(result) or summarize(episodes, len(episodes)))
     return result
 
 

@@ -187,6 +187,29 @@ class AdaptedCallbacks(Later):
 
 
 @dataclass(frozen=True)
+class AdaptedEvaluation(Later):
+    """A legacy evaluation function, of the trainer and its evaluation workers."""
+
+    function: Callable[..., Any]
+
+    def build(self) -> Any:
+        """The function that Ray takes."""
+        from rllib_compat.adapters.evaluation import EvaluationFunction
+
+        return EvaluationFunction(self.function)
+
+    def code(self, imports: set[str]) -> str | None:
+        """The call that adapts it."""
+        from rllib_compat.config.python_code import expression
+
+        inner = expression(self.function, imports)
+        if inner is None:
+            return None
+        imports.add("from rllib_compat.adapters.evaluation import EvaluationFunction")
+        return f"EvaluationFunction({inner})"
+
+
+@dataclass(frozen=True)
 class OldReplayBuffer(Later):
     """A replay buffer class of the old API stack, by its name."""
 

@@ -7,6 +7,7 @@ what the recording has cut ends as truncated.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ def _fragments(
     cuts = done[:-1] | (ids[1:] != ids[:-1]) | (agents[1:] != agents[:-1])
     edges = [0, *(np.flatnonzero(cuts) + 1).tolist(), length]
     steps = np.asarray(arrays.get("t", np.arange(length)))
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         if start == stop:
             continue
         part = {name: values[start:stop] for name, values in arrays.items() if name not in _LABELS}

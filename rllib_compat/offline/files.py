@@ -81,7 +81,7 @@ class Writer:
     def _next_file(self) -> None:
         if self._file is not None:
             self._file.close()
-        now = datetime.fromtimestamp(time.time()).strftime("%Y-%m-%d_%H-%M-%S")  # noqa: DTZ006
+        now = datetime.fromtimestamp(time.time()).strftime("%Y-%m-%d_%H-%M-%S")
         name = f"output-{now}_worker-{self._worker}_{self._number}.json"
         self._file = (self._folder / name).open("w")
         self._number += 1

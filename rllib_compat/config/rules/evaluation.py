@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.later import AdaptedEnv
+from rllib_compat.config.later import AdaptedEnv, AdaptedEvaluation
 from rllib_compat.config.rule import (
     Outcome,
     Rule,
@@ -86,6 +86,12 @@ def _evaluation_config(value: Any, context: Context) -> Outcome:
     return Outcome({"evaluation.evaluation_config": attributes} if attributes else {})
 
 
+def _custom_function(value: Any, _: Context) -> Outcome:
+    if value is None:
+        return Outcome(verdict=Verdict.DROPPED, message="there was none")
+    return Outcome({"evaluation.custom_evaluation_function": AdaptedEvaluation(value)})
+
+
 def _input_evaluation(value: Any, _: Context) -> Outcome:
     if needless(value) or value == -1:
         return Outcome(verdict=Verdict.DROPPED, message="none was asked for")
@@ -118,8 +124,18 @@ RULES = (
         "evaluation",
         {
             "evaluation_num_workers": "evaluation_num_env_runners",
-            "custom_eval_function": "custom_evaluation_function",
         },
+    ),
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.WRAPPED,
+            "it gets the trainer and its evaluation workers, as before",
+            target="evaluation.custom_evaluation_function",
+            convert=_custom_function,
+        )
+        for key in ("custom_eval_function", "custom_evaluation_function")
     ),
     Rule(
         FAMILY,
@@ -141,7 +157,7 @@ RULES = (
         FAMILY,
         "evaluation",
         "evaluation_duration evaluation_duration_unit evaluation_parallel_to_training "
-        "evaluation_num_env_runners custom_evaluation_function evaluation_sample_timeout_s "
+        "evaluation_num_env_runners evaluation_sample_timeout_s "
         "evaluation_force_reset_envs_before_iteration "
         "evaluation_auto_duration_min_env_steps_per_sample "
         "evaluation_auto_duration_max_env_steps_per_sample "

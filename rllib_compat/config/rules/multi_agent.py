@@ -8,7 +8,7 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.later import AdaptedMapping, ModelPerPolicy, PolicyLater, SpaceLater
-from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, empty_section, needless
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, empty_section
 from rllib_compat.config.rules.replay import BUFFER, REPLAYING
 from rllib_compat.report import Severity, Verdict
 from rllib_compat.spaces import from_object, parse_repr
@@ -206,13 +206,10 @@ def _policy_graphs(value: Any, context: Context) -> Outcome:
     return _policies(value, context)
 
 
-def _old_setting(name: str) -> Any:
-    def convert(value: Any, context: Context) -> Outcome:
-        if context.stack == "old":
-            return Outcome({f"multi_agent.{name}": value}, Verdict.KEPT)
-        return drop_aloud(value, context)
-
-    return convert
+def _observation_fn(value: Any, _: Context) -> Outcome:
+    if value is None:
+        return Outcome(verdict=Verdict.DROPPED, message="there was none")
+    return Outcome({"env.observation_fn": value})
 
 
 def _replay_mode(value: Any, context: Context) -> Outcome:
@@ -278,11 +275,10 @@ RULES = (
     ),
     *_both(
         "observation_fn",
-        Verdict.DROPPED,
-        "only policies of the old API stack see observations that were joined this way",
-        old_target="multi_agent.observation_fn",
-        convert=_old_setting("observation_fn"),
-        needs_old=lambda value: not needless(value),
+        Verdict.WRAPPED,
+        "the wrapped environment calls it; worker, policies and episode are None there",
+        target="env.observation_fn",
+        convert=_observation_fn,
     ),
     *_both(
         "policy_map_capacity",

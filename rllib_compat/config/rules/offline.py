@@ -144,7 +144,7 @@ def needs_old_readers(value: Any) -> bool:
 
 
 def _needs_old(value: Any) -> bool:
-    """Only offline algorithms read recordings on the new API stack; those have a rule of their own."""
+    """Offline algorithms, which read recordings on the new API stack, have a rule of their own."""
     if is_stand_in(value) or (isinstance(value, str) and value.startswith("<")):
         return False  # code that was not kept chooses nothing
     return value not in (None, "sampler", "")

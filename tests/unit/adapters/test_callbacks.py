@@ -10,6 +10,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 
 from rllib_compat.adapters.batches import agent_parts
 from rllib_compat.adapters.callbacks import CallbackAdapter, DefaultCallbacks, adapt_callbacks
+from rllib_compat.adapters.evaluation import EvaluationFunction
 from rllib_compat.adapters.learners import tell_callbacks
 from rllib_compat.adapters.results import RECORDS
 from rllib_compat.adapters.workers import LegacyBaseEnv, LegacyWorker
@@ -271,9 +272,13 @@ def test_the_trainer_comes_when_it_is_complete():
     adapted.has_trainer = True
     adapter = adapted()
     adapter.on_algorithm_init(algorithm="algorithm")
-    trainer = SimpleNamespace(algorithm="algorithm")
+    evaluation = EvaluationFunction(print)
+    config = SimpleNamespace(custom_evaluation_function=evaluation)
+    trainer = SimpleNamespace(algorithm=SimpleNamespace(config=config))
     adapter.adopt(trainer)
     assert seen == ["algorithm", trainer]
+    assert evaluation.trainer is trainer
+    assert cloudpickle.loads(cloudpickle.dumps(evaluation)).trainer is None
 
 
 def test_policies_are_told_once_and_new_ones_when_they_come():

@@ -290,6 +290,24 @@ class TestMultiAgent:
         assert not terminateds["__all__"]
         assert truncateds == {0: True, 1: True, "__all__": True}
 
+    def test_observations_are_joined_as_the_config_says(self):
+        def both(agent_obs, **_):
+            return {a: np.concatenate([agent_obs[a], agent_obs[1 - a]]) for a in agent_obs}
+
+        space = spaces.Box(-10, 10, (4,))
+        settings = EnvSettings(
+            OldAgents,
+            multi_agent=True,
+            policy_spaces={"p": (space, spaces.Discrete(2))},
+            policy_mapping_fn=lambda agent: "p",
+            observation_fn=both,
+        )
+        env = make(settings)
+        obs, _ = env.reset()
+        assert env.observation_spaces[0] == space
+        assert obs[0].shape == (4,)
+        assert len(env.last_raw_obs[0]) == 2
+
     def test_an_agent_that_shows_up_later_is_met_then(self):
         class Later(OldAgents):
             def reset(self):

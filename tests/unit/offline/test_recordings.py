@@ -1,0 +1,209 @@
+"""Recordings: what RLlib wrote is read, what is written RLlib reads, and nothing is executed."""
+
+import base64
+import json
+import pickle
+
+import lz4.frame
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+from ray.rllib.offline.io_context import IOContext
+from ray.rllib.offline.json_reader import from_json_data
+from ray.rllib.offline.json_writer import JsonWriter
+from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+
+from rllib_compat.adapters.batches import Samples
+from rllib_compat.errors import CompatError, ConfigError, CorruptCheckpointError
+from rllib_compat.offline.episodes import episodes_of
+from rllib_compat.offline.files import Recording, Writer, find_files
+from rllib_compat.offline.inputs import Readers, as_parquet
+from rllib_compat.offline.lines import pack, read_lines, unpack
+
+
+def played(steps, *, start=0, end="", id_="a"):
+    """A chunk of an episode whose observations count the steps."""
+    episode = SingleAgentEpisode(
+        id_=id_,
+        observations=[np.full(2, t, np.float32) for t in range(start, start + steps + 1)],
+        actions=list(np.arange(steps) % 2),
+        rewards=[float(t) for t in range(start, start + steps)],
+        infos=[{"t": t} for t in range(start, start + steps + 1)],
+        extra_model_outputs={"action_logp": [np.float32(-0.5)] * steps},
+        terminated=end == "terminated",
+        truncated=end == "truncated",
+        t_started=start,
+        len_lookback_buffer=0,
+    )
+    (getattr(episode, "to_numpy", None) or episode.finalize)()
+    return episode
+
+
+def record(folder, *samples, **options):
+    writer = Writer(Recording(str(folder), **options), 3)
+    for sample in samples:
+        writer.write(Samples(sample).batch)
+    return sorted(folder.glob("*.json"))
+
+
+def test_rays_own_reader_reads_what_is_written(tmp_path):
+    (file,) = record(tmp_path, [played(3, end="terminated"), played(2, id_="b")])
+    assert "worker-3_0" in file.name
+    line = json.loads(file.read_text())
+    assert line["type"] == "SampleBatch"
+    assert isinstance(line["obs"], str)
+    assert line["dones"] == [False, False, True, False, False]
+    assert line["infos"] == [{"t": 1}, {"t": 2}, {"t": 3}, {"t": 1}, {"t": 2}]
+    batch = from_json_data(line, None)
+    assert batch["obs"][:, 0].tolist() == [0, 1, 2, 0, 1]
+    assert batch["new_obs"][:, 0].tolist() == [1, 2, 3, 1, 2]
+
+
+@pytest.mark.parametrize("compress", [(), ("obs", "new_obs")])
+def test_what_rays_own_writer_wrote_is_read(tmp_path, compress):
+    columns = {
+        "obs": np.arange(8, dtype=np.float32).reshape(4, 2),
+        "new_obs": np.arange(2, 10, dtype=np.float32).reshape(4, 2),
+        "actions": np.array([0, 1, 1, 0]),
+        "rewards": np.ones(4, np.float32),
+        "terminateds": np.array([False, True, False, False]),
+        "eps_id": np.array([7, 7, 8, 8]),
+        "t": np.array([0, 1, 0, 1]),
+    }
+    JsonWriter(str(tmp_path), IOContext(), compress_columns=compress).write(SampleBatch(columns))
+    first, second = episodes_of(find_files(str(tmp_path)))
+    assert first.get_observations()[:, 0].tolist() == [0, 2, 4]
+    assert (first.is_terminated, first.is_truncated) == (True, False)
+    assert second.get_observations()[:, 1].tolist() == [5, 7, 9]
+    assert (second.is_terminated, second.is_truncated) == (False, True), "the recording ends here"
+
+
+def test_episodes_that_fragments_have_cut_are_whole_again(tmp_path):
+    samples = [
+        [played(3), played(2, id_="b")],
+        [played(4, start=3, end="terminated"), played(1, start=2, end="truncated", id_="b")],
+        [played(2, id_="c")],
+        [played(2, start=5, id_="c")],
+    ]
+    files = record(tmp_path, *samples, max_file_size=1 << 30)
+    episodes = {tuple(e.get_observations()[:, 0]): e for e in episodes_of(files)}
+    assert set(episodes) == {tuple(range(8)), (0, 1, 2, 3), (0, 1, 2), (5, 6, 7)}
+    whole, short = episodes[tuple(range(8))], episodes[0, 1, 2, 3]
+    assert whole.is_terminated
+    assert short.is_truncated
+    assert whole.get_rewards().tolist() == list(range(7))
+    assert whole.get_infos()[1:] == [{"t": t} for t in range(1, 8)]
+    assert whole.get_extra_model_outputs("action_logp").tolist() == [-0.5] * 7
+    assert len({e.id_ for e in episodes.values()}) == 4
+    assert all(e.is_done for e in episodes.values())
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 6), st.sampled_from(["terminated", "truncated", ""])),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_no_step_is_lost_or_doubled(tmp_path_factory, parts):
+    folder = tmp_path_factory.mktemp("out")
+    samples = [[played(n, end=end, id_=str(i))] for i, (n, end) in enumerate(parts)]
+    episodes = list(episodes_of(record(folder, *samples)))
+    assert sorted(map(len, episodes)) == sorted(n for n, _ in parts)
+    ends = sorted((len(e), e.is_terminated) for e in episodes)
+    assert ends == sorted((n, end == "terminated") for n, end in parts)
+
+
+def test_a_new_file_begins_when_one_is_full(tmp_path):
+    files = record(tmp_path, [played(2)], [played(2)], [played(2)], max_file_size=1)
+    assert len(files) == 3
+    assert sum(len(e) for e in episodes_of(files)) == 6
+
+
+class Bomb:
+    def __reduce__(self):
+        return pickle.loads, (b"exploded",)
+
+
+def test_nothing_in_a_packed_column_is_executed(tmp_path):
+    text = base64.b64encode(lz4.frame.compress(pickle.dumps(Bomb()))).decode()
+    columns = {"type": "SampleBatch", "obs": text, "actions": [0], "rewards": [1.0]}
+    (tmp_path / "evil.json").write_text(json.dumps(columns))
+    ((_, read),) = read_lines(tmp_path / "evil.json")
+    assert "loads" in repr(read["obs"])
+
+
+@given(arrays.arrays(st.sampled_from([np.float32, np.float64, np.uint8, np.int64]), (2, 3)))
+def test_packing_is_undone_bit_by_bit(column):
+    back = unpack(pack(column), "here")
+    assert back.dtype == column.dtype
+    assert back.tobytes() == column.tobytes()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        '{"type": "Other"}',
+        '{"type": "SampleBatch", "obs": "§"}',
+        '{"type": "SampleBatch", "obs": "BCJN"}',
+        '{"type": "MultiAgentBatch"}',
+    ],
+)
+def test_a_damaged_line_is_told_with_its_place(tmp_path, line):
+    (tmp_path / "bad.json").write_text("\n" + line)
+    with pytest.raises(CorruptCheckpointError, match=r"bad\.json:2"):
+        list(read_lines(tmp_path / "bad.json"))
+
+
+def test_a_column_can_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr("rllib_compat.offline.lines.LARGEST_COLUMN", 1000)
+    with pytest.raises(CorruptCheckpointError, match="more than 1000 bytes"):
+        unpack(pack(np.zeros(10_000)), "here")
+
+
+def test_one_policy_of_many_agents_is_read_and_several_are_not(tmp_path):
+    batch = Samples([played(2)]).batch
+    for policies in (["p"], ["p", "q"]):
+        several = MultiAgentBatch(dict.fromkeys(policies, batch), 2)
+        Writer(Recording(str(tmp_path / "".join(policies))), 0).write(several)
+    assert len(list(episodes_of(find_files(str(tmp_path / "p"))))) == 1
+    with pytest.raises(ConfigError, match="p, q"):
+        list(episodes_of(find_files(str(tmp_path / "pq"))))
+
+
+def test_an_info_that_json_has_no_form_for_is_an_error(tmp_path):
+    episode = played(1)
+    episode.infos[1] = {"object": object()}
+    with pytest.raises(CompatError, match="type object"):
+        record(tmp_path, [episode])
+
+
+def test_files_are_found_by_directory_pattern_and_list(tmp_path):
+    (file,) = record(tmp_path, [played(1)])
+    assert find_files(str(tmp_path)) == find_files(str(tmp_path / "out*")) == [file]
+    assert find_files([str(file)]) == [file]
+    with pytest.raises(ConfigError, match="No recording"):
+        find_files(str(tmp_path / "none"))
+
+
+def test_conversions_are_shared_until_the_files_change(tmp_path):
+    record(tmp_path, [played(1)])
+    folder = as_parquet(str(tmp_path))
+    assert as_parquet(str(tmp_path)) == folder
+    record(tmp_path / "more", [played(1)])
+    assert as_parquet(str(tmp_path / "more")) != folder
+
+
+def test_the_old_stacks_readers_execute_nothing_either(tmp_path):
+    record(tmp_path, [played(2, end="terminated")])
+    mixed = Readers({"sampler": 0.5, str(tmp_path): 0.5}).build()
+    sampler, read = mixed
+    assert sampler == "sampler"
+    batch = read(IOContext()).next()
+    assert batch["obs"][:, 0].tolist() == [0, 1]
+    assert batch["terminateds"].tolist() == [False, True]
