@@ -1,4 +1,4 @@
-"""The module of a policy without a value function: evolution strategies, and PG of Ray 0.5 – 0.7."""
+"""The module of a policy without a value function: evolution strategies, and PG up to Ray 0.7."""
 
 from __future__ import annotations
 
