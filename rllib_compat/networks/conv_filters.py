@@ -17,7 +17,7 @@ Pair: TypeAlias = tuple[int, int]
 #: The defaults of every Ray by (rows, columns). A size that came in a later Ray was an error
 #: before, and none was ever changed (`models/visionnet.py` 0.5 – 0.6, `models/tf/visionnet_v1.py`
 #: 0.7 – 0.8, `models/utils.py` 1.0 – 2.x).
-DEFAULTS: Mapping[Pair, Sequence[Any]] = {
+DEFAULTS: Mapping[tuple[int, ...], Sequence[Any]] = {
     (480, 640): [[16, [24, 32], [14, 18]], [32, [6, 6], 4], [256, [9, 9], 1]],
     (240, 320): [[16, [12, 16], [7, 9]], [32, [6, 6], 4], [256, [9, 9], 1]],
     (96, 96): [[16, [8, 8], 4], [32, [4, 4], 2], [256, [11, 11], 2]],

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import NotYetError
-from rllib_compat.networks.families import evolution, fully_connected
+from rllib_compat.networks.families import evolution, fully_connected, vision
 from rllib_compat.networks.families.policy_gradient import read_vector
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.settings import ModelSettings
@@ -39,6 +39,7 @@ _SIGNS = (
 #: of. A kind without a reader is refused by name.
 ACTOR_CRITIC: dict[str, Reader] = {
     FULLY_CONNECTED: fully_connected.read,
+    VISION: vision.read,
 }
 
 #: The algorithms of old RLlib, and how their policies are read.

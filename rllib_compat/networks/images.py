@@ -8,6 +8,7 @@ from typing import Any
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import MissingInformationError
 from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.report import Finding, Severity, Verdict
 from rllib_compat.spaces import Box, Space
 
 #: Frames of this shape were cropped, scaled and shifted (`GenericPixelPreprocessor`, Ray 0.6 – 2.x;
@@ -49,3 +50,26 @@ def require_image(policy: PolicyState, settings: ModelSettings) -> tuple[int, ..
             fix="Give --observation-space 'Box(0, 255, (84, 84, 4), uint8)' or --env.",
         )
     return image
+
+
+def scaling_findings(policy: PolicyState, settings: ModelSettings) -> list[Finding]:
+    """Says what RLlib's preprocessor did to the pixels, which today's Ray leaves to the user."""
+    space = policy.observation_space
+    if not is_scaled(space, settings):
+        return []
+    model = settings.model
+    size = model.get("dim", 84)
+    steps = [f"cut off 25 rows above and below, scaled to {size}x{size}"]
+    steps += ["made gray"] if model.get("grayscale") else []
+    steps += ["(x - 128) / 128" if model.get("zero_mean", True) else "x / 255"]
+    return [
+        Finding(
+            "preprocessor",
+            Severity.WARNING,
+            Verdict.NOTE,
+            f"policies.{policy.policy_id}.observation_space",
+            f"RLlib itself changed frames of {ATARI_FRAME}: {', '.join(steps)}; the module takes "
+            "what came out of that",
+            "do the same in a wrapper of the environment",
+        )
+    ]
