@@ -117,6 +117,8 @@ class PolicyState:
         config: What the policy's own config overrides of the trainer's.
         policy_class: The dotted name of the policy's class, where it is told.
         kl_coeff: PPO's current KL coefficient, if stored.
+        log_alpha: SAC's current temperature as a logarithm, if stored.
+        target_entropy: The entropy that SAC's temperature is trained towards, if stored.
         global_timestep: The policy's own counter, if stored.
         exploration: Exploration state as found (epsilon, last timestep, …), or None.
         learner_weights: The RLModule's weights of a 1.2 checkpoint (Learner API), by name.
@@ -133,6 +135,8 @@ class PolicyState:
     config: dict[str, Any] = field(default_factory=dict)
     policy_class: str | None = None
     kl_coeff: float | None = None
+    log_alpha: float | None = None
+    target_entropy: float | None = None
     global_timestep: int | None = None
     exploration: Any = None
     learner_weights: dict[str, Array] | None = None
