@@ -1,0 +1,218 @@
+"""Reads the networks of SAC, and of CQL, which has the same.
+
+What they are (`agents/sac/*_model.py`, 0.7 – 1.x; `algorithms/sac/*_model.py`, 2.x): a policy, a
+critic of observation and actions, mostly a twin of it, and for each critic a target that follows
+it. With discrete actions, a critic takes the observation alone and gives a number for each action.
+
+Today's default module has critics of another shape (one network for observations, one for
+actions, and one that fuses them), so all of these go into `rllib_compat.modules.sac`, which today's
+learners of SAC and CQL train.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rllib_compat.checkpoints.state import PolicyState
+from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.networks import stacks
+from rllib_compat.networks.families import sac_names as names
+from rllib_compat.networks.families.sac_arrays import Found, find, hiddens_of, model_of
+from rllib_compat.networks.graph import Array, Builder, Graph
+from rllib_compat.networks.network import TARGET_PREFIX, Network, own_module
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
+from rllib_compat.report import Finding, Severity, Verdict
+from rllib_compat.spaces import Box
+
+_MODULES = {"SAC": "SACModule", "CQL": "CQLModule"}
+
+#: Ray 0.7 and 0.8.0 (`SCALE_DIAG_MIN_MAX`, and tensorflow-probability's `FillScaleTriL`).
+_SOFTPLUS = {"low": -20.0, "high": 2.0, "shift": 1e-5}
+
+#: The least log standard deviation (`MIN_LOG_NN_OUTPUT`), until Ray 1.2 and later.
+_LEAST_LOG_STD = {True: -20.0, False: -5.0}
+
+
+def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
+    """Reads the networks of a SAC or CQL policy.
+
+    Returns:
+        The network with its arrays, and what was noticed on the way. The temperature goes to
+        `policy.log_alpha` and `policy.target_entropy`.
+
+    Raises:
+        NotYetError: The network is not one that can be converted; it is named.
+        MissingInformationError: A size has to be given.
+        CheckpointError: The weights and the config contradict each other.
+    """
+    where = f"policies.{policy.policy_id}.weights"
+    found = find(policy, settings, where)
+    _compare(found, policy, settings, where)
+    arrays, findings = _with_targets(found.arrays, where)
+    policy.log_alpha = found.scalars.get(names.LOG_ALPHA)
+    policy.target_entropy = found.scalars.get(names.TARGET_ENTROPY)
+    if policy.log_alpha is None:
+        findings.append(_no_temperature(where))
+    graph = _graph(found, settings)
+    network = Network(
+        kind="soft actor-critic",
+        summary=_summary(found, settings),
+        scheme=found.scheme,
+        graph=graph,
+        arrays=arrays,
+        target=own_module(
+            f"rllib_compat.modules.sac:{_MODULES[settings.algorithm]}",
+            graph,
+            arrays,
+            twin_q=f"{TWIN}.out.kernel" in arrays,
+            num_actions=int(settings.config.get("num_actions") or 10),
+            distribution=_distribution(found, policy, settings, where),
+        ),
+        names=found.table,
+        unused=found.unused,
+    )
+    return network, findings
+
+
+def _summary(found: Found, settings: ModelSettings) -> str:
+    """One line for tables: `sac 3-32-24-2 relu, twin critics 4-32-24-1 relu`."""
+    critics = "twin critics" if f"{TWIN}.out.kernel" in found.arrays else "critic"
+    shown = [
+        f"{stacks.describe(found.arrays, stack)} {model_of(settings, stack).activation}"
+        for stack in (POLICY, CRITIC)
+    ]
+    return f"sac {shown[0]}, {critics} {shown[1]}"
+
+
+def _with_targets(
+    arrays: Mapping[str, Array], where: str
+) -> tuple[dict[str, Array], list[Finding]]:
+    """Completes the target networks: torch stored none."""
+    followed = [k for k in arrays if k.split(".")[0] in (CRITIC, TWIN, STATE)]
+    missing = [k for k in followed if TARGET_PREFIX + k not in arrays]
+    if not missing:
+        return dict(arrays), []
+    copies = {TARGET_PREFIX + name: arrays[name] for name in missing}
+    message = "the target critics are not stored; they start as copies of the critics"
+    return {**arrays, **copies}, [
+        Finding("network", Severity.INFO, Verdict.DERIVED, where, message),
+    ]
+
+
+def _no_temperature(where: str) -> Finding:
+    return Finding(
+        "temperature",
+        Severity.WARNING,
+        Verdict.ABSENT,
+        where,
+        "the temperature alpha is not stored; it starts from initial_alpha",
+        "the first updates may explore more or less than the last ones did",
+    )
+
+
+def _compare(found: Found, policy: PolicyState, settings: ModelSettings, where: str) -> None:
+    """Holds the arrays against the config and the spaces.
+
+    Raises:
+        CheckpointError: They contradict each other.
+    """
+    for stack in (POLICY, CRITIC):
+        have, told = stacks.sizes(found.arrays, stack), hiddens_of(settings, stack)
+        if found.scheme != "rl_module" and have != told:
+            raise CheckpointError(
+                f"The weights of {stack} have hidden layers {list(have)}, the config says "
+                f"{list(told)}: the config is not this checkpoint's.",
+                where=where,
+                fix="Give the right config with --config, or check --policy names.",
+            )
+    space = policy.observation_space
+    taken = stacks.inputs(found.arrays, STATE if stacks.sizes(found.arrays, STATE) else POLICY)
+    if space is not None and space.flat_size() != taken:
+        raise CheckpointError(
+            f"The network has {taken} inputs, the observation space {space} needs "
+            f"{space.flat_size()}.",
+            where=where,
+            fix="Give the right one with --observation-space.",
+        )
+
+
+def _graph(found: Found, settings: ModelSettings) -> Graph:
+    arrays, build, takes = found.arrays, Builder(), "obs"
+    seen = stacks.inputs(arrays, POLICY)
+    inputs = {"obs": (seen,)}
+    if stacks.sizes(arrays, STATE):
+        # No optimizer of SAC had the shared model's layers: they stay as they were made.
+        inputs["obs"] = (stacks.inputs(arrays, STATE),)
+        takes = stacks.add_hidden(build, arrays, STATE, "obs", settings.activation, trained=False)
+    actions = stacks.inputs(arrays, CRITIC) - seen
+    if actions:
+        inputs["actions"] = (actions,)
+    hidden = stacks.add_hidden(build, arrays, POLICY, takes, _activations(found, settings, POLICY))
+    logits = build.add("dense", f"{POLICY}.out", hidden)
+    if found.softplus:
+        logits = build.add("softplus_log_std", "log_std", logits, **_SOFTPLUS)
+    elif found.scheme == "rl_module" and actions:
+        limit = float(settings.model.get("log_std_clip_param", 20.0))
+        logits = build.add("clip_log_std", "log_std", logits, limit=limit)
+    outputs = {"action_dist_inputs": logits}
+    activations = _activations(found, settings, CRITIC)
+    outputs |= stacks.add_critics(build, arrays, takes, activations, of_actions=actions > 0)
+    return Graph(inputs, tuple(build.steps), outputs)
+
+
+def _activations(found: Found, settings: ModelSettings, stack: str) -> list[str]:
+    """The activation of each hidden layer of the policy or of the critics."""
+    layers = len(stacks.sizes(found.arrays, stack))
+    if found.scheme != "rl_module":
+        return [model_of(settings, stack).activation] * layers
+    model = settings.model
+    head = len(model.get("head_fcnet_hiddens") or ())
+    encoder = str(model.get("fcnet_activation", "tanh"))
+    return [encoder] * (layers - head) + [str(model.get("head_fcnet_activation", "relu"))] * head
+
+
+def _distribution(
+    found: Found, policy: PolicyState, settings: ModelSettings, where: str
+) -> dict[str, Any]:
+    """What the policy's outputs mean: the distribution of actions, for the module.
+
+    Raises:
+        NotYetError: It is none that is known.
+        MissingInformationError: The range of the actions has to be given.
+    """
+    outputs = stacks.outputs(found.arrays, POLICY)
+    actions = stacks.inputs(found.arrays, CRITIC) - stacks.inputs(found.arrays, POLICY)
+    if actions == 0:
+        return {"kind": "categorical"}
+    if settings.config.get("_use_beta_distribution") or outputs != 2 * actions:
+        odd = "Beta" if outputs == 2 * actions else f"{outputs} numbers for {actions} actions"
+        raise NotYetError(
+            f"Not yet: the action distribution ({odd}).",
+            where=where,
+            fix="`--to msgpack` keeps all weights by name.",
+        )
+    if found.softplus:
+        # Ray 0.7 and 0.8.0 squashed into the environment's range, and did not normalize.
+        if not isinstance(policy.action_space, Box):
+            raise MissingInformationError(
+                "The range of the actions is needed: the policy squashed them into it.",
+                where=where,
+                fix="Give --action-space 'Box(-2, 2, (1,))' or --env (Python: action_space=).",
+            )
+        low, high = (
+            np.ravel(x).astype(float).tolist()
+            for x in (policy.action_space.low, policy.action_space.high)
+        )
+        return {"kind": "squashed", "low": low, "high": high, "least_log_std": _LEAST_LOG_STD[True]}
+    if not settings.config.get("normalize_actions", True):
+        return {"kind": "normal"}
+    return {
+        "kind": "squashed",
+        "low": -1.0,
+        "high": 1.0,
+        "least_log_std": _LEAST_LOG_STD[found.old],
+    }
