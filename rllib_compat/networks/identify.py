@@ -11,11 +11,19 @@ from typing import TypeAlias
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import NotYetError
-from rllib_compat.networks.families import evolution, fully_connected, vision
+from rllib_compat.networks.families import (, q
+    asynchronous,
+    evolution,
+    fully_connected,
+    imitation,
+    recurrent,
+    sac,
+    vision,
+)
 from rllib_compat.networks.families.policy_gradient import read_vector
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.report import Finding
+from rllib_compat.report import Finding, Severity, Verdict
 from rllib_compat.spaces import Box
 
 Reader: TypeAlias = Callable[[PolicyState, ModelSettings], tuple[Network, list[Finding]]]
@@ -40,6 +48,7 @@ _SIGNS = (
 ACTOR_CRITIC: dict[str, Reader] = {
     FULLY_CONNECTED: fully_connected.read,
     VISION: vision.read,
+    LSTM: recurrent.read,
 }
 
 #: The algorithms of old RLlib, and how their policies are read.
@@ -86,7 +95,22 @@ def read_actor_critic(
             where=f"policies.{policy.policy_id}.weights",
             fix="`--to msgpack` keeps all weights.",
         )
-    return ACTOR_CRITIC[kind](policy, settings)
+    network, findings = ACTOR_CRITIC[kind](policy, settings)
+    if settings.wrapper is not None and kind not in (LSTM, ATTENTION):
+        findings.append(_ignored(settings.wrapper, policy.policy_id))
+    return network, findings
+
+
+def _ignored(wrapper: str, policy_id: str) -> Finding:
+    """Ray 0.8.5 made no LSTM on TensorFlow, and said nothing."""
+    return Finding(
+        "network",
+        Severity.INFO,
+        Verdict.NOTE,
+        f"policies.{policy_id}.weights",
+        f"the config asks for an {wrapper}, the weights were made without (that Ray ignored the "
+        "key); the weights are followed",
+    )
 
 
 def kind_of(policy: PolicyState, settings: ModelSettings) -> str:
@@ -106,7 +130,29 @@ def is_vector(policy: PolicyState) -> bool:
     return not isinstance(policy.weights, (dict, list))
 
 
+def read_appo(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
+    """Reads the policy of APPO, and its target network."""
+    if is_vector(policy) and kind_of(policy, settings) != FULLY_CONNECTED:
+        return read_actor_critic(policy, settings)
+    return asynchronous.read(policy, settings, read_actor_critic)
+
+
+def read_marwil(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
+    """Reads the policy of MARWIL."""
+    return read_actor_critic(imitation.without_moving_average(policy), settings)
+
+
+def read_bc(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
+    """Reads the policy of BC; in today's default module where that can compute it."""
+    if network := imitation.read_today(policy, settings):
+        return network, []
+    network, findings = read_marwil(policy, settings)
+    default = network.target.module is None
+    return imitation.without_value(network) if default else network, findings
+
+
+READERS |= {"APPO": read_appo, "MARWIL": read_marwil, "BC": read_bc}
 READERS |= dict.fromkeys(("ES", "ARS"), evolution.read)
-READERS |= dict.fromkeys(
-    ("PPO", "APPO", "IMPALA", "MARWIL", "BC", "A2C", "A3C", "PG", "DDPPO"), read_actor_critic
-)
+READERS |= dict.fromkeys(("DQN", "SimpleQ", "APEX", "R2D2"), q.read)
+READERS |= dict.fromkeys(("SAC", "CQL"), sac.read)
+READERS |= dict.fromkeys(("PPO", "IMPALA", "A2C", "A3C", "PG", "DDPPO"), read_actor_critic)

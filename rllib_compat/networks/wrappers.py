@@ -1,0 +1,168 @@
+"""What an LSTM or an attention net was wrapped around, and what else it took.
+
+RLlib's wrappers (`use_lstm`, `use_attention`) put a base model below them: a trunk of dense layers
+or convolutions without its own head. What comes out of it, and the previous actions and rewards
+where the config asks for them, goes into the recurrent part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from rllib_compat.checkpoints.state import PolicyState
+from rllib_compat.errors import CheckpointError, MissingInformationError
+from rllib_compat.networks.graph import Array, Builder
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunk_vision import VISION
+from rllib_compat.networks.trunks import FULLY_CONNECTED, Trunk
+from rllib_compat.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
+
+#: The inputs of a graph beside `obs`: flattened actions as they were taken, oldest first, and
+#: rewards. Both are zero before the first step.
+PREVIOUS_ACTIONS, PREVIOUS_REWARDS = "prev_actions", "prev_rewards"
+
+#: Scalars that TensorFlow policies kept among their variables, and no network has.
+_SCALARS = ("kl_coeff", "entropy_coeff", "lr")
+
+_CONVOLUTION = re.compile(r"(^|[/._])_?conv", re.I)
+
+
+def named_arrays(policy: PolicyState) -> tuple[dict[str, Array], dict[str, float]]:
+    """A policy's named weights without TensorFlow's scope, and the scalars among them."""
+    assert isinstance(policy.weights, dict)
+    plain: dict[str, Array] = {}
+    scalars: dict[str, float] = {}
+    for name, array in policy.weights.items():
+        scope = "default/" if name.startswith("default/") else f"{policy.policy_id}/"
+        short = name.removeprefix(scope).removesuffix(":0")
+        if short in _SCALARS and np.ndim(array) == 0:
+            scalars[short] = float(array)
+        else:
+            plain[short] = np.asarray(array)
+    return plain, scalars
+
+
+def trunk_of(names: Iterable[str]) -> Trunk:
+    """The base model that weights with these names have."""
+    return VISION if any(_CONVOLUTION.search(name) for name in names) else FULLY_CONNECTED
+
+
+@dataclass(frozen=True)
+class Previous:
+    """Which previous actions and rewards a network takes.
+
+    Attributes:
+        actions: How many actions.
+        rewards: How many rewards.
+        parts: For each number of one flattened action how many choices it had, where it is taken
+            as one-hot; 0 where it is taken as it is.
+    """
+
+    actions: int = 0
+    rewards: int = 0
+    parts: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many numbers the network sees of them."""
+        return self.actions * sum(n or 1 for n in self.parts) + self.rewards
+
+    def inputs(self) -> dict[str, tuple[int, ...]]:
+        """The inputs of the graph that they are."""
+        shapes = {}
+        if self.actions:
+            shapes[PREVIOUS_ACTIONS] = (self.actions * len(self.parts),)
+        if self.rewards:
+            shapes[PREVIOUS_REWARDS] = (self.rewards,)
+        return shapes
+
+    def add(self, build: Builder, features: str) -> str:
+        """Puts them behind the features, actions first."""
+        takes = [features]
+        if self.actions:
+            actions = PREVIOUS_ACTIONS
+            if any(self.parts):
+                parts = list(self.parts) * self.actions
+                actions = build.add("one_hot", "previous_actions", actions, parts=parts)
+            takes.append(actions)
+        if self.rewards:
+            takes.append(PREVIOUS_REWARDS)
+        return build.add("concat", "with_previous", *takes) if len(takes) > 1 else features
+
+
+def previous(
+    policy: PolicyState, actions: int, rewards: int, size: int, *, raw_first: bool, where: str
+) -> Previous:
+    """How previous actions and rewards were fed.
+
+    Ray up to 1.1 fed the number of a discrete action, later Rays made it one-hot; how many numbers
+    the kernel takes tells which.
+
+    Args:
+        policy: The policy, with its action space where actions are fed.
+        actions: How many previous actions the config asks for.
+        rewards: How many previous rewards.
+        size: How many numbers the kernel takes beside the features.
+        raw_first: Whether the number is meant where both would fit (`Discrete(1)`).
+        where: The place, for errors.
+
+    Raises:
+        MissingInformationError: The action space has to be given.
+        CheckpointError: The kernel takes neither.
+    """
+    choices: tuple[int, ...] = ()
+    if actions:
+        if policy.action_space is None:
+            raise MissingInformationError(
+                "The network takes previous actions; the action space is needed to know them.",
+                where=where,
+                fix="Give --action-space 'Discrete(2)' or --env CartPole-v1.",
+            )
+        choices = choices_of(policy.action_space)
+    options = [Previous(actions, rewards, (0,) * len(choices)), Previous(actions, rewards, choices)]
+    for option in options if raw_first else reversed(options):
+        if option.size == size:
+            return option
+    raise CheckpointError(
+        f"The network takes {size} numbers beside its features; the config asks for {actions} "
+        f"previous actions and {rewards} previous rewards, which are {options[1].size}.",
+        where=where,
+        fix="Give the right config with --config, or the right --action-space.",
+    )
+
+
+def choices_of(space: Space) -> tuple[int, ...]:
+    """For each number of a flattened action how many choices it has; 0: it is no choice."""
+    if isinstance(space, Discrete):
+        return (space.n,)
+    if isinstance(space, MultiDiscrete):
+        return tuple(space.nvec)
+    if isinstance(space, TupleSpace):
+        return tuple(n for part in space.spaces for n in choices_of(part))
+    if isinstance(space, DictSpace):
+        # `tree.flatten` takes a dict's parts by their sorted keys.
+        return tuple(n for _, part in sorted(space.spaces.items()) for n in choices_of(part))
+    return (0,) * (space.flat_size() if isinstance(space, Box) else 0)
+
+
+def observation_shape(
+    trunk: Trunk, arrays: Mapping[str, Array], policy: PolicyState, settings: ModelSettings
+) -> tuple[int, ...]:
+    """The shape of the observation that a trunk takes, also where it has no layer.
+
+    Raises:
+        MissingInformationError: The trunk has no layer, and the space is not known.
+    """
+    if trunk is not FULLY_CONNECTED or "hidden.0.kernel" in arrays:
+        return trunk.inputs(arrays, policy, settings)
+    if policy.observation_space is None:
+        raise MissingInformationError(
+            "The network has no hidden layers; its observation space has to be given.",
+            where=f"policies.{policy.policy_id}.observation_space",
+            fix="Give --observation-space 'Box(4,)' or --env CartPole-v1.",
+        )
+    return (policy.observation_space.flat_size() or 0,)
