@@ -182,6 +182,23 @@ def running_stat_state(count: int, mean: Any, m2: Any) -> dict[str, Any]:
     return state
 
 
+#: What BC's default module called its encoder and its head, newest first.
+BC_MODULE_NAMES = (("_encoder", "_pi_head"), ("encoder", "pi"))
+
+
+def bc_module_names() -> tuple[str, str]:
+    """What the installed BC's default module calls its encoder and its head.
+
+    They were renamed with the module's file; a look for it needs no import of Ray.
+    """
+    try:
+        ray = metadata.distribution("ray")
+    except metadata.PackageNotFoundError:
+        return BC_MODULE_NAMES[0]
+    file = "ray/rllib/algorithms/bc/torch/default_bc_torch_rl_module.py"
+    return BC_MODULE_NAMES[0 if Path(str(ray.locate_file(file))).exists() else 1]
+
+
 # Arguments of `AlgorithmConfig` that came after the oldest supported Ray, by release.
 _SETTINGS_SINCE = {
     "2.44": (
@@ -312,6 +329,69 @@ def sub_environments(env: Any) -> list[Any]:
     return list(env.envs) if hasattr(env, "envs") else [env] if env is not None else []
 
 
+def seed_env_runner(env_runner: Any, env: Any) -> None:
+    """Gives the config's seed to a runner's process and environments, which Ray 2.40 did not.
+
+    Later runners do it themselves, at their first reset. Environments go on with the random
+    numbers of this reset at those that follow.
+    """
+    seed = env_runner.config.seed
+    if seed is None or hasattr(env_runner, "_seed"):
+        return
+    from ray.rllib.utils.debug import update_global_seed_if_necessary
+
+    # The same numbers as later: a runner's own index, and evaluation far away.
+    seed = int(seed) + (env_runner.worker_index or 0) + int(env_runner.config.in_evaluation) * 10**6
+    update_global_seed_if_necessary(env_runner.config.framework_str, seed)
+    env.reset(seed=seed)
+
+
+def log_sampler_times(env_runner: Any, metrics_logger: Any) -> None:
+    """Logs how long steps, inference and connectors take, by the names of later releases.
+
+    Ray 2.40 timed single connectors only, and told nobody.
+    """
+    timers = getattr(env_runner._env_to_module, "timers", None)
+    if timers is None:
+        return
+    for pipeline, name in (
+        (env_runner._env_to_module, "env_to_module_connector"),
+        (env_runner._module_to_env, "module_to_env_connector"),
+    ):
+        mean = sum(timer.mean for timer in pipeline.timers.values())
+        metrics_logger.log_value((name, "connector_pipeline_timer"), mean, window=10)
+    for owner, methods, name in (
+        (env_runner, ("_try_env_step",), "env_step_timer"),
+        (
+            env_runner.module,
+            ("forward_exploration", "forward_inference"),
+            "rlmodule_inference_timer",
+        ),
+    ):
+        timer = vars(owner).get("_legacy_timer")
+        if timer is None:  # the first sample, which was not timed
+            owner.__dict__["_legacy_timer"] = _time_methods(owner, methods)
+        elif timer.count:
+            metrics_logger.log_value(name, timer.mean, window=10)
+
+
+def _time_methods(owner: Any, methods: tuple[str, ...]) -> Any:
+    from ray.util.timer import _Timer
+
+    timer = _Timer(window_size=100)
+
+    def timed(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with timer:
+                return method(*args, **kwargs)
+
+        return call
+
+    for name in methods:
+        owner.__dict__[name] = timed(getattr(owner, name))
+    return timer
+
+
 def foreach_env_runner(group: Any, function: Callable[[Any], Any], **kwargs: Any) -> list[Any]:
     """Calls `function` in all env runners; the method was `foreach_worker` until Ray 2.43."""
     method = getattr(group, "foreach_env_runner", None) or group.foreach_worker
@@ -344,3 +424,33 @@ def send_weights(algorithm: Algorithm, group: Any) -> None:
 
 def _forget_number_of_weights(env_runner: Any) -> None:
     env_runner._weights_seq_no = 0
+
+
+def torch_distributions() -> Any:
+    """The module of torch's action distributions; it was below `ray.rllib.models` in Ray 2.40."""
+    try:
+        from ray.rllib.core.distribution.torch import torch_distribution
+    except ImportError:
+        from ray.rllib.models.torch import torch_distributions as torch_distribution
+    return torch_distribution
+
+
+def soft_actor_critic_modules() -> tuple[Any, Any]:
+    """The default modules of SAC and CQL; both had no `Default` in their names in Ray 2.40."""
+    try:
+        from ray.rllib.algorithms.cql.torch.default_cql_torch_rl_module import (
+            DefaultCQLTorchRLModule as CQLModule,
+        )
+        from ray.rllib.algorithms.sac.torch.default_sac_torch_rl_module import (
+            DefaultSACTorchRLModule as SACModule,
+        )
+    except ImportError:
+        from ray.rllib.algorithms.cql.torch.cql_torch_rl_module import CQLTorchRLModule as CQLModule
+        from ray.rllib.algorithms.sac.torch.sac_torch_rl_module import SACTorchRLModule as SACModule
+    return SACModule, CQLModule
+
+
+def trains_discrete_sac() -> bool:
+    """Whether today's SAC learns discrete actions; Ray 2.40 does not."""
+    module, _ = soft_actor_critic_modules()
+    return hasattr(module, "_forward_train_discrete")

@@ -85,7 +85,7 @@ SCHEMES: dict[str, Table] = {
 }
 
 #: Constants that an RLModule registers as buffers; they hold no training.
-BUFFERS = ("pi.log_std_clip_param_const", "vf.log_std_clip_param_const")
+BUFFERS = tuple(f"{part}.log_std_clip_param_const" for part in ("pi", "vf", "_old_pi", "_pi_head"))
 
 
 KIND = "fully connected"

@@ -11,11 +11,12 @@ from typing import TypeAlias
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import NotYetError
-from rllib_compat.networks.families import (, q
+from rllib_compat.networks.families import (
     asynchronous,
     evolution,
     fully_connected,
     imitation,
+    q,
     recurrent,
     sac,
     vision,

@@ -29,7 +29,7 @@ from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError
 from rllib_compat.networks.fcnet import BUFFERS
 from rllib_compat.networks.mapping import Array, Table, to_canonical
-from rllib_compat.networks.network import Network
+from rllib_compat.networks.network import TARGET_PREFIX, Network
 from rllib_compat.report import Finding, Severity, Verdict
 from rllib_compat.stand_ins import StandIn
 
@@ -287,9 +287,10 @@ def _require_whole(state: Adam, network: Network) -> None:
         )
     if state.step < 1:
         raise CheckpointError(f"it has moments of {state.step} updates")
+    trained = {name for name in network.arrays if not name.startswith(TARGET_PREFIX)}
     for moments in (state.mean, state.square):
-        if moments.keys() != network.arrays.keys():
-            odd = sorted(moments.keys() ^ network.arrays.keys())
+        if moments.keys() != trained:
+            odd = sorted(moments.keys() ^ trained)
             raise CheckpointError(f"{odd[0]} has no counterpart on one side")
         for name, array in moments.items():
             if array.shape != network.arrays[name].shape:

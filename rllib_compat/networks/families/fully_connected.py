@@ -27,7 +27,7 @@ from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.report import Finding, Severity, Verdict
 
 #: Scalars that TensorFlow policies kept among their variables, and no network has.
-_SCALARS = ("kl_coeff", "entropy_coeff", "lr", MOVING_AVERAGE)
+_SCALARS = ("kl_coeff", "entropy_coeff", "lr")
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
