@@ -161,5 +161,7 @@ class Loaded:
             out = dict(self.module.forward_inference(batch))
             if isinstance(self.module, ValueFunctionAPI):
                 out["vf_preds"] = self.module.compute_values(batch)
+            if hasattr(self.module, "critics"):
+                out |= self.module.critics(batch)
         out |= out.pop("state_out", {})
         return {k: np.asarray(v) for k, v in out.items()}

@@ -20,6 +20,12 @@ from rllib_compat.networks.stacks import CRITIC, POLICY, TWIN
 #: `MODEL_DEFAULTS` as SAC overrides them (`DEFAULT_CONFIG` of every Ray).
 _DEFAULTS = {"fcnet_hiddens": [256, 256], "fcnet_activation": "relu"}
 
+#: Where the models are told, oldest key first.
+_MODEL_KEYS = {
+    POLICY: ("policy_model", "policy_model_config"),
+    CRITIC: ("Q_model", "q_model", "q_model_config"),
+}
+
 
 @dataclass(frozen=True)
 class Found:
@@ -171,11 +177,8 @@ def hiddens_of(settings: ModelSettings, stack: str) -> tuple[int, ...]:
 
 def model_of(settings: ModelSettings, stack: str) -> ModelSettings:
     """What the config says of the policy's or the critics' own model."""
-    keys = ("policy_model", "policy_model_config")
-    if stack != POLICY:
-        keys = ("Q_model", "q_model", "q_model_config")
     model: dict[str, Any] = {}
-    for key in keys:
+    for key in _MODEL_KEYS[POLICY if stack == POLICY else CRITIC]:
         given = settings.config.get(key)
         model |= given if isinstance(given, Mapping) else {}
     # Ray 0.7 and 0.8.0 had names of their own; later Rays mark them as gone with -1.

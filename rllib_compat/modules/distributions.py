@@ -1,0 +1,71 @@
+"""Action distributions as old policies had them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from rllib_compat import ray_versions
+
+_ray: Any = ray_versions.torch_distributions()
+
+
+def squashed_gaussian(low: Any, high: Any, least_log_std: float) -> Any:
+    """A normal distribution squashed into a range, as a class for an RLModule.
+
+    Today's (`TorchSquashedGaussian`) always squashes into -1 … 1, takes -5 as the least log
+    standard deviation, and gives the mean before squashing as the deterministic action. This one
+    does all three as the old policies did (`TorchSquashedGaussian` of Ray 0.8.5 – 2.x, and
+    `SACModel` of Ray 0.7).
+
+    Args:
+        low: The least action, a number or one for each dimension.
+        high: The greatest action, likewise.
+        least_log_std: Log standard deviations below it are raised to it.
+    """
+
+    class SquashedGaussian(_ray.TorchSquashedGaussian):  # type: ignore[misc]
+        @classmethod
+        def from_logits(cls, logits: Any, **_: Any) -> Any:
+            loc, log_std = logits.chunk(2, dim=-1)
+            scale = log_std.clamp(least_log_std, _MOST_LOG_STD).exp()
+            bounds = {"low": loc.new_tensor(low), "high": loc.new_tensor(high)}
+            return cls(loc=loc, scale=scale, **bounds)
+
+        def to_deterministic(self) -> Any:
+            return _ray.TorchDeterministic(loc=self._squash(self.loc))
+
+    return SquashedGaussian
+
+
+#: `MAX_LOG_NN_OUTPUT` of every Ray.
+_MOST_LOG_STD = 2.0
+
+
+def distribution(kind: str, **settings: Any) -> Any:
+    """The class of a policy's action distribution.
+
+    Args:
+        kind: `squashed` (see `squashed_gaussian`), `normal`, `categorical` or `deterministic`.
+        settings: What a squashed one has to be told.
+    """
+    if kind == "squashed":
+        return squashed_gaussian(**settings)
+    return _CLASSES[kind]
+
+
+class Deterministic(_ray.TorchDeterministic):  # type: ignore[misc]
+    """The distribution of a policy that gives actions themselves."""
+
+    @classmethod
+    def from_logits(cls, logits: torch.Tensor, **_: Any) -> Deterministic:
+        """The only action that it has."""
+        return cls(loc=logits)
+
+
+_CLASSES = {
+    "normal": _ray.TorchDiagGaussian,
+    "categorical": _ray.TorchCategorical,
+    "deterministic": Deterministic,
+}
