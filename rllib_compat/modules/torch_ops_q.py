@@ -24,7 +24,10 @@ def _act(x: Tensor, settings: Settings) -> Tensor:
 
 
 def noisy_dense(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor:
-    return _act(functional.linear(values[0], own["kernel"].T, own["bias"]), settings)
+    # torch's noisy layers began with all weights alike, so that what differs between the outputs
+    # is little of what float32 adds up.
+    x, kernel, bias = (t.double() for t in (values[0], own["kernel"], own["bias"]))
+    return _act(functional.linear(x, kernel.T, bias), settings)
 
 
 def layer_norm(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor:
@@ -35,7 +38,7 @@ def layer_norm(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor
 
 def dueling(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor:
     advantages, value = values
-    return value + (advantages - advantages.mean(dim=-1, keepdim=True))
+    return (value + (advantages - advantages.mean(dim=-1, keepdim=True))).float()
 
 
 def atoms(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor:
@@ -50,7 +53,7 @@ def expectation(own: Own, values: Sequence[Tensor], settings: Settings) -> Tenso
     (logits,) = values
     low, high = settings["v_min"], settings["v_max"]
     support = torch.linspace(low, high, logits.shape[-1], device=logits.device)
-    return torch.sum(support * torch.softmax(logits, dim=-1), dim=-1)
+    return torch.sum(support * torch.softmax(logits, dim=-1), dim=-1).float()
 
 
 OPS: dict[str, Callable[[Own, Sequence[Tensor], Settings], Any]] = {

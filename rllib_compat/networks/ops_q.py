@@ -43,7 +43,7 @@ def layer_norm(own: Own, values: Sequence[Array], settings: Settings) -> Array:
 def dueling(own: Own, values: Sequence[Array], settings: Settings) -> Array:
     """Advantages `[…, actions]`, centred over the actions, and a state's value `[…, 1]`."""
     advantages, value = values
-    return advantages - advantages.mean(-1, keepdims=True) + value
+    return np.asarray(advantages - advantages.mean(-1, keepdims=True) + value)
 
 
 def atoms(own: Own, values: Sequence[Array], settings: Settings) -> Array:
@@ -56,7 +56,8 @@ def atoms(own: Own, values: Sequence[Array], settings: Settings) -> Array:
     logits = values[0].reshape(*values[0].shape[:-1], -1, settings["num_atoms"])
     if len(values) == 1:
         return logits
-    return logits - logits.mean(settings["centred"], keepdims=True) + values[1][..., None, :]
+    centred = logits - logits.mean(settings["centred"], keepdims=True)
+    return np.asarray(centred + values[1][..., None, :])
 
 
 def expectation(own: Own, values: Sequence[Array], settings: Settings) -> Array:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError
-from rllib_compat.networks.fcnet import add_hidden
 from rllib_compat.networks.graph import Array, Builder
 from rllib_compat.networks.mapping import Move, Table, keras, torch_dense
 from rllib_compat.networks.settings import ModelSettings
@@ -53,10 +52,14 @@ def _add_fully_connected(
     settings: ModelSettings,
     prefix: str,
 ) -> str:
-    layers = 0
+    name, layers = "obs", 0
     while f"{prefix}hidden.{layers}.kernel" in arrays:
+        layer = f"{prefix}hidden.{layers}"
+        if f"{layer}.beta" in arrays:
+            name = build.add("sloped_dense", layer, name)
+        else:
+            name = build.add("dense", layer, name, activation=settings.activation)
         layers += 1
-    name = add_hidden(build, f"{prefix}hidden", layers, "obs", settings.activation)
     if f"{prefix}out.kernel" in arrays:
         name = build.add("dense", f"{prefix}out", name, activation=settings.activation)
     return name
@@ -79,6 +82,9 @@ FULLY_CONNECTED = Trunk(
         "torch": (
             *torch_dense("_hidden_layers.{i}._model.0", "hidden.{i}"),
             *torch_dense("_value_branch_separate.{i}._model.0", "value_hidden.{i}"),
+            # Ray 1.0 – 2.x trained the slope of torch's swish.
+            Move("_hidden_layers.{i}._model.1._beta", "hidden.{i}.beta"),
+            Move("_value_branch_separate.{i}._model.1._beta", "value_hidden.{i}.beta"),
         ),
     },
     inputs=_fully_connected_inputs,
