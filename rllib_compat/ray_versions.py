@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
@@ -454,3 +454,20 @@ def trains_discrete_sac() -> bool:
     """Whether today's SAC learns discrete actions; Ray 2.40 does not."""
     module, _ = soft_actor_critic_modules()
     return hasattr(module, "_forward_train_discrete")
+
+
+def dqn_module() -> Any:
+    """The default module of DQN; it was called after Rainbow in Ray 2.40."""
+    try:
+        from ray.rllib.algorithms.dqn.torch import default_dqn_torch_rl_module as module
+    except ImportError:
+        from ray.rllib.algorithms.dqn.torch import dqn_rainbow_torch_rl_module as module
+
+        return module.DQNRainbowTorchRLModule
+    return module.DefaultDQNTorchRLModule
+
+
+def q_values(module: Any, batch: Mapping[str, Any]) -> Any:
+    """The Q-values of a default DQN module `[B, actions]`; the method was `_qf` in Ray 2.40."""
+    compute = getattr(module, "compute_q_values", None) or module._qf
+    return compute(batch)["qf_preds"]
