@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,26 +79,26 @@ def plan(
         The states of those policies whose optimizer goes on, and what becomes of each policy's.
     """
     states: dict[str, Adam] = {}
-    if all(_stored(policies[policy_id]) is None for policy_id in networks):
-        return states, [_finding("*", Verdict.ABSENT, "no optimizer state is stored")]
+    if all(stored_state(policies[policy_id]) is None for policy_id in networks):
+        return states, [finding("*", Verdict.ABSENT, "no optimizer state is stored")]
     findings = []
     for policy_id, network in networks.items():
-        if _stored(policies[policy_id]) is None:
-            findings.append(_finding(policy_id, Verdict.ABSENT, "no optimizer state is stored"))
+        if stored_state(policies[policy_id]) is None:
+            findings.append(finding(policy_id, Verdict.ABSENT, "no optimizer state is stored"))
             continue
         try:
             state = read(policies[policy_id], network)
         except CheckpointError as error:
             message = f"the optimizer starts anew: {error.found}"
-            findings.append(_finding(policy_id, Verdict.RESET, message))
+            findings.append(finding(policy_id, Verdict.RESET, message))
             continue
         if state is None:
             message = "it had made no update yet, and starts as it was"
-            findings.append(_finding(policy_id, Verdict.EXACT, message))
+            findings.append(finding(policy_id, Verdict.EXACT, message))
             continue
         states[policy_id] = state
         verdict = Verdict.DERIVED if state.derived else Verdict.EXACT
-        findings.append(_finding(policy_id, verdict, "; ".join(_told(state))))
+        findings.append(finding(policy_id, verdict, "; ".join(told(state))))
     return states, findings
 
 
@@ -112,11 +112,17 @@ def read(policy: PolicyState, network: Network) -> Adam | None:
         CheckpointError: It can't go over; `found` is the reason.
     """
     try:
-        state = _read(_stored(policy), policy, network)
+        state = _read(stored_state(policy), policy, network)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"its state has no form that is known ({error})") from error
     if state is not None:
-        _require_whole(state, network)
+        if any(name.endswith(".beta") for name in state.mean):
+            raise CheckpointError(
+                "the trained slopes of swish were moved into the weights, whose moments are of "
+                "gradients before that"
+            )
+        trained = {k: v for k, v in network.arrays.items() if not k.startswith(TARGET_PREFIX)}
+        require_whole(state, trained)
     return state
 
 
@@ -146,21 +152,25 @@ def torch_slots(state: Adam, network: Network) -> dict[str, dict[str, Any]]:
     }
 
 
-def _stored(policy: PolicyState) -> Any:
-    """What was stored; with the first Learner API, the policy itself had an empty list."""
+def stored_state(policy: PolicyState) -> Any:
+    """What was stored of a policy's optimizer, or None.
+
+    With the first Learner API, the policy itself had an empty list.
+    """
     stored = policy.optimizer if policy.learner_optimizer is None else policy.learner_optimizer
     empty = isinstance(stored, (list, Mapping)) and not stored
     return None if empty else stored
 
 
-def _finding(policy_id: str, verdict: Verdict, message: str) -> Finding:
+def finding(policy_id: str, verdict: Verdict, message: str) -> Finding:
+    """What becomes of a policy's optimizer."""
     lost = verdict is Verdict.RESET
     severity = Severity.WARNING if lost else Severity.INFO
     path = f"policies.{policy_id}.optimizer"
     return Finding("optimizer", severity, verdict, path, message, _HINT if lost else "")
 
 
-def _told(state: Adam) -> Iterator[str]:
+def told(state: Adam) -> Iterator[str]:
     """What the report says of a state that goes over."""
     yield f"Adam after {state.step:,} updates, both moments of {len(state.mean)} arrays"
     if state.derived:
@@ -174,16 +184,36 @@ def _told(state: Adam) -> Iterator[str]:
 
 
 def _torch(stored: Mapping[str, Any], policy: PolicyState, network: Network) -> Adam | None:
-    """Reads torch's `state_dict()`: numbers instead of names, in the order of the weights."""
+    names = [str(n) for n in policy.weights if n not in BUFFERS]
+    return from_torch(stored, names, network.names)
+
+
+def from_torch(
+    stored: Mapping[str, Any], names: Sequence[str], table: Table, unused: Collection[str] = ()
+) -> Adam | None:
+    """Reads torch's `state_dict()`: numbers instead of names, in the order of the weights.
+
+    Args:
+        stored: What `state_dict()` gave.
+        names: The names of the weights that the optimizer had.
+        table: Their canonical names.
+        unused: Those of them that no gradient reaches: they have no state.
+
+    Returns:
+        The state; None where no update was made yet.
+
+    Raises:
+        CheckpointError: It can't go over; `found` is the reason.
+    """
     slots = {str(number): slot for number, slot in stored["state"].items()}
     if not slots:
         return None
     groups = stored["param_groups"]
     numbers = [str(number) for group in groups for number in group["params"]]
-    names = [str(n) for n in policy.weights if n not in BUFFERS]
     if len(names) != len(numbers):
         raise CheckpointError(f"it has {len(numbers)} parameters, the network {len(names)}")
-    missing = [n for n, number in zip(names, numbers, strict=True) if number not in slots]
+    pairs = [(n, i) for n, i in zip(names, numbers, strict=True) if n not in unused]
+    missing = [name for name, number in pairs if number not in slots]
     if missing:
         raise CheckpointError(f"{missing[0]} and {len(missing) - 1} more were never updated")
     if odd := set[str]().union(*slots.values()) ^ _SLOT:
@@ -196,10 +226,9 @@ def _torch(stored: Mapping[str, Any], policy: PolicyState, network: Network) -> 
     if len(steps) > 1:
         raise CheckpointError("its parameters were updated a different number of times")
     moments = [
-        {name: slots[number][kind] for name, number in zip(names, numbers, strict=True)}
-        for kind in ("exp_avg", "exp_avg_sq")
+        {name: slots[number][kind] for name, number in pairs} for kind in ("exp_avg", "exp_avg_sq")
     ]
-    mean, square = (_canonical(network.names, moment) for moment in moments)
+    mean, square = (_canonical(table, moment) for moment in moments)
     return Adam(steps.pop(), mean, square, settings=settings)
 
 
@@ -278,23 +307,19 @@ def _canonical(names: Table, moments: Mapping[str, Any]) -> dict[str, Array]:
     return arrays
 
 
-def _require_whole(state: Adam, network: Network) -> None:
-    """Makes sure that each array of the network has both moments, and nothing else has."""
-    if any(name.endswith(".beta") for name in state.mean):
-        raise CheckpointError(
-            "the trained slopes of swish were moved into the weights, whose moments are of "
-            "gradients before that"
-        )
+def require_whole(state: Adam, trained: Mapping[str, Array]) -> None:
+    """Makes sure that each trained array has both moments, and nothing else has.
+
+    Raises:
+        CheckpointError: One has not; `found` is the reason.
+    """
     if state.step < 1:
         raise CheckpointError(f"it has moments of {state.step} updates")
-    trained = {name for name in network.arrays if not name.startswith(TARGET_PREFIX)}
     for moments in (state.mean, state.square):
-        if moments.keys() != trained:
-            odd = sorted(moments.keys() ^ trained)
+        if moments.keys() != trained.keys():
+            odd = sorted(moments.keys() ^ trained.keys())
             raise CheckpointError(f"{odd[0]} has no counterpart on one side")
         for name, array in moments.items():
-            if array.shape != network.arrays[name].shape:
-                raise CheckpointError(
-                    f"{name} has moments of shape {array.shape}, and is "
-                    f"{network.arrays[name].shape} itself"
-                )
+            if array.shape != trained[name].shape:
+                shape = trained[name].shape
+                raise CheckpointError(f"{name} has moments of {array.shape}, and is {shape} itself")

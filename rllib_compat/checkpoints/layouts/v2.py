@@ -42,6 +42,9 @@ from rllib_compat.stand_ins import GlobalRef
 name = "2.x"
 
 _MODULES = "learner_group/learner/rl_module"
+
+#: The optimizers of modules that have several (SAC, CQL).
+_OPTIMIZERS = ("policy", "qf", "qf_twin", "alpha")
 _FILTER = "env_runner/env_to_module_connector/MeanStdFilter"
 _STEPS = ("env_runners", "num_env_steps_sampled_lifetime")
 _EPISODES = ("env_runners", "num_episodes_lifetime")
@@ -80,10 +83,18 @@ def read(path: Path) -> LegacyCheckpoint:
     optimizers = learner.get("optimizer")
     for policy_id, policy in checkpoint.policies.items():
         if isinstance(optimizers, Mapping):
-            policy.optimizer = _optimizer(optimizers.get(f"{policy_id}_default_optimizer"))
+            policy.optimizer = _optimizers(optimizers, policy_id)
     checkpoint.source.digests.update(folder.digests)
     checkpoint.stand_ins = folder.stand_ins
     return checkpoint
+
+
+def _optimizers(stored: Mapping[str, Any], policy_id: str) -> Any:
+    """The state of a module's only optimizer, or those of several (SAC) by their names."""
+    if f"{policy_id}_default_optimizer" in stored:
+        return _optimizer(stored[f"{policy_id}_default_optimizer"])
+    own = {name: stored.get(f"{policy_id}_{name}") for name in _OPTIMIZERS}
+    return {name: _optimizer(state) for name, state in own.items() if state is not None} or None
 
 
 def _optimizer(stored: Any) -> Any:
