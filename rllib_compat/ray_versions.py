@@ -6,6 +6,7 @@ and its comment says which release changed what.
 
 from __future__ import annotations
 
+import copy
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -89,6 +90,16 @@ def quiet_ray(*, num_cpus: int) -> Iterator[None]:
 def build_algorithm(config: AlgorithmConfig) -> Algorithm:
     """Builds an algorithm; `build` became `build_algo` in Ray 2.44."""
     return config.build_algo() if hasattr(config, "build_algo") else config.build()
+
+
+def keep_env_runners(config: AlgorithmConfig) -> None:
+    """Lets an offline algorithm have env runners, if only local ones.
+
+    Later releases make none for a config that is not online, and `Algorithm.from_checkpoint` then
+    dies of sending them the weights (`restore_from_path` of Ray 2.60).
+    """
+    if not getattr(config, "_is_online", True):
+        config._is_online = True
 
 
 def local_learner(algorithm: Algorithm) -> Any:
@@ -351,8 +362,7 @@ def log_sampler_times(env_runner: Any, metrics_logger: Any) -> None:
 
     Ray 2.40 timed single connectors only, and told nobody.
     """
-    timers = getattr(env_runner._env_to_module, "timers", None)
-    if timers is None:
+    if not hasattr(env_runner._env_to_module, "timers") or env_runner.module is None:
         return
     for pipeline, name in (
         (env_runner._env_to_module, "env_to_module_connector"),
@@ -362,17 +372,24 @@ def log_sampler_times(env_runner: Any, metrics_logger: Any) -> None:
         metrics_logger.log_value((name, "connector_pipeline_timer"), mean, window=10)
     for owner, methods, name in (
         (env_runner, ("_try_env_step",), "env_step_timer"),
-        (
-            env_runner.module,
-            ("forward_exploration", "forward_inference"),
-            "rlmodule_inference_timer",
-        ),
+        (env_runner.module, _FORWARD, "rlmodule_inference_timer"),
     ):
         timer = vars(owner).get("_legacy_timer")
         if timer is None:  # the first sample, which was not timed
             owner.__dict__["_legacy_timer"] = _time_methods(owner, methods)
         elif timer.count:
             metrics_logger.log_value(name, timer.mean, window=10)
+
+
+_FORWARD = ("forward_exploration", "forward_inference")
+
+
+def untimed(module: Any) -> Any:
+    """The module without what `log_sampler_times` has put into it."""
+    module = copy.copy(module)
+    for name in ("_legacy_timer", *_FORWARD):
+        module.__dict__.pop(name, None)
+    return module
 
 
 def _time_methods(owner: Any, methods: tuple[str, ...]) -> Any:

@@ -146,6 +146,8 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
 
     def on_sample_end(self, **kwargs: Any) -> None:
         """Passes on the steps as the sample batch that they were."""
+        if kwargs.get("env_runner") is not None:
+            ray_versions.log_sampler_times(kwargs["env_runner"], kwargs["metrics_logger"])
         if self._methods["on_postprocess_trajectory"]:
             ongoing = {e.episode_id: e for e in self._episodes.values()}
             for chunk in kwargs["samples"]:
@@ -163,6 +165,8 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
 
     def on_environment_created(self, **kwargs: Any) -> None:
         """Passes each environment of the runner on."""
+        if kwargs.get("env") is not None:
+            ray_versions.seed_env_runner(kwargs["env_runner"], kwargs["env"])
         if self._methods["on_environment_created"]:
             worker = self._worker_of(kwargs["env_runner"])
             for index, env in enumerate(LegacyBaseEnv(kwargs["env"]).envs):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rllib_compat import ray_versions
 from rllib_compat.adapters.episodes import ONLY_POLICY
 from rllib_compat.errors import CompatError
 
@@ -47,7 +48,7 @@ class Exports:
         module = self._module(policy_id)
         folder = _made(export_dir)
         if onnx is None:
-            torch.save(module, folder / "model.pt")
+            torch.save(ray_versions.untimed(module), folder / "model.pt")
             return
         for package in ("onnx", "onnxscript"):
             if importlib.util.find_spec(package) is None:
