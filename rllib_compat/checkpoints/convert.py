@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 #: Algorithms whose training goes on after a conversion. All others that can be read become modules
 #: that compute the same actions: today's Ray has no such algorithm.
-RESUMABLE = ("PPO", "APPO", "IMPALA", "MARWIL", "BC")
+RESUMABLE = ("PPO", "APPO", "IMPALA", "MARWIL", "BC", "SAC", "CQL")
 
 
 @dataclass

@@ -10,7 +10,6 @@ the config that is saved is the full one.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +22,10 @@ from rllib_compat.adapters import overrides
 from rllib_compat.adapters.connectors import add_preprocessors
 from rllib_compat.checkpoints import pickles
 from rllib_compat.checkpoints.state import LegacyCheckpoint, ObservationFilter, PolicyState
-from rllib_compat.checkpoints.writers import modules
+from rllib_compat.checkpoints.writers import modules, soft_actor_critic
+from rllib_compat.checkpoints.writers.per_policy import set_for_policies
 from rllib_compat.networks import Network, optimizers
+from rllib_compat.networks.families.unnamed import MOVING_AVERAGE
 from rllib_compat.networks.mapping import require_same_names
 from rllib_compat.report import Finding, Severity, Verdict
 
@@ -57,10 +58,17 @@ def write(
     _add_modules(config, modules.specs(checkpoint, networks))
     if not all(isinstance(p.observation_space, spaces.Box) for p in checkpoint.policies.values()):
         add_preprocessors(config)
-    findings = _carry_kl_coefficients(config, checkpoint) + _tame_overrides(config)
+    ray_versions.keep_env_runners(config)
+    findings = _carry_kl_coefficients(config, checkpoint)
+    soft = checkpoint.algorithm in soft_actor_critic.ALGORITHMS
+    if soft:
+        findings += soft_actor_critic.carry_temperatures(config, checkpoint)
+    findings += _tame_overrides(config)
+    findings += _carry_moving_average(config, checkpoint)
     with ray_versions.quiet_ray(num_cpus=1), _algorithm(config) as algorithm:
         _set_weights(algorithm, networks)
-        findings += _set_optimizers(algorithm, checkpoint, networks)
+        set_optimizers = soft_actor_critic.set_optimizers if soft else _set_optimizers
+        findings += set_optimizers(algorithm, checkpoint, networks)
         findings += _set_filter(algorithm, checkpoint)
         findings += _set_counters(algorithm, checkpoint)
         algorithm.config = config
@@ -130,15 +138,7 @@ def _carry_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint
     current = {p.policy_id: p.kl_coeff for p in checkpoint.policies.values() if p.kl_coeff}
     if not current or not hasattr(config, "kl_coeff"):
         return []
-    (common, _), *_ = Counter(current.values()).most_common(1)
-    config.training(kl_coeff=common)
-    per_module = dict(config.algorithm_config_overrides_per_module)
-    for policy_id, value in current.items():
-        if value != common:
-            own = config.overrides(kl_coeff=value)
-            per_module[policy_id] = {**per_module.get(policy_id, {}), **own}
-    if per_module:
-        config.multi_agent(algorithm_config_overrides_per_module=per_module)
+    set_for_policies(config, "kl_coeff", current)
     shown = ", ".join(f"{k}: {v:g}" for k, v in current.items())
     return [
         Finding(
@@ -147,6 +147,29 @@ def _carry_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint
             Verdict.DERIVED,
             "policies.*.kl_coeff",
             f"the current coefficient became the config's kl_coeff ({shown})",
+        )
+    ]
+
+
+def _carry_moving_average(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """MARWIL's learner keeps its running mean in no state; it starts from the config's."""
+    known = {
+        p.policy_id: p.extra[MOVING_AVERAGE]
+        for p in checkpoint.policies.values()
+        if MOVING_AVERAGE in p.extra
+    }
+    if not known or not hasattr(config, "moving_average_sqd_adv_norm_start"):
+        return []
+    value = next(iter(known.values()))
+    config.training(moving_average_sqd_adv_norm_start=value)
+    return [
+        Finding(
+            "moving-average",
+            Severity.INFO,
+            Verdict.DERIVED,
+            "policies.*.weights",
+            "the running mean of squared advantages became the config's "
+            f"moving_average_sqd_adv_norm_start ({value:g})",
         )
     ]
 
@@ -173,6 +196,7 @@ def _algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
     small.env_runners(num_env_runners=0, num_envs_per_env_runner=1, create_env_on_local_worker=True)
     small.learners(num_learners=0, num_gpus_per_learner=0)
     small.evaluation(evaluation_interval=None, evaluation_num_env_runners=0)
+    small.offline_data(input_="sampler")  # nothing is read; what is saved is the full config
     small.reporting(keep_per_episode_custom_metrics=False)
     algorithm = ray_versions.build_algorithm(small)
     try:
