@@ -85,7 +85,10 @@ SCHEMES: dict[str, Table] = {
 }
 
 #: Constants that an RLModule registers as buffers; they hold no training.
-BUFFERS = tuple(f"{part}.log_std_clip_param_const" for part in ("pi", "vf", "_old_pi", "_pi_head"))
+BUFFERS = tuple(
+    f"{part}.log_std_clip_param_const"
+    for part in ("pi", "vf", "_old_pi", "_pi_head", "af", "_target_af", "_target_vf")
+)
 
 
 KIND = "fully connected"

@@ -8,19 +8,20 @@ same actions, and nothing trains on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat import spaces
+from rllib_compat import ray_versions, spaces
 from rllib_compat.checkpoints.state import LegacyCheckpoint
 from rllib_compat.networks import Network, Outputs
 from rllib_compat.networks.fcnet import BUFFERS
 from rllib_compat.networks.filtered import STEP as FILTER
 from rllib_compat.networks.mapping import Array, require_same_names
+from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.report import Finding, Severity, Verdict
 
 if TYPE_CHECKING:
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
 
 MODULES = Path("learner_group/learner/rl_module")
 
+#: Algorithms whose networks are Q-networks.
+Q_LEARNERS = ("DQN", "SimpleQ", "APEX", "R2D2")
+
 
 def specs(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]) -> dict[str, RLModuleSpec]:
     """Describes the module of each policy, exactly as its network was."""
-    from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
     made = {}
@@ -46,7 +49,7 @@ def specs(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]) -> dict
         target = network.target
         model_config: Any = dict(target.model_config)
         if target.module is None:
-            model_config = DefaultModelConfig(**model_config)
+            model_config = _default_model_config(model_config)
         made[policy_id] = RLModuleSpec(
             module_class=None if target.module is None else _class(target.module),
             observation_space=spaces.to_gymnasium(seen),
@@ -54,6 +57,16 @@ def specs(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]) -> dict
             model_config=model_config,
         )
     return made
+
+
+def _default_model_config(told: Mapping[str, Any]) -> Any:
+    """A model config of today's default modules; a dict where an algorithm's own keys are in it."""
+    from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+
+    known = {field.name for field in fields(DefaultModelConfig)}
+    made = DefaultModelConfig(**{k: v for k, v in told.items() if k in known})
+    rest = {k: v for k, v in told.items() if k not in known}
+    return asdict(made) | rest if rest else made
 
 
 def _class(name: str) -> Any:
@@ -88,9 +101,11 @@ def write(
 
     made = specs(checkpoint, networks)
     for spec in made.values():
-        # An actor-critic algorithm that is gone: PPO's default module computes the same.
-        spec.module_class = spec.module_class or _default_actor_critic()
+        _complete(spec, checkpoint.algorithm)
     module = MultiRLModuleSpec(rl_module_specs=made).build()
+    for policy_id, network in networks.items():
+        if any(name.startswith(TARGET_PREFIX) for name in network.arrays):
+            module[policy_id].make_target_networks()
     set_weights(module, networks)
     module.save_to_path(str((target / MODULES).absolute()))
     left = {
@@ -124,10 +139,25 @@ def _steps(network: Network) -> set[str]:
     return {step.name for step in network.graph.steps}
 
 
-def _default_actor_critic() -> Any:
+def _complete(spec: RLModuleSpec, algorithm: str | None) -> None:
+    """Fills in today's default module, for an algorithm that is gone: another's is the same."""
+    if spec.module_class is not None:
+        return
+    config = _successor(algorithm)
+    default = config.get_default_rl_module_spec()
+    spec.module_class, spec.catalog_class = default.module_class, default.catalog_class
+    if isinstance(spec.model_config, dict):
+        spec.model_config = config.model_config | spec.model_config
+
+
+def _successor(algorithm: str | None) -> Any:
+    if algorithm in Q_LEARNERS:
+        from ray.rllib.algorithms.dqn import DQNConfig
+
+        return DQNConfig()
     from ray.rllib.algorithms.ppo import PPOConfig
 
-    return PPOConfig().get_default_rl_module_spec().module_class
+    return PPOConfig()
 
 
 def load(target: Path, policy_id: str) -> Loaded:
@@ -163,5 +193,7 @@ class Loaded:
                 out["vf_preds"] = self.module.compute_values(batch)
             if hasattr(self.module, "critics"):
                 out |= self.module.critics(batch)
+            elif isinstance(self.module, ray_versions.dqn_module()):
+                out["q_values"] = ray_versions.q_values(self.module, batch)
         out |= out.pop("state_out", {})
         return {k: np.asarray(v) for k, v in out.items()}

@@ -13,7 +13,7 @@ from rllib_compat.networks.activations import activation
 from rllib_compat.networks.families.q_head import Head
 from rllib_compat.networks.graph import Array, Graph
 from rllib_compat.networks.mapping import Move, Table, torch_dense
-from rllib_compat.networks.network import TARGET_PREFIX, Network, Target
+from rllib_compat.networks.network import TARGET_PREFIX, Network, Target, own_module
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.report import Finding, Severity, Verdict
 
@@ -118,8 +118,7 @@ def _target(
     }
     if _fits_default(graph, arrays):
         return _default_module(arrays, settings.activation, common)
-    shapes = {k: list(v.shape) for k, v in arrays.items() if not k.startswith(TARGET_PREFIX)}
-    return Target(MODULE, {"graph": graph.to_plain(), "shapes": shapes, **common})
+    return own_module(MODULE, graph, arrays, **common)
 
 
 def _fits_default(graph: Graph, arrays: Mapping[str, Array]) -> bool:

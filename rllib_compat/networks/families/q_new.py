@@ -22,9 +22,6 @@ from rllib_compat.report import Finding
 _CENTRED_OVER_ACTIONS = re.compile(r"2\.([1-3]\d|40)\.")
 _OVER_ATOMS = -1
 
-#: Constants that a module registers as buffers.
-_BUFFER = re.compile(r"(_target_)?[av]f\.log_std_clip_param_const")
-
 
 def is_new(names: Iterable[str]) -> bool:
     """Whether arrays have a new-stack DQN module's names."""
@@ -39,7 +36,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         CheckpointError: The module and the config contradict each other.
     """
     where = f"policies.{policy.policy_id}.weights"
-    plain = {k: v for k, v in plain_names(policy)[0].items() if not _BUFFER.fullmatch(k)}
+    plain, _ = plain_names(policy)
     linear = activation(settings.activation, where="model").target == "linear"
     layers = sum(bool(re.fullmatch(r"af\.net\.mlp\.\d+\.weight", name)) for name in plain)
     names = default_table(0, layers - 1, linear=linear)
