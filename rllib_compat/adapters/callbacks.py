@@ -149,7 +149,7 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
         if kwargs.get("env_runner") is not None:
             ray_versions.log_sampler_times(kwargs["env_runner"], kwargs["metrics_logger"])
         if self._methods["on_postprocess_trajectory"]:
-            ongoing = {e.episode_id: e for e in self._episodes.values()}
+            ongoing = {e.chunk_id: e for e in self._episodes.values()}
             for chunk in kwargs["samples"]:
                 if not chunk.is_done and chunk.id_ in ongoing:
                     self._postprocess(chunk, ongoing[chunk.id_])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rllib_compat.adapters.policy_mapping import episode_number
 from rllib_compat.errors import GoneError
 
 if TYPE_CHECKING:
@@ -78,7 +79,12 @@ class LegacyEpisode:
         return self
 
     @property
-    def episode_id(self) -> Any:
+    def episode_id(self) -> int:
+        """The number of this episode, as mapping functions see it, too."""
+        return episode_number(self.chunk_id)
+
+    @property
+    def chunk_id(self) -> Any:
         """The id that all chunks of this episode have."""
         return self._chunk.id_
 
@@ -96,7 +102,7 @@ class LegacyEpisode:
     def agent_rewards(self) -> dict[tuple[Any, str], float]:
         """The rewards so far by (agent, policy)."""
         totals: dict[tuple[Any, str], float] = {}
-        for chunk in [*self.worker.earlier_chunks(self.episode_id), self._chunk]:
+        for chunk in [*self.worker.earlier_chunks(self.chunk_id), self._chunk]:
             for agent, reward in self._returns(chunk).items():
                 key = (agent, self.policy_for(agent))
                 totals[key] = totals.get(key, 0.0) + reward

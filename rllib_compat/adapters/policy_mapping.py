@@ -1,11 +1,38 @@
-"""Which policy an agent gets, where the legacy mapping function was code that is not executed."""
+"""Which policy an agent gets: what mapping functions see, and what stands in for a lost one."""
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
 from rllib_compat.errors import LegacyEnvError
+
+
+class MappedEpisode:
+    """Today's episode, with the number that mapping functions let decide who plays which side.
+
+    Args:
+        episode: A `MultiAgentEpisode`.
+    """
+
+    def __init__(self, episode: Any) -> None:
+        self._episode = episode
+
+    @property
+    def episode_id(self) -> int:
+        """The episode's id as a number."""
+        return episode_number(self._episode.id_)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._episode, name)
+
+
+def episode_number(episode_id: Any) -> int:
+    """An episode's id as the number that it was: any, but the same in each process."""
+    return zlib.crc32(str(episode_id).encode())
 
 
 @dataclass(frozen=True)
