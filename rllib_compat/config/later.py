@@ -251,6 +251,10 @@ class MappingFn:
 
     def __call__(self, agent_id: Any, episode: Any = None, worker: Any = None, **more: Any) -> Any:
         """The policy of an agent; `worker` is None on the new API stack, as in Ray's own code."""
+        from rllib_compat.adapters.policy_mapping import MappedEpisode
+
+        if episode is not None and not hasattr(episode, "episode_id"):
+            episode = MappedEpisode(episode)
         rest = [("episode", episode), ("worker", worker)]
         count = 2 if self._any_positional else max(0, len(self._positional) - 1)
         arguments = [value for _, value in rest[:count]]
