@@ -20,6 +20,9 @@ from rllib_compat.stand_ins import GlobalRef, StandIn, is_stand_in
 
 _NO_VALUE = object()
 
+#: Algorithms that learn from recorded steps.
+OFFLINE = ("MARWIL", "BC", "CQL")
+
 #: Where the policies were told, by era: a dict of their own, or attributes of the config object.
 _MULTI_AGENT_KEYS = ("multiagent", "policies", "policy_mapping_fn", "policies_to_train")
 
@@ -34,8 +37,34 @@ def config_for_target(checkpoint: LegacyCheckpoint) -> Translation:
     config = {key: value for key, value in config.items() if key not in _MULTI_AGENT_KEYS}
     config |= _multi_agent(checkpoint)
     config |= _environment(checkpoint, config)
+    _leave_out_recordings(checkpoint, config)
     return translate(
         config, algorithm=checkpoint.algorithm, legacy_ray=legacy_ray, on_unknown="warn"
+    )
+
+
+def _leave_out_recordings(checkpoint: LegacyCheckpoint, config: dict[str, Any]) -> None:
+    """Takes out where recorded steps were read from, and the spaces that follow from it.
+
+    Ray reads it as soon as a checkpoint is loaded; then the files would have to be where they
+    were, in a form that today's readers know.
+    """
+    found = {key: config.pop(key) for key in ("input", "input_") if key in config}
+    told = [value for value in found.values() if value not in (None, "", "sampler")]
+    if not told or checkpoint.algorithm not in OFFLINE:
+        config |= found
+        return
+    checkpoint.findings.append(
+        Finding(
+            "offline-data",
+            Severity.WARNING,
+            Verdict.RESET,
+            "config.input",
+            f"training read recorded steps from {told[0]!r}; the checkpoint loads without them",
+            "to train on: config = algorithm.config.copy(copy_frozen=False); "
+            "config.offline_data(input_=…); new = config.build_algo(); new.restore_from_path(…). "
+            "rllib_compat.offline.inputs.as_parquet makes old JSON files readable",
+        )
     )
 
 
