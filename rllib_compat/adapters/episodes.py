@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -100,13 +101,21 @@ class LegacyEpisode:
 
     @property
     def agent_rewards(self) -> dict[tuple[Any, str], float]:
-        """The rewards so far by (agent, policy)."""
+        """The rewards so far by (agent, policy), as the environment gave them."""
+        if unclipped := self._unclipped():
+            return {(agent, self.policy_for(agent)): r for agent, r in unclipped.items()}
         totals: dict[tuple[Any, str], float] = {}
         for chunk in [*self.worker.earlier_chunks(self.chunk_id), self._chunk]:
             for agent, reward in self._returns(chunk).items():
                 key = (agent, self.policy_for(agent))
                 totals[key] = totals.get(key, 0.0) + reward
         return totals
+
+    def _unclipped(self) -> Mapping[Any, float]:
+        """What the agents got before it was clipped; nothing where that is not known."""
+        envs = self.worker.sub_environments()
+        env = envs[self.env_id] if self.env_id < len(envs) else None
+        return getattr(env, "unclipped", None) or {}
 
     def settle_rewards(self, chunk: Any) -> None:
         """Keeps the rewards of a chunk as the environment gave them, whatever is learned from."""

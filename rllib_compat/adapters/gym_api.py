@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 
 from rllib_compat import spaces
+from rllib_compat.adapters.episodes import ONLY_AGENT
 from rllib_compat.errors import LegacyEnvError
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class GymAdapter(gymnasium.Env[Any, Any]):
         self._cast = caster(self.observation_space)
         self._length = 0
         self.last_raw_obs: Any = None
+        # What was got in this episode, by agent, where rewards are clipped for the learner.
+        self.unclipped: dict[str, float] = {}
         # Where a soft horizon left the environment; the next episode goes on from there.
         self._continue_from: tuple[Any, dict[str, Any]] | None = None
 
@@ -65,7 +68,7 @@ class GymAdapter(gymnasium.Env[Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode."""
-        self._length = 0
+        self._length, self.unclipped = 0, {}
         if self._continue_from is not None:
             (obs, info), self._continue_from = self._continue_from, None
         else:
@@ -85,7 +88,10 @@ class GymAdapter(gymnasium.Env[Any, Any]):
             truncated = True
             if self._settings.soft_horizon:
                 self._continue_from = (obs, info)
-        return obs, clip(float(reward), self._settings.clip_rewards), terminated, truncated, info
+        if limit := self._settings.clip_rewards:
+            self.unclipped[ONLY_AGENT] = self.unclipped.get(ONLY_AGENT, 0.0) + float(reward)
+            reward = clip(float(reward), limit)
+        return obs, float(reward), terminated, truncated, info
 
     def render(self, mode: str | None = None) -> Any:
         """Renders as the wrapped environment does, which took the mode here."""

@@ -67,6 +67,8 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
         self._settings = settings
         self._length = 0
         self.last_raw_obs: dict[Any, Any] = {}
+        # What was got in this episode, by agent, where rewards are clipped for the learner.
+        self.unclipped: dict[Any, float] = {}
         self._continue_from: tuple[Any, dict[Any, Any]] | None = None
         self.observation_spaces: dict[Any, gymnasium.Space[Any]] = {}
         self.action_spaces: dict[Any, gymnasium.Space[Any]] = {}
@@ -87,7 +89,7 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Starts an episode."""
-        self._length = 0
+        self._length, self.unclipped = 0, {}
         if self._continue_from is not None:
             (obs, infos), self._continue_from = self._continue_from, None
             return obs, infos
@@ -104,8 +106,11 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
         obs, rewards, terminateds, truncateds, infos = self._step(action_dict)
         obs = self._observed(obs)
         infos = _for_agents(infos, obs)
-        limit = self._settings.clip_rewards
-        rewards = {a: gym_api.clip(float(r or 0.0), limit) for a, r in rewards.items() if a != ALL}
+        rewards = {agent: float(r or 0.0) for agent, r in rewards.items() if agent != ALL}
+        if limit := self._settings.clip_rewards:
+            for agent, reward in rewards.items():
+                self.unclipped[agent] = self.unclipped.get(agent, 0.0) + reward
+            rewards = {agent: gym_api.clip(reward, limit) for agent, reward in rewards.items()}
         self._length += 1
         if self._settings.no_done_at_end and terminateds[ALL]:
             terminateds, truncateds = {ALL: False}, _all(obs)
