@@ -13,7 +13,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rllib_compat.modules import torch_ops_continuous, torch_ops_q, torch_ops_recurrent
+from rllib_compat.modules import (
+    torch_ops_continuous,
+    torch_ops_q,
+    torch_ops_recurrent,
+    torch_ops_vision,
+)
 from rllib_compat.modules.torch_activations import ACTIVATIONS
 from rllib_compat.modules.torch_ops_filter import normalize
 
@@ -79,4 +84,4 @@ OPS: dict[str, Callable[[Own, Sequence[Tensor], Settings], Any]] = {
     "scalar": scalar,
     "normalize": normalize,
 }
-OPS |= torch_ops_q.OPS | torch_ops_continuous.OPS | torch_ops_recurrent.OPS
+OPS |= torch_ops_q.OPS | torch_ops_continuous.OPS | torch_ops_recurrent.OPS | torch_ops_vision.OPS

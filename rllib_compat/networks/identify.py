@@ -13,6 +13,7 @@ from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import NotYetError
 from rllib_compat.networks.families import (
     asynchronous,
+    complex_input,
     evolution,
     fully_connected,
     imitation,
@@ -21,9 +22,11 @@ from rllib_compat.networks.families import (
     sac,
     vision,
 )
+from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.families.policy_gradient import read_vector
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunk_complex import is_complex
 from rllib_compat.report import Finding, Severity, Verdict
 from rllib_compat.spaces import Box
 
@@ -40,7 +43,6 @@ _SIGNS = (
     (re.compile(r"gtrxl|attention", re.I), ATTENTION),
     (re.compile(r"lstm|rnn", re.I), LSTM),
     (re.compile(r"(^|[/._])_?conv", re.I), VISION),
-    (re.compile(r"cnn|one_hot|flatten\.", re.I), COMPLEX),
 )
 
 
@@ -49,6 +51,7 @@ _SIGNS = (
 ACTOR_CRITIC: dict[str, Reader] = {
     FULLY_CONNECTED: fully_connected.read,
     VISION: vision.read,
+    COMPLEX: complex_input.read,
     LSTM: recurrent.read,
 }
 
@@ -117,10 +120,11 @@ def _ignored(wrapper: str, policy_id: str) -> Finding:
 def kind_of(policy: PolicyState, settings: ModelSettings) -> str:
     """What a policy's network is made of, in a word or two."""
     if isinstance(policy.weights, dict):
-        for pattern, kind in _SIGNS:
-            if any(pattern.search(name) for name in policy.weights):
-                return kind
-        return FULLY_CONNECTED
+        names = plain_names(policy)[0]
+        signs = (kind for sign, kind in _SIGNS if any(sign.search(name) for name in names))
+        kind = next(signs, FULLY_CONNECTED)
+        several = is_complex(policy, names) or "logits/kernel" in names
+        return COMPLEX if several and kind in (VISION, FULLY_CONNECTED) else kind
     space = policy.observation_space
     image = isinstance(space, Box) and len(space.shape) == 3
     return settings.wrapper or (VISION if image else FULLY_CONNECTED)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.networks import ops_continuous, ops_q, ops_recurrent
+from rllib_compat.networks import ops_continuous, ops_q, ops_recurrent, ops_vision
 from rllib_compat.networks.activations import activation
 from rllib_compat.networks.ops_filter import normalize
 
@@ -99,4 +99,4 @@ OPS: dict[str, Callable[[Own, Sequence[Array], Settings], Any]] = {
     "scalar": scalar,
     "normalize": normalize,
 }
-OPS |= ops_q.OPS | ops_continuous.OPS | ops_recurrent.OPS
+OPS |= ops_q.OPS | ops_continuous.OPS | ops_recurrent.OPS | ops_vision.OPS

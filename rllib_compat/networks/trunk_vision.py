@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from packaging.version import Version
+
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError
 from rllib_compat.networks.conv_filters import Filter, filters_for, same_padding, size_after
@@ -26,6 +28,9 @@ from rllib_compat.networks.trunks import Trunk
 
 NO_PADDING = ((0, 0), (0, 0))
 
+#: The first Ray whose torch networks heeded `conv_activation`.
+_TORCH_ACTIVATION = Version("0.8.5")
+
 
 def _slim(theirs: str, ours: str) -> Table:
     return Move(f"{theirs}/weights", f"{ours}.kernel"), Move(f"{theirs}/biases", f"{ours}.bias")
@@ -36,8 +41,8 @@ def _torch_stack(theirs: str, ours: str) -> Table:
     return (
         *torch_layer(f"{theirs}.{{i}}._model.0", f"{ours}.{{i}}"),
         *torch_layer(f"{theirs}.{{i}}._model.1", f"{ours}.{{i}}"),
-        Move(f"{theirs}.{{i}}._model.1._beta", f"{ours}.{{i}}.beta"),
-        Move(f"{theirs}.{{i}}._model.2._beta", f"{ours}.{{i}}.beta"),
+        Move(f"{theirs}.{{i}}._model.1._beta", f"{ours}.{{i}}.swish.slope"),
+        Move(f"{theirs}.{{i}}._model.2._beta", f"{ours}.{{i}}.swish.slope"),
     )
 
 
@@ -104,14 +109,17 @@ def add_convolutions(
         last = number == len(filters)
         padding = NO_PADDING if last else same_padding(size, filter_, torch=torch)
         size = size_after(size, filter_, padding)
+        sloped = f"{name}.swish.slope" in arrays
         takes = build.add(
             "conv",
             name,
             takes,
-            activation=settings.model.get("conv_activation", "relu"),
+            activation=None if sloped else _activation(policy, settings),
             stride=list(filter_.stride),
             padding=[list(sides) for sides in padding],
         )
+        if sloped:
+            takes = build.add("swish", f"{name}.swish", takes)
     if len(names) < len(filters):
         raise CheckpointError(
             f"The config has {len(filters)} convolutions, the weights have {len(names)}.",
@@ -119,6 +127,14 @@ def add_convolutions(
             fix="Give the right config with --config, or the right --observation-space.",
         )
     return takes, size
+
+
+def _activation(policy: PolicyState, settings: ModelSettings) -> str | None:
+    """What is behind each convolution; torch's were all relu until `conv_activation` counted."""
+    given = settings.model.get("conv_activation", "relu")
+    if is_torch(policy) and settings.ray and Version(settings.ray) < _TORCH_ACTIVATION:
+        given = "relu"
+    return None if given is None else str(given)
 
 
 def _names(arrays: Mapping[str, Array], prefix: str, count: int) -> list[str]:
