@@ -1,7 +1,8 @@
-"""The module of every policy with an action distribution that today's default can't represent."""
+"""The modules of policies with an action distribution that today's default can't represent."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -16,12 +17,18 @@ from rllib_compat.networks.graph import Graph
 LOGITS, VALUES = "action_dist_inputs", "vf_preds"
 
 
-class ActorCriticModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):  # type: ignore[misc]
-    """Computes a legacy policy network, and its value function if it had one.
+class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray has no types
+    """Computes a legacy policy network without a value function (PG).
 
-    Its `model_config` holds the graph (`graph`, as `Graph.to_plain` makes it) and the shapes of
-    its arrays (`shapes`, by name). It is what `Algorithm.from_checkpoint` and
-    `RLModule.from_checkpoint` build for a converted checkpoint.
+    Its `model_config` holds the graph (`graph`, as `Graph.to_plain` makes it), the shapes of its
+    arrays (`shapes`, by name), and for a network with states `max_seq_len`, the length of the
+    sequences that it is trained on.
+
+    A batch has `obs` `[B, …]`. With states it has `obs` `[B, T, …]` and `state_in`, a dict of
+    `[B, …]`; the answer then has `state_out`. Where the network takes more than the observation
+    (`prev_actions` `[B, T, k]`, flattened and as they were taken, `prev_rewards` `[B, T, n]`),
+    that stands beside `obs` in the batch, or `obs` is itself a dict of all of them, as
+    `rllib_compat.adapters.previous_steps` makes it in env runners.
     """
 
     def setup(self) -> None:
@@ -47,13 +54,24 @@ class ActorCriticModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):  # t
     def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
         return self._named(self.net(self._inputs(batch), [LOGITS]))
 
-    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:  # noqa: ARG002 (Ray passes it by name)
-        """The value predictions `[B]`, or `[B, T]` for a network with states."""
-        return self.net(self._inputs(batch), [VALUES])[VALUES]
-
     def _inputs(self, batch: dict[str, Any]) -> dict[str, Any]:
-        return {"obs": batch[Columns.OBS], **batch.get(Columns.STATE_IN, {})}
+        given = batch[Columns.OBS]
+        found = given if isinstance(given, Mapping) else batch
+        names = [name for name in self.graph.inputs if name not in self.graph.states]
+        return {name: found[name] for name in names} | dict(batch.get(Columns.STATE_IN, {}))
 
     def _named(self, out: dict[str, Any]) -> dict[str, Any]:
         states = {name: out.pop(name) for name in self.graph.states}
         return {**out, **({Columns.STATE_OUT: states} if states else {})}
+
+
+class ActorCriticModule(ActorModule, ValueFunctionAPI):  # type: ignore[misc]
+    """Computes a legacy policy network and its value function.
+
+    It is what `Algorithm.from_checkpoint` and `RLModule.from_checkpoint` build for a converted
+    checkpoint.
+    """
+
+    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:  # noqa: ARG002 (Ray passes it by name)
+        """The value predictions `[B]`, or `[B, T]` for a network with states."""
+        return self.net(self._inputs(batch), [VALUES])[VALUES]

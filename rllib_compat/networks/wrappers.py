@@ -73,7 +73,7 @@ class Previous:
 
     def inputs(self) -> dict[str, tuple[int, ...]]:
         """The inputs of the graph that they are."""
-        shapes = {}
+        shapes: dict[str, tuple[int, ...]] = {}
         if self.actions:
             shapes[PREVIOUS_ACTIONS] = (self.actions * len(self.parts),)
         if self.rewards:

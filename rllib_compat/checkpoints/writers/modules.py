@@ -7,7 +7,7 @@ same actions, and nothing trains on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib import import_module
 from pathlib import Path
@@ -184,9 +184,10 @@ class Loaded:
 
         states = self.module.get_initial_state()
         tensors = {k: torch.from_numpy(np.asarray(v, np.float32)) for k, v in inputs.items()}
-        batch = {k: v for k, v in tensors.items() if k not in states}
+        names = [name for name, _ in _flat(states)]
+        batch: dict[str, Any] = {k: v for k, v in tensors.items() if k not in names}
         if states:
-            batch["state_in"] = {k: tensors[k] for k in states}
+            batch["state_in"] = _like(states, tensors)
         with torch.no_grad():
             out = dict(self.module.forward_inference(batch))
             if isinstance(self.module, ValueFunctionAPI):
@@ -195,5 +196,25 @@ class Loaded:
                 out |= self.module.critics(batch)
             elif isinstance(self.module, ray_versions.dqn_module()):
                 out["q_values"] = ray_versions.q_values(self.module, batch)
-        out |= out.pop("state_out", {})
+        for name, state in _flat(out.pop("state_out", {})):
+            out[name] = state.reshape(tensors[name].shape)
         return {k: np.asarray(v) for k, v in out.items()}
+
+
+def _flat(states: Mapping[str, Any], owner: str = "") -> Iterator[tuple[str, Any]]:
+    """A module's states by the names that graphs give them: the critic's are `critic_…`."""
+    for name, state in states.items():
+        if isinstance(state, Mapping):
+            yield from _flat(state, "" if name == "actor" else f"{name}_")
+        else:
+            yield f"{owner}{name}", state
+
+
+def _like(states: Mapping[str, Any], tensors: Mapping[str, Any], owner: str = "") -> dict[str, Any]:
+    """The reverse: a batch of states in the module's order and shapes (it counts LSTM layers)."""
+    return {
+        name: _like(state, tensors, "" if name == "actor" else f"{name}_")
+        if isinstance(state, Mapping)
+        else tensors[f"{owner}{name}"].reshape(-1, *state.shape)
+        for name, state in states.items()
+    }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -123,7 +124,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         policy.kl_coeff = scalars["kl_coeff"]
     network = Network(
         kind=KIND,
-        summary=_describe(wrapped, core, settings),
+        summary=_describe(wrapped, core),
         scheme=wrapped.scheme,
         graph=graph,
         arrays=wrapped.arrays,
@@ -131,7 +132,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         names=wrapped.table,
         unused=wrapped.unused,
     )
-    return network, _findings(wrapped, plain, where)
+    return network, _findings(wrapped, where)
 
 
 def plain_arrays(
@@ -240,7 +241,8 @@ def _target(wrapped: Wrapped, graph: Graph, core: Core, settings: ModelSettings)
     """
     length = int(settings.model.get("max_seq_len", 20))
     layers = sum(name.startswith("hidden.") and name.endswith("kernel") for name in wrapped.arrays)
-    if wrapped.trunk is FULLY_CONNECTED and layers and not core.previous.size:
+    sloped = any(name.endswith(".beta") for name in wrapped.arrays)
+    if wrapped.trunk is FULLY_CONNECTED and layers and not core.previous.size and not sloped:
         both = {"lstm.recurrent_bias", "value.kernel"}
         if both <= wrapped.arrays.keys():
             return recurrent_rl_module.default_module(
@@ -256,10 +258,12 @@ def _target(wrapped: Wrapped, graph: Graph, core: Core, settings: ModelSettings)
 
 def _compare(wrapped: Wrapped, policy: PolicyState, settings: ModelSettings, where: str) -> None:
     """Holds the LSTM against the config and the action space."""
-    hiddens = []
+    hiddens: list[int] = []
     while (bias := wrapped.arrays.get(f"hidden.{len(hiddens)}.bias")) is not None:
         hiddens.append(len(bias))
-    told = [("lstm_cell_size", settings.model.get("lstm_cell_size"), wrapped.size)]
+    told: list[tuple[str, Any, Any]] = [
+        ("lstm_cell_size", settings.model.get("lstm_cell_size"), wrapped.size)
+    ]
     if wrapped.trunk is FULLY_CONNECTED and settings.hiddens is not None:
         told.append(("fcnet_hiddens", list(settings.hiddens), hiddens))
     for key, said, found in told:
@@ -283,7 +287,7 @@ def _compare(wrapped: Wrapped, policy: PolicyState, settings: ModelSettings, whe
         )
 
 
-def _describe(wrapped: Wrapped, core: Core, settings: ModelSettings) -> str:
+def _describe(wrapped: Wrapped, core: Core) -> str:
     """One line for tables: `LSTM 16 over fully connected, 2 previous actions`."""
     taken = [
         f"{count} previous {what}{'s' if count > 1 else ''}"
@@ -298,7 +302,7 @@ def _describe(wrapped: Wrapped, core: Core, settings: ModelSettings) -> str:
     return ", ".join([size, *taken, *own, *hard])
 
 
-def _findings(wrapped: Wrapped, plain: Mapping[str, Array], where: str) -> list[Finding]:
+def _findings(wrapped: Wrapped, where: str) -> list[Finding]:
     if wrapped.gates == "sigmoid":
         return []
     return [

@@ -13,7 +13,7 @@ the observation, from 0.7 on the trunk's features (`modelv1_compat.py` took the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -77,6 +77,13 @@ _CONVOLUTION_HEAD = (
     Move("value_function/fc2/biases", "value_out.bias"),
 )
 
+
+def _keras_cell(theirs: str) -> Table:
+    return tuple(
+        Move(f"{theirs}/{part}", f"lstm.{part}") for part in ("kernel", "recurrent_kernel", "bias")
+    )
+
+
 #: By scheme, the rows beside the trunk's.
 LSTM_TABLES: Mapping[str, Table] = {
     "slim": (
@@ -93,13 +100,13 @@ LSTM_TABLES: Mapping[str, Table] = {
         *keras("default_model/value_function/fc_out", "value_out"),
         *keras("default_model/value_function/fc{i+1}", "value_hidden.{i}"),
     ),
-    "keras": tuple(
-        Move(f"{cell}{part}", f"lstm.{part}")
+    "keras": (
         # TensorFlow 1 and 2.0, and TensorFlow from 2.2 on
-        for cell in ("lstm/", "lstm/lstm_cell/")
-        for part in ("kernel", "recurrent_kernel", "bias")
-    )
-    + (*keras("logits", "logits"), *keras("values", "value")),
+        *_keras_cell("lstm"),
+        *_keras_cell("lstm/lstm_cell"),
+        *keras("logits", "logits"),
+        *keras("values", "value"),
+    ),
     "torch": (
         Move("lstm.weight_ih_l0", "lstm.kernel", TRANSPOSED),
         Move("lstm.weight_hh_l0", "lstm.recurrent_kernel", TRANSPOSED),
@@ -111,14 +118,14 @@ LSTM_TABLES: Mapping[str, Table] = {
 }
 
 
-def scheme_of(names: Iterator[str] | Mapping[str, Array]) -> str:
+def scheme_of(names: Iterable[str]) -> str:
     """Which code named the arrays of a wrapper."""
-    names = list(names)
-    if any(name.startswith("default_model/") for name in names):
+    found = tuple(names)
+    if any(name.startswith("default_model/") for name in found):
         return "layers"
-    if any("/cell/" in f"/{name}" for name in names):
+    if any(name.startswith("cell/") for name in found):
         return "slim"
-    return "torch" if any("._model." in name or "weight_ih" in name for name in names) else "keras"
+    return "torch" if any("weight_ih" in name for name in found) else "keras"
 
 
 def table(trunk: Trunk, scheme: str) -> Table:
@@ -164,7 +171,7 @@ def split_cells(plain: Mapping[str, Array]) -> dict[str, Array]:
     return out
 
 
-def dead(trunk: Trunk, scheme: str, names: Iterator[str] | Mapping[str, Array]) -> list[str]:
+def dead(trunk: Trunk, scheme: str, names: Iterable[str]) -> list[str]:
     """The names of arrays that nothing reads."""
     patterns = [_DEAD[scheme]]
     if trunk is not FULLY_CONNECTED and scheme in _DEAD_CONVOLUTION:
@@ -266,7 +273,7 @@ def _layouts(
         ("action/b", (outputs,)),
     ]
     if settings.shares_layers:
-        yield "layers", rows, _head("value_function/value_function/{}", "wb", size)
+        yield "layers", rows, _head("value_function/value_function/{}", ("w", "b"), size)
         # The same as `layers`, where no names are there to tell.
     else:
         # Ray 0.7 made an entropy coefficient, too, so that the two are never of one length.
@@ -320,6 +327,6 @@ def _convolution_rows(
     return rows, channels
 
 
-def _head(name: str, parts: str | tuple[str, ...], size: int) -> Rows:
+def _head(name: str, parts: tuple[str, str], size: int) -> Rows:
     kernel, bias = parts
     return [(name.format(kernel), (size, 1)), (name.format(bias), (1,))]

@@ -21,7 +21,6 @@ from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, to_canonical,
 from rllib_compat.networks.network import Network, Target
 from rllib_compat.networks.settings import ModelSettings
 
-
 _CRITIC = "critic_"
 
 
@@ -103,7 +102,7 @@ def read(plain: Mapping[str, Array], policy: PolicyState, settings: ModelSetting
     if missing := [n for n in ("hidden.0.kernel", "lstm.kernel") if n not in arrays]:
         raise CheckpointError(f"The module has no {', '.join(missing)}.", where=where)
     cells = len(arrays["lstm.recurrent_kernel"])
-    hiddens = []
+    hiddens: list[int] = []
     while f"hidden.{len(hiddens)}.bias" in arrays:
         hiddens.append(len(arrays[f"hidden.{len(hiddens)}.bias"]))
     outputs = len(arrays["logits.bias"])
@@ -127,12 +126,14 @@ def read(plain: Mapping[str, Array], policy: PolicyState, settings: ModelSetting
 
 
 def _graph(arrays: Mapping[str, Array], layers: int, name: str, cells: int) -> Graph:
-    build, states, tops = Builder(), {}, {}
+    build = Builder()
+    states: dict[str, str] = {}
+    tops: dict[str, str] = {}
     for owner in ("", _CRITIC):
         if f"{owner}lstm.kernel" in arrays:
             hidden = add_hidden(build, f"{owner}hidden", layers, "obs", name)
-            inputs = (f"{owner}h", f"{owner}c")
-            tops[owner] = build.add("lstm", f"{owner}lstm", hidden, *inputs)
+            taken = (f"{owner}h", f"{owner}c")
+            tops[owner] = build.add("lstm", f"{owner}lstm", hidden, *taken)
             states |= {f"{owner}{state}": f"{owner}lstm.{state}" for state in ("h", "c")}
     logits = build.add("dense", "logits", tops[""])
     value = build.add("dense", "value", tops.get(_CRITIC, tops[""]))
