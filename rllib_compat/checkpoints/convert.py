@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rllib_compat import ray_versions
 from rllib_compat.checkpoints import layouts, resolve, verify
 from rllib_compat.checkpoints.resolve import Given
 from rllib_compat.checkpoints.state import LegacyCheckpoint, size_of
@@ -19,11 +20,12 @@ from rllib_compat.checkpoints.verify import Difference
 from rllib_compat.checkpoints.writers import msgpack
 from rllib_compat.checkpoints.writers.atomic import atomic_directory
 from rllib_compat.errors import CompatError
-from rllib_compat.networks import ModelSettings, Network, identify, optimizers
+from rllib_compat.networks import ModelSettings, Network, identify, optimizers, sac_optimizers
 from rllib_compat.networks.filtered import STEP as FILTER
 from rllib_compat.networks.filtered import can_hold, with_filter
 from rllib_compat.networks.mapping import Array
 from rllib_compat.report import Report, Severity, Verdict
+from rllib_compat.spaces import Discrete
 
 if TYPE_CHECKING:
     from rllib_compat.config import Translation
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 #: Algorithms whose training goes on after a conversion. All others that can be read become modules
 #: that compute the same actions: today's Ray has no such algorithm.
 RESUMABLE = ("PPO", "APPO", "IMPALA", "MARWIL", "BC", "SAC", "CQL")
+
+#: Algorithms whose policies had an optimizer for each of their networks.
+SEVERAL_OPTIMIZERS = ("SAC", "CQL")
 
 
 @dataclass
@@ -101,14 +106,16 @@ def convert(
         _complete_leniently(checkpoint, given, conversion)
     else:
         _complete(checkpoint, given, conversion)
-        if checkpoint.algorithm in RESUMABLE:
+        if why_not_whole(checkpoint) is None:
             conversion.translation = translate_config(checkpoint)
         else:
             conversion.networks = hold_filters(checkpoint, conversion.networks)
     _describe(conversion, to)
     if dry_run:
         if to != "msgpack":
-            report.extend(optimizers.plan(checkpoint.policies, conversion.networks)[1])
+            several = checkpoint.algorithm in SEVERAL_OPTIMIZERS
+            plan = sac_optimizers.plan if several else optimizers.plan
+            report.extend(plan(checkpoint.policies, conversion.networks)[1])
         return conversion
 
     with atomic_directory(new, overwrite=overwrite, source=checkpoint.source.path) as target:
@@ -171,6 +178,16 @@ def hold_filters(
     return held
 
 
+def why_not_whole(checkpoint: LegacyCheckpoint) -> str | None:
+    """Why only the modules of a checkpoint can be written; None where all of it can be."""
+    if checkpoint.algorithm not in RESUMABLE:
+        return f"today's Ray has no {checkpoint.algorithm}"
+    discrete = any(isinstance(p.action_space, Discrete) for p in checkpoint.policies.values())
+    if checkpoint.algorithm == "SAC" and discrete and not ray_versions.trains_discrete_sac():
+        return f"the SAC of Ray {ray_versions.installed()} learns no discrete actions (2.60's does)"
+    return None
+
+
 def translate_config(checkpoint: LegacyCheckpoint) -> Translation:
     """Translates the checkpoint's config, with the defaults of the Ray that wrote it."""
     from rllib_compat.checkpoints.config_of import config_for_target
@@ -182,7 +199,10 @@ def _write_checkpointable(conversion: Conversion, target: Path, state_format: st
     from rllib_compat.checkpoints.writers import checkpointable, modules
 
     if conversion.translation is None:
-        conversion.report.extend(modules.write(conversion.checkpoint, conversion.networks, target))
+        why = why_not_whole(conversion.checkpoint) or ""
+        conversion.report.extend(
+            modules.write(conversion.checkpoint, conversion.networks, target, why=why)
+        )
         return
     conversion.report.extend(
         checkpointable.write(
@@ -337,7 +357,7 @@ def verify_pair(
     networks = identify_all(checkpoint)
     again: Any = Path(new)
     to = "checkpointable" if (again / "learner_group").is_dir() else "msgpack"
-    if to != "msgpack" and checkpoint.algorithm not in RESUMABLE:
+    if to != "msgpack" and why_not_whole(checkpoint) is not None:
         networks = hold_filters(checkpoint, networks)
     forwards = load_forwards(again, networks, to=to)
     rows = verify.compare_all(networks, forwards, _random(checkpoint, networks, inputs))

@@ -90,9 +90,15 @@ def set_weights(module: MultiRLModule, networks: Mapping[str, Network]) -> None:
 
 
 def write(
-    checkpoint: LegacyCheckpoint, networks: Mapping[str, Network], target: Path
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, Network], target: Path, *, why: str
 ) -> list[Finding]:
     """Writes the modules alone, for an algorithm that today's Ray has not.
+
+    Args:
+        checkpoint: The neutral state; its policies have spaces.
+        networks: The network of each policy.
+        target: The folder.
+        why: Why not all of it can be written, for the report.
 
     Returns:
         What has no place in modules alone.
@@ -126,8 +132,7 @@ def write(
             Severity.WARNING,
             Verdict.DROPPED,
             path,
-            f"today's Ray has no {checkpoint.algorithm}; its modules were written alone, for "
-            "inference",
+            f"{why}; its modules were written alone, for inference",
             "all of it is in the msgpack form (`--to msgpack`)",
         )
         for path, is_there in left.items()
