@@ -50,7 +50,9 @@ class QModule(_DQN):  # type: ignore[misc]  # Ray has no types
         self.uses_double_q = config["double_q"]
         self.num_atoms = config["num_atoms"]
         self.uses_noisy = False  # Ray 2.40 asks; its noise is in layers that are not here
-        self.epsilon_schedule = Scheduler(config.get("epsilon", 0.0), framework="torch")
+        self.epsilon_schedule = Scheduler(
+            fixed_value_or_schedule=config.get("epsilon", 0.0), framework="torch"
+        )
         self.action_dist_cls = Catalog._get_dist_cls_from_action_space(
             action_space=self.action_space, framework="torch"
         )

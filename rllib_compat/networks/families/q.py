@@ -7,7 +7,9 @@ checkpoint, and what it adds would be a guess.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,13 +19,20 @@ from rllib_compat.networks.families import q_head, q_names, q_new, q_unnamed
 from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.families.q_head import Head
 from rllib_compat.networks.families.q_network import network
+from rllib_compat.networks.families.recurrent import Wrapped, add_lstm
+from rllib_compat.networks.families.recurrent_names import LSTM_TABLES
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import Table, to_canonical
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.networks.trunk_complex import COMPLEX, is_complex
 from rllib_compat.networks.trunk_vision import VISION
 from rllib_compat.networks.trunks import FULLY_CONNECTED, Trunk
+from rllib_compat.networks.wrappers import trunk_of
 from rllib_compat.report import Finding, Severity, Verdict
+
+#: keras' LSTM of TensorFlow 1 and 2.0 – 2.1 had no `lstm_cell` in its names, and hard gates.
+_TENSORFLOW_1 = re.compile(r"lstm(_\d+)?/kernel")
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
@@ -40,35 +49,59 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
     where = f"policies.{policy.policy_id}.weights"
     if isinstance(policy.weights, dict) and q_new.is_new(policy.weights):
         return q_new.read(policy, settings)
-    arrays, names, scheme, unused = _arrays(policy, settings, where)
-    trunk = _trunk(arrays)
-    head = Head.of(settings)
-    _require_head(arrays, head, scheme, where, simple=settings.algorithm == "SimpleQ")
+    found = _find(policy, settings, where)
+    arrays, trunk, scheme = found.arrays, found.trunk, found.scheme
+    head, findings = _head(found, settings, where)
     build = Builder()
-    inputs = {"obs": _observation(arrays, trunk, policy, settings)}
-    features = trunk.add(build, arrays, policy, settings, "")
+    states: Mapping[str, str] = {}
+    if "lstm.kernel" in arrays:
+        gates = "hard_sigmoid" if any(map(_TENSORFLOW_1.search, policy.weights)) else "sigmoid"
+        wrapped = Wrapped(trunk, scheme, found.names, arrays, (), (), gates)
+        core = add_lstm(build, wrapped, policy, settings)
+        inputs, states, features = core.inputs, core.states, core.value
+    else:
+        inputs = {"obs": _observation(arrays, trunk, policy, settings)}
+        features = trunk.add(build, arrays, policy, settings, "")
     outputs = q_head.add(build, arrays, features, head, scheme)
-    graph = Graph(inputs, tuple(build.steps), outputs)
-    findings = _compare(arrays, policy, settings, graph, head, where)
+    graph = Graph(inputs, tuple(build.steps), outputs, states)
+    findings += _compare(arrays, policy, settings, graph, head, where)
     made, more = network(
         graph,
         arrays,
         head,
         settings,
-        trunk=trunk.kind,
+        trunk=f"LSTM over {trunk.kind}" if states else trunk.kind,
         scheme=scheme,
-        names=names,
-        unused=unused,
+        names=found.names,
+        unused=found.unused,
         where=where,
     )
     return made, findings + more
 
 
-def _arrays(
-    policy: PolicyState, settings: ModelSettings, where: str
-) -> tuple[dict[str, Array], Table, str, tuple[str, ...]]:
-    """The canonical arrays, their names, the scheme of the names, and what nothing reads."""
-    if settings.wrapper and not isinstance(policy.weights, dict):
+@dataclass(frozen=True)
+class _Found:
+    """The arrays of a policy under their canonical names.
+
+    Attributes:
+        arrays: They.
+        scheme: The scheme of the names that they had.
+        trunk: What the base model is made of.
+        names: The names that they had.
+        unused: Names of arrays that nothing reads.
+    """
+
+    arrays: dict[str, Array]
+    scheme: str
+    trunk: Trunk
+    names: Table = ()
+    unused: tuple[str, ...] = ()
+
+
+def _find(policy: PolicyState, settings: ModelSettings, where: str) -> _Found:
+    if isinstance(policy.weights, dict):
+        return _find_named(policy, where)
+    if settings.wrapper:
         raise NotYetError(
             f"Not yet: a Q-network with {settings.wrapper} whose arrays have no names.",
             where=where,
@@ -76,16 +109,25 @@ def _arrays(
         )
     if isinstance(policy.weights, list):
         arrays, unused = q_unnamed.name_list(policy.weights, settings, where)
-        return arrays, (), "list", tuple(unused)
-    if not isinstance(policy.weights, dict):
-        arrays = q_unnamed.name_vector(np.asarray(policy.weights), policy, settings, where)
-        return arrays, (), "vector", ()
+        return _Found(arrays, "list", _trunk(arrays), unused=tuple(unused))
+    arrays = q_unnamed.name_vector(np.asarray(policy.weights), policy, settings, where)
+    return _Found(arrays, "vector", _trunk(arrays))
+
+
+def _trunk(arrays: Mapping[str, Array]) -> Trunk:
+    return VISION if any(name.startswith(("conv", "last.")) for name in arrays) else FULLY_CONNECTED
+
+
+def _find_named(policy: PolicyState, where: str) -> _Found:
     plain, _ = plain_names(policy)
     torch = any(name.endswith((".weight", ".bias", ".w")) for name in plain)
-    scheme = "torch" if torch else "keras"
-    trunk = VISION if any("conv" in name for name in plain) else FULLY_CONNECTED
-    find = q_names.torch_names if torch else q_names.keras_names
-    names = find(plain, trunk.tables[scheme])
+    scheme, parts = "torch" if torch else "keras", is_complex(policy, plain)
+    trunk = COMPLEX if parts else trunk_of(plain)
+    table = (*trunk.tables[scheme], *LSTM_TABLES[scheme])
+    if torch:
+        names = q_names.torch_names(plain, table)
+    else:
+        names = q_names.keras_names(plain, table, parts=parts)
     if names.left:
         raise NotYetError(
             f"Not yet: {len(names.left)} of the {len(plain)} arrays belong to no Q-network that "
@@ -94,11 +136,7 @@ def _arrays(
             fix="`--to msgpack` keeps all weights by name.",
         )
     arrays, _ = to_canonical(names.table, {k: v for k, v in plain.items() if k not in names.unused})
-    return arrays, names.table, scheme, names.unused
-
-
-def _trunk(arrays: Mapping[str, Array]) -> Trunk:
-    return VISION if any(name.startswith(("conv", "last.")) for name in arrays) else FULLY_CONNECTED
+    return _Found(arrays, scheme, trunk, names.table, names.unused)
 
 
 def _observation(
@@ -111,44 +149,60 @@ def _observation(
     return trunk.inputs(arrays, policy, settings)
 
 
-def _require_head(
-    arrays: Mapping[str, Array], head: Head, scheme: str, where: str, *, simple: bool
-) -> None:
-    """Holds the head against the config: what no array shows would be a guess otherwise.
+def _head(found: _Found, settings: ModelSettings, where: str) -> tuple[Head, list[Finding]]:
+    """The head by the config, held against the arrays: what no array shows would be a guess.
 
     Raises:
-        NotYetError: That Ray lost the head.
+        NotYetError: What the Ray stored is not the network.
         CheckpointError: The config is another checkpoint's.
     """
-    if head.noisy and not any(".sigma_" in name for name in arrays):
+    head, arrays, torch = Head.of(settings), found.arrays, found.scheme == "torch"
+    noisy = any(".sigma_" in name for name in arrays)
+    _require_stored(head, arrays, where, torch=torch, noisy=noisy)
+    made = q_head.hiddens_of(arrays)
+    lone = "advantage.kernel" in arrays and not made
+    dueling = "state.kernel" in arrays
+    findings = []
+    for key, said, is_so, ignored in (
+        # SimpleQ ignored `hiddens` from Ray 0.8 on; torch of Ray 0.8.5 did without dueling.
+        ("hiddens", list(head.hiddens), made, settings.algorithm == "SimpleQ" or lone),
+        # Without hidden layers, torch's streams are empty: both give what they take.
+        ("dueling", head.dueling, dueling, torch and not head.hiddens),
+        # torch of Ray 0.8.5 had no noisy layers.
+        ("noisy", head.noisy, noisy, torch),
+    ):
+        if said != is_so and not ignored:
+            raise CheckpointError(
+                f"The weights were made with {key}={is_so}, the config says {said}: the config is "
+                "not this checkpoint's.",
+                where=where,
+                fix="Give the right config with --config, or check --policy names.",
+            )
+        if said != is_so and key != "dueling" and settings.algorithm != "SimpleQ":
+            message = f"that Ray ignored {key}={said} on torch; the weights are followed"
+            findings.append(Finding("network", Severity.INFO, Verdict.NOTE, where, message))
+    return replace(head, noisy=noisy), findings
+
+
+def _require_stored(
+    head: Head, arrays: Mapping[str, Array], where: str, *, torch: bool, noisy: bool
+) -> None:
+    if head.noisy and not noisy and not torch:
         raise NotYetError(
             "Not yet, and never: the noisy layers of the Q-head are not in this checkpoint. "
             "TensorFlow policies of Ray 0.8.1 – 0.8.5 left them out when they were saved.",
             where=where,
             fix="That Ray restores such a checkpoint with a random head, too. Train it anew.",
         )
-    made = tuple(
-        arrays[f"advantage_hidden.{i}.kernel"].shape[1]
-        for i in range(len(arrays))
-        if f"advantage_hidden.{i}.kernel" in arrays
-    )
-    dueling = "state.kernel" in arrays
-    lone = "advantage.kernel" in arrays and not made
-    said = [
-        # SimpleQ ignored `hiddens` from Ray 0.8 on; torch of Ray 0.8.5 did without dueling.
-        ("hiddens", list(head.hiddens), list(made), simple or (lone and not dueling)),
-        # Without hidden layers, torch's streams are empty: both give what they take.
-        ("dueling", head.dueling, dueling, scheme == "torch" and not head.hiddens),
-        ("noisy", head.noisy, any(".sigma_" in name for name in arrays), False),
-    ]
-    for key, theirs, ours, ignored in said:
-        if theirs != ours and not ignored:
-            raise CheckpointError(
-                f"The weights were made with {key}={ours}, the config says {theirs}: the config "
-                "is not this checkpoint's.",
-                where=where,
-                fix="Give the right config with --config, or check --policy names.",
-            )
+    one = len(arrays.get("state.bias", ())) == 1
+    if torch and one and head.num_atoms > 1:
+        raise NotYetError(
+            "Not yet, and never: this Ray's Q-values depended on the batch. With dueling and "
+            "num_atoms > 1, torch policies up to Ray 1.4 normalised over the batch instead of the "
+            "atoms.",
+            where=where,
+            fix="There is no network that gives what it gave. Train it anew.",
+        )
 
 
 def _compare(

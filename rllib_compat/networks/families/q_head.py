@@ -60,6 +60,12 @@ def width_of(arrays: Mapping[str, Array], *layers: str) -> int:
     return int(next(arrays[f"{n}.kernel"].shape[1] for n in layers if f"{n}.kernel" in arrays))
 
 
+def hiddens_of(arrays: Mapping[str, Array]) -> list[int]:
+    """The sizes of each stream's hidden layers, as they are."""
+    names = (f"advantage_hidden.{i}.kernel" for i in range(len(arrays)))
+    return [int(arrays[name].shape[1]) for name in names if name in arrays]
+
+
 def add(
     build: Builder,
     arrays: Mapping[str, Array],

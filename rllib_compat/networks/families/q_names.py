@@ -20,6 +20,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from rllib_compat.errors import CheckpointError
 from rllib_compat.networks.mapping import (
@@ -66,6 +67,7 @@ TORCH: Table = (
     *torch_dense("advantage_module.Q", "advantage"),
     *_stream("value_module", "V", "V", "state"),
     *torch_dense("_logits._model.0", "logits"),
+    *torch_dense("logits_layer._model.0", "logits"),  # of several parts
     Move("_logits._model.1.weight", "logits.kernel", _PIXEL),
     Move("_logits._model.1.bias", "logits.bias"),
 )
@@ -83,6 +85,7 @@ def _noisy(theirs: str, ours: str) -> Table:
 #: TensorFlow, once what it counted is told apart (`_Counted`): dense layers without names of their
 #: own are called `advantage.dense`, … by then.
 KERAS: Table = (
+    *keras("logits", "logits"),  # over an LSTM, or several parts
     *keras("hidden_{i}", "advantage_hidden.{i}"),
     *keras("q_hidden_{i}", "advantage_hidden.{i}"),  # SimpleQ of Ray 0.7 and 0.8
     *keras("q_out", "advantage"),
@@ -110,7 +113,8 @@ KERAS_LOGITS: Table = (
 
 #: Ray's value branches, which nothing of a Q-network reads.
 DEAD = re.compile(
-    r"(target_)?(_value_branch(_separate)?\.|value_out/|values/|fc_value_\d|conv_value_|_value_)"
+    r"(.*\._value_branch|_value_branch(_separate)?\.|value_layer\.|value_out(_\d+)?/|values/"
+    r"|fc_value_|conv_value_).*"
 )
 
 
@@ -134,9 +138,17 @@ def torch_names(names: Iterable[str], trunk: Table) -> Names:
     return _named(((name, name, "") for name in names), (*TORCH, *trunk))
 
 
-def keras_names(names: Iterable[str], trunk: Table) -> Names:
-    """Names TensorFlow's arrays, by what they are called and how often."""
+def keras_names(names: Iterable[str], trunk: Table, *, parts: bool = False) -> Names:
+    """Names TensorFlow's arrays, by what they are called and how often.
+
+    Args:
+        names: The names without the policy's scope.
+        trunk: The base model's names.
+        parts: Whether the base model has layers that are called alike (one for each part of the
+            observation), and counts them itself.
+    """
     counted = _Counted.of(names)
+    counted.parts = parts
     table = (*KERAS, *trunk)
     if not any(re.search(r"hidden|fully_connected|layer_norm", name) for name in counted.names):
         table = (*KERAS, *KERAS_LOGITS, *trunk)
@@ -147,7 +159,7 @@ def _named(found: Iterable[tuple[str, str, str]], table: Table) -> Names:
     """Names arrays, given (raw name, name in the tables, prefix of the canonical name)."""
     rows, unused, left = [], [], []
     for raw, name, prefix in found:
-        if DEAD.match(name):
+        if DEAD.fullmatch(name):
             unused.append(raw)
             continue
         for move in table:
@@ -170,17 +182,23 @@ _LAYER = re.compile(
 _AUTOMATIC = ("dense", "fully_connected", "layer_normalization")
 
 
+#: The arrays of one layer: raw name, and the part of it that tells kernel from bias.
+_Group: TypeAlias = list[tuple[str, str]]
+
+
 @dataclass
 class _Counted:
     """TensorFlow's names, told apart.
 
     Attributes:
         names: The raw names.
+        parts: Whether one network has layers that are called alike.
         layers: Raw names by (scope, layer's own name) and number.
     """
 
     names: tuple[str, ...]
-    layers: dict[tuple[str, str], dict[int, list[tuple[str, str]]]] = field(
+    parts: bool = False
+    layers: dict[tuple[str, str], dict[int, _Group]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
 
@@ -197,26 +215,33 @@ class _Counted:
 
     def __iter__(self) -> Iterator[tuple[str, str, str]]:
         """(raw name, name in the tables, prefix of the canonical name) of each array."""
-        automatic: dict[tuple[str, str], list[list[tuple[str, str]]]] = {}
+        automatic: dict[tuple[str, str], list[_Group]] = {}
         for (scope, base), numbered in self.layers.items():
             arrays = [numbered[number] for number in sorted(numbered)]
             if base in _AUTOMATIC:
                 automatic[scope, base] = arrays
                 continue
-            for copy, group in enumerate(arrays):
-                if copy > 1:
-                    raise CheckpointError(f"There are {len(arrays)} layers called {base}.")
+            copies = 2 if self._has_target() and not scope else 1
+            alike = len(arrays) // copies if self.parts else 1
+            if len(arrays) > alike * copies:
+                raise CheckpointError(f"There are {len(arrays)} layers called {base}.")
+            for i, group in enumerate(arrays):
+                copy, number = divmod(i, alike)
                 target = scope.startswith("target_") or copy == 1
-                prefix = TARGET_PREFIX if target else ""
-                inner = scope.removeprefix("target_").removeprefix("q_func/")
-                for raw, part in group:
-                    # Only the noisy layers of both streams are called alike.
-                    own = f"{inner}{base}" if part.startswith("_") else base
-                    yield raw, own + re.sub(r"(?<=lstm_cell)_\d+", "", part), prefix
+                name = f"{base}_{number}" if number else base
+                yield from self._plain(scope, name, group, TARGET_PREFIX if target else "")
         yield from self._automatic(automatic)
 
+    @staticmethod
+    def _plain(scope: str, base: str, group: _Group, prefix: str) -> Iterator[tuple[str, str, str]]:
+        inner = scope.removeprefix("target_").removeprefix("q_func/")
+        for raw, part in group:
+            # Only the noisy layers of both streams are called alike.
+            own = f"{inner}{base}" if part.startswith("_") else base
+            yield raw, own + re.sub(r"(?<=lstm_cell)_\d+", "", part), prefix
+
     def _automatic(
-        self, layers: Mapping[tuple[str, str], list[list[tuple[str, str]]]]
+        self, layers: Mapping[tuple[str, str], list[_Group]]
     ) -> Iterator[tuple[str, str, str]]:
         """The layers that are told apart by their order alone."""
         for scope in dict.fromkeys(scope for scope, _ in layers):
@@ -236,14 +261,14 @@ class _Counted:
                 )
 
     def _has_target(self) -> bool:
-        own = (numbers for (_, base), numbers in self.layers.items() if base not in _AUTOMATIC)
-        return any(len(numbers) > 1 for numbers in own)
+        # A layer that a network has once.
+        own = [base for _, base in self.layers if base not in _AUTOMATIC]
+        if self.parts:
+            own = ["logits"]
+        return any(len(self.layers.get(("", base), ())) > 1 for base in own)
 
     def _hiddens(self) -> int:
         return sum(base.startswith("hidden_") for _, base in self.layers)
-
-
-_Group = list[tuple[str, str]]
 
 
 def _split(name: str) -> tuple[str, str, str]:

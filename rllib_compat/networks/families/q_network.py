@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rllib_compat.networks.activations import activation
-from rllib_compat.networks.families.q_head import Head
+from rllib_compat.networks.families.q_head import Head, hiddens_of
 from rllib_compat.networks.graph import Array, Graph
 from rllib_compat.networks.mapping import Move, Table, torch_dense
 from rllib_compat.networks.network import TARGET_PREFIX, Network, Target, own_module
@@ -82,7 +82,7 @@ def _describe(graph: Graph, arrays: Mapping[str, Array], head: Head) -> str:
     base = [int(arrays[f"{name}.kernel"].shape[-1]) for name in _base(arrays)]
     parts = [
         "Q " + "-".join(map(str, [*graph.inputs["obs"], *base])),
-        "head " + ("-".join(map(str, _hiddens(arrays))) or "without layers"),
+        "head " + ("-".join(map(str, hiddens_of(arrays))) or "without layers"),
         *(["LSTM"] if graph.states else []),
         *(["dueling"] if head.dueling else []),
         *([f"{head.num_atoms} atoms"] if head.num_atoms > 1 else []),
@@ -97,12 +97,6 @@ def _base(arrays: Mapping[str, Array]) -> list[str]:
     numbers = range(len(arrays))
     names = [f"{layer}.{i}" for layer in ("conv", "hidden") for i in numbers]
     return [n for n in (*names, "last", "conv_out", "out") if f"{n}.kernel" in arrays]
-
-
-def _hiddens(arrays: Mapping[str, Array]) -> list[int]:
-    """The sizes of each stream's hidden layers."""
-    names = (f"advantage_hidden.{i}.kernel" for i in range(len(arrays)))
-    return [int(arrays[name].shape[1]) for name in names if name in arrays]
 
 
 def _target(
@@ -139,7 +133,7 @@ def _default_module(
     arrays: Mapping[str, Array], activation_name: str, common: Mapping[str, Any]
 ) -> Target:
     """Today's default module, and what it has to be told."""
-    base, head = _base(arrays), _hiddens(arrays)
+    base, head = _base(arrays), hiddens_of(arrays)
     target = activation(activation_name, where="model.fcnet_activation").target
     return Target(
         module=None,
