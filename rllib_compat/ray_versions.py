@@ -409,6 +409,13 @@ def _time_methods(owner: Any, methods: tuple[str, ...]) -> Any:
     return timer
 
 
+def tune_checkpoint_config() -> Any:
+    """An empty `CheckpointConfig` for Tune; in Ray 2.40 it is that of `ray.train`."""
+    from ray import train, tune
+
+    return (tune if hasattr(tune, "CheckpointConfig") else train).CheckpointConfig()
+
+
 def foreach_env_runner(group: Any, function: Callable[[Any], Any], **kwargs: Any) -> list[Any]:
     """Calls `function` in all env runners; the method was `foreach_worker` until Ray 2.43."""
     method = getattr(group, "foreach_env_runner", None) or group.foreach_worker

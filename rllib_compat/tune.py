@@ -14,8 +14,10 @@ from typing import Any, TypeVar
 import ray.tune  # noqa: TID253 - this module is nothing without it
 from ray.tune.analysis import ExperimentAnalysis as RayAnalysis  # noqa: TID253
 
+from rllib_compat import ray_versions
 from rllib_compat.errors import ConfigError
 from rllib_compat.trainer.classes import class_of_algorithm, raise_if_removed
+from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
 from rllib_compat.trainer.trainer import Trainer
 
 logger = logging.getLogger(__name__)
@@ -181,7 +183,7 @@ def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checkpoint_config(given: Any, legacy: Mapping[str, Any]) -> Any:
-    config = given or ray.tune.CheckpointConfig()
+    config = given or ray_versions.tune_checkpoint_config()
     for name, value in legacy.items():
         if value is not None:
             setattr(config, name, value)

@@ -31,6 +31,7 @@ from rllib_compat.trainer.defaults import defaults_of, merge
 from rllib_compat.trainer.exports import Exports
 from rllib_compat.trainer.optimizer import LegacyOptimizer
 from rllib_compat.trainer.policies import Policies
+from rllib_compat.trainer.result_files import UnifiedLogger
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
     Args:
         config: The legacy config.
         env: The environment, if the config does not name it: a name, a class or a creator.
-        logger_creator: Makes a logger of `ray.tune.logger` for the config.
+        logger_creator: Makes a logger for the config, in the place of `UnifiedLogger`.
         algorithm: The algorithm's name, if neither the class nor the config's keys tell it.
         legacy_ray: The Ray that the config was written for; its defaults are then kept.
         **trainable: What Tune passes on to a Trainable.
@@ -99,6 +100,8 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
             ray.init(ignore_reinit_error=True)
         accepted = inspect.signature(Trainable.__init__).parameters
         super().__init__(given, **{k: v for k, v in trainable.items() if k in accepted})
+        if self._logger is None and self._storage is None:  # Tune has loggers of its own
+            self._logger = UnifiedLogger(self.config, self.logdir)
 
     def setup(self, config: dict[str, Any]) -> None:
         """Translates the config and builds the algorithm."""
@@ -147,7 +150,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         return result
 
     def log_result(self, result: dict[str, Any]) -> None:
-        """Logs a result, by the logger that the constructor was given too."""
+        """Logs a result, outside of Tune into `logdir`."""
         super().log_result(result)
         if self._logger is not None:
             self._logger.on_result(result)
@@ -161,7 +164,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
 
     @property
     def logdir(self) -> str:
-        """Where files of this trainer go: the logger's folder, if the constructor was given one."""
+        """Where files of this trainer go: results and, unless told otherwise, checkpoints."""
         return str(getattr(self._logger, "logdir", None) or self._logdir)
 
     @property
@@ -201,7 +204,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         Returns:
             True, which tells Tune that this actor can be used again.
         """
-        self.cleanup()
+        self.algorithm.stop()
         self.setup(copy.deepcopy(new_config))
         return True
 

@@ -1,0 +1,66 @@
+"""`result.json`, `progress.csv` and TensorBoard's events, which every Trainer wrote by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(eq=False)  # Tune's loggers keep what they have open by trial
+class _Trial:
+    """What Tune's loggers ask of a trial."""
+
+    config: Mapping[str, Any]
+    local_path: str
+    evaluated_params: Mapping[str, Any] = field(default_factory=dict)
+    checkpoint: None = None  # nothing to go on from
+
+    def init_local_path(self) -> None:
+        Path(self.local_path).mkdir(parents=True, exist_ok=True)
+
+
+class UnifiedLogger:
+    """The logger of Ray 0.5 – 2.6 for trainers outside Tune, by the loggers that Tune has now.
+
+    Args:
+        config: The trainer's config; it becomes `params.json`.
+        logdir: The folder to write into.
+        loggers: Callbacks of `ray.tune.logger`, in the place of JSON, CSV and TensorBoard.
+        trial: Means nothing.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        logdir: str,
+        loggers: Sequence[type] | None = None,
+        trial: Any = None,  # noqa: ARG002
+    ) -> None:
+        from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, TBXLoggerCallback
+
+        self.logdir = str(logdir)
+        self._trial = _Trial(dict(config), self.logdir)
+        kinds = loggers or (JsonLoggerCallback, CSVLoggerCallback, TBXLoggerCallback)
+        self._loggers = [kind() for kind in kinds]
+        self._started = False
+
+    def on_result(self, result: Mapping[str, Any]) -> None:
+        """Writes one result."""
+        if not self._started:
+            self._trial.init_local_path()
+            for logger in self._loggers:
+                logger.log_trial_start(self._trial)
+            self._started = True
+        for logger in self._loggers:
+            logger.log_trial_result(result.get("training_iteration", 0), self._trial, dict(result))
+
+    def flush(self) -> None:
+        """Does nothing: all but TensorBoard is written at once."""
+
+    def close(self) -> None:
+        """Closes the files."""
+        for logger in self._loggers if self._started else ():
+            logger.log_trial_end(self._trial)
+        self._started = False
