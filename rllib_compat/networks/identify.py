@@ -14,6 +14,7 @@ from rllib_compat.errors import NotYetError
 from rllib_compat.networks.families import (
     asynchronous,
     complex_input,
+    ddpg,
     evolution,
     fully_connected,
     imitation,
@@ -160,4 +161,5 @@ READERS |= {"APPO": read_appo, "MARWIL": read_marwil, "BC": read_bc}
 READERS |= dict.fromkeys(("ES", "ARS"), evolution.read)
 READERS |= dict.fromkeys(("DQN", "SimpleQ", "APEX", "R2D2"), q.read)
 READERS |= dict.fromkeys(("SAC", "CQL"), sac.read)
+READERS |= dict.fromkeys(("DDPG", "TD3", "APEX_DDPG"), ddpg.read)
 READERS |= dict.fromkeys(("PPO", "IMPALA", "A2C", "A3C", "PG", "DDPPO"), read_actor_critic)
