@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from rllib_compat import ray_versions
+from rllib_compat.adapters.agent_spaces import follow_agents
 from rllib_compat.adapters.batches import Samples, agent_parts, read_only, sample_batch, write_back
 from rllib_compat.adapters.episodes import EpisodeRecord, LegacyEpisode
 from rllib_compat.adapters.evaluation import EvaluationFunction
@@ -129,6 +130,7 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
             self._episodes[kwargs["env_index"]] = LegacyEpisode(
                 self._worker_of(kwargs["env_runner"]), kwargs["env_index"]
             )
+            follow_agents(kwargs["env_runner"])
             self._tell_policies(kwargs["env_runner"])
             self._episode_event("on_episode_created", kwargs)
         self._episode_event("on_episode_start", kwargs)

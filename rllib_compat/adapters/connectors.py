@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 # Where connectors put something else in the place of the environment's observation.
-REPLACING = {"FlattenObservations", "MeanStdFilter"}
+REPLACING = {"FlattenObservations", "MeanStdFilter", "PolicyMeanStdFilter", "PreviousSteps"}
 
 
 def add_preprocessors(config: AlgorithmConfig) -> None:
@@ -90,3 +90,48 @@ def _call(inner: Callable[..., Any], env: Any, spaces: Any, device: Any) -> Any:
         if "positional argument" not in str(error):
             raise
         return inner(env)
+
+
+def add_previous_steps(config: AlgorithmConfig, actions: int, rewards: int) -> None:
+    """Lets a config's modules see previous actions and rewards.
+
+    Args:
+        config: The config; its other connectors stay in front.
+        actions: How many previous actions.
+        rewards: How many previous rewards.
+    """
+    inner = config._env_to_module_connector
+    multi_agent = ray_versions.is_multi_agent(config)
+    made = partial(with_previous_steps, inner, actions, rewards, multi_agent)
+    config.env_runners(
+        env_to_module_connector=made,
+        # What a chunk of an episode knows of the one before it.
+        episode_lookback_horizon=max(config.episode_lookback_horizon, actions, rewards),
+    )
+
+
+def with_previous_steps(
+    inner: Callable[..., Any] | None,
+    actions: int,
+    rewards: int,
+    multi_agent: bool,
+    env: Any = None,
+    spaces: Any = None,
+    device: Any = None,
+) -> list[Any]:
+    """Makes the connectors between environment and module, that of previous steps last.
+
+    Args:
+        inner: The config's own `env_to_module_connector`, if any.
+        actions: How many previous actions.
+        rewards: How many previous rewards.
+        multi_agent: Whether observations come by agent.
+        env: The env runner's environment, or None.
+        spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
+        device: Where the module computes.
+    """
+    from rllib_compat.adapters.previous_steps import PreviousSteps
+
+    own = _call(inner, env, spaces, device) if inner is not None else []
+    own = list(own) if isinstance(own, (list, tuple)) else [own]
+    return [*own, PreviousSteps(actions=actions, rewards=rewards, multi_agent=multi_agent)]

@@ -36,6 +36,7 @@ class EnvSettings:
         policy_spaces: Observation and action space by policy, where the config names them.
         policy_mapping_fn: The agent's policy, as the legacy config maps it.
         observation_fn: Makes the agents' observations of all that the environment gives.
+        old_stack: Whether the old API stack steps it.
     """
 
     env: str | type | Callable[..., Any] | None
@@ -50,11 +51,17 @@ class EnvSettings:
     policy_spaces: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     policy_mapping_fn: Callable[..., str] | None = None
     observation_fn: Callable[..., Mapping[Any, Any]] | None = None
+    old_stack: bool = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether something is asked of the environment that it does not do itself."""
+        return bool(self.horizon or self.clip_rewards or self.no_done_at_end or self.observation_fn)
 
     @property
     def plain(self) -> bool:
         """Whether nothing is asked that gymnasium's own environment does not do."""
-        return not (self.horizon or self.clip_rewards or self.no_done_at_end or self.multi_agent)
+        return not (self.asked or self.multi_agent)
 
 
 class LegacyEnv:
@@ -67,7 +74,9 @@ class LegacyEnv:
     settings: ClassVar[EnvSettings]
 
     def __new__(cls, context: Mapping[str, Any] | None = None) -> Any:  # noqa: D102
-        return make_env(cls.settings, context if context is not None else {})
+        from rllib_compat.adapters.vector_envs import hand_over
+
+        return hand_over(make_env(cls.settings, context if context is not None else {}))
 
 
 def adapt_env(settings: EnvSettings) -> str | type | None:
@@ -124,6 +133,7 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
     Raises:
         LegacyEnvError: Nobody knows the name, or the environment fits no known API.
     """
+    from rllib_compat.adapters import external, vector_envs
     from rllib_compat.adapters.gym_api import adapt_single_agent
     from rllib_compat.adapters.multi_agent import adapt_multi_agent, is_multi_agent
 
@@ -142,6 +152,12 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
 
         # Its own defaults, 64 and none, are not those of old.
         env = wrap_atari_for_new_api_stack(env, **{"dim": 84, "framestack": 4, **settings.atari})
+    if vector_envs.is_vector_env(env):
+        return vector_envs.checked(env, settings)
+    if external.is_external(env):
+        if settings.old_stack and not settings.asked:
+            return env  # which still serves such environments itself
+        env = external.ServedEnv(env)
     if settings.multi_agent:
         return adapt_multi_agent(env, settings)
     if is_multi_agent(env):

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 # RLlib's own kinds of environments that are neither gym nor multi-agent ones, by a method that
 # only they have, and what took their place.
 OTHER_KINDS = {
-    "vector_step": "RLlib's VectorEnv; give its single environment and set num_envs_per_worker",
-    "get_action": "RLlib's ExternalEnv; external simulators now connect through an env runner, "
-    "see ray.rllib.env.external",
     "send_actions": "RLlib's BaseEnv; write a gymnasium.Env or a MultiAgentEnv",
 }
 
@@ -140,7 +137,12 @@ def step(env: Any, action: Any) -> tuple[Any, Any, bool, bool, Any]:
 def takes_seed(env: Any) -> bool:
     """Whether `reset` takes `seed` and `options`; wrappers pass on what the innermost takes."""
     *_, innermost = _layers(env)
-    return {"seed", "options"} <= inspect.signature(innermost.reset).parameters.keys()
+    return takes(innermost.reset, "seed", "options")
+
+
+def takes(method: Any, *names: str) -> bool:
+    """Whether a method has parameters of all these names."""
+    return set(names) <= inspect.signature(method).parameters.keys()
 
 
 def is_todays(env: Any) -> bool:

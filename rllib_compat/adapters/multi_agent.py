@@ -33,13 +33,7 @@ def adapt_multi_agent(env: Any, settings: EnvSettings) -> MultiAgentEnv:
         and env.observation_spaces
         and env.action_spaces
     )
-    asked = (
-        settings.horizon
-        or settings.clip_rewards
-        or settings.no_done_at_end
-        or settings.observation_fn
-    )
-    return env if complete and not asked else MultiAgentAdapter(env, settings)
+    return env if complete and not settings.asked else MultiAgentAdapter(env, settings)
 
 
 class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
@@ -169,12 +163,15 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
         return self._settings.observation_fn(agent_obs=dict(obs), **nobody)
 
     def _meet(self, agent: Hashable) -> None:
+        self._look_at(agent)
+        self.agents.append(agent)
+        self.possible_agents.append(agent)
+
+    def _look_at(self, agent: Hashable) -> None:
         observation, action = _agent_spaces(self.env, agent, self._settings)
         self.observation_spaces[agent] = gym_api.to_gymnasium(observation, "observation_space")
         self.action_spaces[agent] = gym_api.to_gymnasium(action, "action_space")
         self._casts[agent] = gym_api.caster(self.observation_spaces[agent])
-        self.agents.append(agent)
-        self.possible_agents.append(agent)
 
 
 def _all(obs: Mapping[Any, Any]) -> dict[Any, bool]:
@@ -208,9 +205,7 @@ def _agent_spaces(env: Any, agent: Hashable, settings: EnvSettings) -> tuple[Any
         by_agent = getattr(env, name + "s", None) or {}
         shared = getattr(env, name, None)
         parts = getattr(shared, "spaces", None)
-        if isinstance(parts, Mapping) and agent in parts:
-            by_agent = parts
-        own = by_agent.get(agent) if isinstance(by_agent, Mapping) else None
+        own = _of_agent(by_agent, agent) or _of_agent(parts, agent)
         space = next((s for s in (own, policy_space, shared) if s is not None), None)
         if space is None:
             raise LegacyEnvError(
@@ -220,6 +215,15 @@ def _agent_spaces(env: Any, agent: Hashable, settings: EnvSettings) -> tuple[Any
             )
         found.append(space)
     return found[0], found[1]
+
+
+def _of_agent(by_agent: Any, agent: Hashable) -> Any:
+    """An agent's space; nobody minded if agents were numbers here and texts there."""
+    if not isinstance(by_agent, Mapping):
+        return None
+    if agent in by_agent:
+        return by_agent[agent]
+    return next((space for name, space in by_agent.items() if str(name) == str(agent)), None)
 
 
 def call_mapping(mapping: Any, agent: Hashable, episode: Any = None) -> Any:

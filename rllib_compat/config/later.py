@@ -53,7 +53,7 @@ class MeanStdConnector(Later):
     """The connector that does what `observation_filter="MeanStdFilter"` did.
 
     Attributes:
-        multi_agent: Whether observations come by agent; each then has statistics of its own.
+        multi_agent: Whether observations come by agent; each policy then has statistics.
     """
 
     multi_agent: bool = False
@@ -64,10 +64,13 @@ class MeanStdConnector(Later):
 
     def code(self, imports: set[str]) -> str:
         """The function as a lambda."""
-        imports.add("from ray.rllib.connectors.env_to_module import MeanStdFilter")
-        arguments = "multi_agent=True, " if self.multi_agent else ""
-        arguments += "clip_by_value=float('inf')"
-        return f"lambda env=None, spaces=None, device=None: MeanStdFilter({arguments})"
+        if self.multi_agent:
+            imports.add("from rllib_compat.adapters.policy_filter import PolicyMeanStdFilter")
+            made = "PolicyMeanStdFilter(multi_agent=True, clip_by_value=float('inf'))"
+        else:
+            imports.add("from ray.rllib.connectors.env_to_module import MeanStdFilter")
+            made = "MeanStdFilter(clip_by_value=float('inf'))"
+        return f"lambda env=None, spaces=None, device=None: {made}"
 
 
 def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
@@ -82,11 +85,11 @@ def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> 
 
 
 def multi_agent_mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
-    """Makes the observation filter that has statistics for each agent."""
-    from ray.rllib.connectors.env_to_module import MeanStdFilter
+    """Makes the observation filter that has statistics for each policy."""
+    from rllib_compat.adapters.policy_filter import PolicyMeanStdFilter
 
     del env, spaces, device
-    return MeanStdFilter(multi_agent=True, clip_by_value=inf)
+    return PolicyMeanStdFilter(multi_agent=True, clip_by_value=inf)
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class AdaptedEnv(Later):
         from rllib_compat.config.python_code import expression
 
         given = {k: v for k, v in self.settings.items() if v not in (None, False, {}) or k == "env"}
-        if not set(given) - {"env", "env_config"} and isinstance(given["env"], str):
+        if not set(given) - {"env", "env_config", "old_stack"} and isinstance(given["env"], str):
             from rllib_compat.adapters.envs import resolve_env_name
 
             return expression(resolve_env_name(given["env"])[0], imports)

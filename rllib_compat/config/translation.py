@@ -69,7 +69,9 @@ class Translation:
                 findings=refused,
             )
         from rllib_compat.adapters.connectors import add_preprocessors, may_need_preprocessors
+        from rllib_compat.adapters.external import record_logged_actions
         from rllib_compat.adapters.learners import tell_callbacks
+        from rllib_compat.adapters.vector_envs import allow_vector_envs
 
         module = importlib.import_module(f"ray.rllib.algorithms.{self.algorithm.lower()}")
         config = getattr(module, f"{self.algorithm}Config")()
@@ -79,6 +81,8 @@ class Translation:
             if may_need_preprocessors(config.env):
                 add_preprocessors(config)
             tell_callbacks(config)
+            record_logged_actions(config)
+            allow_vector_envs(config)
         return config
 
     def to_python(self) -> str:

@@ -91,6 +91,8 @@ def translate(
     report.extend(findings)
 
     wrapping = {"env": None, **nested(settings, "env"), **_agents(settings)}
+    if stack == "old":
+        wrapping["old_stack"] = True
     return Translation(
         target,
         legacy_algorithm,

@@ -245,8 +245,6 @@ def test_names_resolve_to_what_gymnasium_offers(name, resolved, note, monkeypatc
     [
         ("NobodyKnows-v3", "No environment is called `NobodyKnows-v3`"),
         (lambda _: object(), "has no reset and no step and no observation_space"),
-        (lambda _: SimpleNamespace(vector_step=1), "RLlib's VectorEnv"),
-        (lambda _: SimpleNamespace(get_action=1), "RLlib's ExternalEnv"),
     ],
 )
 def test_what_fits_no_api_is_one_clear_error(env, message):

@@ -1,0 +1,77 @@
+"""The observation filter of multi-agent training: statistics of each policy, as before.
+
+Ray's own `MeanStdFilter` has them for each agent. Which agents have which policy is known only to
+the mapping function, and only as the agents appear; the filter therefore asks each episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tree
+from gymnasium.spaces import Discrete, MultiDiscrete
+from ray.rllib.connectors.env_to_module import MeanStdFilter
+from ray.rllib.utils.filter import MeanStdFilter as Filter
+from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space
+
+
+class PolicyMeanStdFilter(MeanStdFilter):  # type: ignore[misc]  # Ray has no types
+    """Normalises observations by running statistics of all agents that have a policy."""
+
+    def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: Any) -> Any:
+        """Replaces each agent's last observation by the normalised one."""
+        if self._filters is None:
+            self._init_new_filters()
+        for episode in episodes:
+            for agent in self.single_agent_episode_iterator([episode]):
+                module_id = episode.module_for(agent.agent_id)
+                if module_id not in self._filters:
+                    self._filters[module_id] = self._new_filter(_shape(agent.observation_space))
+                seen = agent.get_observations(indices=-1)
+                new = self._filters[module_id](seen, update=self._update_stats)
+                agent.set_observations(at_indices=-1, new_data=new)
+                agent.observation_space = self.observation_space[agent.agent_id]
+        return batch
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Takes the statistics of each policy."""
+        self._require(state)
+        super().set_state(state)
+
+    def merge_states(self, states: list[Mapping[str, Any]]) -> dict[str, Any]:
+        """Adds what several env runners saw; policies may differ in their observations."""
+        for module_id in {name for state in states for name in state}:
+            own = [{module_id: state[module_id]} for state in states if module_id in state]
+            self._require(own[0])
+            super().merge_states(own)
+        if self._filters is None:
+            self._init_new_filters()
+        merged: dict[str, Any] = self._get_state_from_filters(self._filters)
+        return merged
+
+    def _init_new_filters(self) -> None:
+        self._filters: dict[str, Any] | None = {}
+
+    def _new_filter(self, shape: Any) -> Any:
+        return Filter(
+            shape, demean=self.de_mean_to_zero, destd=self.de_std_to_one, clip=self.clip_by_value
+        )
+
+    def _require(self, state: Mapping[str, Any]) -> None:
+        """Makes sure that there is a filter for each policy of a state."""
+        if self._filters is None:
+            self._init_new_filters()
+        assert self._filters is not None
+        for module_id, own in state.items():
+            if module_id not in self._filters:
+                self._filters[module_id] = self._new_filter(own["shape"])
+
+
+def _shape(space: Any) -> Any:
+    """The shape of each part of an observation; None for those that are not normalised."""
+    return tree.map_structure(
+        lambda s: None if isinstance(s, (Discrete, MultiDiscrete)) else np.array(s.shape),
+        get_base_struct_from_space(space),
+    )
