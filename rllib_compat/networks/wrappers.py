@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError
+from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks.graph import Array, Builder
+from rllib_compat.networks.network import Network
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunk_vision import VISION
 from rllib_compat.networks.trunks import FULLY_CONNECTED, Trunk
@@ -147,6 +148,31 @@ def choices_of(space: Space) -> tuple[int, ...]:
         # `tree.flatten` takes a dict's parts by their sorted keys.
         return tuple(n for _, part in sorted(space.spaces.items()) for n in choices_of(part))
     return (0,) * (space.flat_size() if isinstance(space, Box) else 0)
+
+
+def previous_steps(
+    networks: Mapping[str, Network], policies: Mapping[str, PolicyState]
+) -> tuple[int, int]:
+    """How many previous actions and rewards networks take.
+
+    Raises:
+        NotYetError: Some of the networks take others than the rest: one connector feeds them all.
+    """
+    found = set()
+    for policy_id, network in networks.items():
+        inputs, space = network.graph.inputs, policies[policy_id].action_space
+        size = len(choices_of(space)) if space is not None else 0
+        (actions,) = inputs.get(PREVIOUS_ACTIONS, (0,))
+        (rewards,) = inputs.get(PREVIOUS_REWARDS, (0,))
+        found.add((actions // max(size, 1), rewards))
+    if len(found) > 1:
+        raise NotYetError(
+            "Not yet: policies that take different numbers of previous actions and rewards "
+            f"({', '.join(map(str, sorted(found)))}).",
+            where="policies.*.model",
+            fix="`--to msgpack` keeps all weights.",
+        )
+    return found.pop() if found else (0, 0)
 
 
 def observation_shape(
