@@ -19,7 +19,7 @@ import numpy as np
 
 from rllib_compat import ray_versions, spaces
 from rllib_compat.adapters import overrides
-from rllib_compat.adapters.connectors import add_preprocessors
+from rllib_compat.adapters.connectors import add_preprocessors, add_previous_steps
 from rllib_compat.checkpoints import pickles
 from rllib_compat.checkpoints.state import LegacyCheckpoint, ObservationFilter, PolicyState
 from rllib_compat.checkpoints.writers import modules, soft_actor_critic
@@ -27,6 +27,7 @@ from rllib_compat.checkpoints.writers.per_policy import set_for_policies
 from rllib_compat.networks import Network, optimizers
 from rllib_compat.networks.families.unnamed import MOVING_AVERAGE
 from rllib_compat.networks.mapping import require_same_names
+from rllib_compat.networks.wrappers import previous_steps
 from rllib_compat.report import Finding, Severity, Verdict
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ def write(
     _add_modules(config, modules.specs(checkpoint, networks))
     if not all(isinstance(p.observation_space, spaces.Box) for p in checkpoint.policies.values()):
         add_preprocessors(config)
+    actions, rewards = previous_steps(networks, checkpoint.policies)
+    if actions or rewards:
+        add_previous_steps(config, actions, rewards)
     ray_versions.keep_env_runners(config)
     findings = _carry_kl_coefficients(config, checkpoint)
     soft = checkpoint.algorithm in soft_actor_critic.ALGORITHMS
