@@ -171,6 +171,16 @@ def set_lifetime_counters(
         algorithm.metrics.aggregate([runner.reduce(compile=False)], key="env_runners")
 
 
+def set_steps_of_env_runner(env_runner: Any, steps: int, env_runners: int) -> None:
+    """Tells an env runner how many steps all of them have sampled; epsilon follows from that.
+
+    A runner of Ray 2.40 counts its own steps, and multiplies them by the number of runners.
+    """
+    if not hasattr(env_runner, "num_env_steps_sampled_lifetime"):
+        steps //= env_runners
+    env_runner.set_state({"num_env_steps_sampled_lifetime": steps})
+
+
 def running_stat_state(count: int, mean: Any, m2: Any) -> dict[str, Any]:
     """The state of a running statistic as the connector takes it.
 
@@ -414,6 +424,19 @@ def tune_checkpoint_config() -> Any:
     from ray import train, tune
 
     return (tune if hasattr(tune, "CheckpointConfig") else train).CheckpointConfig()
+
+
+def network_forward(module: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What computes the numbers that a module chooses actions by, without choosing.
+
+    Modules of DQN give only the action by themselves; their Q-values have a public name since a
+    release after 2.40.
+    """
+    if hasattr(module, "af"):
+        found = module.compute_q_values if hasattr(module, "compute_q_values") else module._qf
+    else:
+        found = module._forward_inference
+    return found  # type: ignore[no-any-return]  # Ray has no types
 
 
 def foreach_env_runner(group: Any, function: Callable[[Any], Any], **kwargs: Any) -> list[Any]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: Algorithms whose training goes on after a conversion. All others that can be read become modules
 #: that compute the same actions: today's Ray has no such algorithm.
-RESUMABLE = ("PPO", "APPO", "IMPALA", "MARWIL", "BC", "SAC", "CQL")
+RESUMABLE = ("PPO", "APPO", "IMPALA", "MARWIL", "BC", "SAC", "CQL", "DQN", "SimpleQ")
 
 #: Algorithms whose policies had an optimizer for each of their networks.
 SEVERAL_OPTIMIZERS = ("SAC", "CQL")
@@ -185,7 +185,18 @@ def why_not_whole(checkpoint: LegacyCheckpoint) -> str | None:
     discrete = any(isinstance(p.action_space, Discrete) for p in checkpoint.policies.values())
     if checkpoint.algorithm == "SAC" and discrete and not ray_versions.trains_discrete_sac():
         return f"the SAC of Ray {ray_versions.installed()} learns no discrete actions (2.60's does)"
+    if keys := _old_stack_keys(checkpoint):
+        return f"{keys} can be trained on the old API stack only"
     return None
+
+
+def _old_stack_keys(checkpoint: LegacyCheckpoint) -> str | None:
+    """The keys of the config (noisy nets, …) that only the old API stack can train with."""
+    findings = list(checkpoint.findings)  # what this look finds is told when it counts
+    translation = translate_config(checkpoint)
+    checkpoint.findings[:] = findings
+    keys = translation.report.facts.get("old API stack because of")
+    return str(keys) if translation.api_stack == "old" else None
 
 
 def translate_config(checkpoint: LegacyCheckpoint) -> Translation:

@@ -185,7 +185,7 @@ def told(state: Adam) -> Iterator[str]:
 
 def _torch(stored: Mapping[str, Any], policy: PolicyState, network: Network) -> Adam | None:
     names = [str(n) for n in policy.weights if n not in BUFFERS]
-    return from_torch(stored, names, network.names)
+    return from_torch(stored, names, network.names, network.unused)
 
 
 def from_torch(

@@ -22,7 +22,7 @@ from rllib_compat.adapters import overrides
 from rllib_compat.adapters.connectors import add_preprocessors, add_previous_steps
 from rllib_compat.checkpoints import pickles
 from rllib_compat.checkpoints.state import LegacyCheckpoint, ObservationFilter, PolicyState
-from rllib_compat.checkpoints.writers import modules, soft_actor_critic
+from rllib_compat.checkpoints.writers import modules, q_learning, soft_actor_critic
 from rllib_compat.checkpoints.writers.per_policy import set_for_policies
 from rllib_compat.networks import Network, optimizers
 from rllib_compat.networks.families.unnamed import MOVING_AVERAGE
@@ -64,6 +64,8 @@ def write(
         add_previous_steps(config, actions, rewards)
     ray_versions.keep_env_runners(config)
     findings = _carry_kl_coefficients(config, checkpoint)
+    if checkpoint.algorithm in q_learning.ALGORITHMS:
+        findings += q_learning.delay_learning(config, checkpoint)
     soft = checkpoint.algorithm in soft_actor_critic.ALGORITHMS
     if soft:
         findings += soft_actor_critic.carry_temperatures(config, checkpoint)
@@ -75,6 +77,8 @@ def write(
         findings += set_optimizers(algorithm, checkpoint, networks)
         findings += _set_filter(algorithm, checkpoint)
         findings += _set_counters(algorithm, checkpoint)
+        if checkpoint.algorithm in q_learning.ALGORITHMS:
+            findings += q_learning.set_progress(algorithm, config, checkpoint)
         algorithm.config = config
         ray_versions.save(algorithm, target, state_format=state_format)
     if state_format == "msgpack":
