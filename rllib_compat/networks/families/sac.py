@@ -20,11 +20,20 @@ from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks import stacks
 from rllib_compat.networks.families import sac_names as names
-from rllib_compat.networks.families.sac_arrays import Found, find, hiddens_of, model_of
+from rllib_compat.networks.families.names import plain_names
+from rllib_compat.networks.families.sac_arrays import (
+    Found,
+    find,
+    hiddens_of,
+    model_of,
+    take_scalars,
+)
+from rllib_compat.networks.families.sac_models import Models, has_models, read_models
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.network import TARGET_PREFIX, Network, own_module
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
+from rllib_compat.networks.trunk_vision import is_torch
 from rllib_compat.report import Finding, Severity, Verdict
 from rllib_compat.spaces import Box
 
@@ -50,17 +59,22 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         CheckpointError: The weights and the config contradict each other.
     """
     where = f"policies.{policy.policy_id}.weights"
-    found = find(policy, settings, where)
-    _compare(found, policy, settings, where)
+    if has_models(policy):
+        models = read_models(policy, settings)
+        found = _of_models(policy, models)
+        graph, summary = models.graph, models.summary
+    else:
+        found = find(policy, settings, where)
+        _compare(found, policy, settings, where)
+        graph, summary = _graph(found, settings), _summary(found, settings)
     arrays, findings = _with_targets(found.arrays, where)
     policy.log_alpha = found.scalars.get(names.LOG_ALPHA)
     policy.target_entropy = found.scalars.get(names.TARGET_ENTROPY)
     if policy.log_alpha is None:
         findings.append(_no_temperature(where))
-    graph = _graph(found, settings)
     network = Network(
         kind="soft actor-critic",
-        summary=_summary(found, settings),
+        summary=summary,
         scheme=found.scheme,
         graph=graph,
         arrays=arrays,
@@ -68,14 +82,20 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
             f"rllib_compat.modules.sac:{_MODULES[settings.algorithm]}",
             graph,
             arrays,
-            twin_q=f"{TWIN}.out.kernel" in arrays,
+            twin_q="twin_q_values" in graph.outputs,
             num_actions=int(settings.config.get("num_actions") or 10),
-            distribution=_distribution(found, policy, settings, where),
+            distribution=_distribution(found, graph, policy, settings, where),
         ),
         names=found.table,
         unused=found.unused,
     )
     return network, findings
+
+
+def _of_models(policy: PolicyState, models: Models) -> Found:
+    scalars, _ = take_scalars(plain_names(policy)[0])
+    scheme = "torch" if is_torch(policy) else "keras"
+    return Found(models.arrays, models.table, scheme, scalars, models.unused, False, False)
 
 
 def _summary(found: Found, settings: ModelSettings) -> str:
@@ -176,7 +196,7 @@ def _activations(found: Found, settings: ModelSettings, stack: str) -> list[str]
 
 
 def _distribution(
-    found: Found, policy: PolicyState, settings: ModelSettings, where: str
+    found: Found, graph: Graph, policy: PolicyState, settings: ModelSettings, where: str
 ) -> dict[str, Any]:
     """What the policy's outputs mean: the distribution of actions, for the module.
 
@@ -184,10 +204,11 @@ def _distribution(
         NotYetError: It is none that is known.
         MissingInformationError: The range of the actions has to be given.
     """
-    outputs = stacks.outputs(found.arrays, POLICY)
-    actions = stacks.inputs(found.arrays, CRITIC) - stacks.inputs(found.arrays, POLICY)
-    if actions == 0:
+    if "actions" not in graph.inputs:
         return {"kind": "categorical"}
+    (actions,) = graph.inputs["actions"]
+    zeros = {name: np.zeros((1, *shape)) for name, shape in graph.inputs.items()}
+    outputs = graph.evaluate(found.arrays, zeros)["action_dist_inputs"].shape[-1]
     if settings.config.get("_use_beta_distribution") or outputs != 2 * actions:
         odd = "Beta" if outputs == 2 * actions else f"{outputs} numbers for {actions} actions"
         raise NotYetError(

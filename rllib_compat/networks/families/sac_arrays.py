@@ -18,7 +18,11 @@ from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.stacks import CRITIC, POLICY, TWIN
 
 #: `MODEL_DEFAULTS` as SAC overrides them (`DEFAULT_CONFIG` of every Ray).
-_DEFAULTS = {"fcnet_hiddens": [256, 256], "fcnet_activation": "relu"}
+_DEFAULTS = {
+    "fcnet_hiddens": [256, 256],
+    "fcnet_activation": "relu",
+    "post_fcnet_activation": None,
+}
 
 #: Where the models are told, oldest key first.
 _MODEL_KEYS = {
@@ -73,7 +77,7 @@ def find(policy: PolicyState, settings: ModelSettings, where: str) -> Found:
         unused = names.unused_torch(named)
     else:
         table, unused = names.keras(list(named))
-    scalars, arrays = _take_scalars({k: v for k, v in named.items() if k not in unused})
+    scalars, arrays = take_scalars({k: v for k, v in named.items() if k not in unused})
     arrays, left = to_canonical(table, arrays)
     if left or f"{POLICY}.out.kernel" not in arrays:
         raise NotYetError(
@@ -92,7 +96,7 @@ def _strip(policy_id: str, name: str) -> str:
     return name.removeprefix(f"{policy_id}/").removesuffix(":0")
 
 
-def _take_scalars(named: Mapping[str, Array]) -> tuple[dict[str, float], dict[str, Array]]:
+def take_scalars(named: Mapping[str, Array]) -> tuple[dict[str, float], dict[str, Array]]:
     """Splits off the temperature; a second one is a target model's, which nothing used."""
     scalars: dict[str, float] = {}
     rest = {}
