@@ -14,8 +14,8 @@ from rllib_compat import ray_versions
 from rllib_compat.config.context import Context
 from rllib_compat.config.later import AdaptedCallbacks, AdaptedEnv, EnvSpace, OldReplayBuffer
 from rllib_compat.config.rule import Settings, nested
-from rllib_compat.config.rules.replay import BUFFER, buffer_type
 from rllib_compat.config.rules.offline import writes_as_today
+from rllib_compat.config.rules.replay import BUFFER, buffer_type
 from rllib_compat.offline.files import Recording
 from rllib_compat.report import Severity, Verdict
 
@@ -267,6 +267,20 @@ def _spaces(settings: Settings, context: Context) -> None:
     _say(context, "env", "asked once for its spaces, as nothing is evaluated in it")
 
 
+def _offline_iterations(settings: Settings, context: Context) -> None:
+    """What is read offline counts as trained; an iteration that waits for samples never ends."""
+    sampled = "reporting.min_sample_timesteps_per_iteration"
+    if context.algorithm not in OFFLINE or context.stack == "old" or not settings.get(sampled):
+        return
+    settings.setdefault("reporting.min_train_timesteps_per_iteration", settings.pop(sampled))
+    settings[sampled] = 0
+    _say(
+        context,
+        "min_sample_timesteps_per_iteration",
+        "offline algorithms sample nothing; it became min_train_timesteps_per_iteration",
+    )
+
+
 def _lstm(settings: Settings, context: Context) -> None:
     """Modules with an LSTM have to be told how long their sequences are."""
     name = "rl_module.model_config.max_seq_len"
@@ -320,6 +334,7 @@ STEPS: dict[str, Step] = {
     "evaluation": _evaluation,
     "offline": _offline,
     "spaces": _spaces,
+    "offline_iterations": _offline_iterations,
     "lstm": _lstm,
     "burn_in": _burn_in,
     "output": _output,

@@ -45,7 +45,11 @@ _MODULES = "learner_group/learner/rl_module"
 
 #: The optimizers of modules that have several (SAC, CQL).
 _OPTIMIZERS = ("policy", "qf", "qf_twin", "alpha")
-_FILTER = "env_runner/env_to_module_connector/MeanStdFilter"
+#: Ray's own filter, with an entry an agent (None for all); and ours, with an entry a policy.
+_FILTERS = tuple(
+    f"env_runner/env_to_module_connector/{name}"
+    for name in ("MeanStdFilter", "PolicyMeanStdFilter")
+)
 _STEPS = ("env_runners", "num_env_steps_sampled_lifetime")
 _EPISODES = ("env_runners", "num_episodes_lifetime")
 
@@ -153,9 +157,10 @@ def _module_arguments(arguments: Any) -> Mapping[str, Any]:
 
 
 def _read_filter(folder: Folder, checkpoint: LegacyCheckpoint) -> None:
-    """The state of the MeanStdFilter connector; it has one entry an agent, or None for all."""
-    agents: Mapping[Any, Any] = _state(folder, f"{_FILTER}/state") or {}
-    for agent, entry in agents.items():
+    """The state of the filter's connector, if there is one."""
+    states = {path: _state(folder, f"{path}/state") or {} for path in _FILTERS}
+    entries = [(path, name, entry) for path in states for name, entry in states[path].items()]
+    for path, agent, entry in entries:
         if not isinstance(entry, Mapping):
             continue
         stats = [
@@ -177,6 +182,8 @@ def _read_filter(folder: Folder, checkpoint: LegacyCheckpoint) -> None:
         if agent is None and len(checkpoint.policies) == 1:
             (policy,) = checkpoint.policies.values()
             policy.observation_filter = observation_filter
+        elif path == _FILTERS[1] and agent in checkpoint.policies:
+            checkpoint.policies[agent].observation_filter = observation_filter
         else:
             checkpoint.extra[f"MeanStdFilter of agent {agent}"] = observation_filter
 

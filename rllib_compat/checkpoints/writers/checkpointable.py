@@ -247,30 +247,19 @@ def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Find
     if not filters:
         return []
     path = "policies.*.observation_filter"
-    if len(checkpoint.policies) > 1:
-        return [
-            Finding(
-                "observation-filter",
-                Severity.WARNING,
-                Verdict.RESET,
-                path,
-                "old filters were kept per policy, today's are per agent, and which agent had "
-                "which policy is known only to the old mapping function",
-                "the statistics are in the msgpack form (`--to msgpack`)",
-            )
-        ]
-    (old,) = filters.values()
-    runner = algorithm.env_runner
-    state = {None: _filter_state(old)}
-    runner.set_state({"env_to_module_connector": {"MeanStdFilter": state}})
-    count = old.stats[0].count
+    multi_agent = ray_versions.is_multi_agent(algorithm.config)
+    connector = "PolicyMeanStdFilter" if multi_agent else "MeanStdFilter"
+    state = {k if multi_agent else None: _filter_state(old) for k, old in filters.items()}
+    algorithm.env_runner.set_state({"env_to_module_connector": {connector: state}})
+    counts = ", ".join(str(old.stats[0].count) for old in filters.values())
     return [
         Finding(
             "observation-filter",
             Severity.INFO,
             Verdict.EXACT,
             path,
-            f"running mean and deviation of {count} observations went into the connector",
+            f"running mean and deviation of {counts} observations went into the connector"
+            + (", which has them by policy, as before" if multi_agent else ""),
         )
     ]
 
