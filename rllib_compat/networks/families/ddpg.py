@@ -7,7 +7,9 @@ Today's Ray has no such algorithm; they become `rllib_compat.modules.determinist
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,12 @@ from rllib_compat.errors import CheckpointError, MissingInformationError, NotYet
 from rllib_compat.networks import stacks
 from rllib_compat.networks.families import ddpg_names as names
 from rllib_compat.networks.graph import Array, Builder, Graph
+from rllib_compat.networks.images import require_image
 from rllib_compat.networks.mapping import to_canonical
 from rllib_compat.networks.network import Network, own_module
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
+from rllib_compat.networks.trunk_vision import VISION
 from rllib_compat.report import Finding, Severity, Verdict
 from rllib_compat.spaces import Box
 
@@ -49,8 +53,9 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
     arrays, left = to_canonical(table, rest)
     if left or f"{CRITIC}.out.kernel" not in arrays:
         raise NotYetError(
-            f"Not yet: {len(left)} of the {len(named)} arrays belong to no fully connected "
-            f"{settings.algorithm} network, for example {left[0] if left else 'none'!r}.",
+            f"Not yet: {len(left)} of the {len(named)} arrays belong to no "
+            f"{settings.algorithm} network that is known, for example "
+            f"{left[0] if left else 'none'!r}.",
             where=where,
             fix="`--to msgpack` keeps all weights by name.",
         )
@@ -58,7 +63,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
     # Ray 0.5 and 0.6 took the sigmoid itself, later ones that of twice the number (a tanh).
     factor = 1.0 if any(name.startswith("p_func/") for name in named) else 2.0
     squash = _range(constants, policy, scheme, where)
-    graph = _graph(arrays, settings, scheme, squash and {**squash, "factor": factor})
+    graph = _graph(arrays, policy, settings, scheme, squash and {**squash, "factor": factor})
     network = Network(
         kind="deterministic policy",
         summary=_summary(arrays, settings),
@@ -155,7 +160,8 @@ def _compare(
                 where=where,
                 fix="Give the right config with --config, or check --policy names.",
             )
-    space, (taken,) = policy.observation_space, _inputs(arrays)
+    space = policy.observation_space
+    taken = math.prod(_inputs(arrays, policy, settings))
     if space is not None and space.flat_size() != taken:
         raise CheckpointError(
             f"The network has {taken} inputs, the observation space {space} needs "
@@ -165,7 +171,11 @@ def _compare(
         )
 
 
-def _inputs(arrays: Mapping[str, Array]) -> tuple[int, ...]:
+def _inputs(
+    arrays: Mapping[str, Array], policy: PolicyState, settings: ModelSettings
+) -> tuple[int, ...]:
+    if _has_images(arrays):
+        return require_image(policy, settings)
     for stack in (STATE, f"{POLICY}_{STATE}"):
         if stacks.sizes(arrays, stack):
             return (stacks.inputs(arrays, stack),)
@@ -175,45 +185,55 @@ def _inputs(arrays: Mapping[str, Array]) -> tuple[int, ...]:
     return (stacks.inputs(arrays, CRITIC) // 2,)
 
 
+def _has_images(arrays: Mapping[str, Array]) -> bool:
+    return f"{STATE}.conv.0.kernel" in arrays
+
+
+@dataclass
+class _Features:
+    """Adds what policy and critics take of an observation, a model once for both or for each."""
+
+    build: Builder
+    arrays: Mapping[str, Array]
+    policy: PolicyState
+    settings: ModelSettings
+    made: dict[str, str] = field(default_factory=dict)
+
+    def of(self, owner: str) -> str:
+        """The name of what a stack takes."""
+        own = f"{owner}_{STATE}"
+        stack = own if stacks.sizes(self.arrays, own) else STATE
+        if stack not in self.made:
+            self.made[stack] = self._add(stack)
+        return self.made[stack]
+
+    def _add(self, stack: str) -> str:
+        if _has_images(self.arrays):
+            return VISION.add(self.build, self.arrays, self.policy, self.settings, f"{stack}.")
+        activation = self.settings.activation
+        return stacks.add_hidden(self.build, self.arrays, stack, "obs", activation)
+
+
 def _graph(
     arrays: Mapping[str, Array],
+    policy: PolicyState,
     settings: ModelSettings,
     scheme: str,
     squash: Mapping[str, Any] | None,
 ) -> Graph:
     build = Builder()
-    activation = {
-        POLICY: str(settings.config.get("actor_hidden_activation", "relu")),
-        CRITIC: str(settings.config.get("critic_hidden_activation", "relu")),
-    }
-
-    def features(owner: str) -> str:
-        own = f"{owner}_{STATE}"
-        stack = own if stacks.sizes(arrays, own) else STATE
-        made = any(step.name.startswith(f"{stack}.") for step in build.steps)
-        if not stacks.sizes(arrays, stack):
-            return "obs"
-        last = f"{stack}.hidden.{len(stacks.sizes(arrays, stack)) - 1}"
-        act = settings.activation
-        return last if made else stacks.add_hidden(build, arrays, stack, "obs", act)
-
-    actions = _add_policy(build, arrays, features(POLICY), activation[POLICY], scheme)
+    features = _Features(build, arrays, policy, settings)
+    activation = str(settings.config.get("actor_hidden_activation", "relu"))
+    actions = _add_policy(build, arrays, features.of(POLICY), activation, scheme)
     if squash is not None:
         actions = build.add("squash", "squashed", actions, **squash)
-    critics = stacks.add_critics(
-        build, arrays, features(CRITIC), activation[CRITIC], of_actions=True
-    )
-    size = stacks.inputs(arrays, CRITIC) - _width(arrays)
+    activation = str(settings.config.get("critic_hidden_activation", "relu"))
+    critics = stacks.add_critics(build, arrays, features.of(CRITIC), activation, of_actions=True)
+    inputs = _inputs(arrays, policy, settings)
+    has_policy = f"{POLICY}.out.kernel" in arrays
+    size = stacks.outputs(arrays, POLICY) if has_policy else inputs[0]
     outputs = {"actions": actions, "action_dist_inputs": actions, **critics}
-    return Graph({"obs": _inputs(arrays), "actions": (size,)}, tuple(build.steps), outputs)
-
-
-def _width(arrays: Mapping[str, Array]) -> int:
-    """How many features a critic takes beside the actions."""
-    for stack in (f"{CRITIC}_{STATE}", STATE):
-        if sizes := stacks.sizes(arrays, stack):
-            return sizes[-1]
-    return _inputs(arrays)[0]
+    return Graph({"obs": inputs, "actions": (size,)}, tuple(build.steps), outputs)
 
 
 def _add_policy(

@@ -9,10 +9,12 @@ networks any more.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rllib_compat.networks.mapping import Move, Table, torch_dense
 from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
+from rllib_compat.networks.trunk_vision import VISION
 
 #: Scopes of Ray 0.5 and 0.6, and of 0.7 and 0.8.0.
 _SCOPES = {
@@ -40,15 +42,17 @@ _SCOPED_UNUSED = re.compile(
     r"(twin_)?target_\w+/.+|(a_func|action)/ornstein_uhlenbeck|\w+/(fc_out|fc_value)/.+"
 )
 
+_STATE_LAYER = re.compile(r"fc_((?P<from_one>\d+)|out)(_\d+)?/(?P<part>\w+)")
 _KERAS = (
     (re.compile(r"actor_hidden_(?P<i>\d+)(_\d+)?/(?P<part>\w+)"), POLICY),
     (re.compile(r"actor_out(_\d+)?/(?P<part>\w+)"), POLICY),
     (re.compile(r"LayerNorm_(?P<norm>\d+)(_\d+)?/(?P<part>\w+)"), POLICY),
     (re.compile(r"sequential(_\d+)?/twin_q_(hidden_(?P<i>\d+)|out)/(?P<part>\w+)"), TWIN),
     (re.compile(r"sequential(_\d+)?/q_(hidden_(?P<i>\d+)|out)/(?P<part>\w+)"), CRITIC),
-    (re.compile(r"fc_((?P<from_one>\d+)|out)(_\d+)?/(?P<part>\w+)"), STATE),
+    (_STATE_LAYER, STATE),
+    (re.compile(r"(?P<conv>conv(\d+|_out))(_\d+)?/(?P<part>\w+)"), STATE),
 )
-_KERAS_UNUSED = re.compile(r"(value_out|fc_value_\d+)(_\d+)?/\w+")
+_KERAS_UNUSED = re.compile(r"(value_out|fc_value_\d+|conv_value_(\d+|out))(_\d+)?/\w+")
 
 #: What torch's policies registered of the range of the actions (Ray 1.0 and later).
 LOW, RANGE = "low_action", "action_range"
@@ -68,6 +72,9 @@ def _torch() -> Iterator[Move]:
         yield Move(f"{hidden}._model.1._beta", f"{stack}.hidden.{{i}}.beta")
         if out:
             yield from torch_dense(f"{out}._model.0", f"{stack}.out")
+    # Convolutions (the shared model of observations that are images).
+    for move in VISION.tables["torch"]:
+        yield replace(move, ours=f"{STATE}.{move.ours}")
     yield Move("policy_model.LayerNorm_A_{i}.weight", f"{POLICY}.norm.{{i}}.gamma")
     yield Move("policy_model.LayerNorm_A_{i}.bias", f"{POLICY}.norm.{{i}}.beta")
 
@@ -129,7 +136,8 @@ def _keras(names: Sequence[str]) -> tuple[Table, list[str]]:
     rows: list[Move] = []
     targets: list[str] = []
     seen: set[str] = set()
-    last_state = max((int(m["from_one"] or 0) for n in names if (m := _state(n))), default=0)
+    state = [match for name in names if (match := _STATE_LAYER.fullmatch(name))]
+    last_state = max((int(match["from_one"] or 0) for match in state), default=0)
     for name in names:
         for pattern, stack in _KERAS:
             if match := pattern.fullmatch(name):
@@ -143,12 +151,12 @@ def _keras(names: Sequence[str]) -> tuple[Table, list[str]]:
     return tuple(rows), targets
 
 
-_state: Callable[[str], re.Match[str] | None] = _KERAS[-1][0].fullmatch
-
-
 def _layer(found: dict[str, str | None], last_state: int) -> str:
     if "from_one" in found:
         return f"hidden.{int(found['from_one'] or last_state + 1) - 1}"
+    if found.get("conv"):
+        name = str(found["conv"])
+        return name if name == "conv_out" else f"conv.{int(name.removeprefix('conv')) - 1}"
     if found.get("norm"):
         return f"norm.{found['norm']}"
     return f"hidden.{found['i']}" if found.get("i") else "out"

@@ -19,6 +19,7 @@ from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.families.sac_arrays import model_of
 from rllib_compat.networks.families.sac_names import LOG_ALPHA, is_scalar
 from rllib_compat.networks.graph import Array, Builder, Graph, Step
+from rllib_compat.networks.images import require_image
 from rllib_compat.networks.mapping import Move, Table, to_canonical
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.settings import ModelSettings
@@ -217,7 +218,7 @@ def _model(
         inputs = COMPLEX.inputs(arrays, policy, settings)
         logits = build.add("dense", "logits", COMPLEX.add(build, arrays, policy, settings, ""))
     else:
-        inputs = vision.require_image(policy, settings)
+        inputs = require_image(policy, settings)
         heads = vision.Heads(arrays, policy, settings, build)
         (heads.add_torch if is_torch(policy) else heads.add_keras)()
         logits = heads.logits
