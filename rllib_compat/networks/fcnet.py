@@ -32,7 +32,7 @@ from rllib_compat.networks.mapping import (
     require_same_names,
     torch_dense,
 )
-from rllib_compat.networks.network import Network, Target
+from rllib_compat.networks.network import Network, Target, own_module
 
 
 def _rl_module(*, shares_layers: bool, linear: bool) -> Table:
@@ -92,6 +92,9 @@ BUFFERS = tuple(
 
 
 KIND = "fully connected"
+
+#: What takes a network that Ray's own module can't represent.
+ACTOR_CRITIC_MODULE = "rllib_compat.modules.actor_critic:ActorCriticModule"
 
 #: Below this, a slope of swish can't be divided by without losing digits.
 _SMALLEST_SLOPE = 1e-3
@@ -222,13 +225,17 @@ def fully_connected(arrays: Mapping[str, Array], activation: str, scheme: str) -
                 f"The array {name} has the shape {arrays[name].shape} where {size} belongs.",
                 where=KIND,
             )
+    graph = _graph(shape, activation)
+    default = bool(shape.hiddens)  # Ray's own module can't be without hidden layers
     return Network(
         kind=KIND,
         summary=shape.describe(activation),
         scheme=scheme,
-        graph=_graph(shape, activation),
+        graph=graph,
         arrays=arrays,
-        target=_default_module(shape, activation),
+        target=_default_module(shape, activation)
+        if default
+        else own_module(ACTOR_CRITIC_MODULE, graph, arrays),
         names=SCHEMES.get(scheme, SCHEMES["keras"]),
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.families.names import plain_names
+from rllib_compat.networks.fcnet import ACTOR_CRITIC_MODULE
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import Move, Table, keras, to_canonical, torch_dense
 from rllib_compat.networks.network import Network, own_module
@@ -18,7 +19,6 @@ from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.networks.trunk_complex import COMPLEX, TABLES, dead_names
 from rllib_compat.report import Finding
 
-MODULE = "rllib_compat.modules.actor_critic:ActorCriticModule"
 
 SCHEMES: Mapping[str, Table] = {
     "torch": (
@@ -78,7 +78,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         scheme=scheme,
         graph=graph,
         arrays=arrays,
-        target=own_module(MODULE, graph, arrays),
+        target=own_module(ACTOR_CRITIC_MODULE, graph, arrays),
         names=SCHEMES[scheme],
         unused=tuple(unused),
     )

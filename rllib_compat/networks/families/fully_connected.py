@@ -13,6 +13,7 @@ import numpy as np
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, NotYetError
+from rllib_compat.networks.families import activated_outputs
 from rllib_compat.networks.families.unnamed import (
     MOVING_AVERAGE,
     name_list,
@@ -47,6 +48,10 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         arrays, scheme, scalars = _named(policy.policy_id, policy.weights, where)
     else:
         arrays, scheme, scalars = _unnamed(policy, settings, where)
+    if policy.kl_coeff is None and "kl_coeff" in scalars:
+        policy.kl_coeff = scalars["kl_coeff"]
+    if settings.model.get("no_final_linear"):
+        return activated_outputs.network_of(arrays, scheme, policy, settings), []
     slopes = any(name.endswith(".beta") for name in arrays)
     arrays = fold_slopes(arrays, where=where)
     findings = _compare(Shape.of(arrays), policy, settings, where)
@@ -62,8 +67,6 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
                 "function, with slopes that are not trained any further",
             )
         )
-    if policy.kl_coeff is None and "kl_coeff" in scalars:
-        policy.kl_coeff = scalars["kl_coeff"]
     if MOVING_AVERAGE in scalars:
         policy.extra[MOVING_AVERAGE] = scalars[MOVING_AVERAGE]
     return network, findings

@@ -21,6 +21,7 @@ from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.families.vision_unnamed import name_vision
+from rllib_compat.networks.fcnet import ACTOR_CRITIC_MODULE
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.images import require_image, scaling_findings
 from rllib_compat.networks.mapping import Table, keras, to_canonical, torch_layer
@@ -30,7 +31,6 @@ from rllib_compat.networks.trunk_vision import NO_PADDING, TABLES, add_convoluti
 from rllib_compat.report import Finding, Severity, Verdict
 
 KIND = "vision"
-MODULE = "rllib_compat.modules.actor_critic:ActorCriticModule"
 
 SCHEMES: Mapping[str, Table] = {
     "keras": (
@@ -75,7 +75,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         scheme=scheme,
         graph=graph,
         arrays=arrays,
-        target=own_module(MODULE, graph, arrays),
+        target=own_module(ACTOR_CRITIC_MODULE, graph, arrays),
         names=SCHEMES[scheme],
     )
     return network, heads.findings()
