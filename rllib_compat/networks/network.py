@@ -85,6 +85,7 @@ class Network:
             arrays that were stored without names, those that their variables had.
         unused: Arrays of the checkpoint that no output of the network depends on, by the names
             they had (Ray made value branches that nothing read). They are told, not carried.
+        aliases: Second names of arrays that the checkpoint holds twice, and the optimizer once.
     """
 
     kind: str
@@ -95,6 +96,7 @@ class Network:
     target: Target
     names: Table
     unused: tuple[str, ...] = field(default=())
+    aliases: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
         self.graph.check(self.arrays, where=self.kind)

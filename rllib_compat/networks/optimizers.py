@@ -184,7 +184,8 @@ def told(state: Adam) -> Iterator[str]:
 
 
 def _torch(stored: Mapping[str, Any], policy: PolicyState, network: Network) -> Adam | None:
-    names = [str(n) for n in policy.weights if n not in BUFFERS]
+    once = {*BUFFERS, *network.aliases}
+    names = [str(n) for n in policy.weights if n not in once]
     return from_torch(stored, names, network.names, network.unused)
 
 

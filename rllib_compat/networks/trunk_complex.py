@@ -102,6 +102,19 @@ def dead_names(names: Iterable[str], *, heads: bool) -> list[str]:
     return [name for name in dead if not name.startswith(own)]
 
 
+def second_names(names: Iterable[str]) -> list[str]:
+    """The names under which torch keeps an array once more (Ray 2.3 on): `cnn_0.` of `cnns.0.`."""
+    names = set(names)
+    second = []
+    for name in sorted(names):
+        found = _SECOND.match(name)
+        first = found and f"{_FIRST[found[1]]}.{found[2]}.{name[found.end() :]}"
+        second += [name] if first in names else []
+    return second
+
+
+_SECOND = re.compile(r"(cnn|one_hot|flatten)_(\d+)\.")
+_FIRST = {"cnn": "cnns", "one_hot": "one_hot", "flatten": "flatten"}
 _VALUE_OUT = re.compile(r"value_out(?:_(\d+))?/")
 
 

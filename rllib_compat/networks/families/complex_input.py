@@ -16,9 +16,8 @@ from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import Move, Table, keras, to_canonical, torch_dense
 from rllib_compat.networks.network import Network, own_module
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
-from rllib_compat.networks.trunk_complex import COMPLEX, TABLES, dead_names
+from rllib_compat.networks.trunk_complex import COMPLEX, TABLES, dead_names, second_names
 from rllib_compat.report import Finding
-
 
 SCHEMES: Mapping[str, Table] = {
     "torch": (
@@ -81,6 +80,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         target=own_module(ACTOR_CRITIC_MODULE, graph, arrays),
         names=SCHEMES[scheme],
         unused=tuple(unused),
+        aliases=tuple(second_names(plain)),
     )
     return network, []
 
