@@ -88,6 +88,8 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
             (obs, infos), self._continue_from = self._continue_from, None
             return obs, infos
         obs, infos = gym_api.reset(self.env, seed, options)
+        for agent in self.agents:
+            self._look_at(agent)  # a callback may have made another game of it
         if self._one_agent:
             obs, infos = {ONLY_AGENT: obs}, {ONLY_AGENT: infos}
         obs = self._observed(obs)

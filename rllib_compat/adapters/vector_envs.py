@@ -17,6 +17,7 @@ from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
 from rllib_compat.adapters import gym_api
+from rllib_compat.adapters.episodes import ONLY_AGENT
 from rllib_compat.errors import LegacyEnvError
 
 if TYPE_CHECKING:
@@ -47,8 +48,9 @@ class SubEnvironment:
 
     wraps_legacy_env = True
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: Any, unclipped: dict[str, float]) -> None:
         self.env = env
+        self.unclipped = unclipped
 
     @property
     def unwrapped(self) -> SubEnvironment:
@@ -86,18 +88,22 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._cast = gym_api.caster(self.single_observation_space)
         self._lengths = np.zeros(self.num_envs, int)
         self._ended = np.zeros(self.num_envs, bool)
+        # What was got in each episode, where rewards are clipped for the learner.
+        self._unclipped: list[dict[str, float]] = [{} for _ in range(self.num_envs)]
 
     @property
     def envs(self) -> list[SubEnvironment]:
         """Its sub-environments, where it tells them; else itself, once for each."""
         told = (getattr(self.env, n, list)() for n in ("get_sub_environments", "get_unwrapped"))
         found = next((envs for envs in told if envs), [self.env] * self.num_envs)
-        return [SubEnvironment(env) for env in found]
+        return [SubEnvironment(*pair) for pair in zip(found, self._unclipped, strict=True)]
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, list[dict[str, Any]]]:
         """Resets all."""
+        for got in self._unclipped:
+            got.clear()
         self._lengths[:], self._ended[:] = 0, False
         if gym_api.takes(self.env.vector_reset, "seeds"):
             seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else seed
@@ -130,9 +136,13 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
             truncated, terminated = truncated | terminated, np.zeros_like(terminated)
         if self._settings.horizon:
             truncated |= (self._lengths >= self._settings.horizon) & ~terminated
-        limit = self._settings.clip_rewards
-        rewards = np.array([gym_api.clip(float(reward), limit) for reward in rewards])
+        rewards = np.array(rewards, float)
+        if limit := self._settings.clip_rewards:
+            for got, reward in zip(self._unclipped, rewards, strict=True):
+                got[ONLY_AGENT] = got.get(ONLY_AGENT, 0.0) + float(reward)
+            rewards = np.array([gym_api.clip(reward, limit) for reward in rewards])
         for index in resetting:
+            self._unclipped[index].clear()
             observations[index], infos[index] = self._reset_at(index)
             rewards[index], terminated[index], truncated[index] = 0.0, False, False
             self._lengths[index] = 0

@@ -331,7 +331,7 @@ def test_environments_of_other_kinds_train(make, env, lengths):
     result = make(env=env, config=SMALL).train()
     assert set(result["hist_stats"]["episode_lengths"]) == lengths
     assert set(result["hist_stats"]["episode_reward"]) == lengths
-    assert result["timesteps_this_iter"] in (200, 201)
+    assert 200 <= result["timesteps_this_iter"] < 210
 
 
 def test_evaluation_functions_get_trainer_and_workers(make):

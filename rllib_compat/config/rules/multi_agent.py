@@ -53,8 +53,17 @@ def _own_class(spec: Any) -> bool:
     return not is_stand_in(given) and not isinstance(given, str)
 
 
+def _own_model(spec: Any) -> bool:
+    """Whether a policy's config names a model class of the old API stack."""
+    config = _fields(spec).get("config")
+    model = config.get("model") if isinstance(config, Mapping) else None
+    named = model.get("custom_model") if isinstance(model, Mapping) else None
+    return bool(named) and not is_stand_in(named)
+
+
 def _needs_old(policies: Any) -> bool:
-    return isinstance(policies, Mapping) and any(_own_class(s) for s in policies.values())
+    specs = policies.values() if isinstance(policies, Mapping) else ()
+    return any(_own_class(spec) or _own_model(spec) for spec in specs)
 
 
 def _space(value: Any) -> SpaceLater | None:

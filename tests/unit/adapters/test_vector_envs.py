@@ -102,6 +102,7 @@ def test_horizon_and_clipping():
     env.reset()
     _, rewards, terminated, truncated, _ = env.step(np.array([3, 0]))
     assert (rewards.tolist(), terminated.any(), truncated.all()) == ([1.0, 0.0], False, True)
+    assert [sub.unclipped["agent0"] for sub in env.envs] == [3.0, 0.0], "it is what is reported"
 
 
 def test_spaces_and_sub_environments():
