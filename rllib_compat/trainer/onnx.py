@@ -6,22 +6,25 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from rllib_compat import ray_versions
+
 
 def export(module: Any, path: Path, *, opset: int) -> None:
     """Writes the network from a batch of observations to what actions are chosen by.
 
     The graph takes `obs`, as connectors hand it to the module (preprocessed and filtered), and
     `state_in_0`, … where the module has a state. It gives `output` (the inputs of the action
-    distribution, or the greedy actions of a module that has none) and `state_out_0`, ….
+    distribution, or the Q-values of the actions) and `state_out_0`, ….
 
     Args:
         module: The `RLModule`.
         path: The file to write.
-        opset: The ONNX opset.
+        opset: The ONNX opset; torch may write a later one.
     """
     import torch
     import tree
 
+    forward = ray_versions.network_forward(module)
     template = module.get_initial_state() if module.is_stateful() else {}
 
     class Network(torch.nn.Module):  # type: ignore[misc]  # torch may be checked without types
@@ -35,12 +38,13 @@ def export(module: Any, path: Path, *, opset: int) -> None:
             batch: dict[str, Any] = {"obs": obs}
             if state:
                 batch = {"obs": obs[:, None], "state_in": tree.unflatten_as(template, list(state))}
-            out = self.module._forward_inference(batch)
-            found = out["action_dist_inputs"] if "action_dist_inputs" in out else out["actions"]
+            out = forward(batch)
+            found = out["action_dist_inputs" if "action_dist_inputs" in out else "qf_preds"]
             return (found[:, 0] if state else found, *tree.flatten(out.get("state_out", [])))
 
+    batch = torch.export.Dim("batch")
     arrays = [module.observation_space.sample(), *tree.flatten(template)]
-    arguments = tuple(torch.as_tensor(array)[None] for array in arrays)
+    arguments = tuple(torch.stack([torch.as_tensor(array)] * 2) for array in arrays)
     count = len(arguments) - 1
     inputs = ["obs", *(f"state_in_{i}" for i in range(count))]
     outputs = ["output", *(f"state_out_{i}" for i in range(count))]
@@ -53,6 +57,9 @@ def export(module: Any, path: Path, *, opset: int) -> None:
             opset_version=opset,
             input_names=inputs,
             output_names=outputs,
-            dynamic_axes={name: {0: "batch"} for name in inputs + outputs},
-            dynamo=False,
+            dynamic_shapes={
+                "obs": {0: batch},
+                **({"state": ({0: batch},) * count} if count else {}),
+            },
+            dynamo=True,
         )
