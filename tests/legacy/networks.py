@@ -18,14 +18,17 @@ from tests.legacy.cases import Case
 OUTPUTS = {
     "action_dist_inputs": ("out/action_dist_inputs", "action_dist_inputs", "logits"),
     "vf_preds": ("out/vf_preds", "vf_preds"),
-    "q_values": ("out/q_values", "q_values"),
-    "twin_q_values": ("out/twin_q_values", "twin_q_values"),
+    "q_values": ("out/q_values", "q_values", "extra/get_q_values", "out/q/value"),
+    "twin_q_values": ("out/twin_q_values", "twin_q_values", "extra/get_twin_q_values"),
+    "actions": ("action",),
 }
 #: What they call each input, where it is not the input's own name.
 INPUTS = {
     "obs": ("net_in", "obs_in", "obs_pre", "obs", "obs_raw"),
-    "actions": ("q_actions",),
+    "actions": ("q_actions", "extra/q_actions"),
 }
+#: What only critics take: a case that did not record it has no outputs of theirs.
+OPTIONAL = ("actions",)
 
 
 def given_of(case: Case) -> Given:
@@ -79,9 +82,15 @@ def recorded(
     outputs = {}
     for name, theirs in OUTPUTS.items():
         found = next((arrays[n] for n in theirs if n in arrays), None)
-        if found is not None and name in shapes:
+        if found is not None and name in shapes and not _unknown(network, name, arrays):
             outputs[name] = found.reshape(shapes[name])
     return (inputs, outputs) if outputs else None
+
+
+def _unknown(network: Network, output: str, arrays: Mapping[str, np.ndarray]) -> bool:
+    """Whether an output depends on an input that was not recorded."""
+    taken = {name for step in network.graph.needed([output]) for name in step.takes}
+    return any(name in taken and not any(n in arrays for n in INPUTS[name]) for name in OPTIONAL)
 
 
 def _inputs(arrays: Mapping[str, np.ndarray], network: Network) -> dict[str, np.ndarray] | None:
@@ -94,6 +103,8 @@ def _inputs(arrays: Mapping[str, np.ndarray], network: Network) -> dict[str, np.
             found = arrays[states[list(graph.states).index(name)]]
         else:
             found = next((arrays[n] for n in INPUTS.get(name, (name,)) if n in arrays), None)
+        if found is None and name in OPTIONAL:
+            found = np.zeros((len(inputs["obs"]), *shape))
         if found is None:
             return None
         time = (1,) if graph.recurrent and name not in graph.states else ()

@@ -115,8 +115,7 @@ def _range(
     """What actions are squashed into: the lowest, and the size of the range; None: they are not.
 
     Raises:
-        MissingInformationError: It is not stored, and the action space is not known.
-        NotYetError: Actions have no bounds that they could be squashed into.
+        MissingInformationError: It is not stored, and the action space does not tell it.
     """
     if names.LOW in constants and names.RANGE in constants:
         low, size = np.ravel(constants[names.LOW]), np.ravel(constants[names.RANGE])
@@ -135,10 +134,10 @@ def _range(
     if not bounded.any() and scheme != "scoped":
         return None  # since Ray 0.8.6
     if not bounded.all():
-        raise NotYetError(
-            f"Not yet: actions without bounds ({policy.action_space}).",
+        raise MissingInformationError(
+            f"The bounds of the actions are needed: {policy.action_space} has none.",
             where=where,
-            fix="Give the bounds with --action-space, if they are known.",
+            fix="Give them with --action-space 'Box(-2, 2, (1,))'.",
         )
     return {"low": low.astype(float).tolist(), "range": size.astype(float).tolist()}
 

@@ -218,16 +218,14 @@ def _distribution(
         )
     if found.softplus:
         # Ray 0.7 and 0.8.0 squashed into the environment's range, and did not normalize.
-        if not isinstance(policy.action_space, Box):
+        space = policy.action_space
+        if not isinstance(space, Box) or not np.isfinite([space.low, space.high]).all():
             raise MissingInformationError(
                 "The range of the actions is needed: the policy squashed them into it.",
                 where=where,
                 fix="Give --action-space 'Box(-2, 2, (1,))' or --env (Python: action_space=).",
             )
-        low, high = (
-            np.ravel(x).astype(float).tolist()
-            for x in (policy.action_space.low, policy.action_space.high)
-        )
+        low, high = (np.ravel(x).astype(float).tolist() for x in (space.low, space.high))
         return {"kind": "squashed", "low": low, "high": high, "least_log_std": _LEAST_LOG_STD[True]}
     if not settings.config.get("normalize_actions", True):
         return {"kind": "normal"}
