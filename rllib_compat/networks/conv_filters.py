@@ -30,11 +30,16 @@ DEFAULTS: Mapping[tuple[int, ...], Sequence[Any]] = {
 
 @dataclass(frozen=True)
 class Filter:
-    """One convolution: how many channels it makes, its kernel and its stride (rows, columns)."""
+    """One convolution: how many channels it makes, its kernel and its stride (rows, columns).
+
+    Attributes:
+        padding: `same` or `valid` where the list says so, as that of an RLModule can.
+    """
 
     channels: int
     kernel: Pair
     stride: Pair
+    padding: str | None = None
 
 
 def filters_for(model: Mapping[str, Any], image: tuple[int, ...]) -> list[Filter]:
@@ -52,7 +57,10 @@ def filters_for(model: Mapping[str, Any], image: tuple[int, ...]) -> list[Filter
             fix="Give the right config with --config, or the right --observation-space.",
         )
     try:
-        return [Filter(int(n), _pair(kernel), _pair(stride)) for n, kernel, stride in given]
+        return [
+            Filter(int(n), _pair(kernel), _pair(stride), *padding)
+            for n, kernel, stride, *padding in given
+        ]
     except (TypeError, ValueError) as error:
         raise CheckpointError(
             f"{given!r} is no list of [channels, kernel, stride].", where="model.conv_filters"

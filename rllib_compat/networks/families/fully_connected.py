@@ -13,7 +13,7 @@ import numpy as np
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, NotYetError
-from rllib_compat.networks.families import activated_outputs
+from rllib_compat.networks.families import activated_outputs, encoder_rl_module
 from rllib_compat.networks.families.unnamed import (
     MOVING_AVERAGE,
     name_list,
@@ -43,6 +43,8 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         CheckpointError: The weights and the config contradict each other.
     """
     where = f"policies.{policy.policy_id}.weights"
+    if isinstance(policy.weights, dict) and encoder_rl_module.is_meant(policy.weights):
+        return encoder_rl_module.read(policy, settings)
     scalars: dict[str, float] = {}
     if isinstance(policy.weights, dict):
         arrays, scheme, scalars = _named(policy.policy_id, policy.weights, where)

@@ -19,6 +19,7 @@ from packaging.version import Version
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, NotYetError
+from rllib_compat.networks.families import encoder_rl_module
 from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.families.vision_unnamed import name_vision
 from rllib_compat.networks.fcnet import ACTOR_CRITIC_MODULE
@@ -62,6 +63,8 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         MissingInformationError: The observation or action space has to be given.
         CheckpointError: The weights and the config contradict each other.
     """
+    if isinstance(policy.weights, dict) and encoder_rl_module.is_meant(policy.weights):
+        return encoder_rl_module.read(policy, settings)
     scheme = "torch" if is_torch(policy) else "keras"
     arrays, scalars = _arrays(policy, settings, scheme)
     if policy.kl_coeff is None and "kl_coeff" in scalars:
