@@ -90,7 +90,7 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
     if env is None:
         return None
     if settings.plain:
-        if isinstance(env, str) and not _registered_with_tune(env):
+        if isinstance(env, str) and not is_registered(env):
             name, _ = resolve_env_name(env)
             if _in_gymnasium(name) and not _wants_atari_wrappers(settings, name):
                 return name
@@ -108,7 +108,7 @@ def resolve_env_name(name: str) -> tuple[str, str | None]:
         The name to use, and a note for the report or None. Names that `ray.tune.register_env`
         knows, and those that nobody knows here (they may be registered later), stay as they are.
     """
-    if _registered_with_tune(name):
+    if is_registered(name):
         return name, None
     if _in_gymnasium(name):
         newest = _versions(name)[-1][1]
@@ -188,7 +188,7 @@ def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | No
     """
     if callable(env):
         return cast("Callable[[Any], Any]", env)
-    if _registered_with_tune(env):
+    if is_registered(env):
         from ray.tune.registry import ENV_CREATOR, _global_registry
 
         return cast("Callable[[Any], Any]", _global_registry.get(ENV_CREATOR, env))
@@ -216,7 +216,8 @@ def _by_path(path: str) -> Callable[..., Any] | None:
     return found if callable(found) else None
 
 
-def _registered_with_tune(name: Any) -> bool:
+def is_registered(name: Any) -> bool:
+    """Whether `ray.tune.register_env` has had this name."""
     # Who registers a name has imported the registry; without it there is nothing to ask.
     registry = sys.modules.get("ray.tune.registry")
     return bool(

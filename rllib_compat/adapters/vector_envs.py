@@ -94,11 +94,12 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
     @property
     def envs(self) -> list[SubEnvironment]:
         """Its sub-environments, where it tells them; else itself, once for each."""
-        told = (getattr(self.env, n, list)() for n in ("get_sub_environments", "get_unwrapped"))
+        methods = [getattr(self.env, n, list) for n in ("get_sub_environments", "get_unwrapped")]
+        told: list[Any] = [method() for method in methods]
         found = next((envs for envs in told if envs), [self.env] * self.num_envs)
         return [SubEnvironment(*pair) for pair in zip(found, self._unclipped, strict=True)]
 
-    def reset(
+    def reset(  # type: ignore[override]  # as after DictInfoToList, which Ray puts around others
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, list[dict[str, Any]]]:
         """Resets all."""
@@ -115,9 +116,11 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
         observations, infos = result if _has_infos(result) else (result, None)
         return self._batch(observations), self._infos(infos)
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, list[dict[str, Any]]]:
+    def step(  # type: ignore[override]  # see `reset`
+        self, actions: Any
+    ) -> tuple[Any, Any, Any, Any, list[dict[str, Any]]]:
         """Steps all; those that have ended are reset instead."""
-        resetting = np.flatnonzero(self._ended)
+        resetting = np.flatnonzero(self._ended).tolist()
         for index in resetting:
             self._reset_at(index)
         result = self.env.vector_step(list(iterate(self.action_space, actions)))
@@ -154,7 +157,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
         getattr(self.env, "close", lambda: None)()
 
     def _reset_at(self, index: int) -> tuple[Any, dict[str, Any]]:
-        result = self.env.reset_at(int(index))
+        result = self.env.reset_at(index)
         return result if _has_infos(result) else (result, {})
 
     def _batch(self, observations: Any) -> Any:
@@ -168,6 +171,8 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
 class LegacyEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no types
     """Today's env runner, which takes an RLlib `VectorEnv` for its vector environment."""
+
+    config: Any
 
     def make_env(self) -> None:
         """Makes the environments, as many as the config says or the `VectorEnv` has."""

@@ -19,6 +19,7 @@ from ray.tune import Trainable
 from rllib_compat import ray_versions
 from rllib_compat.adapters.callbacks import CallbackAdapter, adapt_callbacks
 from rllib_compat.adapters.connectors import add_preprocessors
+from rllib_compat.adapters.default_policy import with_default_policy
 from rllib_compat.adapters.envs import find_creator, make_env, resolve_env_name
 from rllib_compat.adapters.overrides import tame
 from rllib_compat.adapters.results import complete_evaluation
@@ -106,7 +107,9 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
     def setup(self, config: dict[str, Any]) -> None:
         """Translates the config and builds the algorithm."""
         self.raw_user_config = config
-        given = merge(self._default_config, config)
+        given = with_default_policy(merge(self._default_config, config))
+        if given.get("output") == "logdir":
+            given["output"] = self.logdir
         algorithm, _ = find_algorithm(given, self._asked["algorithm"])
         defaults = defaults_of(algorithm, self._asked["legacy_ray"])
         given = templates.validated(self._hooks.get("validate_config"), defaults, given)

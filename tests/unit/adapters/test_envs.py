@@ -12,6 +12,7 @@ from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from rllib_compat import spaces as records
+from rllib_compat.adapters.default_policy import with_default_policy
 from rllib_compat.adapters.envs import EnvSettings, adapt_env, resolve_env_name
 from rllib_compat.adapters.gym_api import GymAdapter
 from rllib_compat.adapters.multi_agent import MultiAgentAdapter
@@ -260,6 +261,11 @@ def test_a_space_of_no_known_kind_is_an_error():
         make(EnvSettings(Odd))
 
 
+class OldMultiAgent(MultiAgentEnv):
+    def __init__(self, context):
+        self.context = context
+
+
 class TestMultiAgent:
     def test_agents_and_spaces_are_derived(self):
         env = make(two())
@@ -382,3 +388,35 @@ def test_attributes_of_the_wrapped_environment_are_there():
     assert env.seeded is None
     with pytest.raises(AttributeError):
         env.nothing_of_that_name  # noqa: B018
+
+
+class TestWithoutPolicies:
+    @pytest.mark.parametrize("env", [OldMultiAgent, lambda context: OldMultiAgent(context["x"])])
+    def test_all_agents_share_the_default_policy(self, env):
+        config = {"env": env, "env_config": {"x": 1}, "multiagent": {"count_steps_by": "env_steps"}}
+        multi_agent = with_default_policy(config)["multiagent"]
+        assert set(multi_agent["policies"]) == {"default_policy"}
+        assert multi_agent["policy_mapping_fn"]("anybody", None, worker=None) == "default_policy"
+        assert multi_agent["count_steps_by"] == "env_steps"
+
+    def test_a_registered_name_is_looked_at(self):
+        from ray.tune.registry import ENV_CREATOR, _global_registry, register_env
+
+        register_env("many", OldMultiAgent)
+        try:
+            assert "multiagent" in with_default_policy({"env": "many"})
+        finally:
+            _global_registry.unregister(ENV_CREATOR, "many")
+
+    @pytest.mark.parametrize(
+        "config",
+        [
+            {"env": OldEnv},
+            {"env": "CartPole-v1"},
+            {"env": OldMultiAgent, "multiagent": {"policies": {"p": (None, None, None, {})}}},
+            {"env": lambda context: context["missing"]},
+            {},
+        ],
+    )
+    def test_nothing_else_is_touched(self, config):
+        assert with_default_policy(config) == config
