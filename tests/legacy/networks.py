@@ -18,7 +18,13 @@ from tests.legacy.cases import Case
 OUTPUTS = {
     "action_dist_inputs": ("out/action_dist_inputs", "action_dist_inputs", "logits"),
     "vf_preds": ("out/vf_preds", "vf_preds"),
-    "q_values": ("out/q_values", "q_values", "extra/get_q_values", "out/q/value"),
+    "q_values": (
+        "noisefree/out/q_values",  # of noisy nets
+        "out/q_values",
+        "q_values",
+        "extra/get_q_values",
+        "out/q/value",
+    ),
     "twin_q_values": ("out/twin_q_values", "twin_q_values", "extra/get_twin_q_values"),
     "actions": ("action",),
 }
