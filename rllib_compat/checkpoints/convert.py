@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat import ray_versions
-from rllib_compat.checkpoints import layouts, resolve, verify
+from rllib_compat.checkpoints import already, layouts, resolve, verify
 from rllib_compat.checkpoints.resolve import Given
 from rllib_compat.checkpoints.state import LegacyCheckpoint, size_of
 from rllib_compat.checkpoints.verify import Difference
@@ -104,6 +104,8 @@ def convert(
     conversion = Conversion(checkpoint, report)
     if to == "msgpack":
         _complete_leniently(checkpoint, given, conversion)
+    elif given == Given() and already.is_current(checkpoint):
+        return _copy(conversion, Path(new), overwrite=overwrite, dry_run=dry_run)
     else:
         _complete(checkpoint, given, conversion)
         if why_not_whole(checkpoint) is None:
@@ -129,6 +131,32 @@ def convert(
             report.add("verify", Verdict.NOTE, "weights", "not compared", severity=Severity.WARNING)
     conversion.target = Path(new)
     report.facts["result"] = _summary(to, resumable=conversion.translation is not None)
+    return conversion
+
+
+def _copy(conversion: Conversion, new: Path, *, overwrite: bool, dry_run: bool) -> Conversion:
+    """Copies what the installed Ray wrote itself."""
+    checkpoint, report = conversion.checkpoint, conversion.report
+    source = checkpoint.source
+    report.facts |= {
+        "algorithm": checkpoint.algorithm or "not told",
+        "ray": source.ray_version,
+        "policies": len(checkpoint.policies),
+    }
+    report.add(
+        "already-current",
+        Verdict.NOTE,
+        ".",
+        f"already {source.layout}, written by the installed Ray {source.ray_version}: there is "
+        "nothing to convert, and the files are copied as they are",
+        severity=Severity.WARNING,
+    )
+    if dry_run:
+        return conversion
+    with atomic_directory(new, overwrite=overwrite, source=source.path) as target:
+        report.extend([already.copy(source.path, target)])
+    conversion.target = new
+    report.facts["result"] = f"a copy; it was {source.layout} already"
     return conversion
 
 

@@ -13,11 +13,13 @@ from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import NotYetError
 from rllib_compat.networks.families import (
     asynchronous,
+    attention,
     complex_input,
     ddpg,
     evolution,
     fully_connected,
     imitation,
+    own,
     q,
     recurrent,
     sac,
@@ -43,7 +45,7 @@ FULLY_CONNECTED = "fully connected"
 _SIGNS = (
     (re.compile(r"gtrxl|attention", re.I), ATTENTION),
     (re.compile(r"lstm|rnn", re.I), LSTM),
-    (re.compile(r"(^|[/._])_?conv", re.I), VISION),
+    (re.compile(r"(^|[/._])_?conv|\.cnn\.", re.I), VISION),
 )
 
 
@@ -54,6 +56,7 @@ ACTOR_CRITIC: dict[str, Reader] = {
     VISION: vision.read,
     COMPLEX: complex_input.read,
     LSTM: recurrent.read,
+    ATTENTION: attention.read,
 }
 
 #: The algorithms of old RLlib, and how their policies are read.
@@ -71,6 +74,8 @@ def identify(policy: PolicyState, settings: ModelSettings) -> tuple[Network, lis
         MissingInformationError: A size has to be given.
         CheckpointError: The weights and the config contradict each other.
     """
+    if own.is_own(policy):
+        return own.read(policy, settings)
     if settings.custom_model is not None:
         raise NotYetError(
             f"Not yet: the custom model {settings.custom_model}.",

@@ -29,7 +29,7 @@ from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError
 from rllib_compat.networks.fcnet import BUFFERS
 from rllib_compat.networks.mapping import Array, Table, to_canonical
-from rllib_compat.networks.network import TARGET_PREFIX, Network
+from rllib_compat.networks.network import OWN_TARGET_PREFIX, TARGET_PREFIX, Network
 from rllib_compat.report import Finding, Severity, Verdict
 from rllib_compat.stand_ins import StandIn
 
@@ -187,6 +187,11 @@ def _torch(stored: Mapping[str, Any], policy: PolicyState, network: Network) -> 
     once = {*BUFFERS, *network.aliases}
     names = [str(n) for n in policy.weights if n not in once]
     return from_torch(stored, names, network.names, network.unused)
+
+
+def _is_copy(name: str) -> bool:
+    """Whether a module's array is one of a target network: no optimizer has it."""
+    return name.startswith((OWN_TARGET_PREFIX, "_old_"))
 
 
 def from_torch(

@@ -8,7 +8,11 @@ from rllib_compat.networks.fcnet import KIND, SCHEMES, add_hidden
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.network import Network, own_module
 
-MODULE = "rllib_compat.modules.policy:PolicyModule"
+#: Modules of ours, by whether the output is the action itself.
+MODULES = {
+    False: "rllib_compat.modules.actor_critic:ActorModule",
+    True: "rllib_compat.modules.policy:PolicyModule",
+}
 
 
 def policy_only(
@@ -46,7 +50,7 @@ def policy_only(
         scheme=scheme,
         graph=graph,
         arrays=arrays,
-        target=own_module(MODULE, graph, arrays, deterministic=deterministic),
+        target=own_module(MODULES[deterministic], graph, arrays),
         names=SCHEMES.get(scheme, SCHEMES["keras"]),
         unused=unused,
     )

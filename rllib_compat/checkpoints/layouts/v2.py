@@ -41,6 +41,7 @@ from rllib_compat.stand_ins import GlobalRef
 
 name = "2.x"
 
+_METADATA = "rllib_checkpoint.json"
 _MODULES = "learner_group/learner/rl_module"
 
 #: The optimizers of modules that have several (SAC, CQL).
@@ -59,7 +60,9 @@ def read(path: Path) -> LegacyCheckpoint:
     folder = Folder(path)
     if not path.is_dir() or not (path / _MODULES).is_dir():
         raise Miss(f"no folder `{_MODULES}`")
-    metadata = folder.try_side_file("rllib_checkpoint.json") or {}
+    metadata = folder.try_side_file(_METADATA)
+    if metadata is None:  # modules alone, as a conversion for inference writes them
+        metadata = folder.try_side_file(f"{_MODULES}/metadata.json") or {}
     made = folder.try_side_file("class_and_ctor_args.pkl")
     state = _state(folder, "algorithm_state") or {}
     cls, config = _class_and_config(made)
@@ -145,6 +148,10 @@ def _module(folder: Folder, module_id: str) -> PolicyState | None:
         policy.action_space = from_object(named.get("action_space"))
         model = named.get("model_config", named.get("model_config_dict"))
         policy.config = {"model": config_dict(model)}
+        if (policy.policy_class or "").startswith("rllib_compat."):
+            # A network's description, which is no config: names in it (`hidden.0`) are no code.
+            policy.extra["module_config"] = policy.config["model"]
+            policy.config = {"model": {}}
     return policy
 
 

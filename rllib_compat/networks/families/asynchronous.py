@@ -27,7 +27,8 @@ Reader: TypeAlias = Callable[[PolicyState, ModelSettings], tuple[Network, list[F
 #: The module of ours that has a target network.
 MODULE = "rllib_compat.modules.asynchronous:AsynchronousModule"
 
-#: What today's default module calls its copies: `encoder` → `_old_encoder`.
+#: What today's default module copies, and calls the copies: `encoder` → `_old_encoder`.
+_COPY = "_old_"
 _COPIED = ("encoder.", "pi.")
 
 
@@ -81,7 +82,7 @@ def with_target(network: Network, copied: Mapping[str, Array]) -> Network:
 def _copies(table: Table) -> Table:
     """The rows of the default module's copies: `_old_encoder` and `_old_pi`."""
     return tuple(
-        Move(f"_old_{row.theirs}", TARGET_PREFIX + row.ours, row.change)
+        Move(_COPY + row.theirs, TARGET_PREFIX + row.ours, row.change)
         for row in table
         if row.theirs.startswith(_COPIED)
     )
@@ -109,7 +110,13 @@ def split(
 
 
 def _original(name: str, weights: Mapping[str, Array]) -> str | None:
-    """The array that `fc_1_1/kernel` is a copy of: TensorFlow counted names that were taken."""
+    """The array that this is a copy of.
+
+    `fc_1_1/kernel` is one of `fc_1/kernel`: TensorFlow counted names that were taken. Today's
+    module calls its copies `_old_encoder…` and `_old_pi…`.
+    """
+    if name.startswith(_COPY):
+        return name.removeprefix(_COPY)
     parts = name.split("/")
     options = [[re.sub(r"_1$", "", part) for part in parts]]
     options += [

@@ -1,0 +1,88 @@
+"""Reads the modules of this package: what an earlier conversion wrote, on whichever Ray.
+
+They hold the graph of their network, so there is nothing to find out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from rllib_compat.checkpoints.state import PolicyState
+from rllib_compat.errors import CheckpointError
+from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.mapping import Move
+from rllib_compat.networks.network import (
+    OWN_PREFIX,
+    OWN_TARGET_PREFIX,
+    TARGET_PREFIX,
+    Network,
+    own_module,
+    own_name,
+)
+from rllib_compat.networks.ops import OPS
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.report import Finding
+
+_PACKAGE = "rllib_compat.modules."
+
+#: The modules that keep their network as `net.<array>`, by file.
+MODULES = {
+    "actor_critic": ("ActorModule", "ActorCriticModule"),
+    "asynchronous": ("AsynchronousModule",),
+    "deterministic": ("DeterministicModule",),
+    "policy": ("PolicyModule",),
+    "q": ("QModule",),
+    "sac": ("SACModule", "CQLModule"),
+}
+
+
+def is_own(policy: PolicyState) -> bool:
+    """Whether a policy is a module of this package."""
+    file, _, cls = (policy.policy_class or "").removeprefix(_PACKAGE).partition(".")
+    return (policy.policy_class or "").startswith(_PACKAGE) and cls in MODULES.get(file, ())
+
+
+def read(policy: PolicyState, _: ModelSettings) -> tuple[Network, list[Finding]]:
+    """Reads the network of a module of ours.
+
+    Raises:
+        CheckpointError: Its graph is damaged, or has operations that this version does not know.
+    """
+    where = f"policies.{policy.policy_id}"
+    model = policy.extra.get("module_config", {})
+    try:
+        graph = Graph.from_plain(model["graph"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"The module's graph is damaged ({error!r}).", where=where) from error
+    if unknown := {step.op for step in graph.steps} - OPS.keys():
+        raise CheckpointError(
+            f"The module has operations that are not known: {', '.join(sorted(unknown))}.",
+            where=where,
+            fix="Use the version of rllib-compat that wrote it, or a newer one.",
+        )
+    assert isinstance(policy.weights, dict)
+    arrays = {_canonical(k): np.asarray(v) for k, v in policy.weights.items() if _is_net(k)}
+    file, _dot, cls = str(policy.policy_class).rpartition(".")
+    rest = {k: v for k, v in model.items() if k not in ("graph", "shapes")}
+    network = Network(
+        kind="converted",
+        summary=f"converted before: {len(graph.steps)} steps, {len(arrays)} arrays",
+        scheme="own",
+        graph=graph,
+        arrays=arrays,
+        target=own_module(f"{file}:{cls}", graph, arrays, **rest),
+        names=tuple(Move(own_name(name), name) for name in arrays),
+    )
+    return replace(network, unused=tuple(k for k in policy.weights if not _is_net(k))), []
+
+
+def _is_net(name: str) -> bool:
+    return name.startswith((OWN_PREFIX, OWN_TARGET_PREFIX))
+
+
+def _canonical(name: str) -> str:
+    if name.startswith(OWN_TARGET_PREFIX):
+        return TARGET_PREFIX + name.removeprefix(OWN_TARGET_PREFIX)
+    return name.removeprefix(OWN_PREFIX)
