@@ -185,7 +185,7 @@ def told(state: Adam) -> Iterator[str]:
 
 def _torch(stored: Mapping[str, Any], policy: PolicyState, network: Network) -> Adam | None:
     once = {*BUFFERS, *network.aliases}
-    names = [str(n) for n in policy.weights if n not in once]
+    names = [str(n) for n in policy.weights if n not in once and not _is_copy(str(n))]
     return from_torch(stored, names, network.names, network.unused)
 
 
