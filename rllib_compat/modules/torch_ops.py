@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rllib_compat.modules import (
+    torch_ops_attention,
     torch_ops_continuous,
     torch_ops_q,
     torch_ops_recurrent,
@@ -85,3 +86,4 @@ OPS: dict[str, Callable[[Own, Sequence[Tensor], Settings], Any]] = {
     "normalize": normalize,
 }
 OPS |= torch_ops_q.OPS | torch_ops_continuous.OPS | torch_ops_recurrent.OPS | torch_ops_vision.OPS
+OPS |= torch_ops_attention.OPS

@@ -12,7 +12,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.networks import ops_continuous, ops_q, ops_recurrent, ops_vision
+from rllib_compat.networks import (
+    ops_attention,
+    ops_continuous,
+    ops_q,
+    ops_recurrent,
+    ops_vision,
+)
 from rllib_compat.networks.activations import activation
 from rllib_compat.networks.ops_filter import normalize
 
@@ -99,4 +105,4 @@ OPS: dict[str, Callable[[Own, Sequence[Array], Settings], Any]] = {
     "scalar": scalar,
     "normalize": normalize,
 }
-OPS |= ops_q.OPS | ops_continuous.OPS | ops_recurrent.OPS | ops_vision.OPS
+OPS |= ops_q.OPS | ops_continuous.OPS | ops_recurrent.OPS | ops_attention.OPS | ops_vision.OPS

@@ -15,7 +15,7 @@ import numpy as np
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
-from rllib_compat.networks.graph import Array, Builder
+from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunk_vision import VISION
@@ -192,3 +192,12 @@ def observation_shape(
             fix="Give --observation-space 'Box(4,)' or --env CartPole-v1.",
         )
     return (policy.observation_space.flat_size() or 0,)
+
+
+def size_of_features(
+    build: Builder, arrays: Mapping[str, Array], shape: tuple[int, ...], features: str
+) -> int:
+    """How many numbers a trunk gives, found by computing it once."""
+    graph = Graph({"obs": shape}, tuple(build.steps), {"features": features})
+    zeros = {"obs": np.zeros((1, *shape))}
+    return int(graph.evaluate(arrays, zeros, where="the wrapped model")["features"].shape[-1])

@@ -29,6 +29,7 @@ from rllib_compat.networks.wrappers import (
     named_arrays,
     observation_shape,
     previous,
+    size_of_features,
     trunk_of,
 )
 from rllib_compat.report import Finding, Severity, Verdict
@@ -176,7 +177,7 @@ def add_lstm(
     arrays, where = wrapped.arrays, f"policies.{policy.policy_id}.weights"
     shape = observation_shape(wrapped.trunk, arrays, policy, settings)
     features = wrapped.trunk.add(build, arrays, policy, settings, "")
-    size = _features(wrapped, build, shape, arrays)
+    size = size_of_features(build, arrays, shape, features)
     before = previous_of_config(policy, settings, len(arrays["lstm.kernel"]) - size, where=where)
     takes = before.add(build, features)
     value = build.add("lstm", "lstm", takes, "h", "c", gates=wrapped.gates)
@@ -199,16 +200,6 @@ def previous_of_config(
     actions = both or model.get("lstm_use_prev_action") is True
     rewards = both or model.get("lstm_use_prev_reward") is True
     return previous(policy, int(actions), int(rewards), size, raw_first=both, where=where)
-
-
-def _features(
-    wrapped: Wrapped, build: Builder, shape: tuple[int, ...], arrays: Mapping[str, Array]
-) -> int:
-    """How many numbers the trunk gives, found by computing it once."""
-    value = build.steps[-1].name if build.steps else "obs"
-    graph = Graph({"obs": shape}, tuple(build.steps), {"features": value})
-    zeros = {"obs": np.zeros((1, *shape))}
-    return int(graph.evaluate(arrays, zeros, where=wrapped.trunk.kind)["features"].shape[-1])
 
 
 def _add_value(
