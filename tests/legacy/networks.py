@@ -93,6 +93,16 @@ def recorded(
     return (inputs, outputs) if outputs else None
 
 
+def greedy(
+    case: Case, policy_id: str, network: Network
+) -> tuple[dict[str, np.ndarray], np.ndarray] | None:
+    """What a Q-network took and which actions it chose, where only those were recorded."""
+    arrays = case.expected(policy_id).arrays
+    inputs = _inputs(arrays, network)
+    known = "q_values" in network.graph.outputs and "out/actions" in arrays
+    return (inputs, arrays["out/actions"]) if inputs is not None and known else None
+
+
 def _unknown(network: Network, output: str, arrays: Mapping[str, np.ndarray]) -> bool:
     """Whether an output depends on an input that was not recorded."""
     taken = {name for step in network.graph.needed([output]) for name in step.takes}

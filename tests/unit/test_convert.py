@@ -167,10 +167,10 @@ def test_random_inputs_stay_within_bounds_and_are_the_same_each_time():
     np.testing.assert_array_equal(inputs, sample_inputs(graph, space, 500)["obs"])
 
 
-@pytest.mark.parametrize("case", [c for c in all_cases() if c.algorithm in ("DQN", "ES")], ids=str)
-def test_an_algorithm_that_is_not_converted_yet_is_named(case, tmp_path):
-    with pytest.raises(NotYetError, match=f"Not yet: the algorithm {case.algorithm}"):
-        convert(case.checkpoint, tmp_path / "new", given=Given(algorithm=case.algorithm))
+def test_an_algorithm_that_is_not_converted_yet_is_named(tmp_path):
+    case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
+    with pytest.raises(NotYetError, match="Not yet: the algorithm QMIX"):
+        convert(case.checkpoint, tmp_path / "new", given=Given(algorithm="QMIX"))
     assert list(tmp_path.iterdir()) == []
 
 
