@@ -291,6 +291,17 @@ def _at_least(release: str) -> bool:
         return True
 
 
+def resets_at_the_next_step() -> dict[str, Any]:
+    """The metadata of a vector environment that resets one step after an episode's end.
+
+    The gymnasium of later releases asks for it; that of Ray 2.40 (1.0) knows no other way.
+    """
+    from gymnasium import vector
+
+    mode = getattr(vector, "AutoresetMode", None)
+    return {} if mode is None else {"autoreset_mode": mode.NEXT_STEP}
+
+
 def old_replay_buffer(name: str) -> type:
     """A replay buffer class of the old API stack that DQN can be built with.
 
@@ -518,3 +529,22 @@ def q_values(module: Any, batch: Mapping[str, Any]) -> Any:
     """The Q-values of a default DQN module `[B, actions]`; the method was `_qf` in Ray 2.40."""
     compute = getattr(module, "compute_q_values", None) or module._qf
     return compute(batch)["qf_preds"]
+
+
+#: Replay buffers whose samples have no weights in Ray 2.40, and those that can take their place.
+_UNWEIGHTED = {
+    "EpisodeReplayBuffer": "PrioritizedEpisodeReplayBuffer",
+    "MultiAgentEpisodeReplayBuffer": "MultiAgentPrioritizedEpisodeReplayBuffer",
+}
+
+
+def weigh_replayed(config: Any) -> None:
+    """Lets a plain replay buffer give the weights that learners ask for, as it does since 2.44.
+
+    In Ray 2.40 only the prioritized buffers do; without any prioritization (`alpha=0`) they sample
+    as evenly, and all weights are 1.
+    """
+    buffer = getattr(config, "replay_buffer_config", None) or {}
+    weighted = _UNWEIGHTED.get(str(buffer.get("type")))
+    if weighted is not None and not _at_least("2.44"):
+        config.replay_buffer_config = {**buffer, "type": weighted, "alpha": 0.0, "beta": 0.0}

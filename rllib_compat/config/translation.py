@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat import ray_versions
 from rllib_compat.config.later import build
 from rllib_compat.config.python_code import python_code
 from rllib_compat.errors import RefusedKeysError
@@ -83,6 +84,7 @@ class Translation:
             tell_callbacks(config)
             record_logged_actions(config)
             allow_vector_envs(config)
+            ray_versions.weigh_replayed(config)
         return config
 
     def to_python(self) -> str:
