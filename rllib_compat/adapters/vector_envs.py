@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space, iterate
 from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
+from rllib_compat import ray_versions
 from rllib_compat.adapters import gym_api
 from rllib_compat.adapters.episodes import ONLY_AGENT
 from rllib_compat.errors import LegacyEnvError
@@ -72,7 +72,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
         env: The `VectorEnv`.
     """
 
-    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 - as gymnasium has it
+    metadata = ray_versions.resets_at_the_next_step()
 
     def __init__(self, env: Any, settings: EnvSettings) -> None:
         self.env = env
