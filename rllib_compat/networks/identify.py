@@ -12,7 +12,6 @@ from typing import TypeAlias
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import NotYetError
 from rllib_compat.networks.families import (
-    attention,
     asynchronous,
     attention,
     complex_input,
@@ -57,7 +56,6 @@ ACTOR_CRITIC: dict[str, Reader] = {
     VISION: vision.read,
     COMPLEX: complex_input.read,
     LSTM: recurrent.read,
-    ATTENTION: attention.read,
     ATTENTION: attention.read,
 }
 
