@@ -16,4 +16,8 @@ def swish(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor:
     return values[0] * torch.sigmoid(own["slope"] * values[0])
 
 
-OPS: dict[str, Callable[[Own, Sequence[Tensor], Settings], Any]] = {"swish": swish}
+def ravel(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor:
+    return values[0].flatten(-settings["axes"])
+
+
+OPS: dict[str, Callable[[Own, Sequence[Tensor], Settings], Any]] = {"swish": swish, "ravel": ravel}

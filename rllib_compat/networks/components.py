@@ -61,6 +61,13 @@ def require_components(policy: PolicyState) -> list[Component]:
             fix="Give --observation-space \"Dict('camera': Box(0, 255, (84, 84, 3), uint8), …)\" "
             "or --env.",
         )
+    return parts_of(space)
+
+
+def parts_of(space: Space | None) -> list[Component]:
+    """The parts of a space as networks number them; one for a space without parts."""
+    if space is None:
+        return []
     return [part for _, part in sorted(_parts(space, 0), key=lambda found: found[0])]
 
 

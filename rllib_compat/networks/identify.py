@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
+from packaging.version import Version
+
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import NotYetError
 from rllib_compat.networks.families import (
@@ -27,6 +29,7 @@ from rllib_compat.networks.families import (
 )
 from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.families.policy_gradient import read_vector
+from rllib_compat.networks.images import scaling_findings
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunk_complex import is_complex
@@ -89,7 +92,16 @@ def identify(policy: PolicyState, settings: ModelSettings) -> tuple[Network, lis
             where=f"policies.{policy.policy_id}",
             fix="`--to msgpack` keeps all weights by name.",
         )
-    return reader(policy, settings)
+    network, findings = reader(policy, settings)
+    if _preprocessed(network, settings):
+        findings = [*findings, *scaling_findings(policy, settings)]
+    return network, findings
+
+
+def _preprocessed(network: Network, settings: ModelSettings) -> bool:
+    """Whether rollout workers with preprocessors fed it: RLModules had them until Ray 2.10."""
+    early = settings.ray is not None and Version(settings.ray) < Version("2.11")
+    return early or not network.scheme.startswith("rl_module")
 
 
 def read_actor_critic(
@@ -99,6 +111,8 @@ def read_actor_critic(
     kind = kind_of(policy, settings)
     if settings.algorithm == "PG" and kind == FULLY_CONNECTED and is_vector(policy):
         return read_vector(policy, settings)
+    if kind == VISION and is_vector(policy):
+        return vision.read_vector(policy, settings)
     if kind not in ACTOR_CRITIC:
         raise NotYetError(
             f"Not yet: the {kind} network.",

@@ -1,4 +1,4 @@
-"""Images as networks saw them, after RLlib's preprocessors."""
+"""Observations as networks saw them, after RLlib's preprocessors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import MissingInformationError
+from rllib_compat.networks.components import original_space, parts_of
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.report import Finding, Severity, Verdict
 from rllib_compat.spaces import Box, Space
@@ -14,6 +15,10 @@ from rllib_compat.spaces import Box, Space
 #: Frames of this shape were cropped, scaled and shifted (`GenericPixelPreprocessor`, Ray 0.6 – 2.x;
 #: `AtariPixelPreprocessor` in 0.5).
 ATARI_FRAME = (210, 160, 3)
+#: Vectors of this shape were shifted, wherever they came from (`AtariRamPreprocessor`, all Rays).
+ATARI_RAM = (128,)
+
+_CENTRED = "(x - 128) / 128"
 
 
 def preprocessed_image(space: Space | None, settings: ModelSettings) -> tuple[int, ...] | None:
@@ -53,23 +58,31 @@ def require_image(policy: PolicyState, settings: ModelSettings) -> tuple[int, ..
 
 
 def scaling_findings(policy: PolicyState, settings: ModelSettings) -> list[Finding]:
-    """Says what RLlib's preprocessor did to the pixels, which today's Ray leaves to the user."""
-    space = policy.observation_space
-    if not is_scaled(space, settings):
+    """Says what RLlib's preprocessors did to numbers, which today's Ray leaves to the user."""
+    if settings.config.get("_disable_preprocessor_api", False):
         return []
-    model = settings.model
-    size = model.get("dim", 84)
-    steps = [f"cut off 25 rows above and below, scaled to {size}x{size}"]
-    steps += ["made gray"] if model.get("grayscale") else []
-    steps += ["(x - 128) / 128" if model.get("zero_mean", True) else "x / 255"]
+    space = original_space(policy.observation_space)
+    shapes = {part.space.shape for part in parts_of(space) if isinstance(part.space, Box)}
+    told = []
+    if ATARI_FRAME in shapes:
+        told.append((f"frames of {ATARI_FRAME}", _frame_steps(settings.model)))
+    if ATARI_RAM in shapes:
+        told.append((f"vectors of {ATARI_RAM}, which it took for an Atari's memory", _CENTRED))
     return [
         Finding(
             "preprocessor",
             Severity.WARNING,
             Verdict.NOTE,
             f"policies.{policy.policy_id}.observation_space",
-            f"RLlib itself changed frames of {ATARI_FRAME}: {', '.join(steps)}; the module takes "
-            "what came out of that",
+            f"RLlib itself changed {what}: {steps}; the module takes what came out of that",
             "do the same in a wrapper of the environment",
         )
+        for what, steps in told
     ]
+
+
+def _frame_steps(model: Mapping[str, Any]) -> str:
+    size = model.get("dim", 84)
+    steps = [f"cut off 25 rows above and below, scaled to {size}x{size}"]
+    steps += ["made gray"] if model.get("grayscale") else []
+    return ", ".join([*steps, _CENTRED if model.get("zero_mean", True) else "x / 255"])

@@ -23,4 +23,10 @@ def swish(own: Own, values: Sequence[Array], settings: Settings) -> Array:
     return np.asarray(x * sigmoid(own["slope"] * x))
 
 
-OPS: dict[str, Callable[[Own, Sequence[Array], Settings], Any]] = {"swish": swish}
+def ravel(own: Own, values: Sequence[Array], settings: Settings) -> Array:
+    """The last `axes` axes as one."""
+    (x,) = values
+    return x.reshape(*x.shape[: -settings["axes"]], -1)
+
+
+OPS: dict[str, Callable[[Own, Sequence[Array], Settings], Any]] = {"swish": swish, "ravel": ravel}

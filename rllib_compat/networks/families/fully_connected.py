@@ -7,7 +7,9 @@ another checkpoint, and its activation would be a guess.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,12 +22,21 @@ from rllib_compat.networks.families.unnamed import (
     name_vector,
     scalars_of,
 )
-from rllib_compat.networks.fcnet import BUFFERS, SCHEMES, Shape, fold_slopes, fully_connected
-from rllib_compat.networks.graph import Array
+from rllib_compat.networks.fcnet import (
+    ACTOR_CRITIC_MODULE,
+    BUFFERS,
+    SCHEMES,
+    Shape,
+    fold_slopes,
+    fully_connected,
+)
+from rllib_compat.networks.graph import Array, Step
+from rllib_compat.networks.images import preprocessed_image
 from rllib_compat.networks.mapping import to_canonical
-from rllib_compat.networks.network import Network
+from rllib_compat.networks.network import Network, own_module
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.report import Finding, Severity, Verdict
+from rllib_compat.spaces import Box
 
 #: Scalars that TensorFlow policies kept among their variables, and no network has.
 _SCALARS = ("kl_coeff", "entropy_coeff", "lr")
@@ -71,7 +82,23 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         )
     if MOVING_AVERAGE in scalars:
         policy.extra[MOVING_AVERAGE] = scalars[MOVING_AVERAGE]
-    return network, findings
+    return _of_arrays(network, policy, settings), findings
+
+
+def _of_arrays(network: Network, policy: PolicyState, settings: ModelSettings) -> Network:
+    """The same network for observations that are matrices or images, which it flattens itself."""
+    space = policy.observation_space
+    if not isinstance(space, Box) or len(space.shape) < 2:
+        return network
+    shape = preprocessed_image(space, settings) or space.shape
+    steps = (
+        replace(step, takes=tuple("flat" if name == "obs" else name for name in step.takes))
+        for step in network.graph.steps
+    )
+    ravel = Step("ravel", "flat", ("obs",), {"axes": len(shape)})
+    graph = replace(network.graph, inputs={"obs": shape}, steps=(ravel, *steps))
+    target = own_module(ACTOR_CRITIC_MODULE, graph, network.arrays)
+    return replace(network, graph=graph, target=target)
 
 
 def _named(
@@ -113,10 +140,17 @@ def _unnamed(
     return arrays, "vector", scalars
 
 
+def _inputs(policy: PolicyState, settings: ModelSettings) -> int | None:
+    """How many numbers the preprocessor makes of an observation."""
+    if (image := preprocessed_image(policy.observation_space, settings)) is not None:
+        return math.prod(image)
+    return policy.observation_space.flat_size() if policy.observation_space else None
+
+
 def _cut_vector(
     policy: PolicyState, settings: ModelSettings, where: str
 ) -> tuple[dict[str, Array], dict[str, float]]:
-    inputs = policy.observation_space.flat_size() if policy.observation_space else None
+    inputs = _inputs(policy, settings)
     if inputs is None and policy.observation_filter and policy.observation_filter.stats:
         inputs = sum(stat.mean.size for stat in policy.observation_filter.stats)
     outputs = distribution_inputs(policy.action_space) if policy.action_space else None
@@ -148,7 +182,8 @@ def _compare(
     for name, space, have, what in wanted:
         size = None
         if space is not None:
-            size = space.flat_size() if name == "observation" else distribution_inputs(space)
+            observed = name == "observation"
+            size = _inputs(policy, settings) if observed else distribution_inputs(space)
         if size is not None and size != have:
             raise CheckpointError(
                 f"The network has {have} {what}, the {name} space {space} needs {size}.",

@@ -19,12 +19,12 @@ from packaging.version import Version
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, NotYetError
-from rllib_compat.networks.families import encoder_rl_module
+from rllib_compat.networks.families import encoder_rl_module, fully_connected
 from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.families.vision_unnamed import name_vision
 from rllib_compat.networks.fcnet import ACTOR_CRITIC_MODULE
 from rllib_compat.networks.graph import Array, Builder, Graph
-from rllib_compat.networks.images import require_image, scaling_findings
+from rllib_compat.networks.images import require_image
 from rllib_compat.networks.mapping import Table, keras, to_canonical, torch_layer
 from rllib_compat.networks.network import Network, own_module
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
@@ -82,6 +82,21 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         names=SCHEMES[scheme],
     )
     return network, heads.findings()
+
+
+def read_vector(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
+    """Reads the flat vector of a policy with images.
+
+    Ray 0.7.5 and 0.7.6 gave images a fully connected network, since they counted the axes wrong
+    (`models/catalog.py`, `_get_v2_model`); a vector does not tell its Ray, so its size has to.
+    """
+    try:
+        return read(policy, settings)
+    except CheckpointError as error:
+        try:
+            return fully_connected.read(policy, settings)
+        except CheckpointError:
+            raise error from None
 
 
 def _arrays(
@@ -249,7 +264,7 @@ class Heads:
                 where=where,
                 fix="Give the right one with --action-space.",
             )
-        found = scaling_findings(self.policy, self.settings)
+        found = []
         if self.settings.shares_layers != self.shares_layers:
             found.append(
                 Finding(
