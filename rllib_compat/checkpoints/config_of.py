@@ -35,6 +35,7 @@ def config_for_target(checkpoint: LegacyCheckpoint) -> Translation:
     if checkpoint.config_is_complete:
         config = _chosen(checkpoint, config, legacy_ray)
     config = {key: value for key, value in config.items() if key not in _MULTI_AGENT_KEYS}
+    config |= _without_attention(checkpoint, config)
     config |= _multi_agent(checkpoint)
     config |= _environment(checkpoint, config)
     _leave_out_recordings(checkpoint, config)
@@ -66,6 +67,27 @@ def _leave_out_recordings(checkpoint: LegacyCheckpoint, config: dict[str, Any]) 
             "rllib_compat.offline.inputs.as_parquet makes old JSON files readable",
         )
     )
+
+
+def _without_attention(checkpoint: LegacyCheckpoint, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The `model` part without an attention net, which only today's old API stack knows as a key.
+
+    The modules of a converted checkpoint have it themselves.
+    """
+    model = config.get("model")
+    if not isinstance(model, Mapping) or not model.get("use_attention"):
+        return {}
+    kept = {k: v for k, v in model.items() if k != "use_attention" and k[:10] != "attention_"}
+    checkpoint.findings.append(
+        Finding(
+            "attention",
+            Severity.INFO,
+            Verdict.CONVERTED,
+            "config.model.use_attention",
+            f"{len(model) - len(kept)} keys became part of the modules",
+        )
+    )
+    return {"model": kept}
 
 
 def _environment(checkpoint: LegacyCheckpoint, config: Mapping[str, Any]) -> dict[str, Any]:

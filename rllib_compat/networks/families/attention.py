@@ -101,7 +101,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
             MODULE, graph, arrays, max_seq_len=int(settings.model.get("max_seq_len", 20))
         ),
         names=table,
-        unused=(*unused, *constants),
+        unused=tuple(unused),
     )
     return network, _findings(settings, memory[0], where)
 
