@@ -1,0 +1,113 @@
+"""DQN and its relatives go on on today's Ray."""
+
+import logging
+import warnings
+
+import numpy as np
+import pytest
+
+from rllib_compat import ray_versions
+from rllib_compat.checkpoints.convert import convert
+from rllib_compat.checkpoints.resolve import Given
+from rllib_compat.checkpoints.writers import modules
+from rllib_compat.networks import optimizers
+from rllib_compat.networks.network import TARGET_PREFIX
+from tests.legacy.cases import find
+
+pytestmark = pytest.mark.ray
+
+Q_LEARNERS = ("DQN", "SimpleQ", "APEX", "R2D2")
+
+
+def case_of(name):
+    (case,) = [case for case in find(algorithm=Q_LEARNERS) if str(case) == name]
+    return case
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_ray():
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    with ray_versions.quiet_ray(num_cpus=2):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def rays_own_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
+        yield
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "1.13.0/dqn-torch-hiddens2",  # today's default module
+        "0.8.5/dqn-tf-nohiddens-dueling",  # ours
+        "1.13.0/simpleq-tf-default",  # DQN takes the place of SimpleQ
+    ],
+)
+def test_training_goes_on_where_it_stopped(name, tmp_path):
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    case = case_of(name)
+    given = Given(algorithm=case.algorithm, env="CartPole-v1")
+    done = convert(case.checkpoint, tmp_path / "new", given=given, inputs=50)
+    (network,) = done.networks.values()
+    (old,) = done.checkpoint.policies.values()
+    steps = done.checkpoint.counters.env_steps
+    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    try:
+        learner = ray_versions.local_learner(algorithm)
+        state = learner.module["default_policy"].get_state()
+        for key, array in network.target.arrays(network.arrays).items():
+            np.testing.assert_array_equal(state[key], array, err_msg=key)
+        runner = algorithm.env_runner
+        assert runner.get_state()["num_env_steps_sampled_lifetime"] == steps
+        optimizer = learner.get_optimizer("default_policy")
+        adam, _ = optimizers.plan({"p": old}, {"p": network})
+        before = adam["p"].step if adam else 0
+        assert {float(slot["step"]) for slot in optimizer.state.values()} == (
+            {before} if adam else set()
+        )
+
+        result = algorithm.train()
+        assert result["training_iteration"] == done.checkpoint.counters.iteration + 1
+        assert result["env_runners"]["num_env_steps_sampled_lifetime"] > steps
+        assert np.isfinite(result["learners"]["default_policy"]["qf_loss"])
+        assert min(float(slot["step"]) for slot in optimizer.state.values()) > before
+        schedule = runner.module.epsilon_schedule
+        assert 0.9 < float(schedule.get_current_value()) < 0.99
+        trained = learner.module["default_policy"].get_state()
+        online = {k for k in network.arrays if not k.startswith(TARGET_PREFIX)}
+        for key in network.target.arrays({k: network.arrays[k] for k in online}):
+            if key.endswith(("kernel", "weight")):
+                assert not np.array_equal(trained[key], state[key]), key
+    finally:
+        algorithm.stop()
+
+
+@pytest.mark.parametrize(
+    "name", ["0.8.5/apex-tf-v-atoms", "1.13.0/r2d2-torch-v-hiddens-noh", "0.6.6/dqn-tf-rainbow"]
+)
+def test_what_no_todays_algorithm_trains_acts_as_before(name, tmp_path):
+    import torch
+
+    case = case_of(name)
+    done = convert(
+        case.checkpoint,
+        tmp_path / "new",
+        given=Given(algorithm=case.algorithm, env="CartPole-v1"),
+        inputs=50,
+    )
+    assert {f.rule for f in done.report if f.rule == "inference-only"}
+    module = modules.load(tmp_path / "new", "default_policy").module
+    expected = case.expected("default_policy")
+    batch = {"obs": torch.from_numpy(expected.inputs.astype(np.float32))}
+    if done.networks["default_policy"].graph.states:
+        batch["obs"] = batch["obs"][:, None]
+        states = [torch.from_numpy(expected.arrays[f"state_in_{i}"]) for i in range(2)]
+        batch["state_in"] = dict(zip(("h", "c"), states, strict=True))
+    actions = module.forward_inference(batch)["actions"].reshape(-1)
+    stored = expected.arrays
+    values = stored.get("out/q_values", stored.get("q_values"))
+    np.testing.assert_array_equal(actions, values.argmax(-1))
