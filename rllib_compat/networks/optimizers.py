@@ -27,6 +27,7 @@ import numpy as np
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError
+from rllib_compat.networks.families.attention_names import CONSTANT
 from rllib_compat.networks.fcnet import BUFFERS
 from rllib_compat.networks.mapping import Array, Table, to_canonical
 from rllib_compat.networks.network import OWN_TARGET_PREFIX, TARGET_PREFIX, Network
@@ -116,7 +117,7 @@ def read(policy: PolicyState, network: Network) -> Adam | None:
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"its state has no form that is known ({error})") from error
     if state is not None:
-        if any(name.endswith(".beta") for name in state.mean):
+        if any(n.endswith(".beta") and n not in network.arrays for n in state.mean):
             raise CheckpointError(
                 "the trained slopes of swish were moved into the weights, whose moments are of "
                 "gradients before that"
@@ -185,13 +186,13 @@ def told(state: Adam) -> Iterator[str]:
 
 def _torch(stored: Mapping[str, Any], policy: PolicyState, network: Network) -> Adam | None:
     once = {*BUFFERS, *network.aliases}
-    names = [str(n) for n in policy.weights if n not in once and not _is_copy(str(n))]
+    names = [str(n) for n in policy.weights if n not in once and not _is_no_parameter(str(n))]
     return from_torch(stored, names, network.names, network.unused)
 
 
-def _is_copy(name: str) -> bool:
-    """Whether a module's array is one of a target network: no optimizer has it."""
-    return name.startswith((OWN_TARGET_PREFIX, "_old_"))
+def _is_no_parameter(name: str) -> bool:
+    """Whether a module's array is one of a target network, or a constant: no optimizer has it."""
+    return bool(name.startswith((OWN_TARGET_PREFIX, "_old_")) or CONSTANT.fullmatch(name))
 
 
 def from_torch(
