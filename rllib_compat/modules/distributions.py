@@ -11,7 +11,7 @@ from rllib_compat import ray_versions
 _ray: Any = ray_versions.torch_distributions()
 
 
-def squashed_gaussian(low: Any, high: Any, least_log_std: float) -> Any:
+def squashed_gaussian(low: Any, high: Any, least_log_std: float, squashes: int = 1) -> Any:
     """A normal distribution squashed into a range, as a class for an RLModule.
 
     Today's (`TorchSquashedGaussian`) always squashes into -1 … 1, takes -5 as the least log
@@ -23,6 +23,8 @@ def squashed_gaussian(low: Any, high: Any, least_log_std: float) -> Any:
         low: The least action, a number or one for each dimension.
         high: The greatest action, likewise.
         least_log_std: Log standard deviations below it are raised to it.
+        squashes: How often a sample goes through tanh before it is stretched into the range. Ray
+            0.7 and 0.8.0 did that twice, and took the probability of what comes out of the first.
     """
 
     class SquashedGaussian(_ray.TorchSquashedGaussian):  # type: ignore[misc]
@@ -33,14 +35,26 @@ def squashed_gaussian(low: Any, high: Any, least_log_std: float) -> Any:
             bounds = {"low": loc.new_tensor(low), "high": loc.new_tensor(high)}
             return cls(loc=loc, scale=scale, **bounds)
 
+        def _squash(self, sample: Any) -> Any:
+            for _ in range(squashes - 1):
+                sample = torch.tanh(sample)
+            return super()._squash(sample)
+
+        def _unsquash(self, sample: Any) -> Any:
+            sample = super()._unsquash(sample)
+            for _ in range(squashes - 1):
+                sample = torch.atanh(sample.clamp(-1.0 + _TINY, 1.0 - _TINY))
+            return sample
+
         def to_deterministic(self) -> Any:
             return _ray.TorchDeterministic(loc=self._squash(self.loc))
 
     return SquashedGaussian
 
 
-#: `MAX_LOG_NN_OUTPUT` of every Ray.
+#: `MAX_LOG_NN_OUTPUT` and `SMALL_NUMBER` of every Ray.
 _MOST_LOG_STD = 2.0
+_TINY = 1e-6
 
 
 def distribution(kind: str, **settings: Any) -> Any:

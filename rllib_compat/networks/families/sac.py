@@ -217,7 +217,7 @@ def _distribution(
             fix="`--to msgpack` keeps all weights by name.",
         )
     if found.softplus:
-        # Ray 0.7 and 0.8.0 squashed into the environment's range, and did not normalize.
+        # Ray 0.7 and 0.8.0 squashed into the environment's range, twice, and did not normalize.
         space = policy.action_space
         if not isinstance(space, Box) or not np.isfinite([space.low, space.high]).all():
             raise MissingInformationError(
@@ -226,7 +226,13 @@ def _distribution(
                 fix="Give --action-space 'Box(-2, 2, (1,))' or --env (Python: action_space=).",
             )
         low, high = (np.ravel(x).astype(float).tolist() for x in (space.low, space.high))
-        return {"kind": "squashed", "low": low, "high": high, "least_log_std": _LEAST_LOG_STD[True]}
+        return {
+            "kind": "squashed",
+            "low": low,
+            "high": high,
+            "least_log_std": _LEAST_LOG_STD[True],
+            "squashes": 2,
+        }
     if not settings.config.get("normalize_actions", True):
         return {"kind": "normal"}
     return {

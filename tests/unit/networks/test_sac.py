@@ -1,0 +1,267 @@
+"""SAC's networks, whatever the Ray that wrote them called their arrays."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rllib_compat.checkpoints.state import PolicyState
+from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.networks import ModelSettings, identify, sac_optimizers
+from rllib_compat.networks.mapping import from_canonical
+from rllib_compat.report import Verdict
+from rllib_compat.spaces import Discrete, TupleSpace, box
+from tests.legacy.cases import find
+from tests.legacy.networks import read
+
+HIDDENS = st.lists(st.integers(1, 4), max_size=3)
+PENDULUM = {"observation_space": box(-8, 8, (3,)), "action_space": box(-2, 2, (1,))}
+
+
+def case(**wanted):
+    (found,) = find(algorithm="SAC", **wanted)
+    return found
+
+
+def only(loaded):
+    """The checkpoint, policy and network of a case with one policy."""
+    checkpoint, networks = loaded
+    (policy_id,) = networks
+    return checkpoint, checkpoint.policies[policy_id], networks[policy_id]
+
+
+def stack(rng, sizes, name, out):
+    arrays = {}
+    layers = [name.format(i) for i in range(len(sizes) - 2)] + [out]
+    for i, layer in enumerate(layers):
+        arrays[f"{layer}.weight"] = rng.normal(size=(sizes[i + 1], sizes[i]))
+        arrays[f"{layer}.bias"] = rng.normal(size=sizes[i + 1])
+    return arrays
+
+
+def torch_policy(seed=0, *, hiddens=(4, 3), q_hiddens=(5,), actions=2, twin=True, discrete=False):
+    """A policy as Ray 2.x on torch stored it, and what its config says."""
+    rng = np.random.default_rng(seed)
+    layer, logits = "{}._hidden_layers.{{}}._model.0", "{}._logits._model.0"
+    pi = (3, *hiddens, actions if discrete else 2 * actions)
+    weights = {"log_alpha": np.array([0.5]), "target_entropy": np.array([-1.0])}
+    weights |= stack(rng, pi, layer.format("action_model"), logits.format("action_model"))
+    critic = (3, *q_hiddens, actions) if discrete else (3 + actions, *q_hiddens, 1)
+    for name in ("q_net", "twin_q_net")[: 1 + twin]:
+        weights |= stack(rng, critic, layer.format(name), logits.format(name))
+        weights[f"{name}._value_branch._model.0.weight"] = rng.normal(size=(1, 5))
+    config = {
+        "policy_model_config": {"fcnet_hiddens": list(hiddens), "fcnet_activation": "tanh"},
+        "q_model_config": {"fcnet_hiddens": list(q_hiddens), "fcnet_activation": "elu"},
+        "twin_q": twin,
+    }
+    space = Discrete(actions) if discrete else box(-1, 1, (actions,))
+    policy = PolicyState("p", weights, observation_space=box(-1, 1, (3,)), action_space=space)
+    return policy, config
+
+
+def identified(policy, config, algorithm="SAC"):
+    return identify(policy, ModelSettings.from_config(config, {}, algorithm=algorithm))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 99), hiddens=HIDDENS, q_hiddens=HIDDENS, discrete=st.booleans())
+def test_the_torch_module_computes_what_the_proof_computes(seed, hiddens, q_hiddens, discrete):
+    torch = pytest.importorskip("torch")
+    from rllib_compat.modules.graph_net import GraphNet
+
+    policy, config = torch_policy(seed, hiddens=hiddens, q_hiddens=q_hiddens, discrete=discrete)
+    network, _ = identified(policy, config)
+    own = {k: v for k, v in network.arrays.items() if not k.startswith("target.")}
+    net = GraphNet(network.graph, {k: v.shape for k, v in own.items()})
+    net.load_state_dict({k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in own.items()})
+    rng = np.random.default_rng(seed)
+    batch = {k: rng.normal(size=(6, *shape)) for k, shape in network.graph.inputs.items()}
+    theirs = net({k: torch.from_numpy(v).float() for k, v in batch.items()})
+    for name, ours in network.forward(batch).items():
+        np.testing.assert_allclose(theirs[name].detach(), ours, atol=1e-4, rtol=1e-4)
+
+
+@given(twin=st.booleans(), discrete=st.booleans())
+def test_arrays_can_be_given_their_old_names_again(twin, discrete):
+    policy, config = torch_policy(twin=twin, discrete=discrete)
+    network, _ = identified(policy, config)
+    online = {k: v for k, v in network.arrays.items() if not k.startswith("target.")}
+    # Two eras of torch share the table; a name of either is one of that array.
+    again = from_canonical(tuple(reversed(network.names)), online)
+    assert len(again) == len(online)
+    for name, array in again.items():
+        np.testing.assert_array_equal(array, policy.weights[name])
+
+
+@pytest.mark.parametrize("twin", [True, False])
+def test_a_single_critic_has_no_twin_and_targets_start_as_copies(twin):
+    network, findings = identified(*torch_policy(twin=twin))
+    assert ("twin_q_values" in network.graph.outputs) == twin
+    assert [f.verdict for f in findings] == [Verdict.DERIVED]
+    np.testing.assert_array_equal(
+        network.arrays["target.q.out.kernel"], network.arrays["q.out.kernel"]
+    )
+
+
+def test_targets_that_are_stored_are_taken():
+    _, _, network = only(read(case(ray="1.13.0", framework="tf", variant="cont")))
+    target, own = (network.arrays[f"{t}q.hidden.0.kernel"] for t in ("target.", ""))
+    assert np.abs(target - own).max() > 1e-6
+
+
+def test_the_numbers_that_keras_counts_say_nothing():
+    checkpoint, policy, network = only(read(case(ray="0.8.5", framework="tf", variant="small")))
+    later = {}
+    for name, array in policy.weights.items():
+        head, _, rest = name.partition("/sequential")
+        number, slash, layer = rest.partition("/")
+        if slash:
+            name = f"{head}/sequential_{int(number[1:] or 0) + 6}/{layer}"
+        later[name] = array
+    policy.weights = later
+    again, _ = identify(policy, ModelSettings.of(checkpoint, policy))
+    for name, array in network.arrays.items():
+        np.testing.assert_array_equal(again.arrays[name], array)
+
+
+@pytest.mark.parametrize("case_", find(algorithm="SAC", framework="tf"), ids=str)
+def test_a_list_without_names_is_the_same_network(case_):
+    # TF2 stored the online network's variables in the same order.
+    checkpoint, policy, network = only(read(case_))
+    if not isinstance(policy.weights, dict):
+        pytest.skip("a vector")
+    names = [name.rpartition("/")[2] for name in policy.weights]
+    end = names.index("log_alpha") + 1
+    policy.weights = list(policy.weights.values())[:end]
+    if case_.ray == "0.8.0":
+        pytest.skip("Ray 0.8.0 had other layers, and no TF2")
+    again, _ = identify(policy, ModelSettings.of(checkpoint, policy))
+    for name, array in network.arrays.items():
+        if not name.startswith("target."):
+            np.testing.assert_array_equal(again.arrays[name], array)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "temperature"),
+    [
+        ({"ray": "0.8.7", "framework": "torch"}, False),
+        ({"ray": "2.0.1"}, True),
+        ({"ray": "1.0.1"}, True),
+    ],
+    ids=str,
+)
+def test_the_temperature_is_found_or_told_to_be_missing(wanted, temperature):
+    checkpoint, policy, _ = only(read(case(**wanted)))
+    assert (policy.log_alpha is not None) == temperature
+    _, findings = identify(policy, ModelSettings.of(checkpoint, policy))
+    told = [f for f in findings if f.rule == "temperature"]
+    assert bool(told) != temperature
+
+
+def test_the_first_sac_squashed_twice_into_the_range_of_the_environment():
+    pytest.importorskip("ray")
+    torch = pytest.importorskip("torch")
+    from rllib_compat.modules.distributions import distribution
+
+    old = case(ray="0.7.6")
+    _, _, network = only(read(old))
+    arrays = old.expected().arrays
+    told = network.target.model_config["distribution"]
+    logits = network.forward({"obs": arrays["obs_in"], "actions": arrays["q_actions"]})
+    found = distribution(**told).from_logits(torch.tensor(logits["action_dist_inputs"]))
+    mean = found.to_deterministic().sample()
+    np.testing.assert_allclose(mean, arrays["action"], atol=1e-5)
+    samples = found.sample()
+    assert (samples.abs() <= 2).all()
+    # Probabilities are of what was sampled: squashing and its reverse agree.
+    np.testing.assert_allclose(found._squash(found._unsquash(samples)), samples, atol=1e-4)
+
+
+def test_the_first_sac_made_deviations_with_softplus():
+    _, _, network = only(read(case(ray="0.7.6")))
+    raw = dataclasses.replace(network.graph, outputs={"raw": "pi.out", "made": "log_std"}).evaluate(
+        network.arrays, {"obs": np.ones((1, 3)), "actions": np.zeros((1, 1))}
+    )
+    std = np.log1p(np.exp(np.clip(raw["raw"][0, 1], -20, 2))) + 1e-5
+    np.testing.assert_allclose(np.exp(raw["made"][0, 1]), std)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"policy_model_config": {"fcnet_hiddens": [9]}}, CheckpointError, r"hidden layers \[4, 3"),
+        ({"_use_beta_distribution": True}, NotYetError, "Beta"),
+    ],
+    ids=["other hiddens", "Beta"],
+)
+def test_a_config_that_the_weights_contradict_is_refused(changes, error, words):
+    policy, config = torch_policy()
+    with pytest.raises(error, match=words):
+        identified(policy, {**config, **changes})
+
+
+def test_an_array_that_no_network_has_is_refused():
+    policy, config = torch_policy()
+    policy.weights["action_model.lstm.weight"] = np.zeros((1, 1))
+    with pytest.raises(NotYetError, match="lstm"):
+        identified(policy, config)
+
+
+def test_an_observation_space_of_another_size_is_refused():
+    policy, config = torch_policy()
+    policy.observation_space = TupleSpace((box(-1, 1, (3,)), Discrete(2)))
+    with pytest.raises(CheckpointError, match="3 inputs"):
+        identified(policy, config)
+
+
+def test_a_vector_needs_the_sizes_of_both_spaces():
+    checkpoint, policy, _ = only(read(case(ray="0.7.6")))
+    told = ModelSettings.of(checkpoint, policy)
+    for missing in PENDULUM:
+        lacking = dataclasses.replace(policy, **{**PENDULUM, missing: None})
+        with pytest.raises(MissingInformationError, match="to cut it"):
+            identify(lacking, told)
+    longer = dataclasses.replace(policy, **PENDULUM, weights=np.append(policy.weights, 1))
+    with pytest.raises(CheckpointError, match="3352 numbers"):
+        identify(longer, told)
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_actions_that_were_not_normalized_are_not_squashed(normalized):
+    policy, config = torch_policy()
+    network, _ = identified(policy, {**config, "normalize_actions": normalized})
+    kind = network.target.model_config["distribution"]["kind"]
+    assert kind == ("squashed" if normalized else "normal")
+
+
+def test_each_of_four_optimizers_goes_over():
+    for wanted in ({"ray": "0.8.7", "framework": "torch"}, {"ray": "2.0.1"}, {"ray": "2.40.0"}):
+        _, policy, network = only(read(case(**wanted)))
+        states, (finding,) = sac_optimizers.plan({"p": policy}, {"p": network})
+        assert finding.verdict is Verdict.EXACT
+        assert list(states["p"]) == ["policy", "qf", "qf_twin", "alpha"]
+        critic = states["p"]["qf"].mean
+        assert {k: v.shape for k, v in critic.items()} == {
+            k: v.shape for k, v in network.arrays.items() if k.startswith("q.")
+        }
+
+
+def test_optimizers_of_another_number_start_anew_and_say_why():
+    _, policy, network = only(read(case(ray="2.0.1")))
+    policy.optimizer = policy.optimizer[:3]
+    states, (finding,) = sac_optimizers.plan({"p": policy}, {"p": network})
+    assert not states
+    assert finding.verdict is Verdict.RESET
+    assert "3 optimizers" in finding.message
+
+
+def test_cql_has_the_same_networks_in_a_module_of_its_own():
+    policy, config = torch_policy()
+    sac, _ = identified(policy, config)
+    cql, _ = identified(policy, {**config, "num_actions": 4}, algorithm="CQL")
+    assert cql.graph == sac.graph
+    assert cql.target.module.endswith(":CQLModule")
+    assert cql.target.model_config["num_actions"] == 4
