@@ -143,13 +143,22 @@ def __getattr__(name: str) -> Any:
 def _trainable(given: Any) -> Any:
     """The class of an algorithm's name; anything else is Ray's business."""
     if isinstance(given, str):
+        if _registered_by_user(given):
+            return given
         try:
             given = class_of_algorithm(given)
         except ConfigError:
-            return given  # registered by the user, or an error that Ray tells
+            return given  # an error that Ray tells
     if isinstance(given, type) and issubclass(given, Trainer):
         raise_if_removed(given._algorithm_name)
     return given
+
+
+def _registered_by_user(name: str) -> bool:
+    from ray.rllib.algorithms.registry import ALGORITHMS
+    from ray.tune.registry import TRAINABLE_CLASS, _global_registry
+
+    return name not in ALGORITHMS and bool(_global_registry.contains(TRAINABLE_CLASS, name))
 
 
 def _experiment(name: str, spec: Mapping[str, Any]) -> Any:

@@ -47,6 +47,16 @@ def test_what_is_no_algorithm_is_rays_business(ran):
         assert ran.pop()[0] is given
 
 
+def test_a_name_that_the_user_has_registered_is_the_users(ran, monkeypatch):
+    from ray.tune import registry
+
+    known = {(registry.TRAINABLE_CLASS, "random"), (registry.TRAINABLE_CLASS, "PPO")}
+    monkeypatch.setattr(registry._global_registry, "contains", lambda *pair: pair in known)
+    tune.run("random")  # RLlib once had an algorithm of this name
+    tune.run("PPO")  # RLlib registers its own there
+    assert [call[0] for call in ran] == ["random", compat.PPOTrainer]
+
+
 def test_a_removed_algorithm_is_told_before_any_trial(ran):
     with pytest.raises(RefusedKeysError, match="A3C was removed"):
         tune.run("A3C")
