@@ -58,9 +58,7 @@ CONFIG = {
     "num_workers": 1,
     "train_batch_size": 100,
     "sgd_minibatch_size": 50,
-    "num_sgd_iter": 1,
     "model": {"fcnet_hiddens": [8]},
-    "clip_rewards": True,
     "multiagent": {
         "policies": {"main": (None, OBS, ACT, {}), "old": (None, OBS, ACT, {})},
         "policy_mapping_fn": sides("main", "old"),
@@ -74,7 +72,13 @@ def trainer(tmp_path_factory):
     home = pytest.MonkeyPatch()
     home.setenv("HOME", str(tmp_path_factory.mktemp("home")))
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
-    made = compat.PPOTrainer(config=CONFIG)
+    league = compat.PPOTrainer.with_updates(
+        name="League",
+        default_config={"num_sgd_iter": 1},
+        validate_config=lambda config: config.update(clip_rewards=config["lr"] < 1),
+        after_train_result=lambda trainer, result: result.update(size=len(trainer.get_weights())),
+    )
+    made = league(config=CONFIG)
     made.train()
     yield made
     made.stop()
@@ -94,6 +98,8 @@ def changed_by(trainer, action):
 
 
 def test_a_policy_is_added_plays_and_learns(trainer):
+    assert trainer.translation.legacy_config["num_sgd_iter"] == 1
+    assert trainer.last_result["size"] == 2
     mean = trainer.last_result["policy_reward_mean"]
     assert mean == {"main": 10.0, "old": 20.0}, "clipped rewards are reported"
     added = trainer.add_policy(

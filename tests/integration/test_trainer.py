@@ -215,6 +215,12 @@ def test_recurrent_state_goes_in_and_out(make):
     assert [s.shape for s in after] == [s.shape for s in state]
     again, _, _ = trainer.compute_action(obs, state=after, explore=False)
     assert again != action
+    # What the module gave, before it was scaled to [-2, 2]; and the names of Ray 1.x.
+    act = {"explore": False, "full_fetch": True}
+    inputs = {"obs": obs, **{f"state_in_{i}": s for i, s in enumerate(state)}}
+    raw, same, _ = trainer.compute_single_action(input_dict=inputs, unsquash_action=False, **act)
+    assert np.allclose(np.clip(raw, -1, 1) * 2, action, atol=1e-5)
+    assert all(np.allclose(a, b) for a, b in zip(after, same, strict=True))
     by_policy = policy.compute_single_action(obs, state, explore=False)[1]
     assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(after, by_policy, strict=True))
 
