@@ -18,6 +18,7 @@ from rllib_compat.errors import CheckpointError, MissingInformationError, NotYet
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunk_complex import COMPLEX, is_complex
 from rllib_compat.networks.trunk_vision import VISION
 from rllib_compat.networks.trunks import FULLY_CONNECTED, Trunk
 from rllib_compat.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
@@ -26,30 +27,38 @@ from rllib_compat.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, 
 #: rewards. Both are zero before the first step.
 PREVIOUS_ACTIONS, PREVIOUS_REWARDS = "prev_actions", "prev_rewards"
 
-#: Scalars that TensorFlow policies kept among their variables, and no network has.
-_SCALARS = ("kl_coeff", "entropy_coeff", "lr")
-
 _CONVOLUTION = re.compile(r"(^|[/._])_?conv", re.I)
 
 
-def named_arrays(policy: PolicyState) -> tuple[dict[str, Array], dict[str, float]]:
-    """A policy's named weights without TensorFlow's scope, and the scalars among them."""
-    assert isinstance(policy.weights, dict)
-    plain: dict[str, Array] = {}
-    scalars: dict[str, float] = {}
-    for name, array in policy.weights.items():
-        scope = "default/" if name.startswith("default/") else f"{policy.policy_id}/"
-        short = name.removeprefix(scope).removesuffix(":0")
-        if short in _SCALARS and np.ndim(array) == 0:
-            scalars[short] = float(array)
-        else:
-            plain[short] = np.asarray(array)
-    return plain, scalars
-
-
-def trunk_of(names: Iterable[str]) -> Trunk:
-    """The base model that weights with these names have."""
+def trunk_of(names: Iterable[str], policy: PolicyState | None = None) -> Trunk:
+    """The base model that weights with these names have, for a policy's observations."""
+    names = list(names)
+    if policy is not None and is_complex(policy, names):
+        return COMPLEX
     return VISION if any(_CONVOLUTION.search(name) for name in names) else FULLY_CONNECTED
+
+
+def add_trunk(
+    build: Builder,
+    trunk: Trunk,
+    arrays: Mapping[str, Array],
+    policy: PolicyState,
+    settings: ModelSettings,
+    behind: Array,
+) -> str:
+    """Adds a trunk's steps, and returns the name of its features.
+
+    Args:
+        build: Collects the steps.
+        trunk: The trunk.
+        arrays: The canonical arrays of the whole network.
+        policy: Whose network it is.
+        settings: What the config says of it.
+        behind: The rows that take the features, of the kernel behind the trunk: a trunk of several
+            parts holds its size against them.
+    """
+    own = {**arrays, "logits.kernel": behind} if trunk is COMPLEX else arrays
+    return trunk.add(build, own, policy, settings, "")
 
 
 @dataclass(frozen=True)
@@ -134,6 +143,13 @@ def previous(
         where=where,
         fix="Give the right config with --config, or the right --action-space.",
     )
+
+
+def one_hot_size(policy: PolicyState, actions: int, rewards: int) -> int:
+    """How many numbers previous actions and rewards are where actions are one-hot."""
+    space = policy.action_space
+    parts = choices_of(space) if actions and space is not None else ()
+    return Previous(actions, rewards, parts).size
 
 
 def choices_of(space: Space) -> tuple[int, ...]:

@@ -18,15 +18,17 @@ import numpy as np
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.families import attention_names as names
+from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.families.recurrent_names import dead
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import to_canonical
 from rllib_compat.networks.network import Network, own_module
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.networks.trunk_complex import COMPLEX, second_names
 from rllib_compat.networks.wrappers import (
-    Previous,
-    named_arrays,
+    add_trunk,
     observation_shape,
+    one_hot_size,
     previous,
     size_of_features,
     trunk_of,
@@ -59,9 +61,11 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
             where=where,
             fix="`--to msgpack` keeps all weights.",
         )
-    plain, _ = named_arrays(policy)
+    plain, scalars = plain_names(policy)
+    if policy.kl_coeff is None and "kl_coeff" in scalars:
+        policy.kl_coeff = scalars["kl_coeff"]
     scheme = "torch" if any(name.startswith("gtrxl.") for name in plain) else "keras"
-    trunk = trunk_of(plain)
+    trunk = trunk_of(plain, policy)
     constants = [name for name in plain if names.CONSTANT.fullmatch(name)]
     unused = dead(trunk, scheme, plain)
     alive = {k: v for k, v in plain.items() if k not in unused and k not in constants}
@@ -79,9 +83,12 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
     units = _require_units(arrays, policy, settings, where)
     build = Builder()
     shape = observation_shape(trunk, arrays, policy, settings)
-    features = trunk.add(build, arrays, policy, settings, "")
-    size = size_of_features(build, arrays, shape, features)
-    before = _previous(policy, settings, len(arrays["embed.kernel"]) - size, where)
+    actions, rewards = _previous_of(settings)
+    kernel = arrays["embed.kernel"]
+    behind = kernel[: len(kernel) - one_hot_size(policy, actions, rewards)]
+    features = add_trunk(build, trunk, arrays, policy, settings, behind)
+    size = len(kernel) - size_of_features(build, arrays, shape, features)
+    before = previous(policy, actions, rewards, size, raw_first=False, where=where)
     top = build.add("dense", "embed", before.add(build, features))
     for unit in range(units):
         top = _add_unit(build, unit, top, _EPSILON[scheme])
@@ -102,6 +109,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         ),
         names=table,
         unused=tuple(unused),
+        aliases=tuple(second_names(plain)) if trunk is COMPLEX else (),
     )
     return network, _findings(settings, memory[0], where)
 
@@ -122,11 +130,11 @@ def _size(arrays: Mapping[str, Array]) -> int:
     return len(arrays["embed.bias"])
 
 
-def _previous(policy: PolicyState, settings: ModelSettings, size: int, where: str) -> Previous:
+def _previous_of(settings: ModelSettings) -> tuple[int, int]:
+    """How many previous actions and rewards the config asks for."""
     model = settings.model
-    actions = int(model.get("attention_use_n_prev_actions") or 0)
-    rewards = int(model.get("attention_use_n_prev_rewards") or 0)
-    return previous(policy, actions, rewards, size, raw_first=False, where=where)
+    actions = model.get("attention_use_n_prev_actions")
+    return int(actions or 0), int(model.get("attention_use_n_prev_rewards") or 0)
 
 
 def _require_units(

@@ -18,16 +18,19 @@ from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.activations import activation
 from rllib_compat.networks.families import recurrent_names as names
 from rllib_compat.networks.families import recurrent_rl_module
+from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.fcnet import add_hidden
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import Table, to_canonical
 from rllib_compat.networks.network import Network, Target, own_module
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.networks.trunk_complex import COMPLEX, second_names
 from rllib_compat.networks.trunks import FULLY_CONNECTED, Trunk
 from rllib_compat.networks.wrappers import (
     Previous,
-    named_arrays,
+    add_trunk,
     observation_shape,
+    one_hot_size,
     previous,
     size_of_features,
     trunk_of,
@@ -55,6 +58,7 @@ class Wrapped:
         left: Names that belong to something else (the heads of a Q-network).
         unused: Names that nothing reads.
         gates: What the gates are squashed by: a key of `ops_recurrent.GATES`.
+        aliases: Second names of arrays.
     """
 
     trunk: Trunk
@@ -64,6 +68,7 @@ class Wrapped:
     left: tuple[str, ...]
     unused: tuple[str, ...]
     gates: str
+    aliases: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -105,7 +110,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
     plain, scalars = plain_arrays(policy, settings)
     if any(name.startswith("encoder.") for name in plain):
         return recurrent_rl_module.read(plain, policy, settings), []
-    wrapped = take(plain, where=where)
+    wrapped = take(plain, policy)
     if wrapped.left:
         raise NotYetError(
             f"Not yet: {len(wrapped.left)} of the {len(plain)} arrays belong to no LSTM around a "
@@ -132,6 +137,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         target=_target(wrapped, graph, core, settings),
         names=wrapped.table,
         unused=wrapped.unused,
+        aliases=wrapped.aliases,
     )
     return network, _findings(wrapped, where)
 
@@ -141,7 +147,7 @@ def plain_arrays(
 ) -> tuple[dict[str, Array], dict[str, float]]:
     """The arrays of a policy with an LSTM by the names of their variables, and the scalars."""
     if isinstance(policy.weights, dict):
-        return named_arrays(policy)
+        return plain_names(policy)
     if isinstance(policy.weights, list):
         return names.name_list(policy.weights, policy, settings), {}
     space = policy.observation_space
@@ -150,13 +156,13 @@ def plain_arrays(
     return names.name_vector(np.asarray(policy.weights), trunk, policy, settings)
 
 
-def take(plain: Mapping[str, Array], *, where: str) -> Wrapped:
+def take(plain: Mapping[str, Array], policy: PolicyState) -> Wrapped:
     """Finds the arrays of an LSTM wrapper.
 
     Raises:
         CheckpointError: There is no LSTM among them.
     """
-    trunk = trunk_of(plain)
+    trunk = trunk_of(plain, policy)
     split = names.split_cells(plain)
     scheme = names.scheme_of(split)
     unused = names.dead(trunk, scheme, split)
@@ -164,10 +170,12 @@ def take(plain: Mapping[str, Array], *, where: str) -> Wrapped:
     arrays, left = to_canonical(table, {k: v for k, v in split.items() if k not in unused})
     missing = [n for n in ("kernel", "recurrent_kernel", "bias") if f"lstm.{n}" not in arrays]
     if missing:
+        where = f"policies.{policy.policy_id}.weights"
         raise CheckpointError(f"The LSTM has no {', '.join(missing)}.", where=where)
     hard = any(_TENSORFLOW_1.fullmatch(name) for name in plain)
     gates = "hard_sigmoid" if hard else "sigmoid"
-    return Wrapped(trunk, scheme, table, arrays, tuple(left), tuple(unused), gates)
+    aliases = tuple(second_names(plain)) if trunk is COMPLEX else ()
+    return Wrapped(trunk, scheme, table, arrays, tuple(left), tuple(unused), gates, aliases)
 
 
 def add_lstm(
@@ -176,9 +184,12 @@ def add_lstm(
     """Adds the trunk, the previous actions and rewards, and the LSTM to a graph."""
     arrays, where = wrapped.arrays, f"policies.{policy.policy_id}.weights"
     shape = observation_shape(wrapped.trunk, arrays, policy, settings)
-    features = wrapped.trunk.add(build, arrays, policy, settings, "")
-    size = size_of_features(build, arrays, shape, features)
-    before = previous_of_config(policy, settings, len(arrays["lstm.kernel"]) - size, where=where)
+    actions, rewards, raw_first = _previous_of(settings)
+    kernel = arrays["lstm.kernel"]
+    behind = kernel[: len(kernel) - one_hot_size(policy, actions, rewards)]
+    features = add_trunk(build, wrapped.trunk, arrays, policy, settings, behind)
+    size = len(kernel) - size_of_features(build, arrays, shape, features)
+    before = previous(policy, actions, rewards, size, raw_first=raw_first, where=where)
     takes = before.add(build, features)
     value = build.add("lstm", "lstm", takes, "h", "c", gates=wrapped.gates)
     states: dict[str, tuple[int, ...]] = {"h": (wrapped.size,), "c": (wrapped.size,)}
@@ -191,15 +202,13 @@ def add_lstm(
     )
 
 
-def previous_of_config(
-    policy: PolicyState, settings: ModelSettings, size: int, *, where: str
-) -> Previous:
-    """Which previous actions and rewards the LSTM takes beside the features."""
+def _previous_of(settings: ModelSettings) -> tuple[int, int, bool]:
+    """How many previous actions and rewards the config asks for, and whether by Ray 1.1's key."""
     model = settings.model
     both = model.get("lstm_use_prev_action_reward") is True  # -1: Ray's mark of an old key
     actions = both or model.get("lstm_use_prev_action") is True
     rewards = both or model.get("lstm_use_prev_reward") is True
-    return previous(policy, int(actions), int(rewards), size, raw_first=both, where=where)
+    return int(actions), int(rewards), both
 
 
 def _add_value(

@@ -25,6 +25,7 @@ from rllib_compat.networks.graph import Array
 from rllib_compat.networks.images import preprocessed_image
 from rllib_compat.networks.mapping import TRANSPOSED, Change, Move, Table, keras, torch_dense
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.networks.trunk_complex import COMPLEX, dead_names
 from rllib_compat.networks.trunks import FULLY_CONNECTED, Trunk
 from rllib_compat.networks.wrappers import choices_of
 
@@ -173,6 +174,8 @@ def split_cells(plain: Mapping[str, Array]) -> dict[str, Array]:
 
 def dead(trunk: Trunk, scheme: str, names: Iterable[str]) -> list[str]:
     """The names of arrays that nothing reads."""
+    if trunk is COMPLEX:
+        return dead_names(names, heads=False)
     patterns = [_DEAD[scheme]]
     if trunk is not FULLY_CONNECTED and scheme in _DEAD_CONVOLUTION:
         patterns.append(_DEAD_CONVOLUTION[scheme])
