@@ -12,6 +12,7 @@ from rllib_compat.checkpoints.resolve import Given
 from rllib_compat.checkpoints.state import LegacyCheckpoint, PolicyState, Weights, size_of
 from rllib_compat.errors import CompatError
 from rllib_compat.networks import ModelSettings, Network, identify
+from rllib_compat.networks.families.custom import CustomModel
 from rllib_compat.report import Report, Severity, Verdict
 
 
@@ -105,7 +106,8 @@ def inspect(path: str | Path, given: Given | None = None) -> Inspection:
         try:
             resolve.require_config(checkpoint)
             settings = ModelSettings.of(checkpoint, policy)
-            found.networks[policy_id], findings = identify(policy, settings)
+            model = CustomModel(given.model, given.weights_map) if given and given.model else None
+            found.networks[policy_id], findings = identify(policy, settings, model)
             checkpoint.findings += findings
         except CompatError as error:
             _note(report, error, f"policies.{policy_id}")

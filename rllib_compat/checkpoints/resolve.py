@@ -46,6 +46,9 @@ class Given:
         env: The environment's name.
         observation_spaces: By policy id; the key None stands for every policy.
         action_spaces: Likewise.
+        model: The RLModule (`module:Class`) that takes the weights of a custom model. It is
+            imported and built.
+        weights_map: The module's name for each array of the custom model, where they differ.
     """
 
     algorithm: str | None = None
@@ -53,6 +56,8 @@ class Given:
     env: Any = None
     observation_spaces: Mapping[str | None, Space] = field(default_factory=dict)
     action_spaces: Mapping[str | None, Space] = field(default_factory=dict)
+    model: str | None = None
+    weights_map: Mapping[str, str] = field(default_factory=dict)
 
 
 def complete(checkpoint: LegacyCheckpoint, given: Given) -> None:

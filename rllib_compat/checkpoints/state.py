@@ -124,6 +124,7 @@ class PolicyState:
         learner_weights: The RLModule's weights of a 1.2 checkpoint (Learner API), by name.
         learner_optimizer: The state of that learner's optimizer; the policy's own is empty then.
         extra: Whatever else the policy's state held, by key. Nothing is left out.
+        is_module: Whether it is an RLModule, and `policy_class` the module's class.
     """
 
     policy_id: str
@@ -142,6 +143,7 @@ class PolicyState:
     learner_weights: dict[str, Array] | None = None
     learner_optimizer: Any = None
     extra: dict[str, Any] = field(default_factory=dict)
+    is_module: bool = False
 
 
 @dataclass

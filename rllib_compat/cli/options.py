@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -65,6 +66,18 @@ class _ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # 
         return config
 
 
+class _MapOption(_ConfigOption):
+    """A JSON file, or JSON text, of texts by text."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, str]:
+        read = super().convert(value, param, ctx)
+        if not all(isinstance(part, str) for part in read.values()):
+            self.fail("not a name for each name", param, ctx)
+        return read
+
+
 def given_options(function: F) -> F:
     """Adds the options from which `given` makes a `Given`."""
     for option in reversed(
@@ -83,6 +96,16 @@ def given_options(function: F) -> F:
             click.option(
                 "--action-space", type=_SpaceOption(), multiple=True, help="e.g. 'Discrete(2)'."
             ),
+            click.option(
+                "--model",
+                metavar="MODULE:CLASS",
+                help="Your RLModule that takes the weights of a custom model; it is imported.",
+            ),
+            click.option(
+                "--weights-map",
+                type=_MapOption(),
+                help='{"old": "new"}: names of a custom model\'s arrays that are new.',
+            ),
         )
     ):
         function = option(function)
@@ -95,11 +118,23 @@ def given(
     env: str | None,
     observation_space: tuple[tuple[str | None, Space], ...],
     action_space: tuple[tuple[str | None, Space], ...],
+    model: str | None,
+    weights_map: dict[str, str] | None,
 ) -> Given:
-    """Makes a `Given` of the options."""
+    """Makes a `Given` of the options; a module is looked for in the current folder, too."""
     from rllib_compat.checkpoints.resolve import Given
 
-    return Given(algorithm, config, env, dict(observation_space), dict(action_space))
+    if model is not None and (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    return Given(
+        algorithm,
+        config,
+        env,
+        dict(observation_space),
+        dict(action_space),
+        model,
+        weights_map or {},
+    )
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -17,6 +17,7 @@ from rllib_compat.networks.families import (
     asynchronous,
     attention,
     complex_input,
+    custom,
     ddpg,
     evolution,
     fully_connected,
@@ -27,6 +28,7 @@ from rllib_compat.networks.families import (
     sac,
     vision,
 )
+from rllib_compat.networks.families.custom import CustomModel
 from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.families.policy_gradient import read_vector
 from rllib_compat.networks.images import scaling_findings
@@ -66,25 +68,30 @@ ACTOR_CRITIC: dict[str, Reader] = {
 READERS: dict[str, Reader] = {}
 
 
-def identify(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
+def identify(
+    policy: PolicyState, settings: ModelSettings, model: CustomModel | None = None
+) -> tuple[Network, list[Finding]]:
     """Finds the network of a policy.
+
+    Args:
+        policy: The policy.
+        settings: What the config says of it.
+        model: What the user gives for a custom model.
 
     Returns:
         The network with its arrays, and what was noticed on the way.
 
     Raises:
         NotYetError: The network is not one that can be converted; it is named.
-        MissingInformationError: A size has to be given.
+        MissingInformationError: A size, or the module of a custom model, has to be given.
         CheckpointError: The weights and the config contradict each other.
     """
     if own.is_own(policy):
         return own.read(policy, settings)
-    if settings.custom_model is not None:
-        raise NotYetError(
-            f"Not yet: the custom model {settings.custom_model}.",
-            where=f"policies.{policy.policy_id}.model.custom_model",
-            fix="`--to msgpack` keeps its weights by name.",
-        )
+    if custom.is_custom(policy, settings):
+        if model is None:
+            raise custom.refusal(policy, settings)
+        return custom.read(policy, settings, model)
     reader = READERS.get(settings.algorithm)
     if reader is None:
         raise NotYetError(

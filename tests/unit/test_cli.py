@@ -55,7 +55,7 @@ def test_inspect_shows_classes_that_are_not_known_and_exits_with_1(run):
     code, out, _ = run("inspect", CUSTOM.checkpoint, "-v")
     assert code == 1
     assert "_make_skeleton_class" in out
-    assert "Not yet: the custom model" in out
+    assert "has the custom model MyModel" in out
 
 
 def test_inspect_json_is_json_and_nothing_else(run):
@@ -109,7 +109,7 @@ def test_verify_finds_a_changed_weight_and_exits_with_1(run, tmp_path):
         (["convert", CASE.path, "{new}", "--action-space", "Circle(3)"], "no space"),
         (["convert", CASE.path, "{new}", "--config", "/nothing.json"], "No such file"),
         (["convert", CASE.path, "{new}", "--algorithm", "Nonsense"], "no algorithm"),
-        (["convert", CUSTOM.checkpoint, "{new}"], "Not yet: the custom model"),
+        (["convert", CUSTOM.checkpoint, "{new}"], "has the custom model MyModel"),
         (["convert", CASE.path], "Missing argument"),
         (["explode"], "No such command"),
     ],

@@ -143,6 +143,7 @@ def _module(folder: Folder, module_id: str) -> PolicyState | None:
     if isinstance(made, Mapping):
         cls, arguments = made.get("class"), made.get("ctor_args_and_kwargs")
         policy.policy_class = cls.qualified if isinstance(cls, GlobalRef) else None
+        policy.is_module = policy.policy_class is not None
         named = _module_arguments(arguments)
         policy.observation_space = from_object(named.get("observation_space"))
         policy.action_space = from_object(named.get("action_space"))

@@ -7,7 +7,7 @@ same actions, and nothing trains on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 from rllib_compat import ray_versions, spaces
 from rllib_compat.checkpoints.state import LegacyCheckpoint
 from rllib_compat.networks import Network, Outputs
+from rllib_compat.networks.families.custom import WEIGHTS, weights_of
 from rllib_compat.networks.fcnet import BUFFERS
 from rllib_compat.networks.filtered import STEP as FILTER
 from rllib_compat.networks.mapping import Array, require_same_names
@@ -170,6 +171,15 @@ def load(target: Path, policy_id: str) -> Loaded:
     from ray.rllib.core.rl_module.rl_module import RLModule
 
     return Loaded(RLModule.from_checkpoint((target / MODULES / policy_id).absolute()))
+
+
+def load_weights(target: Path, policy_id: str) -> Callable[[Mapping[str, Array]], Outputs]:
+    """Loads the numbers of a module whose network is not known, as `Loaded` for others."""
+    from ray.rllib.core.rl_module.rl_module import RLModule
+
+    module = RLModule.from_checkpoint((target / MODULES / policy_id).absolute())
+    numbers = weights_of(module.get_state())
+    return lambda _: {WEIGHTS: numbers}
 
 
 @dataclass(frozen=True)
