@@ -1,0 +1,182 @@
+"""DDPG's, TD3's and APEX_DDPG's networks, whatever the Ray that wrote them called their arrays."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rllib_compat.checkpoints.state import PolicyState
+from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.networks import ModelSettings, identify
+from rllib_compat.networks.mapping import from_canonical
+from rllib_compat.report import Verdict
+from rllib_compat.spaces import box
+from tests.legacy.cases import find
+from tests.legacy.networks import read
+
+FAMILY = ("DDPG", "TD3", "APEX_DDPG")
+HIDDENS = st.lists(st.integers(1, 4), min_size=1, max_size=3)
+
+
+def only(**wanted):
+    """The checkpoint, policy and network of the one case that is as wanted."""
+    (found,) = find(algorithm=FAMILY, **wanted)
+    checkpoint, networks = read(found)
+    ((policy_id, network),) = networks.items()
+    return checkpoint, checkpoint.policies[policy_id], network
+
+
+def keras_policy(seed=0, *, actor=(4, 3), critic=(5,), actions=2, twin=True, norm=False):
+    """A policy as Ray 0.8.5 – 2.x on TensorFlow stored it, and what its config says."""
+    rng = np.random.default_rng(seed)
+    names = [f"actor_hidden_{i}" for i in range(len(actor))] + ["actor_out"]
+    sizes = dict(zip(names, zip((3, *actor), (*actor, actions), strict=True), strict=True))
+    for n, q in enumerate(("q", "twin_q")[: 1 + twin]):
+        layers = [f"sequential_{n}/{q}_hidden_{i}" for i in range(len(critic))]
+        layers += [f"sequential_{n}/{q}_out"]
+        pairs = zip((3 + actions, *critic), (*critic, 1), strict=True)
+        sizes |= dict(zip(layers, pairs, strict=True))
+    weights = {}
+    for target in (False, True):
+        for name, (rows, columns) in sizes.items():
+            name = name.replace("sequential_", "sequential_1") if target else name
+            name = f"p/{name}_1" if target and "/" not in name else f"p/{name}"
+            weights[f"{name}/kernel"] = rng.normal(size=(rows, columns))
+            weights[f"{name}/bias"] = rng.normal(size=columns)
+    if norm:
+        for i, size in enumerate(actor):
+            weights[f"p/LayerNorm_{i}/gamma"] = rng.normal(size=size)
+            weights[f"p/LayerNorm_{i}/beta"] = rng.normal(size=size)
+    config = {
+        "actor_hiddens": list(actor),
+        "critic_hiddens": list(critic),
+        "actor_hidden_activation": "tanh",
+        "twin_q": twin,
+    }
+    space = box(np.full(actions, -2, np.float32), np.full(actions, 3, np.float32))
+    return PolicyState("p", weights, action_space=space), config
+
+
+def identified(policy, config, algorithm="DDPG"):
+    return identify(policy, ModelSettings.from_config(config, {}, algorithm=algorithm))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 99), actor=HIDDENS, critic=HIDDENS, norm=st.booleans())
+def test_the_torch_module_computes_what_the_proof_computes(seed, actor, critic, norm):
+    torch = pytest.importorskip("torch")
+    from rllib_compat.modules.graph_net import GraphNet
+
+    network, _ = identified(*keras_policy(seed, actor=actor, critic=critic, norm=norm))
+    net = GraphNet(network.graph, {k: v.shape for k, v in network.arrays.items()})
+    net.load_state_dict({k: torch.from_numpy(v) for k, v in network.arrays.items()})
+    rng = np.random.default_rng(seed)
+    batch = {k: rng.normal(size=(6, *shape)) for k, shape in network.graph.inputs.items()}
+    theirs = net({k: torch.from_numpy(v).float() for k, v in batch.items()})
+    for name, ours in network.forward(batch).items():
+        np.testing.assert_allclose(theirs[name].detach(), ours, atol=1e-4, rtol=1e-4)
+
+
+@given(seed=st.integers(0, 99), low=st.floats(-9, 9), size=st.floats(0.1, 9))
+def test_actions_are_within_the_range_of_the_action_space(seed, low, size):
+    policy, config = keras_policy(seed)
+    policy.action_space = box(low, low + size, (2,))
+    network, _ = identified(policy, config)
+    obs = 100 * np.random.default_rng(seed).normal(size=(9, 3))
+    actions = network.forward({"obs": obs, "actions": np.zeros((9, 2))})["actions"]
+    assert (actions >= low - 1e-4).all()
+    assert (actions <= low + size + 1e-4).all()
+
+
+def test_arrays_can_be_given_their_old_names_again():
+    policy, config = keras_policy()
+    network, _ = identified(policy, config)
+    for name, array in from_canonical(network.names, network.arrays).items():
+        np.testing.assert_array_equal(array, policy.weights[f"p/{name}"])
+
+
+def test_target_networks_are_told_and_not_carried():
+    policy, config = keras_policy(twin=False)
+    network, _ = identified(policy, config)
+    assert len(network.unused) == len(network.arrays) == len(policy.weights) / 2
+
+
+def test_the_range_that_torch_stored_goes_before_the_action_space():
+    checkpoint, policy, network = only(ray="2.0.1", framework="torch")
+    other = dataclasses.replace(policy, action_space=box(-7, 7, (1,)))
+    again, _ = identify(other, ModelSettings.of(checkpoint, policy))
+    assert again.graph == network.graph
+
+
+def test_ray_06_took_the_sigmoid_and_later_ones_that_of_twice_the_number():
+    factors = {}
+    for ray in ("0.5.3", "0.6.6", "0.8.0"):
+        *_, network = only(ray=ray, framework="tf")
+        (step,) = (s for s in network.graph.steps if s.op == "squash")
+        factors[ray] = step.settings["factor"]
+    assert factors == {"0.5.3": 1.0, "0.6.6": 1.0, "0.8.0": 2.0}
+
+
+def test_a_twin_that_ray_did_not_save_is_told():
+    checkpoint, policy, network = only(ray="0.8.0", framework="tf")
+    _, findings = identify(policy, ModelSettings.of(checkpoint, policy))
+    assert [f.verdict for f in findings] == [Verdict.ABSENT]
+    assert "twin" in findings[0].message
+    assert "twin_q_values" not in network.graph.outputs
+
+
+def test_actions_without_bounds_are_not_squashed():
+    policy, config = keras_policy()
+    policy.action_space = box(-np.inf, np.inf, (2,))
+    network, _ = identified(policy, config)
+    assert not [step for step in network.graph.steps if step.op == "squash"]
+
+
+@pytest.mark.parametrize(
+    ("space", "words"),
+    [
+        (None, "range of the actions"),
+        (box(np.array([-1, -np.inf]), np.array([1, np.inf])), "bounds of the actions"),
+    ],
+    ids=["none", "some"],
+)
+def test_a_range_that_is_not_known_is_asked_for(space, words):
+    policy, config = keras_policy()
+    policy.action_space = space
+    with pytest.raises(MissingInformationError, match=words):
+        identified(policy, config)
+
+
+def test_a_config_of_another_checkpoint_is_refused():
+    policy, config = keras_policy()
+    with pytest.raises(CheckpointError, match=r"actor_hiddens=\[9\]"):
+        identified(policy, {**config, "actor_hiddens": [9]})
+
+
+def test_an_observation_space_of_another_size_is_refused():
+    policy, config = keras_policy()
+    policy.observation_space = box(-1, 1, (4,))
+    with pytest.raises(CheckpointError, match="3 inputs"):
+        identified(policy, config)
+
+
+def test_an_array_that_no_network_has_is_refused():
+    policy, config = keras_policy()
+    policy.weights["p/lstm/kernel"] = np.zeros((1, 1))
+    with pytest.raises(NotYetError, match="lstm"):
+        identified(policy, config)
+
+
+def test_a_list_without_names_is_the_same_network():
+    policy, config = keras_policy()
+    network, _ = identified(policy, config)
+    online = [name for name in policy.weights if name.removeprefix("p/") not in network.unused]
+    policy.weights = [policy.weights[name] for name in online]
+    again, _ = identified(policy, config)
+    for name, array in network.arrays.items():
+        np.testing.assert_array_equal(again.arrays[name], array)
+    policy.weights = policy.weights[:-1]
+    with pytest.raises(NotYetError, match="unnamed arrays"):
+        identified(policy, config)
