@@ -191,7 +191,10 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
         self._algorithm_event("on_evaluate_start", kwargs)
 
     def on_evaluate_end(self, **kwargs: Any) -> None:
-        """Passes the event on."""
+        """Passes the event on, with what a custom evaluation function has returned."""
+        function = kwargs["algorithm"].config.custom_evaluation_function
+        if isinstance(function, EvaluationFunction):
+            kwargs["evaluation_metrics"].update(function.metrics)
         self._algorithm_event("on_evaluate_end", kwargs)
 
     def on_checkpoint_loaded(self, **kwargs: Any) -> None:

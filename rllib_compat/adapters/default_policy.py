@@ -10,13 +10,14 @@ from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from rllib_compat.adapters.envs import find_creator, is_registered
-from rllib_compat.adapters.episodes import ONLY_POLICY
 
+# `default_policy` alone means one agent to today's Ray (`AlgorithmConfig.is_multi_agent`).
+SHARED = "shared_policy"
 _KINDS = (MultiAgentEnv, ExternalMultiAgentEnv)
 
 
 def with_default_policy(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Adds `default_policy` for all agents, where the config names no policies for its many.
+    """Adds one policy for all agents, where the config names no policies for its many.
 
     Of a class, it is known whether it has many agents. What a registered name or a function makes
     has to be looked at, so one is made, as the driver's own worker always did.
@@ -25,14 +26,14 @@ def with_default_policy(config: Mapping[str, Any]) -> dict[str, Any]:
     named = multi_agent.get("policies") or multi_agent.get("policy_graphs")
     if named or config.get("policies") or not _has_many_agents(config):
         return dict(config)
-    multi_agent["policies"] = {ONLY_POLICY: (None, None, None, {})}
-    multi_agent["policy_mapping_fn"] = to_default_policy
+    multi_agent["policies"] = {SHARED: (None, None, None, {})}
+    multi_agent["policy_mapping_fn"] = to_shared_policy
     return {**config, "multiagent": multi_agent}
 
 
-def to_default_policy(*_: Any, **__: Any) -> str:
+def to_shared_policy(*_: Any, **__: Any) -> str:
     """The policy of all agents."""
-    return ONLY_POLICY
+    return SHARED
 
 
 def _has_many_agents(config: Mapping[str, Any]) -> bool:

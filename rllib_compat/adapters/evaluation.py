@@ -22,11 +22,13 @@ class EvaluationFunction:
 
     Attributes:
         trainer: The legacy trainer, once there is one; else the function gets what Ray gives.
+        metrics: What the function has returned last: today's Ray does not put it into the result.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.trainer: Any = None
+        self.metrics: dict[str, Any] = {}
 
     def __call__(self, algorithm: Any = None, group: Any = None) -> Any:
         """Evaluates.
@@ -40,13 +42,14 @@ class EvaluationFunction:
         metrics = self.function(self.trainer, self.trainer.evaluation_workers)
         if algorithm is None or isinstance(metrics, tuple):
             return metrics  # the old API stack, or a function of today
+        self.metrics = dict(metrics)
         length, episodes = metrics.get("episode_len_mean"), metrics.get("episodes_this_iter")
         steps = int(length * episodes) if length and episodes else 0
         return metrics, max(1, steps), max(1, steps)  # Ray 2.40 takes no zero
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the trainer: configs are sent to workers, and kept in checkpoints."""
-        return {**self.__dict__, "trainer": None}
+        return {**self.__dict__, "trainer": None, "metrics": {}}
 
 
 def collect_episodes(

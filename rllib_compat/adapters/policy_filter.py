@@ -22,15 +22,14 @@ class PolicyMeanStdFilter(MeanStdFilter):  # type: ignore[misc]  # Ray has no ty
 
     def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: Any) -> Any:
         """Replaces each agent's last observation by the normalised one."""
-        if self._filters is None:
-            self._init_new_filters()
+        filters = self._by_policy()
         for episode in episodes:
             for agent in self.single_agent_episode_iterator([episode]):
                 module_id = episode.module_for(agent.agent_id)
-                if module_id not in self._filters:
-                    self._filters[module_id] = self._new_filter(_shape(agent.observation_space))
+                if module_id not in filters:
+                    filters[module_id] = self._new_filter(_shape(agent.observation_space))
                 seen = agent.get_observations(indices=-1)
-                new = self._filters[module_id](seen, update=self._update_stats)
+                new = filters[module_id](seen, update=self._update_stats)
                 agent.set_observations(at_indices=-1, new_data=new)
                 agent.observation_space = self.observation_space[agent.agent_id]
         return batch
@@ -46,13 +45,17 @@ class PolicyMeanStdFilter(MeanStdFilter):  # type: ignore[misc]  # Ray has no ty
             own = [{module_id: state[module_id]} for state in states if module_id in state]
             self._require(own[0])
             super().merge_states(own)
-        if self._filters is None:
-            self._init_new_filters()
-        merged: dict[str, Any] = self._get_state_from_filters(self._filters)
+        merged: dict[str, Any] = self._get_state_from_filters(self._by_policy())
         return merged
 
     def _init_new_filters(self) -> None:
         self._filters: dict[str, Any] | None = {}
+
+    def _by_policy(self) -> dict[str, Any]:
+        if self._filters is None:
+            self._init_new_filters()
+        assert self._filters is not None
+        return self._filters
 
     def _new_filter(self, shape: Any) -> Any:
         return Filter(
@@ -61,12 +64,10 @@ class PolicyMeanStdFilter(MeanStdFilter):  # type: ignore[misc]  # Ray has no ty
 
     def _require(self, state: Mapping[str, Any]) -> None:
         """Makes sure that there is a filter for each policy of a state."""
-        if self._filters is None:
-            self._init_new_filters()
-        assert self._filters is not None
+        filters = self._by_policy()
         for module_id, own in state.items():
-            if module_id not in self._filters:
-                self._filters[module_id] = self._new_filter(own["shape"])
+            if module_id not in filters:
+                filters[module_id] = self._new_filter(own["shape"])
 
 
 def _shape(space: Any) -> Any:

@@ -392,11 +392,11 @@ def test_attributes_of_the_wrapped_environment_are_there():
 
 class TestWithoutPolicies:
     @pytest.mark.parametrize("env", [OldMultiAgent, lambda context: OldMultiAgent(context["x"])])
-    def test_all_agents_share_the_default_policy(self, env):
+    def test_all_agents_share_one_policy(self, env):
         config = {"env": env, "env_config": {"x": 1}, "multiagent": {"count_steps_by": "env_steps"}}
         multi_agent = with_default_policy(config)["multiagent"]
-        assert set(multi_agent["policies"]) == {"default_policy"}
-        assert multi_agent["policy_mapping_fn"]("anybody", None, worker=None) == "default_policy"
+        assert set(multi_agent["policies"]) == {"shared_policy"}
+        assert multi_agent["policy_mapping_fn"]("anybody", None, worker=None) == "shared_policy"
         assert multi_agent["count_steps_by"] == "env_steps"
 
     def test_a_registered_name_is_looked_at(self):
