@@ -50,7 +50,7 @@ def _leave_out_recordings(checkpoint: LegacyCheckpoint, config: dict[str, Any]) 
     Ray reads it as soon as a checkpoint is loaded; then the files would have to be where they
     were, in a form that today's readers know.
     """
-    found = {key: config.pop(key) for key in ("input", "input_") if key in config}
+    found: dict[str, Any] = {key: config.pop(key) for key in ("input", "input_") if key in config}
     told = [value for value in found.values() if value not in (None, "", "sampler")]
     if not told or checkpoint.algorithm not in OFFLINE:
         config |= found

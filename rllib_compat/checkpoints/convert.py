@@ -364,7 +364,7 @@ def _random(
     checkpoint: LegacyCheckpoint, networks: Mapping[str, Network], n: int
 ) -> dict[str, verify.Inputs]:
     """Random inputs; a network with a filter gets them where the filter saw observations."""
-    batches = {}
+    batches: dict[str, verify.Inputs] = {}
     for policy_id, network in networks.items():
         space = checkpoint.policies[policy_id].observation_space
         filtered = f"{FILTER}.mean" in network.arrays

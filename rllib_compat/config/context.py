@@ -21,6 +21,7 @@ class Context:
         path: Where the value stands.
         rule: The id of the rule that is applied.
         defaults: The legacy Ray's defaults, where its version is known.
+        legacy_ray: That version.
         findings: What rules have said about parts of their values.
         translate: Translates a dict of root keys that stands inside the config.
     """
@@ -32,6 +33,7 @@ class Context:
     path: str = "$"
     rule: str = ""
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    legacy_ray: str | None = None
     findings: list[Finding] = field(default_factory=list)
     translate: Callable[[Mapping[str, Any], str, Context], dict[str, Any]] | None = None
 

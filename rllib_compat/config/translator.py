@@ -69,6 +69,7 @@ def translate(
     context = Context(legacy, target, legacy_algorithm, stack, translate=_inner_settings)
     if legacy_ray is not None:
         context.defaults = defaults.legacy_defaults(legacy_algorithm, legacy_ray)
+        context.legacy_ray = legacy_ray
 
     entries = engine.apply(legacy, context)
     settings: Settings = dict(HEAD_STARTS.get(legacy_algorithm, {}))

@@ -167,7 +167,9 @@ def _module_arguments(arguments: Any) -> Mapping[str, Any]:
 def _read_filter(folder: Folder, checkpoint: LegacyCheckpoint) -> None:
     """The state of the filter's connector, if there is one."""
     states = {path: _state(folder, f"{path}/state") or {} for path in _FILTERS}
-    entries = [(path, name, entry) for path in states for name, entry in states[path].items()]
+    entries: list[tuple[str, Any, Any]] = [
+        (path, name, entry) for path in states for name, entry in states[path].items()
+    ]
     for path, agent, entry in entries:
         if not isinstance(entry, Mapping):
             continue

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from packaging.version import Version
+
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, empty_section, needless, words
 from rllib_compat.report import Severity, Verdict
@@ -15,7 +17,7 @@ OLD = "training.model"
 
 SAME = words(
     "fcnet_hiddens fcnet_activation fcnet_bias_initializer conv_filters conv_activation "
-    "conv_kernel_initializer conv_bias_initializer free_log_std log_std_clip_param "
+    "conv_kernel_initializer conv_bias_initializer log_std_clip_param "
     "use_lstm max_seq_len lstm_cell_size lstm_use_prev_action "
     "lstm_use_prev_reward lstm_bias_initializer"
 )
@@ -63,6 +65,24 @@ ATARI = {
     "num_framestacks": "frames are stacked by the DeepMind wrappers",
     "extra_frameskip": "the DeepMind wrappers skip frames",
 }
+
+
+#: The releases whose fully connected network did not know of `free_log_std`; a checkpoint of Ray
+#: 0.7 tells no more than that.
+_IGNORED_FREE_LOG_STD = (Version("0.7.5"), Version("0.8.5"))
+
+
+def _free_log_std(value: Any, context: Context) -> Outcome:
+    """The key, unless the Ray that the config is from ignored it."""
+    home = OLD if context.stack == "old" else NEW
+    ray = Version(context.legacy_ray) if context.legacy_ray else None
+    first, last = _IGNORED_FREE_LOG_STD
+    if value and ray is not None and (ray == Version("0.7") or first <= ray <= last):
+        return Outcome(
+            {f"{home}.free_log_std": False},
+            message=f"Ray {ray} ignored it: standard deviations depended on the observation",
+        )
+    return Outcome({f"{home}.free_log_std": value})
 
 
 def _whole(value: Any, _: Context) -> Outcome:
@@ -177,6 +197,15 @@ RULES = (
             convert=_whole,
         )
         for key in ("_model_config", "_model_config_dict")
+    ),
+    Rule(
+        FAMILY,
+        "model.free_log_std",
+        Verdict.MOVED,
+        "the fully connected networks of Ray 0.7.5 – 0.8.5 ignored it",
+        target=f"{NEW}.free_log_std",
+        old_target=f"{OLD}.free_log_std",
+        convert=_free_log_std,
     ),
     Rule(
         FAMILY,
