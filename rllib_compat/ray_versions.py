@@ -181,6 +181,34 @@ def set_steps_of_env_runner(env_runner: Any, steps: int, env_runners: int) -> No
     env_runner.set_state({"num_env_steps_sampled_lifetime": steps})
 
 
+def whole_model_config(config: AlgorithmConfig, told: dict[str, Any]) -> dict[str, Any]:
+    """What a module's spec has to say for the module to get an algorithm's own settings, too.
+
+    Env runners of Ray 2.40 take a spec's model config as it stands; Ray 2.60 adds the algorithm's
+    settings (DQN's epsilon, …). In between they are added here, which is right in any release.
+    """
+    if _at_least("2.60"):
+        return told
+    whole: dict[str, Any] = config.model_config | told
+    return whole
+
+
+def mark_steps_as_counted(algorithm: Algorithm) -> None:
+    """Keeps a restored algorithm from counting again what it has counted already.
+
+    Env runners of Ray 2.40 send what their lifetime counter has grown by. A restore sets the
+    counter, and not what they have sent before, so that all of it would be sent again.
+    """
+    if not hasattr(algorithm.metrics, "aggregate") and algorithm.learner_group is not None:
+        foreach_env_runner(algorithm.env_runner_group, _mark_steps)
+
+
+def _mark_steps(env_runner: Any) -> None:
+    stats = env_runner.metrics.stats.get("num_env_steps_sampled_lifetime")
+    if stats is not None:
+        stats._hist = (stats.peek(), 0)
+
+
 def running_stat_state(count: int, mean: Any, m2: Any) -> dict[str, Any]:
     """The state of a running statistic as the connector takes it.
 

@@ -90,6 +90,9 @@ def _add_modules(config: AlgorithmConfig, specs: Mapping[str, RLModuleSpec]) -> 
     """Tells the config the exact network of each policy; it then needs no environment for it."""
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 
+    for spec in specs.values():
+        if isinstance(spec.model_config, dict):
+            spec.model_config = ray_versions.whole_model_config(config, spec.model_config)
     if config.is_multi_agent:
         config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=dict(specs)))
     else:
