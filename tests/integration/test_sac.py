@@ -1,0 +1,136 @@
+"""Converted SAC checkpoints in the installed Ray: they go on learning where they stopped."""
+
+import logging
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rllib_compat import ray_versions
+from rllib_compat.checkpoints.convert import convert
+from rllib_compat.checkpoints.resolve import Given
+from rllib_compat.checkpoints.state import LegacyCheckpoint, Source
+from rllib_compat.checkpoints.writers import modules
+from rllib_compat.networks import sac_optimizers
+from rllib_compat.networks.network import own_name
+from tests.legacy.cases import find
+from tests.legacy.networks import given_of
+from tests.unit.networks.test_sac import identified, torch_policy
+
+pytestmark = pytest.mark.ray
+
+TODAY = {"Pendulum-v0": "Pendulum-v1", "CartPole-v0": "CartPole-v1"}
+CONTINUOUS = [
+    next(c for c in find(ray="0.7.6") if c.algorithm == "SAC"),
+    next(c for c in find(ray="2.0.1") if c.algorithm == "SAC"),
+]
+(DISCRETE,) = find(ray="1.13.0", algorithm="SAC", variant="disc")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_ray():
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    with ray_versions.quiet_ray(num_cpus=1):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def rays_own_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
+        yield
+
+
+def converted(case, target):
+    told = given_of(case)
+    env = TODAY.get(case.about["env"], case.about["env"])
+    given = Given(
+        algorithm="SAC",
+        env=env,
+        observation_spaces=told.observation_spaces if case.ray < "1" else {},
+        action_spaces=told.action_spaces if case.ray < "1" else {},
+    )
+    return convert(case.checkpoint, target, given=given, inputs=50)
+
+
+def trained_once(target, done):
+    """Restores an algorithm, holds it against what was converted, and trains one iteration."""
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    (policy_id,) = done.networks
+    policy, network = done.checkpoint.policies[policy_id], done.networks[policy_id]
+    algorithm = Algorithm.from_checkpoint(str(target))
+    learner = ray_versions.local_learner(algorithm)
+    module = learner.module[policy_id]
+    before = {name: array.copy() for name, array in module.get_state().items()}
+    for name, array in network.arrays.items():
+        np.testing.assert_array_equal(before[own_name(name)], array.astype(np.float32))
+    alpha = float(learner.curr_log_alpha[policy_id].detach()[0])
+    assert alpha == pytest.approx(policy.log_alpha, abs=1e-6)
+    states, _ = sac_optimizers.plan({policy_id: policy}, {policy_id: network})
+    for name, state in states.get(policy_id, {}).items():
+        slots = learner.get_optimizer(policy_id, name).state.values()
+        assert {int(slot["step"]) for slot in slots} == {state.step}
+    result = algorithm.train()
+    after = module.get_state()
+    moved = {k: float(np.abs(after[k] - before[k]).max()) for k in before}
+    losses = result["learners"][policy_id]
+    algorithm.stop()
+    return moved, losses
+
+
+@pytest.mark.parametrize("case", CONTINUOUS, ids=str)
+def test_continuous_actions_go_on_learning(case, tmp_path):
+    done = converted(case, tmp_path / "new")
+    moved, losses = trained_once(tmp_path / "new", done)
+    assert math.isfinite(losses["qf_loss"])
+    for name, distance in moved.items():
+        # A target follows slowly (tau), all others take whole steps.
+        assert 0 < distance < (0.05 if name.startswith("target_net.") else 1), name
+
+
+@pytest.mark.skipif(
+    not ray_versions.trains_discrete_sac(), reason="this Ray's SAC learns no discrete actions"
+)
+def test_discrete_actions_go_on_learning(tmp_path):
+    done = converted(DISCRETE, tmp_path / "new")
+    moved, losses = trained_once(tmp_path / "new", done)
+    assert losses["target_entropy"] == pytest.approx(0.98 * math.log(2))
+    assert all(moved.values())
+
+
+@pytest.mark.skipif(ray_versions.trains_discrete_sac(), reason="this Ray's SAC learns them")
+def test_discrete_actions_become_modules_where_ray_can_not_learn_them(tmp_path):
+    done = converted(DISCRETE, tmp_path / "new")
+    assert done.translation is None
+    assert any("learns no discrete actions" in f.message for f in done.report)
+
+
+def test_cql_learns_with_the_same_networks():
+    import torch
+    from ray.rllib.algorithms.cql import CQLConfig
+    from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+
+    policy, told = torch_policy()
+    network, _ = identified(policy, told, "CQL")
+    checkpoint = LegacyCheckpoint(Source(Path(), ""), algorithm="CQL", policies={"p": policy})
+    config = CQLConfig().training(bc_iters=0)
+    specs = MultiRLModuleSpec(rl_module_specs=modules.specs(checkpoint, {"p": network}))
+    learner = config.get_default_learner_class()(config=config, module_spec=specs)
+    learner.build()
+    modules.set_weights(learner.module, {"p": network})
+    rng = np.random.default_rng(0)
+    shapes = {"obs": (8, 3), "new_obs": (8, 3), "actions": (8, 2), "rewards": (8,)}
+    batch = {k: torch.tensor(rng.uniform(-0.9, 0.9, s)).float() for k, s in shapes.items()}
+    batch |= {"terminateds": torch.zeros(8), "weights": torch.ones(8), "n_step": torch.ones(8)}
+    module = learner.module["p"]
+    before = {name: array.copy() for name, array in module.get_state().items()}
+    loss = learner.compute_loss_for_module(
+        module_id="p", config=config, batch=batch, fwd_out=module.forward_train(batch)
+    )
+    learner.apply_gradients(learner.compute_gradients({"p": loss}))
+    after = module.get_state()
+    for name, array in before.items():
+        assert np.array_equal(after[name], array) == name.startswith("target_net."), name
