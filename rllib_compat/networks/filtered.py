@@ -8,12 +8,15 @@ same actions.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from rllib_compat.checkpoints.state import ObservationFilter
+from rllib_compat.networks.families.q_network import MODULE as Q_MODULE
+from rllib_compat.networks.families.q_network import SETTINGS as Q_SETTINGS
 from rllib_compat.networks.graph import Graph, Step
-from rllib_compat.networks.network import Network, own_module
+from rllib_compat.networks.network import TARGET_PREFIX, Network, own_module
 
 STEP = "filter"
 
@@ -49,13 +52,26 @@ def with_filter(network: Network, observation_filter: ObservationFilter) -> Netw
         f"{STEP}.std": np.asarray(stat.std, np.float64).reshape(network.inputs),
         **network.arrays,
     }
-    target = network.target
-    own = {} if target.module is None else target.model_config
-    rest = {k: v for k, v in own.items() if k not in ("graph", "shapes")}
+    module, rest = _own(network)
+    if module == Q_MODULE:  # its target network is a copy of the whole network
+        both = {name: array for name, array in arrays.items() if name.startswith(f"{STEP}.")}
+        arrays |= {TARGET_PREFIX + name: array for name, array in both.items()}
     return replace(
         network,
         summary=f"{network.summary}, observation filter",
         graph=graph,
         arrays=arrays,
-        target=own_module(target.module or _ACTOR_CRITIC, graph, arrays, **rest),
+        target=own_module(module, graph, arrays, **rest),
     )
+
+
+def _own(network: Network) -> tuple[str, dict[str, Any]]:
+    """The module of ours that takes a network, and what else that has to be told."""
+    target = network.target
+    if target.module is not None:
+        return target.module, {
+            k: v for k, v in target.model_config.items() if k not in ("graph", "shapes")
+        }
+    if "q_values" in network.graph.outputs:
+        return Q_MODULE, {k: target.model_config[k] for k in Q_SETTINGS}
+    return _ACTOR_CRITIC, {}

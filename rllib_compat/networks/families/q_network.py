@@ -19,6 +19,9 @@ from rllib_compat.report import Finding, Severity, Verdict
 
 MODULE = "rllib_compat.modules.q:QModule"
 
+#: What the module has to be told beside its network; DQN's own settings by their names.
+SETTINGS = ("double_q", "dueling", "num_atoms", "v_min", "v_max")
+
 
 def network(
     graph: Graph,

@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_compat.checkpoints import layouts, resolve
+from rllib_compat.checkpoints.state import ObservationFilter, RunningStat
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks import ModelSettings, identify, optimizers
 from rllib_compat.networks.families import q_head, q_names
 from rllib_compat.networks.families.q_head import Head
+from rllib_compat.networks.filtered import with_filter
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.network import TARGET_PREFIX
@@ -299,3 +301,18 @@ def test_the_own_module_gives_the_learner_what_todays_module_gives(name):
     assert (distributed <= out.keys()) == ("q_logits" in network.graph.outputs)
     greedy = module.forward_inference({"obs": obs})["actions"]
     np.testing.assert_array_equal(greedy, expected.argmax(-1))
+
+
+@pytest.mark.parametrize("name", ["0.8.5/apex-tf-v-atoms", "1.13.0/dqn-torch-hiddens2"])
+def test_a_filter_goes_before_network_and_target_network(name):
+    network = network_of(name)
+    stat = RunningStat(3, np.arange(4.0), np.full(4, 8.0))
+    old = ObservationFilter("MeanStdFilter", clip=10.0, stats=[stat])
+    filtered = with_filter(network, old)
+    obs = np.random.default_rng(0).normal(size=(5, 4))
+    expected = network.forward({"obs": old(obs)})["q_values"]
+    np.testing.assert_allclose(filtered.forward({"obs": obs})["q_values"], expected)
+    online = {k for k in filtered.arrays if not k.startswith(TARGET_PREFIX)}
+    assert {TARGET_PREFIX + k for k in online} | online == filtered.arrays.keys()
+    assert filtered.target.module == "rllib_compat.modules.q:QModule"
+    assert filtered.target.model_config["num_atoms"] == network.target.model_config["num_atoms"]
