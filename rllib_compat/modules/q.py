@@ -85,7 +85,8 @@ class QModule(_DQN):  # type: ignore[misc]  # Ray has no types
 
     def critics(self, batch: dict[str, Any]) -> dict[str, Any]:
         """What the graph itself gives."""
-        return self.net(self._inputs(batch), self.graph.outputs)
+        made: dict[str, Any] = self.net(self._inputs(batch), self.graph.outputs)
+        return made
 
     def _compute(self, net: GraphNet, batch: dict[str, Any]) -> dict[str, Any]:
         out = net(self._inputs(batch))
