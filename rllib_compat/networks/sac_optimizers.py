@@ -13,7 +13,7 @@ import numpy as np
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError
-from rllib_compat.networks.families.sac_names import CONSTANT
+from rllib_compat.networks.families.sac_names import CONSTANT, MULTIPLIER
 from rllib_compat.networks.mapping import Array, Move
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.optimizers import (
@@ -86,6 +86,8 @@ def _by_name(stored: Any, network: Network) -> dict[str, Any]:
     twin = f"{TWIN}.out.kernel" in network.arrays
     names = [name for name in OPTIMIZERS if twin or name != "qf_twin"]
     if isinstance(stored, list):
+        if any(name.startswith(MULTIPLIER) for name in network.unused):
+            stored = stored[:-1]  # CQL's fifth, of its Lagrange multiplier
         if len(stored) != len(names):
             raise CheckpointError(
                 f"the policy had {len(stored)} optimizers, its module has {len(names)}"

@@ -77,6 +77,7 @@ def find(policy: PolicyState, settings: ModelSettings, where: str) -> Found:
         unused = names.unused_torch(named)
     else:
         table, unused = names.keras(list(named))
+    unused += [name for name in named if names.is_scalar(name, names.MULTIPLIER)]
     scalars, arrays = take_scalars({k: v for k, v in named.items() if k not in unused})
     arrays, left = to_canonical(table, arrays)
     if left or f"{POLICY}.out.kernel" not in arrays:

@@ -32,7 +32,10 @@ _MODULES = {POLICY: "action_model.", CRITIC: "q_net.", TWIN: "twin_q_net."}
 _OUTPUTS = {POLICY: "action_dist_inputs", CRITIC: "q_values", TWIN: "twin_q_values"}
 
 #: Parts of models that are not only dense layers, on torch and on TensorFlow.
-_NOT_DENSE = re.compile(r"(action_model|q_net)\.(_convs|cnn|one_hot|flatten).*|conv\d+(_\d+)?/.*")
+_NOT_DENSE = re.compile(
+    r"(action_model|q_net)\.(_convs|cnn|one_hot|flatten|post_fc_stack|logits_layer).*"
+    r"|conv\d+(_\d+)?/.*"
+)
 
 #: keras' names of layers, and how often it had met them before.
 _COUNTED = re.compile(

@@ -60,6 +60,9 @@ CONSTANT = ".log_std_clip_param_const"
 #: Single numbers among the arrays, by the names without TensorFlow's count of them.
 LOG_ALPHA, TARGET_ENTROPY = "log_alpha", "target_entropy"
 
+#: CQL's Lagrange multiplier (`lagrangian=True`); today's CQL has none.
+MULTIPLIER = "log_alpha_prime"
+
 
 def unused_torch(names: Iterable[str]) -> list[str]:
     """The names of arrays that nothing depends on."""

@@ -265,3 +265,14 @@ def test_cql_has_the_same_networks_in_a_module_of_its_own():
     assert cql.graph == sac.graph
     assert cql.target.module.endswith(":CQLModule")
     assert cql.target.model_config["num_actions"] == 4
+
+
+def test_the_lagrange_multiplier_of_cql_and_its_optimizer_are_told_and_left():
+    checkpoint, policy, _ = only(read(case(ray="2.0.1")))
+    policy.weights["log_alpha_prime"] = np.zeros(1)
+    policy.optimizer = [*policy.optimizer, policy.optimizer[-1]]
+    told = dataclasses.replace(ModelSettings.of(checkpoint, policy), algorithm="CQL")
+    network, _ = identify(policy, told)
+    assert "log_alpha_prime" in network.unused
+    states, _ = sac_optimizers.plan({"p": policy}, {"p": network})
+    assert list(states["p"]) == ["policy", "qf", "qf_twin", "alpha"]
