@@ -1,0 +1,175 @@
+"""What actor-critic algorithms had besides PPO's network: target networks, scalars, no values."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rllib_compat import spaces
+from rllib_compat.checkpoints.state import PolicyState
+from rllib_compat.errors import CheckpointError, MissingInformationError
+from rllib_compat.networks import ModelSettings, identify
+from rllib_compat.networks.families import own
+from rllib_compat.networks.families.unnamed import MOVING_AVERAGE
+from rllib_compat.networks.fcnet import SCHEMES, Shape
+from rllib_compat.networks.mapping import from_canonical
+from tests.legacy.cases import find
+from tests.legacy.networks import read
+
+BOX, DISCRETE = spaces.box(-np.inf, np.inf, (4,)), spaces.Discrete(2)
+
+
+def policy(weights, **more):
+    return PolicyState(
+        "default_policy", weights, observation_space=BOX, action_space=DISCRETE, **more
+    )
+
+
+def settings(algorithm, **config):
+    config = {"model": {"fcnet_hiddens": [3, 5]}, **config}
+    return ModelSettings.from_config(config, {}, algorithm=algorithm, ray="0.7.6")
+
+
+def arrays_of(shares_layers=True, seed=0):
+    shape = Shape(4, (3, 5), 2, shares_layers, False)
+    rng = np.random.default_rng(seed)
+    return (
+        {name: rng.normal(size=size) for name, size in shape.policy()},
+        {name: rng.normal(size=size) for name, size in shape.value()},
+    )
+
+
+def vector_of(*parts):
+    return np.concatenate([np.asarray(a, float).reshape(-1) for part in parts for a in part])
+
+
+@pytest.mark.parametrize("algorithm", ["A2C", "A3C", "IMPALA", "APPO", "MARWIL", "PPO", "DDPPO"])
+def test_a_vector_is_cut_with_the_value_layers_that_are_the_algorithms_default(algorithm):
+    own_layers = algorithm in ("PPO", "DDPPO")
+    actor, critic = arrays_of(shares_layers=not own_layers)
+    last = [0.2] if own_layers else []
+    network, _ = identify(
+        policy(vector_of(actor.values(), critic.values(), last)), settings(algorithm, kl_coeff=0.2)
+    )
+    for name, array in {**actor, **critic}.items():
+        assert np.array_equal(network.arrays[name], array)
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_the_target_network_of_a_vector_is_read_or_starts_as_a_copy(copied):
+    actor, critic = arrays_of()
+    other, _ = arrays_of(seed=1)
+    parts = [actor.values(), critic.values(), *([other.values()] if copied else [])]
+    network, findings = identify(policy(vector_of(*parts)), settings("APPO", vtrace=True))
+    for name, array in actor.items():
+        expected = other[name] if copied else array
+        assert np.array_equal(network.arrays[f"target.{name}"], expected)
+    assert any(f.rule == "target-network" for f in findings) is not copied
+
+
+def test_the_copies_that_tensorflow_numbered_become_the_target_network():
+    (case,) = find(ray="0.8.5", algorithm="APPO")
+    checkpoint, networks = read(case)
+    weights = checkpoint.policies["default_policy"].weights
+    network = networks["default_policy"]
+    assert np.array_equal(
+        network.arrays["target.hidden.0.kernel"], weights["default_policy/fc_1_1/kernel"]
+    )
+    state = network.module_state()
+    assert np.array_equal(
+        state["_old_encoder.encoder.net.mlp.0.weight"].T, weights["default_policy/fc_1_1/kernel"]
+    )
+
+
+def test_marwils_running_mean_is_found_in_a_vector_and_among_names():
+    actor, critic = arrays_of()
+    found = policy(vector_of(actor.values(), critic.values(), [98.5]))
+    identify(found, settings("MARWIL"))
+    assert found.extra[MOVING_AVERAGE] == pytest.approx(98.5)
+
+    named = {
+        f"default_policy/{name}": array
+        for name, array in from_canonical(SCHEMES["marwil"], {**actor, **critic}).items()
+    }
+    found = policy({**named, f"default_policy/{MOVING_AVERAGE}": np.asarray(97.0)})
+    network, _ = identify(found, settings("MARWIL"))
+    assert found.extra[MOVING_AVERAGE] == 97.0
+    assert np.array_equal(network.arrays["value.kernel"], critic["value.kernel"])
+
+
+def test_bc_loses_its_value_function_and_says_so():
+    (case,) = find(algorithm="BC", ray="2.0.1")
+    network = read(case)[1]["default_policy"]
+    assert set(network.graph.outputs) == {"action_dist_inputs"}
+    assert set(network.unused) == {
+        "_value_branch._model.0.weight",
+        "_value_branch._model.0.bias",
+    }
+    assert network.target.module is None
+
+
+@pytest.mark.parametrize(("encoder", "head"), [("encoder", "pi"), ("_encoder", "_pi_head")])
+def test_todays_bc_is_read_from_either_releases_names(encoder, head):
+    actor, _ = arrays_of()
+    weights = {
+        f"{encoder}.net.mlp.0.weight": actor["hidden.0.kernel"].T,
+        f"{encoder}.net.mlp.0.bias": actor["hidden.0.bias"],
+        f"{encoder}.net.mlp.2.weight": actor["hidden.1.kernel"].T,
+        f"{encoder}.net.mlp.2.bias": actor["hidden.1.bias"],
+        f"{head}.net.mlp.0.weight": actor["logits.kernel"].T,
+        f"{head}.net.mlp.0.bias": actor["logits.bias"],
+    }
+    network, _ = identify(policy(weights), settings("BC"))
+    assert all(np.array_equal(network.arrays[name], actor[name]) for name in actor)
+
+
+def test_a_vector_of_pg_has_no_value_function():
+    actor, _ = arrays_of()
+    network, _ = identify(policy(vector_of(actor.values())), settings("PG"))
+    assert set(network.arrays) == set(actor)
+    with pytest.raises(CheckpointError, match="fits no policy"):
+        identify(policy(np.zeros(9)), settings("PG"))
+    with pytest.raises(MissingInformationError, match="both spaces"):
+        identify(replace(policy(np.zeros(9)), action_space=None), settings("PG"))
+
+
+@pytest.mark.parametrize("algorithm", ["PG", "APPO"])
+def test_what_a_conversion_wrote_is_read_again(algorithm):
+    actor, critic = arrays_of()
+    network, _ = identify(
+        policy(vector_of(actor.values(), critic.values() if algorithm == "APPO" else [])),
+        settings(algorithm),
+    )
+    if network.target.module is None:
+        state = network.module_state()
+        again, _ = identify(policy(state), settings(algorithm))
+    else:
+        module, _, cls = network.target.module.partition(":")
+        written = policy(
+            network.module_state(),
+            policy_class=f"{module}.{cls}",
+            extra={"module_config": dict(network.target.model_config)},
+        )
+        assert own.is_own(written)
+        again, _ = identify(written, settings(algorithm))
+    obs = {"obs": np.random.default_rng(0).normal(size=(5, 4))}
+    for name, theirs in network.forward(obs).items():
+        np.testing.assert_allclose(again.forward(obs)[name], theirs, atol=1e-6)
+
+
+def test_a_converted_module_with_an_operation_that_is_not_known_is_refused():
+    graph = {
+        "inputs": {"obs": [4]},
+        "steps": [{"op": "exec", "name": "x", "takes": ["obs"], "settings": {}}],
+        "outputs": {},
+        "states": {},
+    }
+    written = policy(
+        {},
+        policy_class="rllib_compat.modules.actor_critic.ActorModule",
+        extra={"module_config": {"graph": graph, "shapes": {}}},
+    )
+    with pytest.raises(CheckpointError, match="operations that are not known: exec"):
+        identify(written, settings("PG"))
+    with pytest.raises(CheckpointError, match="damaged"):
+        identify(replace(written, extra={}), settings("PG"))

@@ -1,0 +1,160 @@
+"""Policies of ES and ARS, and the filter that a module written alone holds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rllib_compat import spaces
+from rllib_compat.checkpoints.state import ObservationFilter, PolicyState, RunningStat
+from rllib_compat.errors import CheckpointError, MissingInformationError
+from rllib_compat.networks import ModelSettings
+from rllib_compat.networks.families import evolution
+from rllib_compat.networks.fcnet import SCHEMES, Shape
+from rllib_compat.networks.filtered import can_hold, with_filter
+from rllib_compat.networks.mapping import from_canonical
+from tests.legacy.cases import find
+from tests.legacy.networks import read
+
+BOX = spaces.box(-np.inf, np.inf, (4,))
+EVOLUTION = [*find(algorithm="ES"), *find(algorithm="ARS")]
+
+
+def policy(weights, action_space=None):
+    return PolicyState(
+        "default_policy",
+        weights,
+        observation_space=BOX,
+        action_space=action_space or spaces.Discrete(2),
+    )
+
+
+def settings(ray="1.13.0", algorithm="ES", **config):
+    config = {"model": {"fcnet_hiddens": [3, 5]}, **config}
+    return ModelSettings.from_config(config, {}, algorithm=algorithm, ray=ray)
+
+
+def arrays_of(shape, rng):
+    rows = dict([*shape.policy(), *shape.value()])
+    return {name: rng.normal(size=size) for name, size in rows.items()}
+
+
+@pytest.mark.parametrize("shares_layers", [True, False])
+def test_torch_kept_the_arrays_by_sorted_names_and_the_value_function_is_told_not_carried(
+    shares_layers,
+):
+    arrays = arrays_of(Shape(4, (3, 5), 2, shares_layers, False), np.random.default_rng(0))
+    named = from_canonical(SCHEMES["torch"], arrays)
+    vector = np.concatenate([named[name].reshape(-1) for name in sorted(named)])
+    network, _ = evolution.read(policy(vector), settings(framework="torch"))
+    assert all(np.array_equal(network.arrays[name], arrays[name]) for name in network.arrays)
+    assert {name for name in arrays if name.startswith("value")} == set(arrays) - set(
+        network.arrays
+    )
+    assert set(network.unused) == {name for name in named if "value" in name}
+
+
+def test_tensorflow_kept_only_what_the_actions_depend_on():
+    shape = Shape(4, (3, 5), 2, True, False)
+    rows = dict(shape.policy())
+    vector = np.arange(sum(np.prod(s) for s in rows.values()), dtype=float)
+    network, _ = evolution.read(policy(vector), settings(framework="tf"))
+    assert network.unused == ()
+    assert network.arrays["hidden.0.kernel"][0, 0] == 0
+    assert network.arrays["logits.bias"][-1] == vector[-1]
+
+
+def test_a_box_action_is_the_output_itself():
+    rows = dict(Shape(4, (3, 5), 2, True, False).policy())
+    vector = np.ones(sum(np.prod(s) for s in rows.values()))
+    network, findings = evolution.read(
+        policy(vector, spaces.box(-1, 1, (2,))), settings(framework="tf", action_noise_std=0.5)
+    )
+    out = network.forward({"obs": np.ones((1, 4))})
+    assert out["actions"].shape == (1, 2)
+    assert "action_noise_std=0.5" in findings[-1].message
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "config", "hiddens"),
+    [
+        ("ES", {}, (256, 256)),
+        ("ARS", {}, ()),
+        ("ARS", {"policy_type": "MLPPolicy", "fcnet_hiddens": [7]}, (7,)),
+    ],
+)
+def test_ray_0_5_did_not_look_at_the_model_config(algorithm, config, hiddens):
+    rows = dict(Shape(4, hiddens, 2, True, False).policy())
+    vector = np.zeros(sum(np.prod(s) for s in rows.values()))
+    network, findings = evolution.read(policy(vector), settings("0.5", algorithm, **config))
+    assert network.summary.startswith("fc " + "-".join(map(str, [4, *hiddens, 2])) + " tanh")
+    assert "normalised" in findings[0].message, "the filter was not stored, which has to be told"
+
+
+def test_a_vector_that_fits_nothing_and_a_size_that_is_not_known_are_errors():
+    with pytest.raises(CheckpointError, match="fits no"):
+        evolution.read(policy(np.zeros(11)), settings())
+    with pytest.raises(MissingInformationError, match="observation"):
+        evolution.read(replace(policy(np.zeros(11)), observation_space=None), settings())
+
+
+@pytest.mark.parametrize("case", EVOLUTION, ids=str)
+def test_with_its_filter_a_network_acts_the_same_on_raw_observations(case):
+    checkpoint, networks = read(case)
+    (network,) = networks.values()
+    (old,) = (p.observation_filter for p in checkpoint.policies.values())
+    if not can_hold(network, old):
+        assert checkpoint.source.ray_version == "0.5" or old is None or not old.stats
+        return
+    held = with_filter(network, old)
+    rng = np.random.default_rng(0)
+    raw = old.stats[0].mean + old.stats[0].std * rng.normal(size=(20, *network.inputs))
+    expected = network.forward({"obs": old(raw)})
+    computed = held.forward({"obs": raw})
+    for name, theirs in expected.items():
+        np.testing.assert_allclose(computed[name], theirs, atol=1e-9)
+
+
+@given(
+    demean=st.booleans(),
+    destd=st.booleans(),
+    clip=st.none() | st.floats(0.5, 5),
+    count=st.integers(0, 3),
+    seed=st.integers(0, 99),
+)
+def test_the_step_is_what_the_filter_was(demean, destd, clip, count, seed):
+    rng = np.random.default_rng(seed)
+    stat = RunningStat(count, rng.normal(size=4), rng.uniform(0.1, 1, size=4))
+    old = ObservationFilter("MeanStdFilter", demean, destd, clip, [stat])
+    rows = dict(Shape(4, (3, 5), 2, True, False).policy())
+    vector = rng.normal(size=sum(np.prod(s) for s in rows.values()))
+    network, _ = evolution.read(policy(vector), settings(framework="tf"))
+    raw = rng.normal(size=(5, 4))
+    held = with_filter(network, old).forward({"obs": raw})
+    np.testing.assert_allclose(
+        held["action_dist_inputs"], network.forward({"obs": old(raw)})["action_dist_inputs"]
+    )
+
+
+def test_the_module_holds_the_filter_as_constants_and_computes_as_the_network():
+    torch = pytest.importorskip("torch")
+    from rllib_compat.modules.graph_net import GraphNet
+
+    rng = np.random.default_rng(1)
+    stat = RunningStat(9, rng.normal(size=4), rng.uniform(1, 2, size=4))
+    old = ObservationFilter("MeanStdFilter", stats=[stat])
+    rows = dict(Shape(4, (3, 5), 2, True, False).policy())
+    vector = rng.normal(size=sum(np.prod(s) for s in rows.values()))
+    network, _ = evolution.read(policy(vector), settings(framework="tf"))
+    network = with_filter(network, old)
+    net = GraphNet(network.graph, network.target.model_config["shapes"])
+    net.load_state_dict(
+        {k: torch.tensor(v, dtype=torch.float32) for k, v in network.arrays.items()}
+    )
+    assert not any(name.startswith("filter") for name, _ in net.named_parameters())
+    raw = rng.normal(size=(5, 4))
+    with torch.no_grad():
+        out = net({"obs": torch.tensor(raw, dtype=torch.float32)})["action_dist_inputs"].numpy()
+    np.testing.assert_allclose(out, network.forward({"obs": raw})["action_dist_inputs"], atol=1e-5)
