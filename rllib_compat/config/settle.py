@@ -304,6 +304,9 @@ def _burn_in(settings: Settings, context: Context) -> None:
 def _output(settings: Settings, context: Context) -> None:
     """The callbacks write JSON as before; today's writer takes whole episodes, or single steps."""
     output = settings.get("offline_data.output")
+    if context.stack == "old" and output is not None:
+        # Its writers know no episodes; today's validate() asks for whole ones unless told so.
+        settings.setdefault("offline_data.output_write_episodes", False)
     if context.stack == "old" or not isinstance(output, str):
         return
     if not writes_as_today(context):

@@ -229,7 +229,9 @@ class TestOfflineData:
 
     @pytest.mark.parametrize("output", ["dataset", print])
     def test_what_only_the_old_writers_write(self, output):
-        assert translate({"output": output}, algorithm="PPO").api_stack == "old"
+        translation = translate({"output": output}, algorithm="PPO")
+        assert translation.api_stack == "old"
+        assert setting(translation, "offline_data.output_write_episodes") is False
 
     def test_sampler(self):
         translation = translate({"input": "sampler"}, algorithm="PPO")
