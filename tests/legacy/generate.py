@@ -23,6 +23,7 @@ import shutil
 import sys
 import tempfile
 import traceback
+from collections import OrderedDict
 
 QUIET = {
     "CUDA_VISIBLE_DEVICES": "",
@@ -105,6 +106,19 @@ CASES = {
     "meanstd-box3-share": single(act=("box", 3), share=True, observation_filter="MeanStdFilter",
                                  fcnet_hiddens=[15], fcnet_activation="tanh"),
     "threepolicies": team(**TEAM),
+    # Ray 0.7.5 and 0.7.6 made dense layers of it.
+    "images": single(obs="image", conv_filters=[[4, [4, 4], 2], [8, [3, 3], 2], [12, [3, 3], 1]],
+                     conv_activation="relu", fcnet_hiddens=[12]),
+    # Kernels that are not square, and a stride beyond a kernel's width.
+    "images-share-tanh": single(obs="image", share=True, conv_activation="tanh", act=("box", 2),
+                                conv_filters=[[6, [3, 2], 2], [5, [2, 2], 3], [7, [2, 2], 1]]),
+    "images-post": single(obs="image", post_fcnet_hiddens=[9, 6], post_fcnet_activation="tanh",
+                          conv_filters=[[4, [4, 4], 2], [8, [3, 3], 2], [12, [3, 3], 1]]),
+    "parts": single(obs="parts", conv_filters=[[4, [4, 4], 2], [5, [5, 5], 1]],
+                    fcnet_hiddens=[7], fcnet_activation="tanh", post_fcnet_hiddens=[9]),
+    # An image of 2 x 2 at the end, which TensorFlow does not take.
+    "parts-wide": single(obs="parts", conv_filters=[[4, [4, 4], 2], [5, [3, 3], 2]],
+                         fcnet_hiddens=[7, 6], fcnet_activation="relu"),
 }
 
 # Values and the names they had, newest first. The first name that the installed Ray knows is
@@ -139,6 +153,33 @@ def box(size, bound):
     return gym.spaces.Box(-bound, bound, shape=(size,), dtype=np.float32)
 
 
+def observation_space(obs):
+    """Vectors of a size, images, or an image among other parts."""
+    image = gym.spaces.Box(0, 255, shape=(10, 10, 3), dtype=np.uint8)
+    if obs == "image":
+        return image
+    if obs == "parts":
+        return gym.spaces.Dict({"speed": box(3, 2.0), "camera": image, "arm": box(2, 2.0)})
+    return box(obs, 2.0)
+
+
+def sample(rng, space):
+    """An observation of one of these spaces."""
+    if isinstance(space, gym.spaces.Dict):
+        return OrderedDict((name, sample(rng, part)) for name, part in space.spaces.items())
+    if len(space.shape) == 3:
+        return rng.randint(0, 256, space.shape).astype(np.uint8)
+    return observe(rng, space.shape[0])
+
+
+def flat(space, observation):
+    """What RLlib's preprocessors make of it: parts one after the other."""
+    if isinstance(space, gym.spaces.Dict):
+        parts = [flat(part, observation[name]) for name, part in space.spaces.items()]
+        return np.concatenate([np.ravel(part) for part in parts]).astype(np.float32)
+    return observation
+
+
 def action_space(kind, size):
     return gym.spaces.Discrete(size) if kind == "discrete" else box(size, 1.0)
 
@@ -154,13 +195,13 @@ class Tiny(gym.Env):
 
     def __init__(self, config=None):
         config = config or {"obs": 5, "act": ["discrete", 3]}
-        self.observation_space = box(config["obs"], 2.0)
+        self.observation_space = observation_space(config["obs"])
         self.action_space = action_space(*config["act"])
         self.rng = np.random.RandomState(7)
         self.steps = 0
 
     def observation(self):
-        return observe(self.rng, self.observation_space.shape[0])
+        return sample(self.rng, self.observation_space)
 
     def reset(self, **_):
         self.steps = 0
@@ -321,19 +362,35 @@ def record(worker):
     rng = np.random.RandomState(1000)
     for policy_id in sorted(worker.policy_map.keys()):
         policy = worker.policy_map[policy_id]
-        size = policy.observation_space.shape[0]
-        observations = np.stack([observe(rng, size) for _ in range(SAMPLES)])
-        net_in = filtered(worker, policy_id, policy, observations)
-        found = dict(outputs(policy, net_in), obs=observations, net_in=net_in)
+        space = getattr(policy.observation_space, "original_space", policy.observation_space)
+        observations = [sample(rng, space) for _ in range(SAMPLES)]
+        flattened = np.stack([flat(space, observation) for observation in observations])
+        net_in = filtered(worker, policy_id, policy, flattened)
+        found = dict(outputs(policy, net_in), net_in=net_in)
+        if isinstance(space, gym.spaces.Dict):
+            for part in space.spaces:
+                found["obs/" + part] = np.stack([seen[part] for seen in observations])
+        else:
+            found["obs"] = flattened
         for name, array in found.items():
             arrays[policy_id + "/" + name] = np.asarray(array)
         policies[policy_id] = {
-            "observation_space": str(policy.observation_space),
+            "observation_space": told(space),
             "action_space": str(policy.action_space),
             "policy_class": type(policy).__module__ + "." + type(policy).__name__,
             "weights": weights(policy),
         }
     return arrays, policies
+
+
+def told(space):
+    """A space in words, with one number for each bound."""
+    if isinstance(space, gym.spaces.Dict):
+        return "Dict(%s)" % ", ".join("'%s': %s" % (name, told(part))
+                                      for name, part in space.spaces.items())
+    if isinstance(space, gym.spaces.Box) and len(space.shape) > 1:
+        return "Box(%s, %s, %s, %s)" % (space.low.min(), space.high.max(), space.shape, space.dtype)
+    return str(space)
 
 
 def plain(value):
