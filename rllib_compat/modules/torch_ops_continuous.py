@@ -36,15 +36,9 @@ def softplus_log_std(own: Own, values: Sequence[Tensor], settings: Settings) -> 
     return torch.cat([mean, std.log()], dim=-1)
 
 
-def clip_log_std(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor:
-    mean, log_std = values[0].chunk(2, dim=-1)
-    return torch.cat([mean, log_std.clamp(-settings["limit"], settings["limit"])], dim=-1)
-
-
 OPS: dict[str, Callable[[Own, Sequence[Tensor], Settings], Any]] = {
     "sloped_dense": sloped_dense,
     "activate": activate,
     "squash": squash,
     "softplus_log_std": softplus_log_std,
-    "clip_log_std": clip_log_std,
 }

@@ -51,17 +51,9 @@ def softplus_log_std(own: Own, values: Sequence[Array], settings: Settings) -> A
     return np.concatenate([mean, log_std], axis=-1)
 
 
-def clip_log_std(own: Own, values: Sequence[Array], settings: Settings) -> Array:
-    """Means, and log standard deviations within ±`limit` (`MLPHead`, Ray 2.35 and later)."""
-    mean, log_std = np.split(values[0], 2, axis=-1)
-    limit = settings["limit"]
-    return np.concatenate([mean, np.clip(log_std, -limit, limit)], axis=-1)
-
-
 OPS: dict[str, Callable[[Own, Sequence[Array], Settings], Any]] = {
     "sloped_dense": sloped_dense,
     "activate": activate,
     "squash": squash,
     "softplus_log_std": softplus_log_std,
-    "clip_log_std": clip_log_std,
 }

@@ -175,9 +175,6 @@ def _graph(found: Found, settings: ModelSettings) -> Graph:
     logits = build.add("dense", f"{POLICY}.out", hidden)
     if found.softplus:
         logits = build.add("softplus_log_std", "log_std", logits, **_SOFTPLUS)
-    elif found.scheme == "rl_module" and actions:
-        limit = float(settings.model.get("log_std_clip_param", 20.0))
-        logits = build.add("clip_log_std", "log_std", logits, limit=limit)
     outputs = {"action_dist_inputs": logits}
     activations = _activations(found, settings, CRITIC)
     outputs |= stacks.add_critics(build, arrays, takes, activations, of_actions=actions > 0)
@@ -189,10 +186,13 @@ def _activations(found: Found, settings: ModelSettings, stack: str) -> list[str]
     layers = len(stacks.sizes(found.arrays, stack))
     if found.scheme != "rl_module":
         return [model_of(settings, stack).activation] * layers
+    # A head's hidden layers follow the encoder's, and had keys of their own.
     model = settings.model
-    head = len(model.get("head_fcnet_hiddens") or ())
+    module = "pi" if stack == POLICY else "qf"
+    head = sum(row.theirs.startswith(f"{module}.net.") for row in found.table) // 2 - 1
     encoder = str(model.get("fcnet_activation", "tanh"))
-    return [encoder] * (layers - head) + [str(model.get("head_fcnet_activation", "relu"))] * head
+    behind = model.get("head_fcnet_activation", model.get("post_fcnet_activation", "relu"))
+    return [encoder] * (layers - head) + [str(behind)] * head
 
 
 def _distribution(

@@ -42,8 +42,16 @@ TORCH: Table = tuple(_torch())
 #: Value functions that came with every model of the catalog, and that SAC never asked.
 _TORCH_UNUSED = re.compile(r"((action_model|q_net|twin_q_net)\.)?_value_branch(_separate)?\..+")
 
-#: The RLModule's name for each stack (Ray 2.35 and later).
-_MODULES = {POLICY: "pi", CRITIC: "qf", TWIN: "qf_twin"}
+#: The RLModule's modules for each stack, and their targets (until Ray 2.3x, and later).
+_MODULES = (
+    ("pi", POLICY),
+    ("qf", CRITIC),
+    ("qf_twin", TWIN),
+    ("qf_target", TARGET_PREFIX + CRITIC),
+    ("qf_target_twin", TARGET_PREFIX + TWIN),
+    ("target_qf", TARGET_PREFIX + CRITIC),
+    ("target_qf_twin", TARGET_PREFIX + TWIN),
+)
 _MLP = re.compile(r"(?P<part>\w+)\.net\.mlp\.(?P<number>\d+)\.weight")
 
 _SEQUENTIAL = re.compile(
@@ -79,15 +87,15 @@ def rl_module(names: Iterable[str]) -> Table:
         if match := _MLP.fullmatch(name):
             numbers.setdefault(match["part"], []).append(int(match["number"]))
     rows: list[Move] = []
-    for prefix in ("", "target_"):
-        for stack, module in _MODULES.items():
-            encoder, head = f"{prefix}{module}_encoder", f"{prefix}{module}"
-            layers = [f"{encoder}.net.mlp.{n}" for n in sorted(numbers.get(encoder, []))]
-            layers += [f"{head}.net.mlp.{n}" for n in sorted(numbers.get(head, []))]
-            ours = (TARGET_PREFIX if prefix else "") + stack
-            for i, layer in enumerate(layers[:-1]):
-                rows += torch_dense(layer, f"{ours}.hidden.{i}")
-            rows += torch_dense(layers[-1], f"{ours}.out") if layers else ()
+    for module, stack in _MODULES:
+        layers = [
+            f"{part}.net.mlp.{number}"
+            for part in (f"{module}_encoder", module)
+            for number in sorted(numbers.get(part, []))
+        ]
+        for i, layer in enumerate(layers[:-1]):
+            rows += torch_dense(layer, f"{stack}.hidden.{i}")
+        rows += torch_dense(layers[-1], f"{stack}.out") if layers else ()
     return tuple(rows)
 
 
@@ -182,7 +190,10 @@ def keras_names(
         if models:
             layers += [*(f"fc_{i + 1}" for i in range(len(hiddens))), "fc_out", "value_out"]
         else:
-            layers += [f"sequential/{name}_hidden_{i}" for i in range(len(hiddens))]
+            hidden = [f"sequential/{name}_hidden_{i}" for i in range(len(hiddens))]
+            if name == "action":
+                hidden = [f"sequential/action_{i + 1}" for i in range(len(hiddens))]
+            layers += hidden
             layers += [f"sequential/{name}_out"]
     return [f"{layer}/{part}" for layer in layers for part in ("kernel", "bias")] + [LOG_ALPHA]
 

@@ -139,6 +139,8 @@ def test_a_list_without_names_is_the_same_network(case_):
     if case_.ray == "0.8.0":
         pytest.skip("Ray 0.8.0 had other layers, and no TF2")
     again, _ = identify(policy, ModelSettings.of(checkpoint, policy))
+    assert again.graph == network.graph
+    assert again.target.model_config["distribution"] == network.target.model_config["distribution"]
     for name, array in network.arrays.items():
         if not name.startswith("target."):
             np.testing.assert_array_equal(again.arrays[name], array)
