@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +23,33 @@ def add_preprocessors(config: AlgorithmConfig) -> None:
     if isinstance(inner, partial) and inner.func is with_preprocessors:
         return
     multi_agent = ray_versions.is_multi_agent(config)
-    config.env_runners(env_to_module_connector=partial(with_preprocessors, inner, multi_agent))
+    structured = multi_agent and _flatten_policies(config)
+    made = partial(with_preprocessors, inner, multi_agent, structured=structured)
+    config.env_runners(env_to_module_connector=made)
+
+
+def _flatten_policies(config: AlgorithmConfig) -> bool:
+    """Gives modules the flat spaces of their policies; says whether any was structured.
+
+    Environments go on with the spaces that the policies were given.
+    """
+    import gymnasium
+    import numpy as np
+
+    policies = dict(config.policies) if isinstance(config.policies, dict) else {}
+    structured = False
+    for name, spec in policies.items():
+        space = getattr(spec, "observation_space", None)
+        if space is not None and not isinstance(space, gymnasium.spaces.Box):
+            shape = (gymnasium.spaces.flatdim(space),)
+            policies[name] = copy.copy(spec)
+            policies[name].observation_space = gymnasium.spaces.Box(
+                -np.inf, np.inf, shape, np.float32
+            )
+            structured = True
+    if structured:
+        config.multi_agent(policies=policies)
+    return structured
 
 
 def may_need_preprocessors(env: Any) -> bool:
@@ -52,6 +79,8 @@ def with_preprocessors(
     env: Any = None,
     spaces: Any = None,
     device: Any = None,
+    *,
+    structured: bool = False,
 ) -> list[Any]:
     """Makes the connectors between environment and module.
 
@@ -64,6 +93,7 @@ def with_preprocessors(
         env: The env runner's environment, or None.
         spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
         device: Where the module computes.
+        structured: Whether agents may have other spaces than a Box, known now or not.
     """
     from ray.rllib.connectors.env_to_module import FlattenObservations
 
@@ -71,7 +101,7 @@ def with_preprocessors(
     own = list(own) if isinstance(own, (list, tuple)) else [own]
     space = _observation_space(env, spaces)
     by_agent = space.spaces.values() if multi_agent and space is not None else [space]
-    if any(type(part).__name__ not in ("Box", "NoneType") for part in by_agent):
+    if structured or any(type(part).__name__ not in ("Box", "NoneType") for part in by_agent):
         return [FlattenObservations(multi_agent=multi_agent), *own]
     return own
 
