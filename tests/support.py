@@ -18,9 +18,14 @@ BEGIN, END = "<!-- support table: python -m tests.support -->", "<!-- end of the
 
 #: The museum's cases that are refused, and the reason.
 REFUSED: dict[str, str] = {
+    "1.9.2/ppo-torch-custommodel": "custom model MyModel",
+    "1.13.0/ppo-tf-custommodel": "custom model MyModel",
+    "2.0.1/ppo-torch-custommodel": "custom model MyModel",
+    "2.3.1/ppo-torch-custommodel": "custom model MyModel",
     "0.8.5/dqn-tf-noisy": "the noisy layers of the Q-head are not in this checkpoint",
 }
 
+_BY_NAME = "weights by name, with `--model`"
 _TRAINS, _INFERS = "exact, trains on", "exact, inference"
 
 
@@ -30,6 +35,8 @@ def rows() -> list[tuple[str, str, str, str, str]]:
     for case in all_cases():
         if reason := REFUSED.get(str(case)):
             kind, outcome = case.variant, f"refused: {reason}"
+            if "custom model" in reason:
+                kind, outcome = "custom model", _BY_NAME
         else:
             _, networks = read(case)
             kind = " and ".join(sorted({network.kind for network in networks.values()}))

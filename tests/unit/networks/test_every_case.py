@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.checkpoints.verify import DEEP_TOLERANCE, TOLERANCE
-from rllib_compat.errors import NotYetError
+from rllib_compat.errors import MissingInformationError, NotYetError
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import greedy, read, recorded
 from tests.support import REFUSED
@@ -27,12 +27,15 @@ def test_the_old_network_computes_what_it_computed_when_it_was_alive(case):
         outputs = network.forward(inputs)
         tolerance = DEEP_TOLERANCE if network.graph.deep else TOLERANCE
         for name, theirs in expected.items():
-            np.testing.assert_allclose(outputs[name], theirs, atol=tolerance, err_msg=name)
+            # A filter of hardly any observations makes millions, of which float32 keeps 7 digits.
+            np.testing.assert_allclose(
+                outputs[name], theirs, atol=tolerance, rtol=1e-6, err_msg=name
+            )
         compared += 1
     assert compared
 
 
 @pytest.mark.parametrize("case", [c for c in all_cases() if str(c) in REFUSED], ids=str)
 def test_a_network_that_is_not_converted_is_refused_with_its_reason(case):
-    with pytest.raises(NotYetError, match=REFUSED[str(case)]):
+    with pytest.raises((NotYetError, MissingInformationError), match=REFUSED[str(case)]):
         read(case)
