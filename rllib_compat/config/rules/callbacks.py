@@ -65,16 +65,10 @@ def _usable(functions: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
 
 def _say_kept(event: str, where: str, context: Context) -> None:
+    message = "called with the old `info` dict"
     if event == "on_postprocess_traj" and context.stack == "new":
-        context.note(
-            Verdict.WRAPPED,
-            where,
-            "the new API stack has no postprocessing; it can't be called there",
-            severity=Severity.WARNING,
-            hint="do it in a learner connector, or pass api_stack='old'",
-        )
-    else:
-        context.note(Verdict.WRAPPED, where, "called with the old `info` dict")
+        message += "; what it writes is learned from, only advantages it can't write"
+    context.note(Verdict.WRAPPED, where, message)
 
 
 def _function(value: Any, context: Context) -> Outcome:

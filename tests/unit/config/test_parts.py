@@ -139,9 +139,10 @@ class TestCallbacks:
     def test_nothing(self, nothing):
         assert not translate({"callbacks": nothing}, algorithm="PPO").calls
 
-    def test_postprocessing_is_never_called(self):
+    def test_what_postprocessing_can_not_write_is_told(self):
         translation = translate({"callbacks": {"on_postprocess_traj": print}}, algorithm="PPO")
-        assert "no postprocessing" in str(translation.report)
+        assert "only advantages it can't write" in str(translation.report)
+        assert translation.report.clean
 
 
 class TestInertValues:
