@@ -114,7 +114,7 @@ def convert(
         return _copy(conversion, Path(new), overwrite=overwrite, dry_run=dry_run)
     else:
         _complete(checkpoint, given, conversion)
-        if why_not_whole(checkpoint) is None:
+        if why_not_whole(checkpoint, conversion.networks) is None:
             conversion.translation = translate_config(checkpoint)
         else:
             conversion.networks = hold_filters(checkpoint, conversion.networks)
@@ -217,10 +217,13 @@ def hold_filters(
     return held
 
 
-def why_not_whole(checkpoint: LegacyCheckpoint) -> str | None:
+def why_not_whole(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]) -> str | None:
     """Why only the modules of a checkpoint can be written; None where all of it can be."""
     if checkpoint.algorithm not in RESUMABLE:
         return f"today's Ray has no {checkpoint.algorithm}"
+    several = checkpoint.algorithm in SEVERAL_OPTIMIZERS
+    if several and any("q_values" not in n.graph.outputs for n in networks.values()):
+        return "the checkpoint has no whole critics"
     discrete = any(isinstance(p.action_space, Discrete) for p in checkpoint.policies.values())
     if checkpoint.algorithm == "SAC" and discrete and not ray_versions.trains_discrete_sac():
         return f"the SAC of Ray {ray_versions.installed()} learns no discrete actions (2.60's does)"
@@ -249,7 +252,7 @@ def _write_checkpointable(conversion: Conversion, target: Path, state_format: st
     from rllib_compat.checkpoints.writers import checkpointable, modules
 
     if conversion.translation is None:
-        why = why_not_whole(conversion.checkpoint) or ""
+        why = why_not_whole(conversion.checkpoint, conversion.networks) or ""
         conversion.report.extend(
             modules.write(conversion.checkpoint, conversion.networks, target, why=why)
         )
@@ -413,7 +416,7 @@ def verify_pair(
     networks = identify_all(checkpoint, given or Given())
     again: Any = Path(new)
     to = "checkpointable" if (again / "learner_group").is_dir() else "msgpack"
-    if to != "msgpack" and why_not_whole(checkpoint) is not None:
+    if to != "msgpack" and why_not_whole(checkpoint, networks) is not None:
         networks = hold_filters(checkpoint, networks)
     forwards = load_forwards(again, networks, to=to)
     rows = verify.compare_all(networks, forwards, _random(checkpoint, networks, inputs))

@@ -62,16 +62,18 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
     if has_models(policy):
         models = read_models(policy, settings)
         found = _of_models(policy, models)
-        graph, summary = models.graph, models.summary
+        graph, summary, lost = models.graph, models.summary, models.lost
     else:
         found = find(policy, settings, where)
         _compare(found, policy, settings, where)
-        graph, summary = _graph(found, settings), _summary(found, settings)
+        graph, summary, lost = _graph(found, settings), _summary(found, settings), ""
     arrays, findings = _with_targets(found.arrays, where)
     policy.log_alpha = found.scalars.get(names.LOG_ALPHA)
     policy.target_entropy = found.scalars.get(names.TARGET_ENTROPY)
     if policy.log_alpha is None:
         findings.append(_no_temperature(where))
+    if lost:
+        findings.append(_no_critics(lost, where))
     network = Network(
         kind="soft actor-critic",
         summary=summary,
@@ -132,6 +134,11 @@ def _no_temperature(where: str) -> Finding:
         "the temperature alpha is not stored; it starts from initial_alpha",
         "the first updates may explore more or less than the last ones did",
     )
+
+
+def _no_critics(lost: str, where: str) -> Finding:
+    message = f"the policy alone goes over: its critics can't be told from the checkpoint. {lost}"
+    return Finding("network", Severity.WARNING, Verdict.ABSENT, where, message)
 
 
 def _compare(found: Found, policy: PolicyState, settings: ModelSettings, where: str) -> None:

@@ -54,6 +54,7 @@ class Models:
         unused: The names of arrays that no output depends on.
         graph: What they compute together.
         summary: One line for tables.
+        lost: Why there are no critics; empty where they are whole.
     """
 
     arrays: dict[str, Array]
@@ -61,6 +62,7 @@ class Models:
     unused: tuple[str, ...]
     graph: Graph
     summary: str
+    lost: str = ""
 
 
 def has_models(policy: PolicyState) -> bool:
@@ -72,6 +74,9 @@ def has_models(policy: PolicyState) -> bool:
 
 def read_models(policy: PolicyState, settings: ModelSettings) -> Models:
     """Reads each stack as a model.
+
+    Where some layers of the critics were never saved (Ray 1.10 – 2.2 on torch), the policy is read
+    alone.
 
     Raises:
         NotYetError: A model is not one that can be converted; it is named.
@@ -85,6 +90,7 @@ def read_models(policy: PolicyState, settings: ModelSettings) -> Models:
     plain, _ = plain_names(policy)
     torch = any(name.startswith("q_net.") for name in plain)
     split = _split_torch(plain) if torch else _split_keras(list(plain), kinds)
+    lost = ""
     arrays: dict[str, Array] = {}
     rows: list[Move] = []
     graphs: dict[str, Graph] = {}
@@ -94,8 +100,15 @@ def read_models(policy: PolicyState, settings: ModelSettings) -> Models:
         inner = {within: plain[name] for name, within in names.items()}
         own = _as_policy(policy, inner, online, actions)
         found, table = _canonical(own, is_complex=is_complex, torch=torch)
-        if online not in graphs:
-            graphs[online] = _model(own, found, _settings(settings, online), is_complex=is_complex)
+        try:
+            if online not in graphs:
+                told = _settings(settings, online)
+                graphs[online] = _model(own, found, told, is_complex=is_complex)
+        except NotYetError as error:
+            if online == POLICY:
+                raise
+            lost = error.found
+            continue
         wanted = {step.name for step in graphs[online].steps}
         for name, within in names.items():
             row = table.get(within)
@@ -106,8 +119,9 @@ def read_models(policy: PolicyState, settings: ModelSettings) -> Models:
     scalars = {name for name in plain if plain[name].size == 1 and _is_number(name)}
     unused = tuple(name for name in plain if name not in taken | scalars)
     kind = {True: "complex input", False: "vision"}
-    summary = f"sac, policy of {kind[kinds[POLICY]]}, critics of {kind[kinds[CRITIC]]}"
-    return Models(arrays, tuple(rows), unused, _graph(graphs, actions), summary)
+    critics = "no critics" if lost else f"critics of {kind[kinds[CRITIC]]}"
+    summary = f"sac, policy of {kind[kinds[POLICY]]}, {critics}"
+    return Models(arrays, tuple(rows), unused, _graph(graphs, actions), summary, lost)
 
 
 def _is_number(name: str) -> bool:
