@@ -1,7 +1,8 @@
 """Previous actions and rewards beside the observation, as old recurrent networks took them.
 
 Ray's own `PrevActionsPrevRewards` makes actions one-hot, and all zeros before the first step.
-RLlib's models took flattened actions as they were, which are 0 then: the first of the choices.
+RLlib's models took flattened actions as they were, which are 0 then: the first of the choices. It
+also makes dicts, which learners of Ray 2.40 can't cut into sequences; here is one vector of all.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.utils.spaces.space_utils import flatten_to_single_ndarray
 
 from rllib_compat import spaces
-from rllib_compat.networks.wrappers import PREVIOUS_ACTIONS, PREVIOUS_REWARDS, choices_of
+from rllib_compat.networks.wrappers import choices_of
 
 
 class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
-    """Makes each observation a dict of `obs`, `prev_actions` `[n k]` and `prev_rewards` `[n]`.
+    """Puts previous actions `[n k]` and rewards `[n]` behind each observation, as one vector.
 
-    It stands in the env-to-module pipeline, behind what changes the observation itself. The dict
+    It stands in the env-to-module pipeline, behind what changes the observation itself. The vector
     is written into the episode, so that learners see the same.
 
     Args:
@@ -62,13 +63,13 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         """Rewrites the last observation of each episode that has just stepped."""
         for episode in self.single_agent_episode_iterator(episodes, agents_that_stepped_only=True):
             space = self.input_action_space
-            made = {"obs": episode.get_observations(-1)}
+            parts = [episode.get_observations(-1)]
             if self._actions:
                 space = space[episode.agent_id] if self._multi_agent else space
-                made[PREVIOUS_ACTIONS] = self._last_actions(episode, space)
+                parts.append(self._last_actions(episode, space))
             if self._rewards:
-                rewards = episode.get_rewards(slice(-self._rewards, None), fill=0.0)
-                made[PREVIOUS_REWARDS] = np.asarray(rewards, np.float32)
+                parts.append(episode.get_rewards(slice(-self._rewards, None), fill=0.0))
+            made = np.concatenate([np.ravel(part) for part in parts]).astype(np.float32)
             episode.set_observations(at_indices=-1, new_data=made)
             # Without it, the episode would refuse what is not of its space.
             episode.observation_space = (
@@ -82,17 +83,13 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         """The last actions one after the other; zeros for those before the first step."""
         have = min(episode.actions.len_incl_lookback(), self._actions)
         taken = [episode.get_actions(-i) for i in range(have, 0, -1)]
-        flat = [np.asarray(flatten_to_single_ndarray(action), np.float32) for action in taken]
-        missing = np.zeros((self._actions - have) * _size(space), np.float32)
+        flat = [flatten_to_single_ndarray(action) for action in taken]
+        missing = np.zeros((self._actions - have) * _size(space))
         return np.concatenate([missing, *flat], axis=None)
 
     def _space(self, observation: Any, action: Any) -> Any:
-        parts = {"obs": observation}
-        sizes = {PREVIOUS_ACTIONS: self._actions * _size(action), PREVIOUS_REWARDS: self._rewards}
-        for name, size in sizes.items():
-            if size:
-                parts[name] = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)
-        return gymnasium.spaces.Dict(parts)
+        size = int(np.prod(observation.shape)) + self._actions * _size(action) + self._rewards
+        return gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)
 
 
 def _size(space: Any) -> int:

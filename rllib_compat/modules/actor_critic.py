@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
     A batch has `obs` `[B, …]`. With states it has `obs` `[B, T, …]` and `state_in`, a dict of
     `[B, …]`; the answer then has `state_out`. Where the network takes more than the observation
     (`prev_actions` `[B, T, k]`, flattened and as they were taken, `prev_rewards` `[B, T, n]`),
-    that stands beside `obs` in the batch, or `obs` is itself a dict of all of them, as
+    that stands beside `obs` in the batch, or `obs` is one vector of all of them, as
     `rllib_compat.adapters.previous_steps` makes it in env runners.
     """
 
@@ -55,10 +55,18 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
         return self._named(self.net(self._inputs(batch), [LOGITS]))
 
     def _inputs(self, batch: dict[str, Any]) -> dict[str, Any]:
-        given = batch[Columns.OBS]
-        found = given if isinstance(given, Mapping) else batch
         names = [name for name in self.graph.inputs if name not in self.graph.states]
+        found = batch if all(name in batch for name in names) else self._cut(batch, names)
         return {name: found[name] for name in names} | dict(batch.get(Columns.STATE_IN, {}))
+
+    def _cut(self, batch: dict[str, Any], names: list[str]) -> dict[str, Any]:
+        """The inputs from one vector of all of them."""
+        shapes = [self.graph.inputs[name] for name in names]
+        parts = batch[Columns.OBS].split([math.prod(shape) for shape in shapes], dim=-1)
+        return {
+            name: part.unflatten(-1, shape)
+            for name, part, shape in zip(names, parts, shapes, strict=True)
+        }
 
     def _named(self, out: dict[str, Any]) -> dict[str, Any]:
         states = {name: out.pop(name) for name in self.graph.states}
