@@ -7,11 +7,14 @@ and its comment says which release changed what.
 from __future__ import annotations
 
 import copy
+import inspect
 import logging
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from datetime import datetime
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +105,38 @@ def keep_env_runners(config: AlgorithmConfig) -> None:
         config._is_online = True
 
 
+def without_logger(config: AlgorithmConfig, logdir: str) -> None:
+    """Keeps an algorithm from writing its results to files, where its owner does it.
+
+    In Ray 2.40, whatever is trained logs by itself, with loggers that warn that they are old.
+    """
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    if "logger_creator" in inspect.signature(Algorithm.__init__).parameters:
+        config.debugging(logger_creator=partial(_no_logger, logdir))
+
+
+def trainable_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """What of the given arguments a `Trainable` takes, and what keeps it from logging by itself."""
+    from ray.tune import Trainable
+
+    accepted = inspect.signature(Trainable.__init__).parameters
+    if "logger_creator" in accepted and given.get("storage") is None:
+        given = {"logger_creator": partial(_no_logger, None), **given}
+    return {name: value for name, value in given.items() if name in accepted}
+
+
+def _no_logger(logdir: str | None, config: Any) -> Any:
+    from ray.tune.logger import NoopLogger
+
+    if logdir is None:
+        results = Path("~/ray_results").expanduser()
+        results.mkdir(parents=True, exist_ok=True)
+        now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        logdir = tempfile.mkdtemp(prefix=now, dir=results)
+    return NoopLogger(config, logdir)
+
+
 def local_learner(algorithm: Algorithm) -> Any:
     """The learner of an algorithm without remote ones."""
     return algorithm.learner_group._learner  # no public name in any supported Ray
@@ -171,14 +206,19 @@ def set_lifetime_counters(
         algorithm.metrics.aggregate([runner.reduce(compile=False)], key="env_runners")
 
 
-def set_steps_of_env_runner(env_runner: Any, steps: int, env_runners: int) -> None:
+def set_steps_of_env_runner(algorithm: Algorithm, steps: int, env_runners: int) -> None:
     """Tells an env runner how many steps all of them have sampled; epsilon follows from that.
 
-    A runner of Ray 2.40 counts its own steps, and multiplies them by the number of runners.
+    A runner of Ray 2.40 counts its own steps, and multiplies them by the number of runners. What
+    it has counted when it is restored is added to what the algorithm has counted, so there only
+    one of the two may know; with remote runners, that Ray counts all steps twice after any restore.
     """
-    if not hasattr(env_runner, "num_env_steps_sampled_lifetime"):
-        steps //= env_runners
-    env_runner.set_state({"num_env_steps_sampled_lifetime": steps})
+    runner = algorithm.env_runner
+    if not hasattr(runner, "num_env_steps_sampled_lifetime"):
+        if env_runners == 0:
+            algorithm.metrics.set_value(("env_runners", "num_env_steps_sampled_lifetime"), 0)
+        steps //= max(env_runners, 1)
+    runner.set_state({"num_env_steps_sampled_lifetime": steps})
 
 
 def whole_model_config(config: AlgorithmConfig, told: dict[str, Any]) -> dict[str, Any]:

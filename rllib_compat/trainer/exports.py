@@ -9,6 +9,7 @@ from typing import Any
 
 from rllib_compat import ray_versions
 from rllib_compat.adapters.episodes import ONLY_POLICY
+from rllib_compat.adapters.workers import LegacyPolicies
 from rllib_compat.errors import CompatError
 
 
@@ -113,10 +114,14 @@ class Exports:
 
     def _module(self, policy_id: str) -> Any:
         self.sync_local_runner()
-        module = self.algorithm.get_module(policy_id)
-        if module is None:
-            raise CompatError(f"There is no policy {policy_id!r}.", where="policy_id")
-        return module
+        policies = LegacyPolicies(self.algorithm.env_runner)
+        if policy_id not in policies:
+            raise CompatError(
+                f"There is no policy {policy_id!r}.",
+                where="policy_id",
+                fix=f"the policies are {', '.join(map(repr, policies))}",
+            )
+        return policies[policy_id].model
 
 
 def _made(folder: str) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import io
 import logging
 import tempfile
@@ -99,8 +98,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         self._logger = logger_creator(given) if logger_creator else None
         if not ray.is_initialized():
             ray.init(ignore_reinit_error=True)
-        accepted = inspect.signature(Trainable.__init__).parameters
-        super().__init__(given, **{k: v for k, v in trainable.items() if k in accepted})
+        super().__init__(given, **ray_versions.trainable_arguments(trainable))
         if self._logger is None and self._storage is None:  # Tune has loggers of its own
             self._logger = UnifiedLogger(self.config, self.logdir)
 
@@ -133,6 +131,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         if config.enable_env_runner_and_connector_v2:
             add_preprocessors(config)
         tame(config)
+        ray_versions.without_logger(config, self.logdir)
         try:
             return ray_versions.build_algorithm(config)
         except Exception:
@@ -278,6 +277,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         self._iteration = self.algorithm.iteration
         self._time_since_restore, self._iterations_since_restore = 0.0, 0
         self._timesteps_since_restore = 0
+        ray_versions.mark_steps_as_counted(self.algorithm)
         if self.algorithm.learner_group is not None:
             self.algorithm.learner_group.foreach_learner(_take_lr_of_config)
         self.workers.sync_weights()
