@@ -18,6 +18,7 @@ BEGIN, END = "<!-- support table: python -m tests.support -->", "<!-- end of the
 
 #: The museum's cases that are refused, and the reason.
 REFUSED: dict[str, str] = {
+    "1.13.0/ppo-torch-parts": "layers of the observation's parts 0, 2 are not in the checkpoint",
     "1.9.2/ppo-torch-custommodel": "custom model MyModel",
     "1.13.0/ppo-tf-custommodel": "custom model MyModel",
     "2.0.1/ppo-torch-custommodel": "custom model MyModel",

@@ -94,7 +94,7 @@ def _name_list(
     where = f"policies.{policy.policy_id}.weights"
     count = len(filters_for(settings.model, require_image(policy, settings)))
     post = len(settings.model.get("post_fcnet_hiddens") or ())
-    layers = _keras_order(
+    layers = keras_order(
         _policy_layers(count, post, no_final_linear=bool(settings.model.get("no_final_linear"))),
         count,
         shares=settings.shares_layers,
@@ -125,7 +125,7 @@ def _policy_layers(count: int, post: int, *, no_final_linear: bool) -> list[str]
     ]
 
 
-def _keras_order(policy: list[str], count: int, *, shares: bool) -> list[str]:
+def keras_order(policy: list[str], count: int, *, shares: bool) -> list[str]:
     """Sorts layers by their distance from the outputs, the policy's before the value function's.
 
     The value function ends in a layer without arrays that takes its 1×1 image apart, which puts

@@ -1,0 +1,78 @@
+"""A converted policy for images trains on, on observations as cameras give them (uint8)."""
+
+import logging
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from rllib_compat import ray_versions
+from rllib_compat.checkpoints.convert import convert
+from rllib_compat.checkpoints.resolve import Given
+from rllib_compat.networks import optimizers
+from tests.legacy.cases import find
+
+pytestmark = pytest.mark.ray
+
+CASE = next(c for c in find(ray="1.13.0", framework="torch") if c.variant == "images")
+
+
+class Images(gym.Env):
+    """Random images; the reward likes the first action."""
+
+    observation_space = gym.spaces.Box(0, 255, (10, 10, 3), np.uint8)
+    action_space = gym.spaces.Discrete(3)
+
+    def __init__(self, config=None):
+        self.steps = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self.observation_space.sample(), float(action == 0), self.steps >= 10, False, {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_ray():
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    with ray_versions.quiet_ray(num_cpus=2):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def rays_own_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
+        yield
+
+
+def test_training_goes_on_with_images_weights_and_moments(tmp_path):
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.tune.registry import register_env
+
+    register_env("images", Images)
+    done = convert(
+        CASE.checkpoint, tmp_path / "new", given=Given(algorithm="PPO", env="images"), inputs=50
+    )
+    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    try:
+        learner = ray_versions.local_learner(algorithm)
+        module = learner.module["default_policy"]
+        assert module.observation_space == Images.observation_space
+        network = done.networks["default_policy"]
+        for name, theirs in network.module_state().items():
+            np.testing.assert_array_equal(module.get_state()[name], theirs)
+        states, _ = optimizers.plan(done.checkpoint.policies, done.networks)
+        slots = learner.get_optimizer("default_policy").state.values()
+        assert {float(slot["step"]) for slot in slots} == {states["default_policy"].step}
+        before = module.get_state()
+        result = algorithm.train()
+        assert np.isfinite(result["learners"]["default_policy"]["total_loss"])
+        after = module.get_state()
+        assert all(not np.array_equal(before[name], after[name]) for name in before)
+    finally:
+        algorithm.stop()
