@@ -51,7 +51,7 @@ def set_progress(
         checkpoint: The neutral state.
     """
     steps = checkpoint.counters.env_steps or 0
-    ray_versions.set_steps_of_env_runner(algorithm.env_runner, steps, config.num_env_runners or 1)
+    ray_versions.set_steps_of_env_runner(algorithm, steps, config.num_env_runners or 0)
     message = (
         "Ray keeps in no checkpoint when a target network was last updated: the first training "
         "step updates it"
