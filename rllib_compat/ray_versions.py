@@ -411,6 +411,15 @@ def callbacks_of(runner_or_algorithm: Any) -> list[Any]:
     return held if isinstance(held, list) else [held]
 
 
+def to_numpy(episode: Any) -> Any:
+    """Turns the lists in an episode, or in one of its buffers, into arrays, in place.
+
+    The method was called `finalize` until Ray 2.43.
+    """
+    (getattr(episode, "to_numpy", None) or episode.finalize)()
+    return episode
+
+
 def log_item(metrics_logger: Any, key: str, item: Any) -> None:
     """Logs an object that reaches the result in a list, unreduced and once.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat import ray_versions
 from rllib_compat.adapters.episodes import ONLY_AGENT, ONLY_POLICY
 from rllib_compat.errors import GoneError
 
@@ -221,7 +222,6 @@ def _add(episode: Any, name: str, column: Any) -> None:
     lookback = episode.actions.lookback
     values = _items(np.asarray(column), len(episode))
     buffer = InfiniteLookbackBuffer([values[0]] * lookback + values, lookback=lookback)
-    if episode.is_numpy:
-        # The method was called `finalize` until Ray 2.43.
-        (getattr(buffer, "to_numpy", None) or buffer.finalize)()
+    if not isinstance(episode.rewards.data, list):
+        ray_versions.to_numpy(buffer)
     episode.extra_model_outputs[name] = buffer

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat import ray_versions
 from rllib_compat.errors import ConfigError, CorruptCheckpointError
 from rllib_compat.offline.lines import DONES, read_lines
 
@@ -117,9 +118,7 @@ def _episode(parts: list[dict[str, Any]], number: int) -> Any:
         truncated=not last["terminated"],
         len_lookback_buffer=0,
     )
-    # The method was called `finalize` until Ray 2.43.
-    (getattr(episode, "to_numpy", None) or episode.finalize)()
-    return episode
+    return ray_versions.to_numpy(episode)
 
 
 def _column(values: Any) -> Any:

@@ -16,6 +16,7 @@ from ray.rllib.offline.json_reader import from_json_data
 from ray.rllib.offline.json_writer import JsonWriter
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
+from rllib_compat import ray_versions
 from rllib_compat.adapters.batches import Samples
 from rllib_compat.errors import CompatError, ConfigError, CorruptCheckpointError
 from rllib_compat.offline.episodes import episodes_of
@@ -38,8 +39,7 @@ def played(steps, *, start=0, end="", id_="a"):
         t_started=start,
         len_lookback_buffer=0,
     )
-    (getattr(episode, "to_numpy", None) or episode.finalize)()
-    return episode
+    return ray_versions.to_numpy(episode)
 
 
 def record(folder, *samples, **options):
