@@ -1,0 +1,222 @@
+"""Algorithms besides PPO in the installed Ray: loaded, trained on, or acting alone."""
+
+import logging
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rllib_compat import ray_versions, spaces
+from rllib_compat.checkpoints import convert as pipeline
+from rllib_compat.checkpoints import layouts
+from rllib_compat.checkpoints.convert import convert, verify_pair
+from rllib_compat.checkpoints.resolve import Given
+from rllib_compat.checkpoints.state import ObservationFilter, RunningStat
+from rllib_compat.checkpoints.writers import modules
+from rllib_compat.errors import CheckpointError
+from rllib_compat.offline.inputs import as_parquet
+from tests.legacy.cases import find
+from tests.unit.offline.test_recordings import played, record
+
+pytestmark = pytest.mark.ray
+
+APPO = find(ray="0.8.5", algorithm="APPO")[0]
+IMPALA = find(ray="0.7.6", algorithm="IMPALA")[0]
+MARWIL = find(ray="0.7.6", algorithm="MARWIL")[0]
+BC = find(ray="2.0.1", algorithm="BC")[0]
+ES = find(ray="1.13.0", algorithm="ES")[0]
+CUSTOM = next(c for c in find(ray="2.0.1") if c.variant == "custommodel")
+TWO_POLICIES = next(c for c in find(ray="2.3.1") if c.variant == "ma-tuples")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_ray():
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    with ray_versions.quiet_ray(num_cpus=4):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def rays_own_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
+        yield
+
+
+@pytest.fixture
+def load():
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    loaded = []
+
+    def load(path):
+        loaded.append(Algorithm.from_checkpoint(str(path)))
+        return loaded[-1]
+
+    yield load
+    for algorithm in loaded:
+        algorithm.stop()
+
+
+def given(case, **more):
+    return Given(
+        algorithm=case.algorithm,
+        env="CartPole-v1",
+        observation_spaces={None: spaces.box(-np.inf, np.inf, (4,))},
+        action_spaces={None: spaces.Discrete(2)},
+        **more,
+    )
+
+
+@pytest.mark.parametrize("case", [APPO, IMPALA], ids=str)
+def test_asynchronous_algorithms_train_on(case, tmp_path, load):
+    done = convert(case.checkpoint, tmp_path / "new", given=given(case), inputs=50)
+    algorithm = load(tmp_path / "new")
+    assert algorithm.iteration == done.checkpoint.counters.iteration
+    state = ray_versions.local_learner(algorithm) if algorithm.config.num_learners == 0 else None
+    if case is APPO and state is not None:
+        stored = done.networks["default_policy"].arrays["target.hidden.0.kernel"]
+        names = state.module["default_policy"].get_state()
+        np.testing.assert_allclose(names["_old_encoder.encoder.net.mlp.0.weight"].T, stored)
+    before = algorithm.iteration
+    assert algorithm.train()["training_iteration"] == before + 1
+
+
+def test_marwil_loads_without_its_recordings_and_trains_on_with_others(tmp_path, load):
+    done = convert(MARWIL.checkpoint, tmp_path / "new", given=given(MARWIL), inputs=50)
+    rules = {finding.rule for finding in done.report.findings}
+    assert {"offline-data", "moving-average"} <= rules
+    algorithm = load(tmp_path / "new")
+    mean = done.checkpoint.policies["default_policy"].extra["moving_average_of_advantage_norm"]
+    assert algorithm.config.moving_average_sqd_adv_norm_start == mean
+
+    (tmp_path / "old").mkdir()
+    episodes = [played(30, end="terminated", id_=str(i)) for i in range(4)]
+    for episode in episodes:  # of two numbers; CartPole has four
+        episode.observations.data = np.tile(episode.observations.data, 2)
+    record(tmp_path / "old", episodes)
+    config = algorithm.config.copy(copy_frozen=False)
+    config.training(train_batch_size_per_learner=32)
+    config.offline_data(
+        input_=as_parquet(str(tmp_path / "old")),
+        input_read_method="read_parquet",
+        input_read_episodes=True,
+        dataset_num_iters_per_learner=1,
+    )
+    config.reporting(min_train_timesteps_per_iteration=0, min_time_s_per_iteration=0)
+    again = ray_versions.build_algorithm(config)
+    try:
+        again.restore_from_path(str(tmp_path / "new"))
+        assert again.train()["training_iteration"] == algorithm.iteration + 1
+    finally:
+        again.stop()
+
+
+def test_bc_loads_as_todays_bc_and_tells_that_its_value_function_is_gone(tmp_path, load):
+    done = convert(BC.checkpoint, tmp_path / "new", given=given(BC), inputs=50)
+    dropped = [f.message for f in done.report.findings if f.verdict.value == "dropped"]
+    assert any("_value_branch._model.0.weight" in message for message in dropped)
+    assert type(load(tmp_path / "new")).__name__ == "BC"
+
+
+def test_a_module_alone_acts_as_es_did_on_observations_that_nobody_filtered(tmp_path):
+    convert(ES.checkpoint, tmp_path / "new", given=given(ES), inputs=50)
+    expected = ES.expected("default_policy")
+    raw = expected.arrays["obs"].reshape(16, 4)
+    computed = modules.load(tmp_path / "new", "default_policy")({"obs": raw})
+    np.testing.assert_allclose(
+        computed["action_dist_inputs"], expected.arrays["out/action_dist_inputs"], atol=1e-4
+    )
+    assert all(row.ok for row in verify_pair(ES.checkpoint, tmp_path / "new", given=given(ES)))
+
+
+def test_what_the_installed_ray_wrote_is_copied_and_what_was_converted_converts_again(tmp_path):
+    convert(ES.checkpoint, tmp_path / "one", given=given(ES), inputs=50)
+    copied = convert(tmp_path / "one", tmp_path / "two")
+    assert "already" in copied.report.facts["result"]
+    assert layouts.read(tmp_path / "two").policies.keys() == {"default_policy"}
+    again = convert(tmp_path / "one", tmp_path / "three", given=Given(algorithm="ES"), inputs=50)
+    assert again.largest_difference < 1e-5
+
+    (tmp_path / "one" / "link").symlink_to(Path(__file__))
+    with pytest.raises(CheckpointError, match="link"):
+        convert(tmp_path / "one", tmp_path / "four")
+    assert not (tmp_path / "four").exists()
+
+
+MODULE = """
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.apis import ValueFunctionAPI
+from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+from torch import nn
+
+
+class Own(TorchRLModule, ValueFunctionAPI):
+    def setup(self):
+        hidden = self.model_config["hidden"]
+        self.enc = nn.Sequential(nn.Linear(self.observation_space.shape[0], hidden), nn.ELU())
+        self.pi = nn.Linear(hidden, int(self.action_space.n))
+        self.vf = nn.Linear(hidden, 1)
+
+    def _forward(self, batch, **kwargs):
+        return {Columns.ACTION_DIST_INPUTS: self.pi(self.enc(batch[Columns.OBS]))}
+
+    def compute_values(self, batch, embeddings=None):
+        return self.vf(self.enc(batch[Columns.OBS])).squeeze(-1)
+
+
+class Other(Own):
+    def setup(self):
+        super().setup()
+        self.more = nn.Linear(1, 1)
+"""
+
+
+def test_a_custom_models_weights_go_into_the_module_that_the_user_names(
+    tmp_path, load, monkeypatch
+):
+    (tmp_path / "a_users_module.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    known = given(CUSTOM, model="a_users_module:Own")
+    done = convert(CUSTOM.checkpoint, tmp_path / "new", given=known, inputs=50)
+    proof = [f.message for f in done.report.findings if f.rule == "verify"]
+    assert proof == ["all 163 numbers are the same; outputs were not compared"]
+    expected = CUSTOM.expected("default_policy")
+    computed = modules.load(tmp_path / "new", "default_policy")({"obs": expected.inputs})
+    np.testing.assert_allclose(computed["action_dist_inputs"], expected.logits, atol=1e-5)
+    assert load(tmp_path / "new").iteration == done.checkpoint.counters.iteration
+
+    wrong = given(CUSTOM, model="a_users_module:Other")
+    with pytest.raises(CheckpointError, match=r"without weights in the checkpoint: more\.bias"):
+        convert(CUSTOM.checkpoint, tmp_path / "other", given=wrong)
+    with pytest.raises(CheckpointError, match="can't be imported"):
+        convert(CUSTOM.checkpoint, tmp_path / "other", given=given(CUSTOM, model="no_such:X"))
+    sys.modules.pop("a_users_module", None)
+
+
+def test_each_policys_filter_goes_on_whatever_the_agents_are_called(tmp_path, load, monkeypatch):
+    """No museum case has both, so the filters are put in while it is read."""
+    read = layouts.read
+
+    def with_filters(path):
+        checkpoint = read(path)
+        if checkpoint.source.layout.startswith("1"):
+            checkpoint.config["observation_filter"] = "MeanStdFilter"
+            checkpoint.config_is_complete = False
+            for seen, policy in enumerate(checkpoint.policies.values(), start=100):
+                size = policy.observation_space.flat_size()
+                stat = RunningStat(seen, np.full(size, seen / 100), np.full(size, 99.0))
+                policy.observation_filter = ObservationFilter("MeanStdFilter", stats=[stat])
+        return checkpoint
+
+    monkeypatch.setattr(pipeline.layouts, "read", with_filters)
+    done = convert(TWO_POLICIES.checkpoint, tmp_path / "new", inputs=50)
+    (first, second) = done.networks
+    algorithm = load(tmp_path / "new")
+    state = algorithm.env_runner.get_state()["env_to_module_connector"]["PolicyMeanStdFilter"]
+    counts = {policy: own["running_stats"][0]["num_pushes"] for policy, own in state.items()}
+    assert counts == {first: 100, second: 101}
+    again = read(tmp_path / "new").policies
+    assert again[second].observation_filter.stats[0].count == 101
