@@ -13,10 +13,11 @@ from rllib_compat.checkpoints.convert import convert
 from rllib_compat.checkpoints.resolve import Given
 from rllib_compat.checkpoints.state import LegacyCheckpoint, Source
 from rllib_compat.checkpoints.writers import modules
+from rllib_compat.checkpoints.writers.soft_actor_critic import carry_temperatures
 from rllib_compat.networks import sac_optimizers
 from rllib_compat.networks.network import own_name
 from tests.legacy.cases import find
-from tests.legacy.networks import given_of
+from tests.legacy.networks import given_of, read
 from tests.unit.networks.test_sac import identified, torch_policy
 
 pytestmark = pytest.mark.ray
@@ -134,3 +135,20 @@ def test_cql_learns_with_the_same_networks():
     after = module.get_state()
     for name, array in before.items():
         assert np.array_equal(after[name], array) == name.startswith("target_net."), name
+
+
+def test_each_policy_keeps_its_temperature_and_target_entropy():
+    from ray.rllib.algorithms.sac import SACConfig
+
+    checkpoint, _ = read(find(ray="1.13.0", algorithm="SAC", variant="ma-two")[0])
+    policies = checkpoint.policies
+    policies["pol_a"].log_alpha, policies["pol_b"].log_alpha = -1.0, 0.5
+    config = SACConfig()
+    carry_temperatures(config, checkpoint)
+    own = {policy_id: config.get_config_for_module(policy_id) for policy_id in policies}
+    assert {k: c.initial_alpha for k, c in own.items()} == pytest.approx(
+        {k: math.exp(p.log_alpha) for k, p in policies.items()}
+    )
+    # pol_a has two discrete actions; today's "auto" is right for the continuous ones of pol_b.
+    assert own["pol_a"].target_entropy == pytest.approx(0.98 * math.log(2))
+    assert own["pol_b"].target_entropy == "auto"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 
-def set_for_policies(config: AlgorithmConfig, key: str, values: Mapping[str, float]) -> None:
+def set_for_policies(config: AlgorithmConfig, key: str, values: Mapping[str, Any]) -> None:
     """Sets the most common value for all, and the others as overrides of their modules.
 
     Args:

@@ -47,7 +47,8 @@ def carry_temperatures(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) ->
         if (target := _target_entropy(p, config)) is not None
     }
     if entropies:
-        set_for_policies(config, "target_entropy", entropies)
+        others = dict.fromkeys(checkpoint.policies, config.target_entropy)
+        set_for_policies(config, "target_entropy", {**others, **entropies})
         shown = ", ".join(f"{k}: {v:g}" for k, v in entropies.items())
         message = f"the target entropy became a number, as before ({shown})"
         findings.append(_derived("target-entropy", "policies.*.target_entropy", message))
