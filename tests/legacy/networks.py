@@ -33,6 +33,12 @@ INPUTS = {
     "obs": ("net_in", "obs_in", "obs_pre", "obs", "obs_raw"),
     "actions": ("q_actions", "extra/q_actions"),
 }
+#: What modules of the new API stack call the states of their two LSTMs.
+_STATES = {
+    f"{ours}{state}": f"state_in/{theirs}/{state}"
+    for ours, theirs in (("", "actor"), ("critic_", "critic"))
+    for state in "hc"
+}
 #: What only critics take: a case that did not record it has no outputs of theirs.
 OPTIONAL = ("actions",)
 
@@ -111,7 +117,9 @@ def _unknown(network: Network, output: str, arrays: Mapping[str, np.ndarray]) ->
 
 def _inputs(arrays: Mapping[str, np.ndarray], network: Network) -> dict[str, np.ndarray] | None:
     graph, inputs = network.graph, {}
-    states = sorted(n for n in arrays if re.fullmatch(r"state_in_\d+", n))
+    states = [_STATES.get(name, name) for name in graph.states]
+    if not set(states) <= arrays.keys():
+        states = sorted(n for n in arrays if re.fullmatch(r"state_in_\d+", n))
     if len(states) != len(graph.states):
         return None
     for name, shape in graph.inputs.items():

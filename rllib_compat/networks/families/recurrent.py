@@ -84,7 +84,7 @@ class Core:
         value: The name of the LSTM's output.
         features: The name of the trunk's.
         inputs: The graph's inputs.
-        states: The graph's states.
+        states: The graph's states, in the order of that Ray's lists.
         previous: Which previous actions and rewards go in.
     """
 
@@ -192,12 +192,14 @@ def add_lstm(
     before = previous(policy, actions, rewards, size, raw_first=raw_first, where=where)
     takes = before.add(build, features)
     value = build.add("lstm", "lstm", takes, "h", "c", gates=wrapped.gates)
-    states: dict[str, tuple[int, ...]] = {"h": (wrapped.size,), "c": (wrapped.size,)}
+    # In the order of that Ray's lists of states.
+    order = ("c", "h") if wrapped.scheme in ("slim", "layers") else ("h", "c")
+    states: dict[str, tuple[int, ...]] = dict.fromkeys(order, (wrapped.size,))
     return Core(
         value,
         features,
         {"obs": shape, **before.inputs(), **states},
-        {"h": "lstm.h", "c": "lstm.c"},
+        {name: f"lstm.{name}" for name in order},
         before,
     )
 
