@@ -19,9 +19,11 @@ import numpy as np
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, MissingInformationError
+from rllib_compat.networks.families import evolution_vision
 from rllib_compat.networks.families.unnamed import keras_order
 from rllib_compat.networks.fcnet import SCHEMES, Shape, fold_slopes
 from rllib_compat.networks.graph import Array
+from rllib_compat.networks.images import preprocessed_image
 from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.policy_only import policy_only
@@ -47,9 +49,15 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
     """
     where = f"policies.{policy.policy_id}.weights"
     vector = np.asarray(policy.weights).reshape(-1)
+    outputs = None if policy.action_space is None else deterministic_inputs(policy.action_space)
+    if outputs is not None and _sees_images(policy, settings):
+        deterministic = isinstance(policy.action_space, Box)
+        network, findings = evolution_vision.read(
+            policy, settings, outputs, deterministic=deterministic
+        )
+        return network, findings + _findings(policy, settings)
     inputs = _inputs(policy, where)
     hiddens, activation = _layers(settings)
-    outputs = None if policy.action_space is None else deterministic_inputs(policy.action_space)
     wanted = range(1, vector.size) if outputs is None else (outputs,)
     for size in wanted:
         for shares_layers in (settings.shares_layers, not settings.shares_layers):
@@ -73,6 +81,11 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         where=where,
         fix="Check that the config (params.json) and the spaces belong to this checkpoint.",
     )
+
+
+def _sees_images(policy: PolicyState, settings: ModelSettings) -> bool:
+    image = preprocessed_image(policy.observation_space, settings)
+    return image is not None and not (settings.ray or "").startswith("0.5")
 
 
 def deterministic_inputs(space: Space) -> int | None:
