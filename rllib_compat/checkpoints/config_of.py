@@ -63,8 +63,9 @@ def _leave_out_recordings(checkpoint: LegacyCheckpoint, config: dict[str, Any]) 
             "config.input",
             f"training read recorded steps from {told[0]!r}; the checkpoint loads without them",
             "to train on: config = algorithm.config.copy(copy_frozen=False); "
-            "config.offline_data(input_=…); new = config.build_algo(); new.restore_from_path(…). "
-            "rllib_compat.offline.inputs.as_parquet makes old JSON files readable",
+            "config.offline_data(input_=as_parquet(…), input_read_method='read_parquet', "
+            "input_read_episodes=True); new = config.build_algo(); new.restore_from_path(…). "
+            "as_parquet is in rllib_compat.offline.inputs, and reads old JSON files",
         )
     )
 
