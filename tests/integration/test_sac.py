@@ -13,7 +13,10 @@ from rllib_compat.checkpoints.convert import convert
 from rllib_compat.checkpoints.resolve import Given
 from rllib_compat.checkpoints.state import LegacyCheckpoint, Source
 from rllib_compat.checkpoints.writers import modules
-from rllib_compat.checkpoints.writers.soft_actor_critic import carry_temperatures
+from rllib_compat.checkpoints.writers.soft_actor_critic import (
+    carry_temperatures,
+    keep_action_range,
+)
 from rllib_compat.networks import sac_optimizers
 from rllib_compat.networks.network import own_name
 from tests.legacy.cases import find
@@ -135,6 +138,17 @@ def test_cql_learns_with_the_same_networks():
     after = module.get_state()
     for name, array in before.items():
         assert np.array_equal(after[name], array) == name.startswith("target_net."), name
+
+
+@pytest.mark.parametrize(("case", "normalized"), [(CONTINUOUS[0], False), (CONTINUOUS[1], True)])
+def test_actions_in_the_range_of_the_environment_are_not_stretched(case, normalized):
+    from ray.rllib.algorithms.sac import SACConfig
+
+    _, networks = read(case)
+    config = SACConfig()
+    findings = keep_action_range(config, networks)
+    assert config.normalize_actions == normalized
+    assert bool(findings) != normalized
 
 
 def test_each_policy_keeps_its_temperature_and_target_entropy():

@@ -69,6 +69,7 @@ def write(
     soft = checkpoint.algorithm in soft_actor_critic.ALGORITHMS
     if soft:
         findings += soft_actor_critic.carry_temperatures(config, checkpoint)
+        findings += soft_actor_critic.keep_action_range(config, networks)
     findings += _tame_overrides(config)
     findings += _carry_moving_average(config, checkpoint)
     with ray_versions.quiet_ray(num_cpus=1), _algorithm(config) as algorithm:

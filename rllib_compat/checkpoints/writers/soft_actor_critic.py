@@ -55,6 +55,20 @@ def carry_temperatures(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) ->
     return findings
 
 
+def keep_action_range(config: AlgorithmConfig, networks: Mapping[str, Network]) -> list[Finding]:
+    """Lets actions be what the policies of Ray 0.7 and 0.8.0 gave: in the environment's range.
+
+    Later ones gave actions within -1 … 1, which the config's `normalize_actions` stretches; the
+    checkpoint does not tell which Ray's default is the config's.
+    """
+    told = [n.target.model_config["distribution"] for n in networks.values()]
+    if not any(d.get("squashes", 1) > 1 for d in told) or not config.normalize_actions:
+        return []
+    config.environment(normalize_actions=False)
+    message = "switched off: this policy's actions are in the environment's range already"
+    return [_derived("normalize-actions", "config.normalize_actions", message)]
+
+
 def _target_entropy(policy: PolicyState, config: Any) -> float | None:
     """The target entropy where today's "auto" means another: 98 % of the greatest possible."""
     if not isinstance(policy.action_space, Discrete) or config.target_entropy not in (None, "auto"):
