@@ -122,6 +122,10 @@ class NotYetError(CheckpointError):
     """The checkpoint was read, but its network or algorithm can't be converted yet."""
 
 
+class NotConvertibleError(CheckpointError):
+    """No conversion will ever be exact: what the old policy computed is not in the checkpoint."""
+
+
 class MissingInformationError(CheckpointError):
     """Something that the checkpoint does not hold (a space, a config) has to be given."""
 

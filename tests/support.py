@@ -23,7 +23,7 @@ REFUSED: dict[str, str] = {
     "1.13.0/ppo-tf-custommodel": "custom model MyModel",
     "2.0.1/ppo-torch-custommodel": "custom model MyModel",
     "2.3.1/ppo-torch-custommodel": "custom model MyModel",
-    "0.8.5/dqn-tf-noisy": "the noisy layers of the Q-head are not in this checkpoint",
+    "0.8.5/dqn-tf-noisy": "noisy layers of the Q-head are not in this checkpoint",
 }
 
 _BY_NAME = "weights by name, with `--model`"

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import NotYetError
+from rllib_compat.errors import NotConvertibleError
 from rllib_compat.networks.components import Component, original_space, require_components
 from rllib_compat.networks.graph import Array, Builder
 from rllib_compat.networks.mapping import Move, Table, keras, torch_layer
@@ -242,7 +242,7 @@ def _require_all_parts(
     if kernel is None or len(kernel) == width:
         return
     bare = [str(i) for i, part in enumerate(components) if not layers.dense.get(i, part.image)]
-    raise NotYetError(
+    raise NotConvertibleError(
         f"The dense layers of the observation's parts {', '.join(bare)} are not in the checkpoint: "
         "this Ray did not save or train them on torch, and made new ones at random each time.",
         where=f"policies.{policy.policy_id}.weights",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, NotYetError
+from rllib_compat.errors import CheckpointError, NotConvertibleError, NotYetError
 from rllib_compat.networks.families import q_head, q_names, q_new, q_unnamed
 from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.families.q_head import Head
@@ -189,16 +189,16 @@ def _require_stored(
 ) -> None:
     # torch policies of Ray 0.8.5 had plain layers in spite of `noisy`.
     if head.noisy and not noisy and not (torch and "advantage.kernel" in arrays):
-        raise NotYetError(
-            "Not yet, and never: the noisy layers of the Q-head are not in this checkpoint. Ray "
+        raise NotConvertibleError(
+            "The noisy layers of the Q-head are not in this checkpoint. Ray "
             "0.8.1 – 0.8.5 on TensorFlow and 0.8.6 – 1.0 on torch left them out when they saved.",
             where=where,
             fix="That Ray restores such a checkpoint with a random head, too. Train it anew.",
         )
     one = len(arrays.get("state.bias", ())) == 1
     if torch and one and head.num_atoms > 1:
-        raise NotYetError(
-            "Not yet, and never: this Ray's Q-values depended on the batch. With dueling and "
+        raise NotConvertibleError(
+            "This Ray's Q-values depended on the batch. With dueling and "
             "num_atoms > 1, torch policies up to Ray 1.4 normalised over the batch instead of the "
             "atoms.",
             where=where,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.checkpoints.verify import DEEP_TOLERANCE, TOLERANCE
-from rllib_compat.errors import MissingInformationError, NotYetError
+from rllib_compat.errors import MissingInformationError, NotConvertibleError
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import greedy, read, recorded
 from tests.support import REFUSED
@@ -37,5 +37,5 @@ def test_the_old_network_computes_what_it_computed_when_it_was_alive(case):
 
 @pytest.mark.parametrize("case", [c for c in all_cases() if str(c) in REFUSED], ids=str)
 def test_a_network_that_is_not_converted_is_refused_with_its_reason(case):
-    with pytest.raises((NotYetError, MissingInformationError), match=REFUSED[str(case)]):
+    with pytest.raises((NotConvertibleError, MissingInformationError), match=REFUSED[str(case)]):
         read(case)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rllib_compat.checkpoints import layouts, resolve
 from rllib_compat.checkpoints.state import ObservationFilter, RunningStat
-from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.errors import CheckpointError, MissingInformationError, NotConvertibleError
 from rllib_compat.networks import ModelSettings, identify, optimizers
 from rllib_compat.networks.families import q_head, q_names
 from rllib_compat.networks.families.q_head import Head
@@ -136,13 +136,15 @@ def test_canonical_arrays_go_back_to_the_names_they_had(name):
 
 def test_a_head_that_the_old_ray_lost_is_refused():
     policy, said = policy_of("0.8.5/dqn-tf-noisy")
-    with pytest.raises(NotYetError, match="noisy layers of the Q-head are not in this checkpoint"):
+    with pytest.raises(
+        NotConvertibleError, match="noisy layers of the Q-head are not in this checkpoint"
+    ):
         identify(policy, said)
 
 
 def test_a_softmax_over_the_batch_is_refused():
     policy, said = policy_of("1.13.0/dqn-torch-hiddens2")
-    with pytest.raises(NotYetError, match="normalised over the batch"):
+    with pytest.raises(NotConvertibleError, match="normalised over the batch"):
         identify(policy, with_config(said, num_atoms=2))
 
 

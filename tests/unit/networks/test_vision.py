@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.errors import CheckpointError, MissingInformationError, NotConvertibleError
 from rllib_compat.networks import ModelSettings, identify, optimizers
 from rllib_compat.networks.components import require_components
 from rllib_compat.networks.conv_filters import (
@@ -229,7 +229,7 @@ def test_value_branches_of_the_parts_are_told_as_unused(case):
 
 def test_parts_that_ray_did_not_save_are_refused_with_the_reason():
     case = one(PARTS, ray="1.13.0", framework="torch")
-    with pytest.raises(NotYetError, match="parts 0, 2 are not in the checkpoint"):
+    with pytest.raises(NotConvertibleError, match="parts 0, 2 are not in the checkpoint"):
         read(case)
 
 
