@@ -36,9 +36,9 @@ def relative_attention(
 
 
 def _positions(length: int, x: Tensor) -> Tensor:
-    size = x.shape[-1]
-    frequencies = 1 / 10000 ** (torch.arange(0, size, 2.0, device=x.device) / size)
-    angles = torch.arange(length - 1, -1, -1.0, device=x.device)[:, None] * frequencies
+    size, kind = x.shape[-1], {"dtype": x.dtype, "device": x.device}
+    frequencies = 1 / 10000 ** (torch.arange(0, size, 2, **kind) / size)
+    angles = torch.arange(length - 1, -1, -1, **kind)[:, None] * frequencies
     return torch.cat([angles.sin(), angles.cos()], dim=-1)
 
 

@@ -23,9 +23,7 @@ from rllib_compat.spaces import Discrete, MultiDiscrete, TupleSpace, box
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import read
 
-LSTM = [
-    c for c in all_cases() if "lstm" in c.variant and c.algorithm != "R2D2" and c.ray != "0.8.5"
-]
+LSTM = [c for c in all_cases() if "lstm" in c.variant and c.ray != "0.8.5"]
 SEQUENCES = [c for c in LSTM if any(n.startswith("seq/") for n in c.expected().arrays)]
 SIZES = st.integers(1, 5)
 
