@@ -53,7 +53,8 @@ def with_filter(network: Network, observation_filter: ObservationFilter) -> Netw
         **network.arrays,
     }
     module, rest = _own(network)
-    if module == Q_MODULE:  # its target network is a copy of the whole network
+    if module == Q_MODULE or any(name.startswith(TARGET_PREFIX) for name in arrays):
+        # A target network takes observations as its own network does.
         both = {name: array for name, array in arrays.items() if name.startswith(f"{STEP}.")}
         arrays |= {TARGET_PREFIX + name: array for name, array in both.items()}
     return replace(

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_compat.checkpoints.state import PolicyState
+from rllib_compat.checkpoints.state import ObservationFilter, PolicyState, RunningStat
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks import ModelSettings, identify, sac_optimizers
+from rllib_compat.networks.filtered import with_filter
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.report import Verdict
 from rllib_compat.spaces import Discrete, TupleSpace, box
@@ -328,3 +329,13 @@ def test_a_policy_goes_over_alone_where_ray_did_not_save_its_critics():
     assert "not in the checkpoint" in told.message
     assert not [name for name in network.arrays if name.startswith(("q.", "target."))]
     assert any(name.startswith("q_net.") for name in network.unused)
+
+
+def test_targets_take_filtered_observations_too():
+    policy, config = torch_policy(discrete=True)
+    network, _ = identified(policy, config)
+    stat = RunningStat(10, np.ones(3), np.full(3, 20.0))
+    held = with_filter(network, ObservationFilter("MeanStdFilter", stats=[stat]))
+    for part in ("mean", "std"):
+        own, target = (held.arrays[f"{prefix}filter.{part}"] for prefix in ("", "target."))
+        np.testing.assert_array_equal(own, target)
