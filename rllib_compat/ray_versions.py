@@ -237,9 +237,12 @@ def mark_steps_as_counted(algorithm: Algorithm) -> None:
     """Keeps a restored algorithm from counting again what it has counted already.
 
     Env runners of Ray 2.40 send what their lifetime counter has grown by. A restore sets the
-    counter, and not what they have sent before, so that all of it would be sent again.
+    counter, and not what they have sent before, so that all of it would be sent again. Where the
+    algorithm knows of no steps (`set_steps_of_env_runner`), that is meant.
     """
-    if not hasattr(algorithm.metrics, "aggregate") and algorithm.learner_group is not None:
+    if hasattr(algorithm.metrics, "aggregate") or algorithm.learner_group is None:
+        return
+    if algorithm.metrics.peek(("env_runners", "num_env_steps_sampled_lifetime"), default=0):
         foreach_env_runner(algorithm.env_runner_group, _mark_steps)
 
 

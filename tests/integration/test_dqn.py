@@ -72,6 +72,8 @@ def test_training_goes_on_where_it_stopped(name, tmp_path):
 
         result = algorithm.train()
         assert result["training_iteration"] == done.checkpoint.counters.iteration + 1
+        if "learners" not in result:  # Ray 2.40's first iteration ends before learning starts
+            result = algorithm.train()
         assert result["env_runners"]["num_env_steps_sampled_lifetime"] > steps
         assert np.isfinite(result["learners"]["default_policy"]["qf_loss"])
         assert min(float(slot["step"]) for slot in optimizer.state.values()) > before
