@@ -93,7 +93,7 @@ def main() -> None:
             start = time.perf_counter(), time.process_time()
             contender.train()
             times[name].append((time.perf_counter() - start[0], time.process_time() - start[1]))
-    print(f"{options.iterations} iterations of {STEPS} steps each, in turn, on {os.cpu_count()} cores")
+    print(f"{options.iterations} iterations of {STEPS} steps, in turn, on {os.cpu_count()} cores")
     first = next(iter(times.values()))
     for name, seconds in times.items():
         wall, cpu = (

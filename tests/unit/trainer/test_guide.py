@@ -32,5 +32,6 @@ def python_blocks():
 @pytest.mark.parametrize("body", list(python_blocks()))
 def test_blocks_compile_and_what_they_import_is_there(body):
     code = compile(body, "<guide>", "exec")
-    if "trainer = " not in body and "tune.run" not in body:  # those that train are run with the integration tests
+    # Those that train are run with the integration tests.
+    if "trainer = " not in body and "tune.run" not in body:
         exec(code, {"__name__": "guide"})
