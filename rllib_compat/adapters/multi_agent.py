@@ -117,6 +117,16 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
                 self._continue_from = (obs, infos)
         return obs, rewards, terminateds, truncateds, infos
 
+    def get_observation_space(self, agent_id: Any) -> gymnasium.Space[Any]:
+        """The agent's observation space as it is now; episodes ask before the reset."""
+        self._look_at(agent_id)
+        return self.observation_spaces[agent_id]
+
+    def get_action_space(self, agent_id: Any) -> gymnasium.Space[Any]:
+        """The agent's action space as it is now."""
+        self._look_at(agent_id)
+        return self.action_spaces[agent_id]
+
     def render(self, mode: str | None = None) -> Any:
         """Renders as the wrapped environment does."""
         return self.env.render() if mode is None else self.env.render(mode=mode)
