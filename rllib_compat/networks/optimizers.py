@@ -328,5 +328,7 @@ def require_whole(state: Adam, trained: Mapping[str, Array]) -> None:
             raise CheckpointError(f"{odd[0]} has no counterpart on one side")
         for name, array in moments.items():
             if array.shape != trained[name].shape:
-                shape = trained[name].shape
-                raise CheckpointError(f"{name} has moments of {array.shape}, and is {shape} itself")
+                raise CheckpointError(
+                    f"{name} has moments of shape {array.shape}, and is "
+                    f"{trained[name].shape} itself"
+                )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import MissingInformationError, NotYetError
+from rllib_compat.errors import MissingInformationError, NotConvertibleError, NotYetError
 from rllib_compat.networks.components import original_space
 from rllib_compat.networks.families import complex_input, vision
 from rllib_compat.networks.families.names import plain_names
@@ -80,6 +80,7 @@ def read_models(policy: PolicyState, settings: ModelSettings) -> Models:
 
     Raises:
         NotYetError: A model is not one that can be converted; it is named.
+        NotConvertibleError: Layers of the policy were never saved.
         MissingInformationError: A space has to be given.
         CheckpointError: The weights and the config contradict each other.
     """
@@ -104,7 +105,7 @@ def read_models(policy: PolicyState, settings: ModelSettings) -> Models:
             if online not in graphs:
                 told = _settings(settings, online)
                 graphs[online] = _model(own, found, told, is_complex=is_complex)
-        except NotYetError as error:
+        except NotConvertibleError as error:
             if online == POLICY:
                 raise
             lost = error.found
