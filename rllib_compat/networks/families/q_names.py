@@ -9,20 +9,15 @@ The canonical arrays, behind those of the base model (`trunks`)::
 
 each with kernel and bias, of noisy nets also `sigma_kernel` and `sigma_bias`; layer norm has gamma
 and beta. The target network's arrays have the same names behind `target.`.
-
-TensorFlow counts layers on over the networks of a process (`dense_3`, `fc_1_2`), so the first half
-of what is called alike belongs to the network, the second to its target network.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from rllib_compat.errors import CheckpointError
+from rllib_compat.networks.families.q_counted import Counted
 from rllib_compat.networks.mapping import (
     Change,
     Move,
@@ -30,14 +25,10 @@ from rllib_compat.networks.mapping import (
     keras,
     torch_dense,
 )
-from rllib_compat.networks.network import TARGET_PREFIX
 
-#: A 1x1 convolution over an image of one pixel is a dense layer.
-_PIXEL = Change(
-    lambda x: x[:, :, 0, 0].T if x.ndim == 4 else x.T,
-    lambda x: x.T,
-)
-_PIXEL_KERAS = Change(lambda x: x[0, 0] if x.ndim == 4 else x, lambda x: x)
+#: A 1x1 convolution over an image of one pixel is a dense layer: torch's, keras'.
+_PIXEL = Change(lambda x: x[:, :, 0, 0].T, lambda x: x.T[:, :, None, None])
+_PIXEL_KERAS = Change(lambda x: x[0, 0], lambda x: x[None, None])
 
 
 def _stream(theirs: str, letter: str, last: str, ours: str) -> Table:
@@ -82,7 +73,7 @@ def _noisy(theirs: str, ours: str) -> Table:
     )
 
 
-#: TensorFlow, once what it counted is told apart (`_Counted`): dense layers without names of their
+#: TensorFlow, once what it counted is told apart (`Counted`): dense layers without names of their
 #: own are called `advantage.dense`, … by then.
 KERAS: Table = (
     *keras("logits", "logits"),  # over an LSTM, or several parts
@@ -147,8 +138,7 @@ def keras_names(names: Iterable[str], trunk: Table, *, parts: bool = False) -> N
         parts: Whether the base model has layers that are called alike (one for each part of the
             observation), and counts them itself.
     """
-    counted = _Counted.of(names)
-    counted.parts = parts
+    counted = Counted.of(names, parts=parts)
     table = (*KERAS, *trunk)
     if not any(re.search(r"hidden|fully_connected|layer_norm", name) for name in counted.names):
         table = (*KERAS, *KERAS_LOGITS, *trunk)
@@ -171,155 +161,3 @@ def _named(found: Iterable[tuple[str, str, str]], table: Table) -> Names:
         else:
             left.append(raw)
     return Names(tuple(rows), tuple(unused), tuple(left))
-
-
-#: A layer's own name, which may end in a number, and what TensorFlow appends when it is taken.
-_LAYER = re.compile(
-    r"(?P<base>(fc|fc_value|(dueling_|q_)?hidden|conv_value|post_fcnet)_\d+|conv\d+|.+?)"
-    r"(_(?P<number>\d+))?"
-)
-#: Layers that keras and tf.contrib named, counting over all of them.
-_AUTOMATIC = ("dense", "fully_connected", "layer_normalization")
-
-
-#: The arrays of one layer: raw name, and the part of it that tells kernel from bias.
-_Group: TypeAlias = list[tuple[str, str]]
-
-
-@dataclass
-class _Counted:
-    """TensorFlow's names, told apart.
-
-    Attributes:
-        names: The raw names.
-        parts: Whether one network has layers that are called alike.
-        layers: Raw names by (scope, layer's own name) and number.
-    """
-
-    names: tuple[str, ...]
-    parts: bool = False
-    layers: dict[tuple[str, str], dict[int, _Group]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
-
-    @classmethod
-    def of(cls, names: Iterable[str]) -> _Counted:
-        counted = cls(tuple(names))
-        for name in counted.names:
-            scope, layer, part = _split(name)
-            match = _LAYER.fullmatch(layer)
-            assert match is not None  # the last alternative takes anything
-            number = int(match["number"] or 0)
-            counted.layers[scope, match["base"]][number].append((name, part))
-        return counted
-
-    def __iter__(self) -> Iterator[tuple[str, str, str]]:
-        """(raw name, name in the tables, prefix of the canonical name) of each array."""
-        automatic: dict[tuple[str, str], list[_Group]] = {}
-        for (scope, base), numbered in self.layers.items():
-            arrays = [numbered[number] for number in sorted(numbered)]
-            if base in _AUTOMATIC:
-                automatic[scope, base] = arrays
-                continue
-            copies = 2 if self._has_target() and not scope else 1
-            alike = len(arrays) // copies if self.parts else 1
-            if len(arrays) > alike * copies:
-                raise CheckpointError(f"There are {len(arrays)} layers called {base}.")
-            for i, group in enumerate(arrays):
-                copy, number = divmod(i, alike)
-                target = scope.startswith("target_") or copy == 1
-                name = f"{base}_{number}" if number else base
-                yield from self._plain(scope, name, group, TARGET_PREFIX if target else "")
-        yield from self._automatic(automatic)
-
-    @staticmethod
-    def _plain(scope: str, base: str, group: _Group, prefix: str) -> Iterator[tuple[str, str, str]]:
-        inner = scope.removeprefix("target_").removeprefix("q_func/")
-        for raw, part in group:
-            # Only the noisy layers of both streams are called alike.
-            own = f"{inner}{base}" if part.startswith("_") else base
-            yield raw, own + re.sub(r"(?<=lstm_cell)_\d+", "", part), prefix
-
-    def _automatic(
-        self, layers: Mapping[tuple[str, str], list[_Group]]
-    ) -> Iterator[tuple[str, str, str]]:
-        """The layers that are told apart by their order alone."""
-        for scope in dict.fromkeys(scope for scope, _ in layers):
-            dense = layers.get((scope, "dense"), [])
-            hidden = layers.get((scope, "fully_connected"), [])
-            norms = layers.get((scope, "layer_normalization"), [])
-            if scope:
-                prefix = TARGET_PREFIX if scope.startswith("target_") else ""
-                stream = "state" if "state_value" in scope else "advantage"
-                yield from _place(_stack(stream, [*hidden, *dense], norms), prefix)
-                continue
-            copies = 2 if self._has_target() else 1
-            for copy, prefix in enumerate(("", TARGET_PREFIX)[:copies]):
-                yield from _place(
-                    _both(_part(dense, copy, copies), _part(norms, copy, copies), self._hiddens()),
-                    prefix,
-                )
-
-    def _has_target(self) -> bool:
-        # A layer that a network has once.
-        own = [base for _, base in self.layers if base not in _AUTOMATIC]
-        if self.parts:
-            own = ["logits"]
-        return any(len(self.layers.get(("", base), ())) > 1 for base in own)
-
-    def _hiddens(self) -> int:
-        return sum(base.startswith("hidden_") for _, base in self.layers)
-
-
-def _split(name: str) -> tuple[str, str, str]:
-    """Scope, layer and part: `q_func/action_value/` `dense_1` `/kernel`."""
-    match = re.fullmatch(
-        r"(?P<scope>(target_)?q_func/(action_value/|state_value/)?)?"
-        r"(?P<layer>(?:dueling_)?(?:hidden_\d+|output)(?=_fc_|_sigma_)|[^/]+)(?P<part>.*)",
-        name,
-    )
-    assert match is not None
-    return match["scope"] or "", match["layer"], match["part"]
-
-
-def _part(layers: list[_Group], copy: int, copies: int) -> list[_Group]:
-    size = len(layers) // copies
-    return layers[copy * size : (copy + 1) * size]
-
-
-def _both(dense: list[_Group], norms: list[_Group], hiddens: int) -> Iterator[tuple[str, _Group]]:
-    """Both streams of a head whose layers are counted along; the advantages come first."""
-    if norms:
-        streams = len(dense) - len(norms)
-        first = len(dense) // streams
-        yield from _stack("advantage", dense[:first], norms[: first - 1])
-        if streams > 1:
-            yield from _stack("state", dense[first:], norms[first - 1 :])
-        return
-    # Hidden layers of the advantages have names of their own.
-    first = 1 if hiddens else 0
-    yield from _stack("advantage", dense[:first], [])
-    if dense[first:]:
-        yield from _stack("state", dense[first:], [])
-
-
-def _stack(stream: str, layers: list[_Group], norms: list[_Group]) -> Iterator[tuple[str, _Group]]:
-    """Names the layers of one stream, the last of which gives its values."""
-    for i, group in enumerate(layers[:-1]):
-        yield f"{stream}_hidden.{i}", group
-    for group in layers[-1:]:
-        yield stream, group
-    for i, group in enumerate(norms):
-        yield f"{stream}_norm.{i}", group
-
-
-def _place(named: Iterable[tuple[str, _Group]], prefix: str) -> Iterator[tuple[str, str, str]]:
-    """Names the arrays of layers; tf.contrib put the norm's inside of the layer's scope."""
-    for layer, group in named:
-        for raw, part in group:
-            if part.startswith("/LayerNorm"):
-                norm = layer.replace("_hidden", "_norm")
-                yield raw, norm + part.removeprefix("/LayerNorm"), prefix
-            else:
-                kind = part.replace("/weights", "/kernel").replace("/biases", "/bias")
-                yield raw, layer + kind, prefix
