@@ -53,7 +53,7 @@ def _flatten_policies(config: AlgorithmConfig) -> bool:
 
 
 def may_need_preprocessors(env: Any) -> bool:
-    """Whether an environment's observations may be something else than a Box.
+    """Whether an environment's observations may be something else than a Box of floats.
 
     Args:
         env: What goes into `AlgorithmConfig.environment(env=…)`. Only of a name that gymnasium has
@@ -70,7 +70,10 @@ def may_need_preprocessors(env: Any) -> bool:
         except Exception:  # what it lacks (a simulator, a screen) is told when it is really used
             return True
     made.close()  # type: ignore[no-untyped-call]
-    return not isinstance(made.observation_space, gymnasium.spaces.Box)
+    from rllib_compat.adapters.float_space import has_integers
+
+    space = made.observation_space
+    return not isinstance(space, gymnasium.spaces.Box) or has_integers(space)
 
 
 def with_preprocessors(
@@ -95,7 +98,9 @@ def with_preprocessors(
         device: Where the module computes.
         structured: Whether agents may have other spaces than a Box, known now or not.
     """
-    from ray.rllib.connectors.env_to_module import FlattenObservations
+    from ray.rllib.connectors.env_to_module import FlattenObservations, MeanStdFilter
+
+    from rllib_compat.adapters.float_space import FloatSpace, has_integers
 
     own = _call(inner, env, spaces, device) if inner is not None else []
     own = list(own) if isinstance(own, (list, tuple)) else [own]
@@ -103,7 +108,8 @@ def with_preprocessors(
     by_agent = space.spaces.values() if multi_agent and space is not None else [space]
     if structured or any(type(part).__name__ not in ("Box", "NoneType") for part in by_agent):
         return [FlattenObservations(multi_agent=multi_agent), *own]
-    return own
+    filtered = any(isinstance(connector, MeanStdFilter) for connector in own)
+    return [FloatSpace(), *own] if filtered and has_integers(space) else own
 
 
 def _observation_space(env: Any, spaces: Any) -> Any:
