@@ -48,7 +48,7 @@ def test_torch_computes_the_attention_that_numpy_computes(seed, sizes):
         [torch.from_numpy(v) for v in values],
         settings,
     )
-    np.testing.assert_allclose(theirs, out, atol=1e-4)
+    np.testing.assert_allclose(theirs, out, atol=1e-9)
     np.testing.assert_array_equal(their_states["memory"], states["memory"])
     assert states["memory"].shape == values[1].shape
 
