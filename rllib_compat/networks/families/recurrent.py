@@ -17,7 +17,7 @@ from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.activations import activation
 from rllib_compat.networks.families import recurrent_names as names
-from rllib_compat.networks.families import recurrent_rl_module
+from rllib_compat.networks.families import recurrent_rl_module, recurrent_unnamed
 from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.fcnet import add_hidden
 from rllib_compat.networks.graph import Array, Builder, Graph
@@ -149,11 +149,11 @@ def plain_arrays(
     if isinstance(policy.weights, dict):
         return plain_names(policy)
     if isinstance(policy.weights, list):
-        return names.name_list(policy.weights, policy, settings), {}
+        return recurrent_unnamed.name_list(policy.weights, policy, settings), {}
     space = policy.observation_space
     image = len(getattr(space, "shape", ())) == 3
     trunk = trunk_of(["conv1"] if image else [])
-    return names.name_vector(np.asarray(policy.weights), trunk, policy, settings)
+    return recurrent_unnamed.name_vector(np.asarray(policy.weights), trunk, policy, settings)
 
 
 def take(plain: Mapping[str, Array], policy: PolicyState) -> Wrapped:
