@@ -43,6 +43,10 @@ def conv(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor:
     x = x.reshape(-1, *x.shape[-3:]).permute(0, 3, 1, 2)
     (top, bottom), (left, right) = settings["padding"]
     x = functional.pad(x, (left, right, top, bottom))
+    if x.shape[1] == 1:
+        # With one channel the strides fit both memory layouts; oneDNN then takes the wrong one, and
+        # computes something else where the stride is larger than the kernel (torch 2.13).
+        x = x.clone(memory_format=torch.contiguous_format)
     out = functional.conv2d(
         x, own["kernel"].permute(3, 2, 0, 1), own.get("bias"), stride=tuple(settings["stride"])
     )
