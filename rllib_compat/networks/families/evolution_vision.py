@@ -58,7 +58,8 @@ def _torch_names(
     """The names and shapes in torch's `state_dict`, sorted (`models/torch/visionnet.py`)."""
     image = require_image(policy, settings)
     filters = filters_for(settings.model, image)
-    channels, rows = image[-1], {}
+    channels = image[-1]
+    rows: dict[str, tuple[int, ...]] = {}
     for i, layer in enumerate(filters):
         number = 0 if i == len(filters) - 1 else 1  # behind the padding, except the last
         name = f"_convs.{i}._model.{number}"
