@@ -15,6 +15,7 @@ from tests.legacy.networks import read
 
 README = ROOT / "README.md"
 BEGIN, END = "<!-- support table: python -m tests.support -->", "<!-- end of the support table -->"
+_IN_README = re.compile(f"{re.escape(BEGIN)}\n(.*?)\n{re.escape(END)}", re.DOTALL)
 
 #: The museum's cases that are refused, and the reason.
 REFUSED: dict[str, str] = {
@@ -62,11 +63,11 @@ def table() -> str:
 
 def in_readme() -> str:
     """The table as it stands in the README."""
-    match = re.search(f"{re.escape(BEGIN)}\n(.*?)\n{re.escape(END)}", README.read_text(), re.DOTALL)
+    match = _IN_README.search(README.read_text("utf-8"))
     assert match, "the README has no support table"
     return match[1]
 
 
 if __name__ == "__main__":
-    text = README.read_text("utf-8")
-    README.write_text(text.replace(in_readme(), table()), "utf-8")
+    written = _IN_README.sub(f"{BEGIN}\n{table()}\n{END}", README.read_text("utf-8"))
+    README.write_text(written, "utf-8")
