@@ -256,7 +256,7 @@ class MappingFn:
         """The policy of an agent; `worker` is None on the new API stack, as in Ray's own code."""
         from rllib_compat.adapters.policy_mapping import MappedEpisode
 
-        if episode is not None and not hasattr(episode, "episode_id"):
+        if hasattr(episode, "id_") and not hasattr(episode, "episode_id"):  # an episode of today
             episode = MappedEpisode(episode)
         rest = [("episode", episode), ("worker", worker)]
         count = 2 if self._any_positional else max(0, len(self._positional) - 1)
