@@ -1,5 +1,9 @@
 """External simulators, which run in a thread and ask for their actions."""
 
+import contextlib
+import functools
+import queue
+
 import gymnasium
 import numpy as np
 import pytest
@@ -16,6 +20,17 @@ from rllib_compat.errors import LegacyEnvError
 OBS, ACT = spaces.Box(-10, 10, (1,)), spaces.Discrete(4)
 
 
+def until_nobody_asks(run):
+    """Ray's episodes give up after a minute without a step, as when a test is over."""
+
+    @functools.wraps(run)
+    def quiet(self):
+        with contextlib.suppress(queue.Empty):
+            run(self)
+
+    return quiet
+
+
 class Counting(ExternalEnv):
     """Episodes of three steps; the observation counts, the reward is the action."""
 
@@ -26,6 +41,7 @@ class Counting(ExternalEnv):
         super().__init__(ACT, OBS)
         self.config = config
 
+    @until_nobody_asks
     def run(self):
         for _ in range(self.episodes):
             episode = self.start_episode(training_enabled=self.training)
@@ -48,6 +64,7 @@ class TwoCounting(ExternalMultiAgentEnv):
     def __init__(self, config):
         super().__init__(ACT, OBS)
 
+    @until_nobody_asks
     def run(self):
         while True:
             episode = self.start_episode()
