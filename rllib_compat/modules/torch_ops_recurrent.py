@@ -12,7 +12,9 @@ Own: TypeAlias = Mapping[str, Tensor]
 Settings: TypeAlias = Mapping[str, Any]
 
 
-def lstm(own: Own, values: Sequence[Tensor], settings: Settings) -> tuple[Tensor, dict[str, Tensor]]:
+def lstm(
+    own: Own, values: Sequence[Tensor], settings: Settings
+) -> tuple[Tensor, dict[str, Tensor]]:
     bias = own["bias"]
     recurrent_bias = own.get("recurrent_bias", torch.zeros_like(bias))
     if settings.get("gates", "sigmoid") != "sigmoid":
