@@ -24,6 +24,7 @@ from rllib_compat.adapters.legacy_callbacks import (
     methods,
     resolve,
 )
+from rllib_compat.adapters.old_stack import OldStackEvents
 from rllib_compat.adapters.results import RECORDS, LegacyResults
 from rllib_compat.adapters.workers import LegacyBaseEnv, LegacyPolicies, LegacyWorker
 from rllib_compat.offline.files import Recording, Writer
@@ -75,7 +76,7 @@ EVENTS: dict[str, tuple[str, ...]] = {
 }
 
 
-class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen by release
+class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid-type]
     """Calls legacy callbacks with legacy objects, and sends a record of each episode home.
 
     Attributes:
@@ -148,6 +149,9 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]  # chosen
 
     def on_sample_end(self, **kwargs: Any) -> None:
         """Passes on the steps as the sample batch that they were."""
+        if kwargs.get("worker") is not None:  # the old API stack
+            self.on_sample_batch(**kwargs)
+            return
         if kwargs.get("env_runner") is not None:
             ray_versions.log_sampler_times(kwargs["env_runner"], kwargs["metrics_logger"])
         if self._methods["on_postprocess_trajectory"]:
