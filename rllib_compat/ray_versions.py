@@ -517,6 +517,13 @@ def tune_checkpoint_config() -> Any:
     return (tune if hasattr(tune, "CheckpointConfig") else train).CheckpointConfig()
 
 
+def tune_report(metrics: dict[str, Any], *, checkpoint: Any = None) -> None:
+    """Reports to Tune from a function; in Ray 2.40 it is done as in `ray.train`."""
+    from ray import train, tune
+
+    (tune if hasattr(tune, "report") else train).report(metrics, checkpoint=checkpoint)
+
+
 def network_forward(module: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """What computes the numbers that a module chooses actions by, without choosing.
 

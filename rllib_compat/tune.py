@@ -6,6 +6,7 @@ arguments of their time. Every other name is `ray.tune`'s own.
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,8 +18,11 @@ from ray.tune.analysis import ExperimentAnalysis as RayAnalysis  # noqa: TID253
 from rllib_compat import ray_versions
 from rllib_compat.errors import ConfigError
 from rllib_compat.trainer.classes import class_of_algorithm, raise_if_removed
+from rllib_compat.trainer.resources import with_extra
 from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
 from rllib_compat.trainer.trainer import Trainer
+from rllib_compat.tune_functions import report as report
+from rllib_compat.tune_functions import with_reporter
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +83,8 @@ def run(run_or_experiment: Any, name: str | None = None, **arguments: Any) -> An
     """`ray.tune.run`, with what it took in the past.
 
     Args:
-        run_or_experiment: An algorithm's name of any era, a trainer class, or anything that
-            `ray.tune.run` takes.
+        run_or_experiment: An algorithm's name of any era, a trainer class, a function of
+            (config, reporter), or anything that `ray.tune.run` takes.
         name: The experiment's name.
         **arguments: Those of any era: `local_dir`, `checkpoint_freq`, `loggers`, ….
 
@@ -136,12 +140,19 @@ def function(func: Function) -> Function:
     return func
 
 
+def register_trainable(name: str, trainable: Any, **arguments: Any) -> None:
+    """`ray.tune.register_trainable`, also for functions of (config, reporter)."""
+    ray.tune.register_trainable(name, _trainable(trainable), **arguments)
+
+
 def __getattr__(name: str) -> Any:
     return getattr(ray.tune, name)
 
 
 def _trainable(given: Any) -> Any:
-    """The class of an algorithm's name; anything else is Ray's business."""
+    """The class of an algorithm's name, a function of the config; the rest is Ray's business."""
+    if inspect.isfunction(given):
+        return with_reporter(given)
     if isinstance(given, str):
         if _registered_by_user(given):
             return given
@@ -179,6 +190,8 @@ def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
         today.pop(name, None)
     if isinstance(path := today.get("storage_path"), (str, Path)) and "://" not in str(path):
         today["storage_path"] = str(Path(path).expanduser().absolute())
+    if "resources_per_trial" in today:
+        today["resources_per_trial"] = with_extra(today["resources_per_trial"])
     checkpoints = {CHECKPOINT_CONFIG[k]: v for k, v in arguments.items() if k in CHECKPOINT_CONFIG}
     if any(checkpoints.values()):
         today["checkpoint_config"] = _checkpoint_config(today.get("checkpoint_config"), checkpoints)

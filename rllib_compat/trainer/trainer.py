@@ -31,6 +31,7 @@ from rllib_compat.trainer.defaults import defaults_of, merge
 from rllib_compat.trainer.exports import Exports
 from rllib_compat.trainer.optimizer import LegacyOptimizer
 from rllib_compat.trainer.policies import Policies
+from rllib_compat.trainer.resources import TrialResources
 from rllib_compat.trainer.result_files import UnifiedLogger
 
 logger = logging.getLogger(__name__)
@@ -304,10 +305,15 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
 
     @classmethod
     def default_resource_request(cls, config: Mapping[str, Any]) -> Any:
-        """What Tune reserves for a trial."""
+        """What Tune reserves for a trial.
+
+        Returns:
+            Bundles, as today; their `to_json()` is what `resources_per_trial` took until Ray 1.x.
+        """
         given = merge(cls._default_config, config)
         algorithm_config = translate(given, algorithm=cls._algorithm_name).algorithm_config
-        return algorithm_config.algo_class.default_resource_request(algorithm_config)
+        request = algorithm_config.algo_class.default_resource_request(algorithm_config)
+        return TrialResources.of(request)
 
     @classmethod
     def resource_help(cls, config: Mapping[str, Any]) -> str:

@@ -149,3 +149,33 @@ def test_everything_else_is_rays():
     assert issubclass(tune.Tuner, ray_tune.Tuner)
     with pytest.raises(AttributeError):
         _ = tune.nothing
+
+
+def test_functions_of_config_and_reporter_report(ran, monkeypatch):
+    reported = []
+    monkeypatch.setattr(
+        "rllib_compat.ray_versions.tune_report",
+        lambda metrics, checkpoint: reported.append((metrics, checkpoint)),
+    )
+
+    def train(config, reporter):
+        reporter(loss=config["x"], done=True)
+        tune.report({"today": 1}, checkpoint="here")
+        tune.report(3)
+
+    tune.run(train, resources_per_trial={"cpu": 1, "extra_cpu": 2})
+    function, arguments = ran[0]
+    function({"x": 5})
+    assert function.__name__ == "train"
+    assert reported == [
+        ({"loss": 5, "done": True}, None),
+        ({"today": 1}, "here"),
+        ({"_metric": 3}, None),
+    ]
+    assert arguments["resources_per_trial"].bundles == [{"CPU": 1}, {"CPU": 2}]
+
+
+def test_functions_that_tune_calls_itself_stay_as_they_are(ran):
+    for function in (lambda config: None, lambda config, checkpoint_dir=None: None):
+        tune.run(function)
+        assert ran.pop()[0] is function
