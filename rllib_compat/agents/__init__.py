@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from rllib_compat.trainer.names import MODULES, STEMS, SUFFIXES
+from rllib_compat.trainer.stock_policies import policy_class, policy_modules, policy_names
 
 # Names that are no algorithm's: the module below `agents` → name → where it is here.
 _OTHERS: dict[str, dict[str, tuple[str, str]]] = {
@@ -66,7 +67,7 @@ def _names(place: str) -> set[str]:
     classes = {f"{stem}{suffix}" for stem in MODULES.get(place, ()) for suffix in SUFFIXES}
     configs = {"DEFAULT_CONFIG"} if place in MODULES else set()
     common = {"COMMON_CONFIG"} if place in ("trainer", "agent") else set()
-    return classes | configs | common | set(_OTHERS.get(place, ()))
+    return classes | configs | common | policy_names(place) | set(_OTHERS.get(place, ()))
 
 
 def _get(place: str, name: str) -> Any:
@@ -78,6 +79,8 @@ def _get(place: str, name: str) -> Any:
     if name in _OTHERS.get(place, ()):
         home, attribute = _OTHERS[place][name]
         return getattr(importlib.import_module(home), attribute)
+    if name in policy_names(place):
+        return policy_class(name)
     from rllib_compat.trainer import defaults
 
     if name == "COMMON_CONFIG":
@@ -89,5 +92,5 @@ def _get(place: str, name: str) -> Any:
     return trainer_class(name)
 
 
-for _place in (*MODULES, *filter(None, _OTHERS)):
+for _place in (*MODULES, *policy_modules(), *filter(None, _OTHERS)):
     sys.modules[f"{__name__}.{_place}"] = _Agents(_place)

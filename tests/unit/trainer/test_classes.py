@@ -202,3 +202,48 @@ def test_names_of_agents_are_imported_as_they_were():
     del found.ppo.DEFAULT_CONFIG
     with pytest.raises(AttributeError, match="nothing"):
         _ = found.ppo.nothing
+
+
+def test_policies_can_be_named_where_they_stood():
+    from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
+    from rllib_compat.agents.dqn.dqn_tf_policy import DQNTFPolicy
+    from rllib_compat.agents.pg import PGTorchPolicy
+    from rllib_compat.agents.ppo import PPOTorchPolicy as found
+
+    assert found is PPOTorchPolicy  # which runs on the old API stack
+    for policy in (DQNTFPolicy, PGTorchPolicy):
+        assert pickle.loads(pickle.dumps(policy)) is policy
+        config = {"multiagent": {"policies": {"a": (policy, None, None, {}), "b": (None,) * 4}}}
+        translation = compat.translate(config, algorithm="PPO")
+        assert translation.api_stack == "new"
+        assert "what None means, too" in str(translation.report)
+
+
+def test_a_policy_that_is_gone_says_so_when_it_is_used():
+    from rllib_compat.agents.ppo.ppo_tf_policy import PPOTFPolicy
+
+    for use in (
+        lambda: PPOTFPolicy.with_updates(loss_fn=print),
+        lambda: PPOTFPolicy(None, None, {}),
+        lambda: type("Mine", (PPOTFPolicy,), {}),
+    ):
+        with pytest.raises(GoneError, match="no PPOTFPolicy any more") as error:
+            use()
+        assert "compute_loss_for_module" in error.value.fix
+
+
+def test_resources_of_a_trial_in_both_forms():
+    from rllib_compat.trainer.resources import with_extra
+
+    config = {"env": "CartPole-v1", "num_workers": 2, "num_cpus_for_driver": 3}
+    request = compat.PPOTrainer.default_resource_request(config)
+    assert [bundle["CPU"] for bundle in request.bundles[:3]] == [3, 1, 1]
+    written = request.to_json()
+    assert (written["cpu"], written["extra_cpu"], written["gpu"]) == (3, 2, 0)
+    assert with_extra(written).bundles == [{"CPU": 3}, {"CPU": 2}]
+    given = {"cpu": 0, "extra_cpu": 1, "extra_custom_resources": {"big": 2}}
+    assert with_extra(given).to_json()["extra_custom_resources"] == {"big": 2}
+    assert with_extra(given).head_cpus == 0
+    assert with_extra({"cpu": 1, "extra_gpu": 0}).bundles == [{"CPU": 1}]
+    for todays in ({"cpu": 1}, None, request):
+        assert with_extra(todays) is todays

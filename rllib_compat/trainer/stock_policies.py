@@ -1,0 +1,79 @@
+"""RLlib's own policy classes by their old names: `PPOTFPolicy`, `PPOTorchPolicy`, `PGPolicyGraph`.
+
+In a config, to name one means the same as to name none. Those for torch that Ray still has are
+Ray's, so that subclasses run on its old API stack; the others are names and nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from functools import cache
+from typing import Any
+
+from rllib_compat.errors import GoneError
+from rllib_compat.trainer.names import MODULES
+
+KINDS = ("TFPolicy", "TorchPolicy", "Policy", "PolicyGraph")
+
+
+def policy_modules() -> dict[str, tuple[str, ...]]:
+    """The modules below `ray.rllib.agents` that policies stood in → the stems of their names."""
+    found = {}
+    for place, stems in MODULES.items():
+        for ending in ("tf_policy", "torch_policy", "policy", "policy_graph"):
+            folder, _, name = place.partition(".")
+            found[f"{folder}.{name or folder}_{ending}"] = stems
+    return found
+
+
+def policy_names(place: str) -> set[str]:
+    """The policies in a module below `ray.rllib.agents`."""
+    stems = policy_modules().get(place) or MODULES.get(place, ())
+    return {f"{stem}{kind}" for stem in stems for kind in KINDS}
+
+
+@cache
+def policy_class(name: str) -> type:
+    """The class of one of `policy_names`."""
+    stem = re.sub(rf"({'|'.join(KINDS)})$", "", name)
+    place = stem.lower()
+    if name.endswith("TorchPolicy"):
+        try:
+            module = importlib.import_module(f"ray.rllib.algorithms.{place}.{place}_torch_policy")
+            return getattr(module, name)  # type: ignore[no-any-return]
+        except (ImportError, AttributeError):
+            pass  # removed, or never in Ray 2.x
+    members = {"__module__": __name__, "__doc__": f"{name}, to be named in a config."}
+    return type(name, (StockPolicy,), members, named=True)
+
+
+class StockPolicy:
+    """A policy that can be named in a config, and nothing else."""
+
+    def __init_subclass__(cls, *, named: bool = False) -> None:
+        if not named:
+            raise _gone(cls.__mro__[1].__name__)
+
+    def __new__(cls, *_: Any, **__: Any) -> StockPolicy:  # noqa: D102
+        raise _gone(cls.__name__)
+
+    @classmethod
+    def with_updates(cls, **_: Any) -> Any:
+        """Was how to give a policy another loss."""
+        raise _gone(cls.__name__)
+
+
+def __getattr__(name: str) -> Any:  # where pickle finds them again
+    if any(name in policy_names(place) for place in MODULES):
+        return policy_class(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _gone(name: str) -> GoneError:
+    return GoneError(
+        f"There is no {name} any more; it can be named in a config, and nothing else.",
+        where=name,
+        fix="subclass the algorithm's Learner, override compute_loss_for_module() and set "
+        "config.learners(learner_class=…)",
+    )
