@@ -171,6 +171,12 @@ def caster(space: gymnasium.Space[Any]) -> Any:
     if isinstance(space, gymnasium.spaces.Box):
         dtype, shape = space.dtype, space.shape
         return lambda obs: np.asarray(obs, dtype).reshape(shape)
+    if isinstance(space, gymnasium.spaces.Tuple):
+        casts = [caster(part) for part in space.spaces]
+        return lambda obs: tuple(cast(part) for cast, part in zip(casts, obs, strict=True))
+    if isinstance(space, gymnasium.spaces.Dict):
+        by_key = {key: caster(part) for key, part in space.spaces.items()}
+        return lambda obs: {k: by_key[k](v) if k in by_key else v for k, v in obs.items()}
     return lambda obs: obs
 
 

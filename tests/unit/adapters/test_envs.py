@@ -14,7 +14,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from rllib_compat import spaces as records
 from rllib_compat.adapters.default_policy import with_default_policy
 from rllib_compat.adapters.envs import EnvSettings, adapt_env, resolve_env_name
-from rllib_compat.adapters.gym_api import GymAdapter
+from rllib_compat.adapters.gym_api import GymAdapter, caster
 from rllib_compat.adapters.multi_agent import MultiAgentAdapter
 from rllib_compat.adapters.placeholders import (
     Placeholder,
@@ -130,6 +130,16 @@ def test_the_old_api_becomes_gymnasiums():
     assert env.render(mode="ansi") == "ansi"
     assert env.config == {"size": 4}
     assert env.config.worker_index == 3
+
+
+def test_parts_of_observations_fit_their_spaces():
+    space = spaces.Tuple([spaces.Box(0, 9, (2,)), spaces.Dict({"on": spaces.Discrete(2)})])
+    cast = caster(space)
+    obs = cast([[1, 2], {"on": 1, "more": [3]}])
+    assert space[0].contains(obs[0])
+    assert obs[1] == {"on": 1, "more": [3]}
+    with pytest.raises(ValueError, match="zip"):
+        cast([[1, 2]])
 
 
 def test_gymnasiums_checker_has_nothing_to_say():
