@@ -46,9 +46,15 @@ def _class_name(policy_class: Any) -> str:
     return str(getattr(policy_class, "__name__", ""))
 
 
+def _is_stock(policy_class: Any) -> bool:
+    """Whether a class is RLlib's own; one of the user's may be called like it."""
+    home = getattr(policy_class, "__module__", "") if isinstance(policy_class, type) else "ray"
+    return home.startswith(("ray", "rllib_compat")) and bool(STOCK.match(_class_name(policy_class)))
+
+
 def _own_class(spec: Any) -> bool:
     given = _fields(spec).get("policy_class")
-    if given is None or STOCK.match(_class_name(given)):
+    if given is None or _is_stock(given):
         return False
     return not is_stand_in(given) and not isinstance(given, str)
 
@@ -122,7 +128,7 @@ def _take_class(name: str, given: Any, parts: dict[str, Any], context: Context) 
     if given is None:
         return
     where = f".{name}[0]"
-    if STOCK.match(_class_name(given)):
+    if _is_stock(given):
         context.note(Verdict.DROPPED, where, "RLlib's own policy class: what None means, too")
     elif is_stand_in(given) or isinstance(given, str):
         context.note(

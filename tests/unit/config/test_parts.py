@@ -66,13 +66,14 @@ class TestPolicies:
         assert "can't differ" in str(translation.report)
 
     def test_rllibs_own_classes_are_what_none_means(self):
-        stock = type("PPOTFPolicy", (), {})
+        stock = type("PPOTFPolicy", (), {"__module__": "ray.rllib.agents.ppo.ppo_tf_policy"})
         translation = policies({"a": (stock, OBS, ACT, {})})
         assert translation.api_stack == "new"
         assert verdicts(translation)["$.multiagent.policies.a[0]"] == "dropped"
 
-    def test_classes_of_ones_own_need_the_old_stack(self):
-        own = type("MyPolicy", (), {})
+    @pytest.mark.parametrize("name", ["MyPolicy", "PPOPolicyWithEntropy"])
+    def test_classes_of_ones_own_need_the_old_stack(self, name):
+        own = type(name, (), {})
         translation = policies({"a": (own, OBS, ACT, {"lr": 0.1})})
         assert translation.api_stack == "old"
         fields = setting(translation, "multi_agent.policies")["a"].fields
