@@ -15,6 +15,9 @@ settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default")
 )
 
+# Ray 2.60 keeps a token in the home directory, which tests of result files move away.
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+
 
 @pytest.fixture(autouse=True)
 def what_ray_does_to_msgpack_ends_with_the_test():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rllib_compat.checkpoints.state import LegacyCheckpoint, PolicyState
-from rllib_compat.spaces import Box, Discrete, MultiDiscrete, Space, TupleSpace
+from rllib_compat.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
 
 #: Which key of `model` asks for which recurrent network around the model.
 _WRAPPERS = {"use_attention": "attention (GTrXL)", "use_lstm": "LSTM"}
@@ -120,7 +120,8 @@ def distribution_inputs(space: Space) -> int | None:
         return sum(space.nvec)
     if isinstance(space, Box):
         return 2 * space.flat_size()
-    if isinstance(space, TupleSpace):
-        parts = [distribution_inputs(s) for s in space.spaces]
+    if isinstance(space, (TupleSpace, DictSpace)):
+        inner = space.spaces.values() if isinstance(space, DictSpace) else space.spaces
+        parts = [distribution_inputs(part) for part in inner]
         return None if None in parts else sum(p for p in parts if p is not None)
     return None

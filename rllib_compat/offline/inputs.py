@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from rllib_compat.config.later import Later
+from rllib_compat.errors import ConfigError
 from rllib_compat.offline.files import find_files
 from rllib_compat.offline.lines import from_json
 
@@ -28,7 +29,7 @@ class Recorded(Later):
 
     source: Any
 
-    def build(self) -> str:
+    def build(self) -> str | list[str]:
         """Converts the recordings; gives the folder that Ray reads."""
         return as_parquet(self.source)
 
@@ -60,15 +61,20 @@ class Readers(Later):
         return f"Readers({self.source!r}).build()"
 
 
-def as_parquet(source: str | Sequence[str]) -> str:
+def as_parquet(source: str | Sequence[str]) -> str | list[str]:
     """Converts recordings to a folder of Parquet, with an episode a row, as Ray writes them.
 
     Args:
         source: A directory, a pattern, a path, or a list of paths.
 
     Returns:
-        The folder, which lives as long as the process.
+        The folder, which lives as long as the process. Recordings that are not there (yet) stay
+        what they were called: the translation warns of them, and Ray names them when it reads.
     """
+    try:
+        files = find_files(source)
+    except ConfigError:
+        return source if isinstance(source, str) else list(source)
     import msgpack
     import msgpack_numpy
     import pyarrow as pa
@@ -76,7 +82,6 @@ def as_parquet(source: str | Sequence[str]) -> str:
 
     from rllib_compat.offline.episodes import episodes_of
 
-    files = find_files(source)
     key = tuple((str(file), file.stat().st_mtime_ns) for file in files)
     if key not in _FOLDERS:
         folder = tempfile.TemporaryDirectory(prefix="rllib_compat_")

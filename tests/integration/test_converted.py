@@ -14,12 +14,13 @@ from rllib_compat import ray_versions
 from rllib_compat.checkpoints import layouts
 from rllib_compat.checkpoints.convert import convert, verify_pair
 from rllib_compat.checkpoints.resolve import Given
+from rllib_compat.checkpoints.verify import DEEP_TOLERANCE, TOLERANCE
 from rllib_compat.checkpoints.writers import modules
 from rllib_compat.checkpoints.writers.atomic import digest_tree
 from rllib_compat.errors import RayNotSupportedError, TargetExistsError
-from tests.legacy.cases import find
-from tests.legacy.networks import given_of
-from tests.unit.test_networks import FULLY_CONNECTED
+from tests.legacy.cases import all_cases, find
+from tests.legacy.networks import given_if_asked, given_of, read, recorded
+from tests.support import REFUSED
 
 pytestmark = pytest.mark.ray
 
@@ -58,24 +59,21 @@ def converted(case, target, **options):
     return convert(case.checkpoint, target, given=given, inputs=50, **options)
 
 
-@pytest.mark.parametrize("case", FULLY_CONNECTED, ids=str)
+@pytest.mark.parametrize("case", [c for c in all_cases() if str(c) not in REFUSED], ids=str)
 def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
     before = digest_tree(case.path)
-    done = converted(case, tmp_path / "new")
-    compared = 0
-    for policy_id in done.networks:
-        recorded = policy_id if policy_id in case.policies else "default"
-        expected = case.expected(recorded)
-        if expected.inputs is None:
+    convert(case.checkpoint, tmp_path / "new", given=given_if_asked(case), inputs=50)
+    for policy_id, network in read(case)[1].items():
+        known = recorded(case, policy_id, network)
+        if known is None:
             continue
-        inputs = expected.inputs.reshape(len(expected.inputs), -1)
-        outputs = modules.load(tmp_path / "new", policy_id)({"obs": inputs})
-        np.testing.assert_allclose(outputs["action_dist_inputs"], expected.logits, atol=1e-5)
-        if expected.values is not None:
-            np.testing.assert_allclose(outputs["vf_preds"], expected.values.reshape(-1), atol=1e-5)
-        compared += 1
-    assert compared
-    assert done.largest_difference < 1e-5
+        inputs, expected = known
+        outputs = modules.load(tmp_path / "new", policy_id)(inputs)
+        tolerance = DEEP_TOLERANCE if network.graph.deep else TOLERANCE
+        for name, theirs in expected.items():
+            np.testing.assert_allclose(
+                outputs[name], theirs, atol=tolerance, rtol=1e-6, err_msg=name
+            )
     assert digest_tree(case.path) == before
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, needless, rllib_class
+from rllib_compat.errors import ConfigError
+from rllib_compat.offline.files import find_files
 from rllib_compat.offline.inputs import Readers, Recorded
 from rllib_compat.report import Severity, Verdict
 from rllib_compat.stand_ins import is_stand_in
@@ -50,12 +52,23 @@ def recorded(value: Any, context: Context) -> Outcome:
     one = paths if isinstance(paths, str) else "".join(paths)
     if any(context.get(key) is not None for key in TODAYS_READING) or "://" in one:
         return Outcome({"offline_data.input_": paths, **_reading("json", context)})
+    settings = {
+        "offline_data.input_": Recorded(paths),
+        f"{READ}method": "read_parquet",
+        f"{READ}episodes": True,
+    }
+    try:
+        find_files(paths)
+    except ConfigError as error:
+        # Translating needs no recordings; training does.
+        return Outcome(
+            settings,
+            severity=Severity.WARNING,
+            message=f"{error.found} Training will need it",
+            hint=error.fix or "",
+        )
     return Outcome(
-        {
-            "offline_data.input_": Recorded(paths),
-            f"{READ}method": "read_parquet",
-            f"{READ}episodes": True,
-        },
+        settings,
         message="its JSON files are converted to episodes, which today's readers want whole",
     )
 

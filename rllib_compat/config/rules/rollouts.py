@@ -8,7 +8,6 @@ from rllib_compat.config.context import Context
 from rllib_compat.config.later import MeanStdConnector
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, renamed, rllib_class
 from rllib_compat.report import Severity, Verdict
-from rllib_compat.stand_ins import is_stand_in
 
 FAMILY = "rollouts"
 
@@ -97,7 +96,6 @@ RULES = (
         target="env_runners.env_to_module_connector",
         old_target="env_runners.observation_filter",
         convert=_observation_filter,
-        needs_old=lambda value: callable(value) and not is_stand_in(value),
     ),
     Rule(
         FAMILY,

@@ -193,6 +193,7 @@ def test_files_are_found_by_directory_pattern_and_list(tmp_path):
 
 def test_conversions_are_shared_until_the_files_change(tmp_path):
     record(tmp_path, [played(1)])
+    assert as_parquet(str(tmp_path / "none")) == str(tmp_path / "none")
     folder = as_parquet(str(tmp_path))
     assert as_parquet(str(tmp_path)) == folder
     record(tmp_path / "more", [played(1)])
