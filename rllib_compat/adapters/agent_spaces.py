@@ -58,3 +58,15 @@ def follow_agents(env_runner: Any) -> None:
             for table, spaces in TABLES.items():
                 if isinstance(getattr(connector, table, None), dict):
                     setattr(connector, table, LiveStructs(adapter, spaces))
+    _follow_spaces(env_runner._env_to_module.connectors[0], adapter)
+
+
+def _follow_spaces(first: Any, adapter: MultiAgentAdapter) -> None:
+    """Ray 2.60 flattens by the spaces themselves, too; the first connector has the environment's."""
+    import gymnasium
+
+    known = first._input_observation_space
+    if isinstance(known, gymnasium.spaces.Dict) and known.spaces is not adapter.observation_spaces:
+        live = gymnasium.spaces.Dict(adapter.observation_spaces)
+        live.spaces = adapter.observation_spaces
+        first._input_observation_space = live
