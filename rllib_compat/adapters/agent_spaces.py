@@ -62,7 +62,7 @@ def follow_agents(env_runner: Any) -> None:
 
 
 def _follow_spaces(first: Any, adapter: MultiAgentAdapter) -> None:
-    """Ray 2.60 flattens by the spaces themselves, too; the first connector has the environment's."""
+    """Ray 2.60 looks at the spaces themselves; the first connector gets the environment's."""
     import gymnasium
 
     known = first._input_observation_space
