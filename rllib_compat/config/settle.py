@@ -34,6 +34,8 @@ DEFAULTS = {
     "IMPALA": {RUNNERS: 2, BATCH: 500, FRAGMENT: 50},
 }
 CAPACITY = {"DQN": 50_000, "SAC": 1_000_000, "CQL": 1_000_000}
+# What every release's prioritized buffers began with; today's for many agents have others, or none.
+PRIORITIES = {"alpha": 0.6, "beta": 0.4}
 TODAYS_KEYS = ("num_env_runners", "num_learners", "enable_env_runner_and_connector_v2")
 SEQUENCE = 20
 OFFLINE = ("MARWIL", "BC", "CQL", "IQL")
@@ -177,6 +179,9 @@ def _replay_buffer(settings: Settings, context: Context) -> None:
         for name in ("alpha", "beta", "prioritized_replay_alpha", "prioritized_replay_beta"):
             if settings.pop(f"{BUFFER}.{name}", None) is not None:
                 _say(context, name, "a buffer without priorities does not read it")
+    elif context.stack == "new":
+        for name, value in PRIORITIES.items():
+            settings.setdefault(f"{BUFFER}.{name}", value)
     by_name = context.stack == "new" or context.algorithm != "DQN"
     settings[f"{BUFFER}.type"] = kind if by_name else OldReplayBuffer(kind)
 

@@ -147,6 +147,17 @@ class TestEnvironment:
         assert env["clip_rewards"] is True
         assert env["atari"] == {"dim": 42, "framestack": None}
 
+    def test_priorities_of_buffers_for_many_agents(self):
+        config = {"multiagent": {"policies": {"a": (None, None, None, {}), "b": (None,) * 4}}}
+        translation = translate(config, algorithm="DQN")
+        buffer = translation.algorithm_config.replay_buffer_config
+        assert (buffer["alpha"], buffer["beta"]) == (0.6, 0.4)
+        given = translate({**config, "prioritized_replay_alpha": 0.9}, algorithm="DQN")
+        assert given.algorithm_config.replay_buffer_config["alpha"] == 0.9
+        plain = translate({**config, "prioritized_replay": False}, algorithm="DQN")
+        # Ray 2.40 learns from prioritized buffers only: one that prefers nothing.
+        assert not plain.algorithm_config.replay_buffer_config.get("alpha")
+
     def test_observation_filter(self):
         translation = translate({"observation_filter": "MeanStdFilter"}, algorithm="PPO")
         assert "env_to_module_connector" in translation.calls["env_runners"]
