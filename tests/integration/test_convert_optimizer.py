@@ -89,7 +89,7 @@ def test_what_was_converted_reads_back(tmp_path):
         optimizers.read(checkpoint.policies["default_policy"], networks["default_policy"])
         for checkpoint, networks in (
             (done.checkpoint, done.networks),
-            (again, identify_all(again)),
+            (again, identify_all(again, Given())),
         )
     )
     assert old.step == new.step
