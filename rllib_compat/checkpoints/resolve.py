@@ -89,9 +89,22 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> None:
             space = next((wanted[name] for name in names if name in wanted), None)
             if space is not None:
                 setattr(policy, kind, space)
+                if env_spaces is not None and _gives_bounds(env_spaces[kind], space):
+                    # Old gym printed Box(1,) whatever the bounds were, and people copy that.
+                    setattr(policy, kind, env_spaces[kind])
+                    path = f"policies.{policy.policy_id}.{kind}"
+                    _note(checkpoint, path, f"its bounds: {_from_env(checkpoint)}")
             elif getattr(policy, kind) is None and env_spaces is not None:
                 setattr(policy, kind, env_spaces[kind])
                 _note(checkpoint, f"policies.{policy.policy_id}.{kind}", _from_env(checkpoint))
+
+
+def _gives_bounds(known: Space, told: Space) -> bool:
+    """Whether a space is the one that was told, with bounds where that has none."""
+    if not (isinstance(known, spaces.Box) and isinstance(told, spaces.Box)):
+        return False
+    unbounded = not (np.isfinite(told.low).any() or np.isfinite(told.high).any())
+    return known.shape == told.shape and unbounded and bool(np.isfinite(known.low).all())
 
 
 def _make_inert(checkpoint: LegacyCheckpoint) -> None:

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rllib_compat.checkpoints import layouts, resolve
+from rllib_compat.checkpoints.resolve import Given
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks import ModelSettings, identify
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.report import Verdict
-from rllib_compat.spaces import box
+from rllib_compat.spaces import box, parse_repr
 from tests.legacy.cases import find
 from tests.legacy.networks import read
 
@@ -180,3 +182,14 @@ def test_a_list_without_names_is_the_same_network():
     policy.weights = policy.weights[:-1]
     with pytest.raises(NotYetError, match="unnamed arrays"):
         identified(policy, config)
+
+
+def test_a_space_as_old_gym_printed_it_gets_the_bounds_of_its_environment():
+    (case,) = find(ray="0.8.5", algorithm="APEX_DDPG")
+    checkpoint = layouts.read(case.checkpoint)
+    resolve.complete(
+        checkpoint, Given(algorithm="APEX_DDPG", action_spaces={None: parse_repr("Box(1,)")})
+    )
+    space = checkpoint.policies["default_policy"].action_space
+    assert (space.low.tolist(), space.high.tolist()) == ([-2.0], [2.0])
+    assert any("bounds" in finding.message for finding in checkpoint.findings)
