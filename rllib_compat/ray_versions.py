@@ -66,14 +66,9 @@ def quiet_ray(*, num_cpus: int) -> Iterator[None]:
     """A small local Ray for as long as the block runs, unless one is running; errors only."""
     import ray
 
-    loggers = [logging.getLogger(name) for name in ("ray", "ray.rllib", "ray.tune")]
-    levels = [logger.level for logger in loggers]
     started = not ray.is_initialized()
     try:
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet_logs():
             if started:
                 ray.init(
                     num_cpus=num_cpus,
@@ -84,10 +79,24 @@ def quiet_ray(*, num_cpus: int) -> Iterator[None]:
                 )
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
         if started:
             ray.shutdown()
+
+
+@contextmanager
+def quiet_logs() -> Iterator[None]:
+    """Of what Ray says in the block, errors only: the rest is about its own old parts."""
+    loggers = [logging.getLogger(name) for name in ("ray", "ray.rllib", "ray.tune")]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def build_algorithm(config: AlgorithmConfig) -> Algorithm:

@@ -109,12 +109,13 @@ def write(
     made = specs(checkpoint, networks)
     for spec in made.values():
         _complete(spec, checkpoint.algorithm)
-    module = MultiRLModuleSpec(rl_module_specs=made).build()
-    for policy_id, network in networks.items():
-        if any(name.startswith(TARGET_PREFIX) for name in network.arrays):
-            module[policy_id].make_target_networks()
-    set_weights(module, networks)
-    module.save_to_path(str((target / MODULES).absolute()))
+    with ray_versions.quiet_logs():
+        module = MultiRLModuleSpec(rl_module_specs=made).build()
+        for policy_id, network in networks.items():
+            if any(name.startswith(TARGET_PREFIX) for name in network.arrays):
+                module[policy_id].make_target_networks()
+        set_weights(module, networks)
+        module.save_to_path(str((target / MODULES).absolute()))
     left = {
         "config": bool(checkpoint.config),
         "counters": checkpoint.counters.iteration is not None,
@@ -170,7 +171,8 @@ def load(target: Path, policy_id: str) -> Loaded:
     """Loads one module of a tree as a user would, for comparison with the old network."""
     from ray.rllib.core.rl_module.rl_module import RLModule
 
-    return Loaded(RLModule.from_checkpoint((target / MODULES / policy_id).absolute()))
+    with ray_versions.quiet_logs():
+        return Loaded(RLModule.from_checkpoint((target / MODULES / policy_id).absolute()))
 
 
 def load_weights(target: Path, policy_id: str) -> Callable[[Mapping[str, Array]], Outputs]:
