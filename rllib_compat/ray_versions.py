@@ -634,13 +634,18 @@ _UNWEIGHTED = {
 }
 
 
-def weigh_replayed(config: Any) -> None:
-    """Lets a plain replay buffer give the weights that learners ask for, as it does since 2.44.
+def weighted_buffer(kind: str) -> str | None:
+    """The replay buffer to take for a plain one that gives no weights; None: it gives them.
 
-    In Ray 2.40 only the prioritized buffers do; without any prioritization (`alpha=0`) they sample
-    as evenly, and all weights are 1.
+    Learners ask for weights. In Ray 2.40 only the prioritized buffers give them; without any
+    prioritization (`alpha=0`) they sample as evenly, and all weights are 1. Since 2.44 all do.
     """
+    return None if _at_least("2.44") else _UNWEIGHTED.get(kind)
+
+
+def weigh_replayed(config: Any) -> None:
+    """Puts a buffer that gives weights into the place of a default that gives none."""
     buffer = getattr(config, "replay_buffer_config", None) or {}
-    weighted = _UNWEIGHTED.get(str(buffer.get("type")))
-    if weighted is not None and not _at_least("2.44"):
+    weighted = weighted_buffer(str(buffer.get("type")))
+    if weighted is not None:
         config.replay_buffer_config = {**buffer, "type": weighted, "alpha": 0.0, "beta": 0.0}

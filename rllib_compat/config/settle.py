@@ -182,6 +182,11 @@ def _replay_buffer(settings: Settings, context: Context) -> None:
     elif context.stack == "new":
         for name, value in PRIORITIES.items():
             settings.setdefault(f"{BUFFER}.{name}", value)
+    weighted = ray_versions.weighted_buffer(kind) if context.stack == "new" else None
+    if weighted is not None:
+        settings |= {f"{BUFFER}.alpha": 0.0, f"{BUFFER}.beta": 0.0}
+        _say(context, "replay_buffer_config", f"{kind} gives this Ray's learners no weights")
+        kind = weighted
     by_name = context.stack == "new" or context.algorithm != "DQN"
     settings[f"{BUFFER}.type"] = kind if by_name else OldReplayBuffer(kind)
 

@@ -1,5 +1,6 @@
 """Agents that come late, in a real env runner."""
 
+import pytest
 from gymnasium import spaces
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
@@ -9,6 +10,9 @@ from ray.rllib.policy.policy import PolicySpec
 from rllib_compat.adapters.callbacks import adapt_callbacks
 from rllib_compat.adapters.connectors import add_preprocessors
 from rllib_compat.adapters.envs import EnvSettings, adapt_env
+
+# Ray 2.40 registers its own environment each time.
+pytestmark = pytest.mark.filterwarnings("ignore:.*Overriding environment")
 
 HIGH = spaces.Tuple([spaces.Box(0, 100, (2,)), spaces.Discrete(4)])
 LOW = spaces.Tuple([HIGH, spaces.Discrete(3)])

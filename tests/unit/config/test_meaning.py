@@ -4,6 +4,7 @@ import pytest
 
 from rllib_compat.config import default_config, find_algorithm, translate
 from rllib_compat.errors import ConfigError, RefusedKeysError, UnknownKeysError
+from rllib_compat.ray_versions import weighted_buffer
 from rllib_compat.report import Severity, Verdict
 from tests.unit.config.samples import setting, verdicts
 
@@ -55,7 +56,7 @@ def one(config, path, algorithm="PPO", **how):
             "DQN",
             {"prioritized_replay": False},
             "training.replay_buffer_config.type",
-            "EpisodeReplayBuffer",
+            weighted_buffer("EpisodeReplayBuffer") or "EpisodeReplayBuffer",
         ),
         ("DQN", {"hiddens": [5]}, "rl_module.model_config.head_fcnet_hiddens", [5]),
         (
