@@ -18,7 +18,7 @@ import numpy as np
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.families import attention_names as names
-from rllib_compat.networks.families.names import plain_names
+from rllib_compat.networks.families.names import keep_kl_coefficient, plain_names
 from rllib_compat.networks.families.recurrent_names import dead
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import to_canonical
@@ -62,8 +62,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
             fix="`--to msgpack` keeps all weights.",
         )
     plain, scalars = plain_names(policy)
-    if policy.kl_coeff is None and "kl_coeff" in scalars:
-        policy.kl_coeff = scalars["kl_coeff"]
+    keep_kl_coefficient(policy, scalars)
     scheme = "torch" if any(name.startswith("gtrxl.") for name in plain) else "keras"
     trunk = trunk_of(plain, policy)
     constants = [name for name in plain if names.CONSTANT.fullmatch(name)]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, NotYetError
-from rllib_compat.networks.families.names import plain_names
+from rllib_compat.networks.families.names import keep_kl_coefficient, plain_names
 from rllib_compat.networks.fcnet import ACTOR_CRITIC_MODULE
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import Move, Table, keras, to_canonical, torch_dense
@@ -55,8 +55,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
             fix="`--to msgpack` keeps all weights.",
         )
     plain, scalars = plain_names(policy)
-    if policy.kl_coeff is None and "kl_coeff" in scalars:
-        policy.kl_coeff = scalars["kl_coeff"]
+    keep_kl_coefficient(policy, scalars)
     scheme = "torch" if "logits_layer._model.0.weight" in plain else "keras"
     unused = dead_names(plain, heads=True)
     arrays, left = to_canonical(

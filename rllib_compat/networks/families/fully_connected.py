@@ -8,7 +8,6 @@ another checkpoint, and its activation would be a guess.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.families import activated_outputs, encoder_rl_module
+from rllib_compat.networks.families.names import keep_kl_coefficient, plain_names
 from rllib_compat.networks.families.unnamed import (
     MOVING_AVERAGE,
     name_list,
@@ -24,7 +24,6 @@ from rllib_compat.networks.families.unnamed import (
 )
 from rllib_compat.networks.fcnet import (
     ACTOR_CRITIC_MODULE,
-    BUFFERS,
     SCHEMES,
     Shape,
     fold_slopes,
@@ -37,9 +36,6 @@ from rllib_compat.networks.network import Network, own_module
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.report import Finding, Severity, Verdict
 from rllib_compat.spaces import Box
-
-#: Scalars that TensorFlow policies kept among their variables, and no network has.
-_SCALARS = ("kl_coeff", "entropy_coeff", "lr")
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
@@ -58,11 +54,10 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         return encoder_rl_module.read(policy, settings)
     scalars: dict[str, float] = {}
     if isinstance(policy.weights, dict):
-        arrays, scheme, scalars = _named(policy.policy_id, policy.weights, where)
+        arrays, scheme, scalars = _named(policy, where)
     else:
         arrays, scheme, scalars = _unnamed(policy, settings, where)
-    if policy.kl_coeff is None and "kl_coeff" in scalars:
-        policy.kl_coeff = scalars["kl_coeff"]
+    keep_kl_coefficient(policy, scalars)
     if settings.model.get("no_final_linear"):
         return activated_outputs.network_of(arrays, scheme, policy, settings), []
     slopes = any(name.endswith(".beta") for name in arrays)
@@ -101,12 +96,8 @@ def _of_arrays(network: Network, policy: PolicyState, settings: ModelSettings) -
     return replace(network, graph=graph, target=target)
 
 
-def _named(
-    policy_id: str, weights: Mapping[str, Array], where: str
-) -> tuple[dict[str, Array], str, dict[str, float]]:
-    plain = {_strip(policy_id, name): np.asarray(array) for name, array in weights.items()}
-    scalars = {k: float(plain.pop(k)) for k in _SCALARS if k in plain and plain[k].ndim == 0}
-    plain = {k: v for k, v in plain.items() if k not in BUFFERS}
+def _named(policy: PolicyState, where: str) -> tuple[dict[str, Array], str, dict[str, float]]:
+    plain, scalars = plain_names(policy)
     found: list[tuple[int, str, dict[str, Array], list[str]]] = []
     for scheme, table in SCHEMES.items():
         arrays, left = to_canonical(table, plain)
@@ -122,12 +113,6 @@ def _named(
         )
     _, scheme, arrays, _ = min(found, key=lambda f: f[0])
     return arrays, scheme, scalars
-
-
-def _strip(policy_id: str, name: str) -> str:
-    """Takes off TensorFlow's scope and output number (`default_policy/fc_1/kernel:0`)."""
-    scope = "default/" if name.startswith("default/") else f"{policy_id}/"
-    return name.removeprefix(scope).removesuffix(":0")
 
 
 def _unnamed(

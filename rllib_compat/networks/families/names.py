@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from rllib_compat.checkpoints.state import PolicyState
@@ -25,3 +27,9 @@ def plain_names(policy: PolicyState) -> tuple[dict[str, Array], dict[str, float]
         plain[name.removeprefix(scope).removesuffix(":0")] = np.asarray(array)
     scalars = {k: float(plain.pop(k)) for k in SCALARS if k in plain and plain[k].ndim == 0}
     return {k: v for k, v in plain.items() if k not in BUFFERS}, scalars
+
+
+def keep_kl_coefficient(policy: PolicyState, scalars: Mapping[str, float]) -> None:
+    """Puts PPO's coefficient, where it was a variable among the weights, where its state goes."""
+    if policy.kl_coeff is None:
+        policy.kl_coeff = scalars.get("kl_coeff")

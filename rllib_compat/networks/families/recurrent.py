@@ -18,7 +18,7 @@ from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.activations import activation
 from rllib_compat.networks.families import recurrent_names as names
 from rllib_compat.networks.families import recurrent_rl_module, recurrent_unnamed
-from rllib_compat.networks.families.names import plain_names
+from rllib_compat.networks.families.names import keep_kl_coefficient, plain_names
 from rllib_compat.networks.fcnet import add_hidden
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import Table, to_canonical
@@ -126,8 +126,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
     if value is not None:
         outputs["vf_preds"] = build.add("scalar", "vf_preds", value)
     graph = Graph(core.inputs, tuple(build.steps), outputs, core.states)
-    if policy.kl_coeff is None and "kl_coeff" in scalars:
-        policy.kl_coeff = scalars["kl_coeff"]
+    keep_kl_coefficient(policy, scalars)
     network = Network(
         kind=KIND,
         summary=_describe(wrapped, core),

@@ -20,7 +20,7 @@ from packaging.version import Version
 from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.families import encoder_rl_module, fully_connected
-from rllib_compat.networks.families.names import plain_names
+from rllib_compat.networks.families.names import keep_kl_coefficient, plain_names
 from rllib_compat.networks.families.vision_unnamed import name_vision
 from rllib_compat.networks.fcnet import ACTOR_CRITIC_MODULE
 from rllib_compat.networks.graph import Array, Builder, Graph
@@ -67,8 +67,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         return encoder_rl_module.read(policy, settings)
     scheme = "torch" if is_torch(policy) else "keras"
     arrays, scalars = _arrays(policy, settings, scheme)
-    if policy.kl_coeff is None and "kl_coeff" in scalars:
-        policy.kl_coeff = scalars["kl_coeff"]
+    keep_kl_coefficient(policy, scalars)
     heads = Heads(arrays, policy, settings)
     (heads.add_torch if scheme == "torch" else heads.add_keras)()
     graph = heads.graph()
