@@ -1,8 +1,6 @@
 """Algorithms besides PPO in the installed Ray: loaded, trained on, or acting alone."""
 
-import logging
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +16,11 @@ from rllib_compat.checkpoints.writers import modules
 from rllib_compat.errors import CheckpointError
 from rllib_compat.offline.inputs import as_parquet
 from tests.legacy.cases import find
+from tests.marks import CONVERSIONS
 from tests.unit.offline.test_recordings import played, record
 
-pytestmark = pytest.mark.ray
+pytestmark = CONVERSIONS
+CPUS = 4
 
 APPO = find(ray="0.8.5", algorithm="APPO")[0]
 IMPALA = find(ray="0.7.6", algorithm="IMPALA")[0]
@@ -29,20 +29,6 @@ BC = find(ray="2.0.1", algorithm="BC")[0]
 ES = find(ray="1.13.0", algorithm="ES")[0]
 CUSTOM = next(c for c in find(ray="2.0.1") if c.variant == "custommodel")
 TWO_POLICIES = next(c for c in find(ray="2.3.1") if c.variant == "ma-tuples")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_ray():
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    with ray_versions.quiet_ray(num_cpus=4):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def rays_own_warnings():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
-        yield
 
 
 @pytest.fixture

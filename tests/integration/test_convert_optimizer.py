@@ -1,8 +1,5 @@
 """The optimizer of a converted checkpoint goes on where the old one stopped."""
 
-import logging
-import warnings
-
 import numpy as np
 import pytest
 
@@ -12,27 +9,14 @@ from rllib_compat.checkpoints.convert import convert, identify_all
 from rllib_compat.checkpoints.resolve import Given
 from rllib_compat.networks import optimizers
 from rllib_compat.report import Verdict
+from tests.marks import CONVERSIONS
 from tests.unit.test_optimizers import EAGER, GRAPH, STORED, TORCH, only
 
-pytestmark = pytest.mark.ray
+pytestmark = CONVERSIONS
 
 FREE = only(STORED, ray="2.35.0", stack="new", variant="freelogstd")
 MANY = only(STORED, ray="1.13.0", framework="torch", variant="ma-tuples")
 LEARNER = only(STORED, ray="2.10.0", stack="learner", variant="vfshare")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_ray():
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    with ray_versions.quiet_ray(num_cpus=2):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def rays_own_warnings():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
-        yield
 
 
 def same_as_old(algorithm, done):

@@ -1,11 +1,9 @@
 """Converted checkpoints in the installed Ray: the same numbers, loaded and trained on."""
 
 import json
-import logging
 import shutil
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -20,9 +18,10 @@ from rllib_compat.checkpoints.writers.atomic import digest_tree
 from rllib_compat.errors import RayNotSupportedError, TargetExistsError
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import given_if_asked, given_of, read, recorded
+from tests.marks import CONVERSIONS
 from tests.support import REFUSED
 
-pytestmark = pytest.mark.ray
+pytestmark = CONVERSIONS
 
 # One session of Ray serves all; a conversion alone would start its own.
 WORKER1 = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
@@ -33,23 +32,6 @@ TRAINED_ON = [
     next(c for c in find(ray="1.13.0", framework="tf2") if c.variant == "freelogstd"),
     next(c for c in find(ray="2.40.0") if c.algorithm == "PPO" and c.variant == "small-relu"),
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_ray():
-    import ray
-
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    with ray_versions.quiet_ray(num_cpus=2):
-        yield
-    assert not ray.is_initialized()
-
-
-@pytest.fixture(autouse=True)
-def rays_own_warnings():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
-        yield
 
 
 def converted(case, target, **options):

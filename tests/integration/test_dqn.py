@@ -1,8 +1,5 @@
 """DQN and its relatives go on on today's Ray."""
 
-import logging
-import warnings
-
 import numpy as np
 import pytest
 
@@ -13,8 +10,9 @@ from rllib_compat.checkpoints.writers import modules
 from rllib_compat.networks import optimizers
 from rllib_compat.networks.network import TARGET_PREFIX
 from tests.legacy.cases import find
+from tests.marks import CONVERSIONS
 
-pytestmark = pytest.mark.ray
+pytestmark = CONVERSIONS
 
 Q_LEARNERS = ("DQN", "SimpleQ", "APEX", "R2D2")
 
@@ -22,20 +20,6 @@ Q_LEARNERS = ("DQN", "SimpleQ", "APEX", "R2D2")
 def case_of(name):
     (case,) = [case for case in find(algorithm=Q_LEARNERS) if str(case) == name]
     return case
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_ray():
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    with ray_versions.quiet_ray(num_cpus=2):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def rays_own_warnings():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
-        yield
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,16 @@
 """A converted policy for images trains on, on observations as cameras give them (uint8)."""
 
-import logging
-import warnings
-
 import gymnasium as gym
 import numpy as np
-import pytest
 
 from rllib_compat import ray_versions
 from rllib_compat.checkpoints.convert import convert
 from rllib_compat.checkpoints.resolve import Given
 from rllib_compat.networks import optimizers
 from tests.legacy.cases import find
+from tests.marks import CONVERSIONS
 
-pytestmark = pytest.mark.ray
+pytestmark = CONVERSIONS
 
 CASE = next(c for c in find(ray="1.13.0", framework="torch") if c.variant == "images")
 
@@ -34,20 +31,6 @@ class Images(gym.Env):
     def step(self, action):
         self.steps += 1
         return self.observation_space.sample(), float(action == 0), self.steps >= 10, False, {}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_ray():
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    with ray_versions.quiet_ray(num_cpus=2):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def rays_own_warnings():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
-        yield
 
 
 def test_training_goes_on_with_images_weights_and_moments(tmp_path):

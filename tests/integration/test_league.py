@@ -14,15 +14,9 @@ from ray.rllib.core.rl_module.rl_module import RLModule
 import rllib_compat as compat
 from rllib_compat import ray_versions
 from rllib_compat.errors import CompatError, GoneError
+from tests.marks import TRAINERS
 
-pytestmark = [
-    pytest.mark.ray,
-    # Ray's, gymnasium's and torch's own; none of them is ours to mend.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = TRAINERS
 
 # What env runners need of this module travels by value: they could not import it.
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -1,17 +1,14 @@
 """Checkpoints of recurrent networks: today's Ray loads them, and trains and acts on."""
 
-import logging
-import warnings
-
 import numpy as np
 import pytest
 
-from rllib_compat import ray_versions
 from rllib_compat.checkpoints.convert import convert
 from rllib_compat.checkpoints.resolve import Given
 from tests.legacy.cases import find
+from tests.marks import CONVERSIONS
 
-pytestmark = pytest.mark.ray
+pytestmark = CONVERSIONS
 
 # With previous actions (a module of ours that env runners feed), the default module, attention.
 CASES = [
@@ -22,20 +19,6 @@ CASES = [
         ("1.13.0", "ppo-torch-attention"),
     )
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_ray():
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    with ray_versions.quiet_ray(num_cpus=2):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def rays_own_warnings():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
-        yield
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

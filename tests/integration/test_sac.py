@@ -1,8 +1,6 @@
 """Converted SAC checkpoints in the installed Ray: they go on learning where they stopped."""
 
-import logging
 import math
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +19,11 @@ from rllib_compat.networks import sac_optimizers
 from rllib_compat.networks.network import own_name
 from tests.legacy.cases import find
 from tests.legacy.networks import given_of, read
+from tests.marks import CONVERSIONS
 from tests.unit.networks.test_sac import identified, torch_policy
 
-pytestmark = pytest.mark.ray
+pytestmark = CONVERSIONS
+CPUS = 1
 
 TODAY = {"Pendulum-v0": "Pendulum-v1", "CartPole-v0": "CartPole-v1"}
 CONTINUOUS = [
@@ -31,20 +31,6 @@ CONTINUOUS = [
     next(c for c in find(ray="2.0.1") if c.algorithm == "SAC"),
 ]
 (DISCRETE,) = find(ray="1.13.0", algorithm="SAC", variant="disc")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_ray():
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    with ray_versions.quiet_ray(num_cpus=1):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def rays_own_warnings():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
-        yield
 
 
 def converted(case, target):

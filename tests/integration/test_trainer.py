@@ -7,45 +7,16 @@ from types import SimpleNamespace
 import gymnasium.spaces as spaces
 import numpy as np
 import pytest
-import ray
 
 import rllib_compat as compat
 from rllib_compat.errors import GoneError, LegacyEnvError
 from tests.legacy.cases import find
+from tests.marks import TRAINERS
 
-pytestmark = [
-    pytest.mark.ray,
-    # Ray's, gymnasium's and torch's own; none of them is ours to mend.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
 SMALL = {"train_batch_size": 200, "sgd_minibatch_size": 50, "num_sgd_iter": 1}
 SMALL |= {"model": {"fcnet_hiddens": [8]}, "num_workers": 0}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_ray():
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
-    yield
-    ray.shutdown()
-
-
-@pytest.fixture
-def make(tmp_path, monkeypatch):
-    """Makes trainers that are stopped at the end, and keeps their files here."""
-    made = []
-
-    def make(name="PPOTrainer", **arguments):
-        made.append(getattr(compat, name)(**arguments))
-        return made[-1]
-
-    monkeypatch.setenv("HOME", str(tmp_path))
-    yield make
-    for trainer in made:
-        trainer.stop()
 
 
 def test_a_config_of_ray_0_8_trains_saves_restores_and_acts(make):

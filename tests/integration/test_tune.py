@@ -10,15 +10,9 @@ import ray
 
 from rllib_compat import tune
 from tests.legacy.cases import find
+from tests.marks import TRAINERS
 
-pytestmark = [
-    pytest.mark.ray,
-    # Ray's, gymnasium's and torch's own; none of them is ours to mend.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
 SMALL = {
     "env": "CartPole-v0",
@@ -28,13 +22,6 @@ SMALL = {
     "num_sgd_iter": 1,
     "model": {"fcnet_hiddens": [8]},
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_ray():
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
-    yield
-    ray.shutdown()
 
 
 def test_a_script_of_ray_0_8(tmp_path):
