@@ -8,20 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rllib_compat import ray_versions
+from rllib_compat.config.rules.callbacks import EVENTS as DICT_EVENTS
 from rllib_compat.errors import ConfigError
 
 RayCallbacks = ray_versions.callback_class()
 
 # The names that only today's callbacks take; a method that asks for them gets them as they are.
 TODAY = {"env_runner", "metrics_logger", "rl_module", "prev_episode_chunks"}
-DICT_EVENTS = (
-    "on_episode_start",
-    "on_episode_step",
-    "on_episode_end",
-    "on_sample_end",
-    "on_train_result",
-    "on_postprocess_traj",
-)
 
 
 class DefaultCallbacks:

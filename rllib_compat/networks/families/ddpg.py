@@ -22,7 +22,7 @@ from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.images import require_image
 from rllib_compat.networks.mapping import to_canonical
 from rllib_compat.networks.network import Network, own_module
-from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.settings import ModelSettings, require_inputs
 from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
 from rllib_compat.networks.trunk_vision import VISION
 from rllib_compat.report import Finding, Severity, Verdict
@@ -159,15 +159,8 @@ def _compare(
                 where=where,
                 fix="Give the right config with --config, or check --policy names.",
             )
-    space = policy.observation_space
     taken = math.prod(_inputs(arrays, policy, settings))
-    if space is not None and space.flat_size() != taken:
-        raise CheckpointError(
-            f"The network has {taken} inputs, the observation space {space} needs "
-            f"{space.flat_size()}.",
-            where=where,
-            fix="Give the right one with --observation-space.",
-        )
+    require_inputs(policy.observation_space, taken, where)
 
 
 def _inputs(

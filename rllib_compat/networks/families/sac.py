@@ -31,7 +31,7 @@ from rllib_compat.networks.families.sac_arrays import (
 from rllib_compat.networks.families.sac_models import Models, has_models, read_models
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.network import TARGET_PREFIX, Network, own_module
-from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.settings import ModelSettings, require_inputs
 from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
 from rllib_compat.networks.trunk_vision import is_torch
 from rllib_compat.report import Finding, Severity, Verdict
@@ -156,15 +156,8 @@ def _compare(found: Found, policy: PolicyState, settings: ModelSettings, where: 
                 where=where,
                 fix="Give the right config with --config, or check --policy names.",
             )
-    space = policy.observation_space
     taken = stacks.inputs(found.arrays, STATE if stacks.sizes(found.arrays, STATE) else POLICY)
-    if space is not None and space.flat_size() != taken:
-        raise CheckpointError(
-            f"The network has {taken} inputs, the observation space {space} needs "
-            f"{space.flat_size()}.",
-            where=where,
-            fix="Give the right one with --observation-space.",
-        )
+    require_inputs(policy.observation_space, taken, where)
 
 
 def _graph(found: Found, settings: ModelSettings) -> Graph:
