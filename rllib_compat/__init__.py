@@ -10,15 +10,19 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat import _moved
+
 if TYPE_CHECKING:
-    from rllib_compat.adapters.callbacks import DefaultCallbacks as DefaultCallbacks
     from rllib_compat.config import Translation as Translation
     from rllib_compat.config import default_config as default_config
     from rllib_compat.config import translate as translate
+    from rllib_compat.runtime.callbacks import DefaultCallbacks as DefaultCallbacks
     from rllib_compat.trainer.trainer import Trainer as Trainer
 
+_moved.install()
+
 _HOMES = {
-    "DefaultCallbacks": "rllib_compat.adapters.callbacks",
+    "DefaultCallbacks": "rllib_compat.runtime.callbacks",
     "Translation": "rllib_compat.config",
     "default_config": "rllib_compat.config",
     "translate": "rllib_compat.config",

@@ -12,7 +12,7 @@ from typing import Any
 
 import gymnasium  # noqa: TID253 - this module is nothing without it
 
-from rllib_compat.adapters.envs import resolve_env_name
+from rllib_compat.runtime.envs import resolve_env_name
 
 
 class OldApi(gymnasium.Wrapper[Any, Any, Any, Any]):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
-from rllib_compat.errors import RayNotSupportedError
+from rllib_compat.neutral.errors import RayNotSupportedError
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm

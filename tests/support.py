@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from rllib_compat.checkpoints.convert import RESUMABLE
+from rllib_compat.convert.pipeline import RESUMABLE
 from tests.docs import ROOT
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import read

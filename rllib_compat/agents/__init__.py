@@ -21,9 +21,9 @@ _OTHERS: dict[str, dict[str, tuple[str, str]]] = {
         "Trainer": ("rllib_compat.trainer.trainer", "Trainer"),
         "Agent": ("rllib_compat.trainer.trainer", "Trainer"),
         "with_common_config": ("rllib_compat.trainer.defaults", "with_common_config"),
-        "DefaultCallbacks": ("rllib_compat.adapters.callbacks", "DefaultCallbacks"),
+        "DefaultCallbacks": ("rllib_compat.runtime.callbacks", "DefaultCallbacks"),
     },
-    "callbacks": {"DefaultCallbacks": ("rllib_compat.adapters.callbacks", "DefaultCallbacks")},
+    "callbacks": {"DefaultCallbacks": ("rllib_compat.runtime.callbacks", "DefaultCallbacks")},
     "registry": {
         "get_agent_class": ("rllib_compat.trainer.classes", "class_of_algorithm"),
         "get_trainer_class": ("rllib_compat.trainer.classes", "class_of_algorithm"),

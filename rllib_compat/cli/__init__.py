@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from rllib_compat.cli.output import printable
-from rllib_compat.errors import CompatError
+from rllib_compat.neutral.errors import CompatError
 
 # A verb is imported when it is called: `inspect` must not wait for what `convert` needs.
 _VERBS = {

@@ -11,7 +11,7 @@ from rllib_compat.cli import options, output
 if TYPE_CHECKING:
     from rllib_compat.config import Translation
     from rllib_compat.config.files import Experiment
-    from rllib_compat.report import Finding
+    from rllib_compat.neutral.report import Finding
 
 
 @click.command("config")
@@ -80,7 +80,7 @@ def command(
 
 def _shown(finding: Finding, only: tuple[str, ...], skip: tuple[str, ...]) -> bool:
     """Whether a rule is wanted; a refusal is never hidden."""
-    from rllib_compat.report import Verdict
+    from rllib_compat.neutral.report import Verdict
 
     names = {finding.rule, finding.rule.partition(".")[0]}
     wanted = (not only or bool(names & set(only))) and not names & set(skip)

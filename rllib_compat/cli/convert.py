@@ -10,7 +10,7 @@ import click
 from rllib_compat.cli import options, output
 
 if TYPE_CHECKING:
-    from rllib_compat.checkpoints.convert import Conversion
+    from rllib_compat.convert.pipeline import Conversion
 
 
 @click.command("convert")
@@ -62,7 +62,7 @@ def command(
       rllib-compat convert checkpoint-100 new --action-space 'Discrete(3)' --env MyEnv
       rllib-compat convert checkpoint-100 new --dry-run -v
     """
-    from rllib_compat.checkpoints.convert import convert
+    from rllib_compat.convert.pipeline import convert
 
     output.progress(f"reading {old}")
     done = convert(

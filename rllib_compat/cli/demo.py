@@ -31,8 +31,8 @@ def command(keep: Path | None, verbose: int) -> int:
       rllib-compat demo
       rllib-compat demo --keep new
     """
-    from rllib_compat.checkpoints.convert import convert
     from rllib_compat.cli.convert import show
+    from rllib_compat.convert.pipeline import convert
 
     with (
         resources.as_file(resources.files("rllib_compat") / "demo_data") as old,
@@ -56,7 +56,7 @@ def _against_recorded(old: Path, new: Path) -> float:
     """The largest difference from what the original network computed when it was alive."""
     import numpy as np
 
-    from rllib_compat.checkpoints.writers import modules
+    from rllib_compat.convert.write import modules
 
     with np.load(old / "expected.npz") as recorded:
         outputs = modules.load(new, "default_policy")({"obs": recorded["default_policy/obs_in"]})

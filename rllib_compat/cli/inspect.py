@@ -10,7 +10,7 @@ import click
 from rllib_compat.cli import options, output
 
 if TYPE_CHECKING:
-    from rllib_compat.checkpoints.inspect import Inspection
+    from rllib_compat.convert.inspect import Inspection
 
 
 @click.command("inspect")
@@ -28,7 +28,7 @@ def command(checkpoint: Path, as_json: bool, verbose: int, **known: Any) -> int:
       rllib-compat inspect ~/ray_results/PPO/PPO_CartPole-v0_0/checkpoint_100
       rllib-compat inspect --json checkpoint-100 | jq .policies
     """
-    from rllib_compat.checkpoints.inspect import inspect
+    from rllib_compat.convert.inspect import inspect
 
     found = inspect(checkpoint, options.given(**known))
     if as_json:

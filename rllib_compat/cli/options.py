@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from rllib_compat.checkpoints.resolve import Given
-    from rllib_compat.spaces import Space
+    from rllib_compat.convert.complete import Given
+    from rllib_compat.neutral.spaces import Space
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,7 +25,7 @@ class _SpaceOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # c
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str | None, Space]:
-        from rllib_compat.spaces import parse_repr
+        from rllib_compat.neutral.spaces import parse_repr
 
         if isinstance(value, tuple):
             return value  # click converts a default twice
@@ -54,7 +54,7 @@ class _ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # 
             if value.lstrip().startswith("{"):
                 config = json.loads(value)
             elif value.endswith(".pkl"):
-                from rllib_compat.checkpoints import pickles
+                from rllib_compat.formats import pickles
 
                 config = pickles.load(Path(value)).value
             else:
@@ -122,7 +122,7 @@ def given(
     weights_map: dict[str, str] | None,
 ) -> Given:
     """Makes a `Given` of the options; a module is looked for in the current folder, too."""
-    from rllib_compat.checkpoints.resolve import Given
+    from rllib_compat.convert.complete import Given
 
     if model is not None and (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)

@@ -13,7 +13,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rllib_compat.report import Finding, Report
+    from rllib_compat.neutral.report import Finding, Report
 
 
 def progress(message: str) -> None:
@@ -54,7 +54,7 @@ def printable(text: str) -> str:
 
 def report(shown: Report, *, verbose: int) -> None:
     """Prints a report: what needs attention always, the rest with `-v`."""
-    from rllib_compat.report import Severity
+    from rllib_compat.neutral.report import Severity
 
     notable: list[Finding] = shown.findings if verbose else shown.at_least(Severity.WARNING)
     head = ", ".join(f"{name}: {value}" for name, value in shown.facts.items() if name != "result")

@@ -34,7 +34,7 @@ def command(
       rllib-compat verify checkpoint-100 new
       rllib-compat verify checkpoint-100 new -n 10000 --observations seen.npz
     """
-    from rllib_compat.checkpoints.convert import verify_pair
+    from rllib_compat.convert.pipeline import verify_pair
 
     rows = verify_pair(
         old,
@@ -67,7 +67,7 @@ def command(
 def _load(file: Path) -> dict[str, Any]:
     import numpy as np
 
-    from rllib_compat.errors import CheckpointError
+    from rllib_compat.neutral.errors import CheckpointError
 
     try:
         with np.load(file, allow_pickle=False) as arrays:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from rllib_compat.config import keys as table
-from rllib_compat.errors import ConfigError
+from rllib_compat.neutral.errors import ConfigError
 
 # What the installed Ray still has. (TQC is not in its registry and never had a legacy form.)
 TARGETS = ("PPO", "APPO", "IMPALA", "DQN", "SAC", "CQL", "MARWIL", "BC", "DreamerV3", "IQL")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rllib_compat.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 
 @dataclass

@@ -15,7 +15,7 @@ from rllib_compat.config import engine
 from rllib_compat.config import keys as table
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Settings
-from rllib_compat.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 # From this Ray on, configs are today's own.
 TODAY = "2.40.0"

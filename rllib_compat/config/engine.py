@@ -8,11 +8,11 @@ from typing import Any
 
 from rllib_compat.config import keys as table
 from rllib_compat.config.context import Context
-from rllib_compat.config.later import Later
 from rllib_compat.config.rule import Convert, Outcome, Rule, Settings, needless
 from rllib_compat.config.rules import find
-from rllib_compat.report import Finding, Severity, Verdict
-from rllib_compat.stand_ins import is_stand_in
+from rllib_compat.neutral.later import Later
+from rllib_compat.neutral.records import is_stand_in
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 INERT = "code that was kept with the config is not executed"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.errors import ConfigError
+from rllib_compat.neutral.errors import ConfigError
 
 # What an experiment of Tune has beside its config.
 EXPERIMENT_KEYS = ("run", "config")
@@ -75,7 +75,7 @@ def _read_yaml(path: Path) -> Any:
 
 
 def _read_pickle(path: Path) -> Any:
-    from rllib_compat.checkpoints import pickles
+    from rllib_compat.formats import pickles
 
     return pickles.load(path).value
 

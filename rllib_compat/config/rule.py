@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rllib_compat.config.later import Imported
-from rllib_compat.report import Severity, Verdict
+from rllib_compat.config.deferred import Imported
+from rllib_compat.neutral.report import Severity, Verdict
 
 if TYPE_CHECKING:
     from rllib_compat.config.context import Context

@@ -12,12 +12,12 @@ from typing import Any
 
 from rllib_compat import ray_versions
 from rllib_compat.config.context import Context
-from rllib_compat.config.later import AdaptedCallbacks, AdaptedEnv, EnvSpace, OldReplayBuffer
+from rllib_compat.config.deferred import AdaptedCallbacks, AdaptedEnv, EnvSpace, OldReplayBuffer
 from rllib_compat.config.rule import Settings, nested
 from rllib_compat.config.rules.offline import writes_as_today
 from rllib_compat.config.rules.replay import BUFFER, buffer_type
-from rllib_compat.offline.files import Recording
-from rllib_compat.report import Severity, Verdict
+from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.runtime.offline.files import Recording
 
 Step = Callable[[Settings, Context], None]
 

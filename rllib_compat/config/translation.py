@@ -9,15 +9,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
-from rllib_compat.config.later import build
-from rllib_compat.config.python_code import python_code
-from rllib_compat.errors import RefusedKeysError
-from rllib_compat.report import Report, Verdict
+from rllib_compat.config.code import python_code
+from rllib_compat.config.deferred import build
+from rllib_compat.neutral.errors import RefusedKeysError
+from rllib_compat.neutral.report import Report, Verdict
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-    from rllib_compat.adapters.envs import EnvSettings
+    from rllib_compat.runtime.envs import EnvSettings
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Translation:
     @cached_property
     def env_settings(self) -> EnvSettings:
         """The environment and what has to be wrapped around it."""
-        from rllib_compat.adapters.envs import EnvSettings
+        from rllib_compat.runtime.envs import EnvSettings
 
         return EnvSettings(**build(dict(self.env)))
 
@@ -69,10 +69,10 @@ class Translation:
                 f"{len(refused)} part(s) of the {self.legacy_algorithm} config can't be kept.",
                 findings=refused,
             )
-        from rllib_compat.adapters.connectors import add_preprocessors, may_need_preprocessors
-        from rllib_compat.adapters.external import record_logged_actions
-        from rllib_compat.adapters.learners import tell_callbacks
-        from rllib_compat.adapters.vector_envs import allow_vector_envs
+        from rllib_compat.runtime.connectors import add_preprocessors, may_need_preprocessors
+        from rllib_compat.runtime.external import record_logged_actions
+        from rllib_compat.runtime.learners import tell_callbacks
+        from rllib_compat.runtime.vector_envs import allow_vector_envs
 
         module = importlib.import_module(f"ray.rllib.algorithms.{self.algorithm.lower()}")
         config = getattr(module, f"{self.algorithm}Config")()

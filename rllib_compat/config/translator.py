@@ -10,13 +10,13 @@ from rllib_compat import ray_versions
 from rllib_compat.config import defaults, engine
 from rllib_compat.config.algorithms import REMOVED, TARGETS, find_algorithm
 from rllib_compat.config.context import Context
-from rllib_compat.config.later import AdaptedEnv, PolicyLater
+from rllib_compat.config.deferred import AdaptedEnv, PolicyLater
 from rllib_compat.config.rule import Settings, nested
 from rllib_compat.config.settle import settle
 from rllib_compat.config.translation import Translation
-from rllib_compat.errors import ConfigError, UnknownKeysError
-from rllib_compat.report import Finding, Report, Severity, Verdict
-from rllib_compat.stand_ins import is_stand_in
+from rllib_compat.neutral.errors import ConfigError, UnknownKeysError
+from rllib_compat.neutral.records import is_stand_in
+from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 
 OnUnknown = Literal["error", "warn", "pass"]
 Stack = Literal["auto", "new", "old"]

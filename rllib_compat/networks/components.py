@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import MissingInformationError
-from rllib_compat.spaces import Box, DictSpace, Space, TupleSpace
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import MissingInformationError
+from rllib_compat.neutral.spaces import Box, DictSpace, Space, TupleSpace
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from rllib_compat.errors import CheckpointError
+from rllib_compat.neutral.errors import CheckpointError
 
 Pair: TypeAlias = tuple[int, int]
 

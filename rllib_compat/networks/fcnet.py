@@ -22,8 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rllib_compat.errors import CheckpointError, NotYetError
-from rllib_compat.networks.activations import activation
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import (
     Move,
@@ -33,6 +31,8 @@ from rllib_compat.networks.mapping import (
     torch_dense,
 )
 from rllib_compat.networks.network import Network, Target, own_module
+from rllib_compat.networks.ops.activations import activation
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
 
 
 def _rl_module(*, shares_layers: bool, linear: bool) -> Table:
@@ -94,7 +94,7 @@ BUFFERS = tuple(
 KIND = "fully connected"
 
 #: What takes a network that Ray's own module can't represent.
-ACTOR_CRITIC_MODULE = "rllib_compat.modules.actor_critic:ActorCriticModule"
+ACTOR_CRITIC_MODULE = "rllib_compat.networks.modules.actor_critic:ActorCriticModule"
 
 #: Below this, a slope of swish can't be divided by without losing digits.
 _SMALLEST_SLOPE = 1e-3

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import ObservationFilter
 from rllib_compat.networks.families.q_network import MODULE as Q_MODULE
 from rllib_compat.networks.families.q_network import SETTINGS as Q_SETTINGS
 from rllib_compat.networks.graph import Graph, Step
 from rllib_compat.networks.network import TARGET_PREFIX, Network, own_module
+from rllib_compat.neutral.checkpoint import ObservationFilter
 
 STEP = "filter"
 
-_ACTOR_CRITIC = "rllib_compat.modules.actor_critic:ActorCriticModule"
+_ACTOR_CRITIC = "rllib_compat.networks.modules.actor_critic:ActorCriticModule"
 
 
 def can_hold(network: Network, observation_filter: ObservationFilter | None) -> bool:

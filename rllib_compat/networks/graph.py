@@ -1,7 +1,7 @@
 """A network as data: steps that each compute one value from earlier ones.
 
 Every legacy network that is not today's default is described in this form. The same description is
-computed in numpy (here, in float64, for the proof) and in torch (`rllib_compat.modules.graph_net`,
+computed in numpy (here, in float64, for the proof) and in torch (`networks.modules.graph_net`,
 as an RLModule that trains). What a step can do is in `ops`; its arrays are kept under
 `<step>.<part>`, kernels as TensorFlow has them: `[in, out]` and `[h, w, in, out]`, images as
 `[..., h, w, c]`.
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.errors import CheckpointError
+from rllib_compat.neutral.errors import CheckpointError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -138,7 +138,7 @@ class Graph:
         Raises:
             CheckpointError: A step can't take its arrays or what goes in.
         """
-        from rllib_compat.networks.ops import OPS
+        from rllib_compat.networks.ops.basic import OPS
 
         values: dict[str, Array] = {k: np.asarray(v, np.float64) for k, v in inputs.items()}
         for step in self.steps:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import MissingInformationError
 from rllib_compat.networks.components import original_space, parts_of
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.report import Finding, Severity, Verdict
-from rllib_compat.spaces import Box, Space
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import MissingInformationError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.spaces import Box, Space
 
 #: Frames of this shape were cropped, scaled and shifted (`GenericPixelPreprocessor`, Ray 0.6 – 2.x;
 #: `AtariPixelPreprocessor` in 0.5).

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.errors import CheckpointError
+from rllib_compat.neutral.errors import CheckpointError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

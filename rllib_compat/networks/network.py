@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.errors import CheckpointError
 from rllib_compat.networks.graph import Array, Graph
 from rllib_compat.networks.mapping import Table, from_canonical
+from rllib_compat.neutral.errors import CheckpointError
 
 #: Outputs by name: `action_dist_inputs` `[B, n]`, `vf_preds` `[B]`, `q_values` `[B, actions]`, …
 Outputs: TypeAlias = Mapping[str, Array]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rllib_compat.checkpoints.state import LegacyCheckpoint, PolicyState
-from rllib_compat.errors import CheckpointError
-from rllib_compat.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
 
 #: Which key of `model` asks for which recurrent network around the model.
 _WRAPPERS = {"use_attention": "attention (GTrXL)", "use_lstm": "LSTM"}

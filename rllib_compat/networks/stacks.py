@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rllib_compat.errors import CheckpointError
 from rllib_compat.networks.graph import Array, Builder
+from rllib_compat.neutral.errors import CheckpointError
 
 POLICY, CRITIC, TWIN, STATE = "pi", "q", "twin_q", "state"
 

@@ -16,15 +16,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import NotConvertibleError
 from rllib_compat.networks.components import Component, original_space, require_components
 from rllib_compat.networks.graph import Array, Builder
 from rllib_compat.networks.mapping import Move, Table, keras, torch_layer
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunk_vision import add_convolutions, is_torch
 from rllib_compat.networks.trunks import Trunk
-from rllib_compat.spaces import Box
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import NotConvertibleError
+from rllib_compat.neutral.spaces import Box
 
 #: More layers of one part than this had no network.
 _MOST_LAYERS = 12

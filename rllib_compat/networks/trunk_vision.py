@@ -17,14 +17,14 @@ from collections.abc import Mapping
 
 from packaging.version import Version
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError
 from rllib_compat.networks.conv_filters import Filter, filters_for, same_padding, size_after
 from rllib_compat.networks.graph import Array, Builder
 from rllib_compat.networks.images import require_image
 from rllib_compat.networks.mapping import Move, Table, keras, torch_layer
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks import Trunk
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError
 
 NO_PADDING = ((0, 0), (0, 0))
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError
 from rllib_compat.networks.graph import Array, Builder
 from rllib_compat.networks.mapping import Move, Table, keras, torch_dense
 from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunk_complex import COMPLEX, is_complex
 from rllib_compat.networks.trunk_vision import VISION
 from rllib_compat.networks.trunks import FULLY_CONNECTED, Trunk
-from rllib_compat.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
 
 #: The inputs of a graph beside `obs`: flattened actions as they were taken, oldest first, and
 #: rewards. Both are zero before the first step.

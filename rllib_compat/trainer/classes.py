@@ -6,7 +6,7 @@ from functools import cache, partialmethod
 from typing import Any
 
 from rllib_compat.config.algorithms import REMOVED
-from rllib_compat.errors import ConfigError, RefusedKeysError
+from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
 from rllib_compat.trainer.names import class_names
 from rllib_compat.trainer.trainer import Trainer
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat import ray_versions
-from rllib_compat.adapters.episodes import ONLY_POLICY
-from rllib_compat.adapters.workers import LegacyPolicies
-from rllib_compat.errors import CompatError
+from rllib_compat.neutral.errors import CompatError
+from rllib_compat.runtime.episodes import ONLY_POLICY
+from rllib_compat.runtime.workers import LegacyPolicies
 
 
 class Exports:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat import ray_versions
-from rllib_compat.errors import CompatError
+from rllib_compat.neutral.errors import CompatError
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rllib_compat import ray_versions, spaces
+from rllib_compat import ray_versions
+from rllib_compat.neutral import spaces
 from rllib_compat.trainer.inference import agent_of
 
 if TYPE_CHECKING:
-    from rllib_compat.checkpoints.resolve import Given
+    from rllib_compat.convert.complete import Given
     from rllib_compat.trainer.trainer import Trainer
 
 # Ray's Checkpointable tree has this beside its state; no older layout does.
@@ -33,7 +34,7 @@ def as_todays(path: Path, trainer: Trainer) -> Iterator[Path]:
     if on_old_stack or (path / _TODAYS).exists():
         yield path
         return
-    from rllib_compat.checkpoints.convert import convert
+    from rllib_compat.convert.pipeline import convert
 
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "converted"
@@ -43,7 +44,7 @@ def as_todays(path: Path, trainer: Trainer) -> Iterator[Path]:
 
 def _known_to(trainer: Trainer) -> Given:
     """What the trainer can tell about a checkpoint that was made with its config."""
-    from rllib_compat.checkpoints.resolve import Given
+    from rllib_compat.convert.complete import Given
 
     algorithm = trainer.algorithm
     pipeline = algorithm.env_runner._env_to_module

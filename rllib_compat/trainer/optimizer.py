@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.errors import GoneError
+from rllib_compat.neutral.errors import GoneError
 
 if TYPE_CHECKING:
     from rllib_compat.trainer.trainer import Trainer

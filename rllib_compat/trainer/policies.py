@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from rllib_compat import ray_versions, spaces
-from rllib_compat.adapters.episodes import ONLY_POLICY
-from rllib_compat.adapters.policies import LegacyPolicy
+from rllib_compat import ray_versions
 from rllib_compat.config import Translation, translate
-from rllib_compat.config.later import MappingFn
-from rllib_compat.errors import CompatError, GoneError
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.errors import CompatError, GoneError
+from rllib_compat.runtime.episodes import ONLY_POLICY
+from rllib_compat.runtime.policies import LegacyPolicy
+from rllib_compat.runtime.policy_mapping import MappingFn
 from rllib_compat.trainer import inference
 from rllib_compat.trainer.defaults import merge
 from rllib_compat.trainer.workers import LegacyWorkers

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import Any
 
-from rllib_compat.errors import GoneError
+from rllib_compat.neutral.errors import GoneError
 from rllib_compat.trainer.names import MODULES
 
 KINDS = ("TFPolicy", "TorchPolicy", "Policy", "PolicyGraph")

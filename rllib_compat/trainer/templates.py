@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.errors import ConfigError, GoneError
+from rllib_compat.neutral.errors import ConfigError, GoneError
 from rllib_compat.trainer.defaults import merge
 from rllib_compat.trainer.names import STEMS, class_names
 

@@ -16,15 +16,15 @@ from ray.rllib.env.env_context import EnvContext
 from ray.tune import Trainable
 
 from rllib_compat import ray_versions
-from rllib_compat.adapters.callbacks import CallbackAdapter, adapt_callbacks
-from rllib_compat.adapters.connectors import add_preprocessors
-from rllib_compat.adapters.default_policy import with_default_policy
-from rllib_compat.adapters.envs import find_creator, make_env, resolve_env_name
-from rllib_compat.adapters.overrides import tame
-from rllib_compat.adapters.results import complete_evaluation
 from rllib_compat.config import Translation, find_algorithm, translate
-from rllib_compat.errors import GoneError
-from rllib_compat.report import Severity, Verdict
+from rllib_compat.neutral.errors import GoneError
+from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks
+from rllib_compat.runtime.connectors import add_preprocessors
+from rllib_compat.runtime.default_policy import with_default_policy
+from rllib_compat.runtime.envs import find_creator, make_env, resolve_env_name
+from rllib_compat.runtime.overrides import tame
+from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.trainer import templates
 from rllib_compat.trainer.acting import Acting
 from rllib_compat.trainer.defaults import defaults_of, merge

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
-from rllib_compat.adapters.remote_workers import RemoteWorker
-from rllib_compat.adapters.workers import LegacyWorker, as_legacy
-from rllib_compat.errors import GoneError
+from rllib_compat.neutral.errors import GoneError
+from rllib_compat.runtime.remote_workers import RemoteWorker
+from rllib_compat.runtime.workers import LegacyWorker, as_legacy
 
 if TYPE_CHECKING:
     from rllib_compat.trainer.policies import Policies

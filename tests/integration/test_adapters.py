@@ -309,7 +309,7 @@ def test_environments_of_other_kinds_train(make, env, lengths):
 
 def test_evaluation_functions_get_trainer_and_workers(make):
     def evaluate(trainer, workers):
-        from rllib_compat.adapters.evaluation import collect_episodes, summarize_episodes
+        from rllib_compat.runtime.evaluation import collect_episodes, summarize_episodes
 
         ray.get([w.foreach_env.remote(lambda env: env.reset()) for w in workers.remote_workers()])
         ray.get([w.sample.remote() for w in workers.remote_workers()])

@@ -6,15 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rllib_compat import ray_versions, spaces
-from rllib_compat.checkpoints import convert as pipeline
-from rllib_compat.checkpoints import layouts
-from rllib_compat.checkpoints.convert import convert, verify_pair
-from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.checkpoints.state import ObservationFilter, RunningStat
-from rllib_compat.checkpoints.writers import modules
-from rllib_compat.errors import CheckpointError
-from rllib_compat.offline.inputs import as_parquet
+from rllib_compat import ray_versions
+from rllib_compat.convert import pipeline
+from rllib_compat.convert.complete import Given
+from rllib_compat.convert.pipeline import convert, verify_pair
+from rllib_compat.convert.write import modules
+from rllib_compat.formats import layouts
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
+from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.runtime.offline.inputs import as_parquet
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
 from tests.unit.offline.test_recordings import played, record

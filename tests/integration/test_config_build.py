@@ -6,8 +6,8 @@ import pytest
 
 from rllib_compat.config import default_config, translate
 from rllib_compat.config.algorithms import TARGETS
-from rllib_compat.errors import UnknownKeysError
-from rllib_compat.report import Severity
+from rllib_compat.neutral.errors import UnknownKeysError
+from rllib_compat.neutral.report import Severity
 from tests.unit.config.samples import FILES, first_of_grids, read
 
 pytestmark = [

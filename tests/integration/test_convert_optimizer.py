@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions
-from rllib_compat.checkpoints import layouts, resolve
-from rllib_compat.checkpoints.convert import convert, identify_all
-from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.networks import optimizers
-from rllib_compat.report import Verdict
+from rllib_compat.convert import complete as resolve
+from rllib_compat.convert.complete import Given
+from rllib_compat.convert.pipeline import convert, identify_all
+from rllib_compat.formats import layouts
+from rllib_compat.networks.optimizers import adam as optimizers
+from rllib_compat.neutral.report import Verdict
 from tests.marks import CONVERSIONS
 from tests.unit.test_optimizers import EAGER, GRAPH, STORED, TORCH, only
 

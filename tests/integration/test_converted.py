@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions
-from rllib_compat.checkpoints import layouts
-from rllib_compat.checkpoints.convert import RESUMABLE, convert, verify_pair
-from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.checkpoints.verify import DEEP_TOLERANCE, TOLERANCE
-from rllib_compat.checkpoints.writers import modules
-from rllib_compat.checkpoints.writers.atomic import digest_tree
-from rllib_compat.errors import RayNotSupportedError, TargetExistsError
+from rllib_compat.convert.complete import Given
+from rllib_compat.convert.pipeline import RESUMABLE, convert, verify_pair
+from rllib_compat.convert.verify import DEEP_TOLERANCE, TOLERANCE
+from rllib_compat.convert.write import modules
+from rllib_compat.formats import layouts
+from rllib_compat.formats.atomic import digest_tree
+from rllib_compat.neutral.errors import RayNotSupportedError, TargetExistsError
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import given_if_asked, given_of, read, recorded
 from tests.marks import CONVERSIONS

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions
-from rllib_compat.checkpoints.convert import convert
-from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.checkpoints.writers import modules
-from rllib_compat.networks import optimizers
+from rllib_compat.convert.complete import Given
+from rllib_compat.convert.pipeline import convert
+from rllib_compat.convert.write import modules
 from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.networks.optimizers import adam as optimizers
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
 

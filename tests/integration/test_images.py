@@ -4,9 +4,9 @@ import gymnasium as gym
 import numpy as np
 
 from rllib_compat import ray_versions
-from rllib_compat.checkpoints.convert import convert
-from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.networks import optimizers
+from rllib_compat.convert.complete import Given
+from rllib_compat.convert.pipeline import convert
+from rllib_compat.networks.optimizers import adam as optimizers
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
 

@@ -13,7 +13,7 @@ from ray.rllib.core.rl_module.rl_module import RLModule
 
 import rllib_compat as compat
 from rllib_compat import ray_versions
-from rllib_compat.errors import CompatError, GoneError
+from rllib_compat.neutral.errors import CompatError, GoneError
 from tests.marks import TRAINERS
 
 pytestmark = TRAINERS

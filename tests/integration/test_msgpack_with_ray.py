@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rllib_compat.checkpoints.layouts import v1
-from rllib_compat.checkpoints.writers import msgpack as writer
+from rllib_compat.formats.layouts import v1
+from rllib_compat.formats.msgpack import write as writer
 from tests.legacy.cases import find
 
 pytestmark = [

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rllib_compat.checkpoints.convert import convert
-from rllib_compat.checkpoints.resolve import Given
+from rllib_compat.convert.complete import Given
+from rllib_compat.convert.pipeline import convert
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
 

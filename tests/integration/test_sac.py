@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions
-from rllib_compat.checkpoints.convert import convert
-from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.checkpoints.state import LegacyCheckpoint, Source
-from rllib_compat.checkpoints.writers import modules
-from rllib_compat.checkpoints.writers.soft_actor_critic import (
-    carry_temperatures,
-    keep_action_range,
-)
-from rllib_compat.networks import sac_optimizers
+from rllib_compat.convert.complete import Given
+from rllib_compat.convert.pipeline import convert
+from rllib_compat.convert.write import modules
+from rllib_compat.convert.write.soft_actor_critic import carry_temperatures, keep_action_range
 from rllib_compat.networks.network import own_name
+from rllib_compat.networks.optimizers import sac as sac_optimizers
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, Source
 from tests.legacy.cases import find
 from tests.legacy.networks import given_of, read
 from tests.marks import CONVERSIONS

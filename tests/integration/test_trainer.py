@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
-from rllib_compat.errors import GoneError, LegacyEnvError
+from rllib_compat.neutral.errors import GoneError, LegacyEnvError
 from tests.legacy.cases import find
 from tests.marks import TRAINERS
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rllib_compat.checkpoints import layouts, resolve
-from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.checkpoints.state import LegacyCheckpoint
+from rllib_compat.convert import complete as resolve
+from rllib_compat.convert.complete import Given
+from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network, identify
-from rllib_compat.spaces import parse_repr
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.spaces import parse_repr
 from tests.legacy.cases import Case
 
 #: What the cases call each output of a network.

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rllib_compat import spaces
-from rllib_compat.checkpoints.state import (
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import (
     Counters,
     LegacyCheckpoint,
     ObservationFilter,
@@ -17,8 +17,8 @@ from rllib_compat.checkpoints.state import (
     RunningStat,
     Source,
 )
-from rllib_compat.report import Finding, Severity, Verdict
-from rllib_compat.stand_ins import GlobalRef, StandIn
+from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 names = st.text("abcdefghij_0123456789", min_size=1, max_size=8)
 text = st.text(max_size=10)

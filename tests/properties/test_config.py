@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from rllib_compat.config import keys, translate
 from rllib_compat.config.algorithms import REMOVED, TARGETS
-from rllib_compat.config.later import Later
 from rllib_compat.config.rules import every_rule
-from rllib_compat.report import Verdict
-from rllib_compat.stand_ins import GlobalRef
+from rllib_compat.neutral.later import Later
+from rllib_compat.neutral.records import GlobalRef
+from rllib_compat.neutral.report import Verdict
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 
-from rllib_compat.checkpoints.layouts import own_msgpack
-from rllib_compat.checkpoints.msgpack_codec import pack, unpack
-from rllib_compat.checkpoints.plain import from_plain, to_plain
-from rllib_compat.checkpoints.space_serialization import from_ray_dict, preprocessed, to_ray_dict
-from rllib_compat.checkpoints.writers import msgpack as writer
+from rllib_compat.formats.layouts import own_msgpack
+from rllib_compat.formats.msgpack import write as writer
+from rllib_compat.formats.msgpack.codec import pack, unpack
+from rllib_compat.formats.msgpack.plain import from_plain, to_plain
+from rllib_compat.formats.space_serialization import from_ray_dict, preprocessed, to_ray_dict
 from tests.properties import strategies
 from tests.properties.same import assert_same
 

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from rllib_compat.checkpoints.writers import atomic
-from rllib_compat.checkpoints.writers.atomic import atomic_directory, digest_tree
-from rllib_compat.errors import CheckpointError, TargetExistsError
+from rllib_compat.formats import atomic
+from rllib_compat.formats.atomic import atomic_directory, digest_tree
+from rllib_compat.neutral.errors import CheckpointError, TargetExistsError
 
 
 def names(folder):

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rllib_compat.checkpoints import layouts
 from rllib_compat.cli import main
+from rllib_compat.formats import layouts
 from tests.legacy.cases import find
 
 CASE = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
@@ -176,7 +176,7 @@ def test_control_characters_in_an_error_are_not_sent_to_the_terminal(run):
 
 
 def test_an_unexpected_error_is_exit_2_and_not_done_with_findings(run, monkeypatch):
-    from rllib_compat.checkpoints import inspect
+    from rllib_compat.convert import inspect
 
     def broken(*args, **kwargs):
         raise RuntimeError("a bug")

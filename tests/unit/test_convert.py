@@ -7,20 +7,21 @@ import sys
 import numpy as np
 import pytest
 
-from rllib_compat.checkpoints import layouts, resolve
-from rllib_compat.checkpoints.convert import convert, verify_pair
-from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.checkpoints.verify import compare, require_equal, sample_inputs
-from rllib_compat.checkpoints.writers.atomic import digest_tree
-from rllib_compat.errors import (
+from rllib_compat.convert import complete as resolve
+from rllib_compat.convert.complete import Given
+from rllib_compat.convert.pipeline import convert, verify_pair
+from rllib_compat.convert.verify import compare, require_equal, sample_inputs
+from rllib_compat.formats import layouts
+from rllib_compat.formats.atomic import digest_tree
+from rllib_compat.networks.graph import Graph
+from rllib_compat.neutral.errors import (
     CheckpointError,
     MissingInformationError,
     NotYetError,
     TargetExistsError,
     VerificationError,
 )
-from rllib_compat.networks.graph import Graph
-from rllib_compat.spaces import box, parse_repr
+from rllib_compat.neutral.spaces import box, parse_repr
 from tests.legacy.cases import all_cases, find
 
 FULLY_CONNECTED = [
@@ -111,7 +112,7 @@ def test_the_target_may_not_lie_in_the_source(tmp_path):
 
 
 def test_a_failed_proof_leaves_nothing_behind(tmp_path, monkeypatch):
-    from rllib_compat.checkpoints import convert as module
+    from rllib_compat.convert import pipeline as module
 
     def wrong(target, networks, *, to):
         return {

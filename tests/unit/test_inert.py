@@ -6,13 +6,14 @@ import sys
 
 import pytest
 
-from rllib_compat.checkpoints import layouts, resolve
-from rllib_compat.checkpoints.convert import convert, translate_config
-from rllib_compat.checkpoints.inert import without_code
-from rllib_compat.checkpoints.inspect import inspect
-from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.spaces import parse_repr
-from rllib_compat.stand_ins import is_stand_in
+from rllib_compat.convert import complete as resolve
+from rllib_compat.convert.complete import Given
+from rllib_compat.convert.inert import without_code
+from rllib_compat.convert.inspect import inspect
+from rllib_compat.convert.pipeline import convert, translate_config
+from rllib_compat.formats import layouts
+from rllib_compat.neutral.records import is_stand_in
+from rllib_compat.neutral.spaces import parse_repr
 from tests.legacy.cases import find
 
 WORKER1 = next(c for c in find(ray="0.8.5") if c.variant == "worker1")

@@ -7,11 +7,11 @@ import shutil
 import numpy as np
 import pytest
 
-from rllib_compat.checkpoints import layouts
-from rllib_compat.checkpoints.layouts import LAYOUTS, params
-from rllib_compat.checkpoints.layouts.folder import Folder
-from rllib_compat.checkpoints.writers.atomic import digest_tree
-from rllib_compat.errors import CorruptCheckpointError, UnknownLayoutError
+from rllib_compat.formats import layouts
+from rllib_compat.formats.atomic import digest_tree
+from rllib_compat.formats.layouts import LAYOUTS, params
+from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.neutral.errors import CorruptCheckpointError, UnknownLayoutError
 from tests.legacy.cases import all_cases, find
 
 CASES = all_cases()

@@ -13,8 +13,8 @@ import msgpack_numpy
 import numpy as np
 import pytest
 
-from rllib_compat.checkpoints.msgpack_codec import MAX_DEPTH, canonical, pack, pack_to, unpack
-from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+from rllib_compat.formats.msgpack.codec import MAX_DEPTH, canonical, pack, pack_to, unpack
+from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 from rllib_compat.ray_versions import unpatched_msgpack
 from tests.legacy.cases import MUSEUM
 
@@ -23,6 +23,9 @@ FILES = sorted(MUSEUM.rglob("*.msgpck"))
 
 class Bomb:
     """Fails the test when it is unpickled."""
+
+    def __repr__(self):  # the same in every process that collects the tests
+        return "Bomb()"
 
     def __reduce__(self):
         return (pytest.fail, ("a pickle was loaded",))

@@ -11,12 +11,13 @@ import msgpack_numpy
 import numpy as np
 import pytest
 
-from rllib_compat import spaces
-from rllib_compat.checkpoints.layouts import own_msgpack
-from rllib_compat.checkpoints.layouts.base import Miss
-from rllib_compat.checkpoints.msgpack_codec import pack, unpack
-from rllib_compat.checkpoints.plain import from_plain, to_plain
-from rllib_compat.checkpoints.state import (
+from rllib_compat.formats.layouts import own_msgpack
+from rllib_compat.formats.layouts.base import Miss
+from rllib_compat.formats.msgpack import write as writer
+from rllib_compat.formats.msgpack.codec import pack, unpack
+from rllib_compat.formats.msgpack.plain import from_plain, to_plain
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import (
     Counters,
     LegacyCheckpoint,
     ObservationFilter,
@@ -24,10 +25,9 @@ from rllib_compat.checkpoints.state import (
     RunningStat,
     Source,
 )
-from rllib_compat.checkpoints.writers import msgpack as writer
-from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
-from rllib_compat.report import Severity
-from rllib_compat.stand_ins import GlobalRef, StandIn
+from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.neutral.report import Severity
 from tests.properties.same import assert_same
 
 
@@ -312,7 +312,7 @@ def test_lists_that_share_each_other_a_billion_times_stay_small():
 
 
 def test_shared_tuples_are_bounded(monkeypatch):
-    monkeypatch.setattr("rllib_compat.checkpoints.plain.MAX_VALUES", 10_000)
+    monkeypatch.setattr("rllib_compat.formats.msgpack.plain.MAX_VALUES", 10_000)
     value = ()
     for _ in range(60):
         value = (value, value)

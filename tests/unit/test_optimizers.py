@@ -7,14 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_compat.checkpoints import layouts, resolve
-from rllib_compat.checkpoints.convert import convert
-from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.errors import CheckpointError
-from rllib_compat.networks import ModelSettings, identify, optimizers
-from rllib_compat.report import Severity, Verdict
-from rllib_compat.spaces import Discrete
-from rllib_compat.stand_ins import GlobalRef, StandIn
+from rllib_compat.convert import complete as resolve
+from rllib_compat.convert.complete import Given
+from rllib_compat.convert.pipeline import convert
+from rllib_compat.formats import layouts
+from rllib_compat.networks import ModelSettings, identify
+from rllib_compat.networks.optimizers import adam as optimizers
+from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.neutral.spaces import Discrete
 from tests.legacy.networks import given_of
 from tests.unit.test_networks import FULLY_CONNECTED
 

@@ -10,17 +10,17 @@ import gymnasium.spaces as g
 import numpy as np
 import pytest
 
-from rllib_compat import spaces
-from rllib_compat.checkpoints import space_serialization
-from rllib_compat.checkpoints.msgpack_codec import canonical, unpack
-from rllib_compat.checkpoints.space_serialization import (
+from rllib_compat.formats import space_serialization
+from rllib_compat.formats.msgpack.codec import canonical, unpack
+from rllib_compat.formats.space_serialization import (
     decode_array,
     encode_array,
     from_ray_dict,
     preprocessed,
     to_ray_dict,
 )
-from rllib_compat.errors import BudgetExceededError, CorruptCheckpointError
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.errors import BudgetExceededError, CorruptCheckpointError
 from tests.legacy.cases import MUSEUM
 
 SPACES = [

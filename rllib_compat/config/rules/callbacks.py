@@ -6,20 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.later import AdaptedCallbacks
+from rllib_compat.config.deferred import AdaptedCallbacks
 from rllib_compat.config.rule import Outcome, Rule, words
-from rllib_compat.report import Severity, Verdict
-from rllib_compat.stand_ins import is_stand_in
+from rllib_compat.neutral.records import is_stand_in
+from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.runtime.events import DICT_EVENTS
 
 FAMILY = "callbacks"
-EVENTS = (
-    "on_episode_start",
-    "on_episode_step",
-    "on_episode_end",
-    "on_sample_end",
-    "on_train_result",
-    "on_postprocess_traj",
-)
 # RLlib's base classes do nothing.
 BASES = ("DefaultCallbacks", "RLlibCallback")
 
@@ -40,13 +33,13 @@ def _usable(functions: Mapping[str, Any], context: Context) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for event, function in functions.items():
         where = f".{event}"
-        if event not in EVENTS:
+        if event not in DICT_EVENTS:
             context.note(
                 Verdict.UNKNOWN,
                 where,
                 "RLlib never called a function of this name",
                 severity=Severity.WARNING,
-                hint=f"it called {', '.join(EVENTS)}",
+                hint=f"it called {', '.join(DICT_EVENTS)}",
             )
         elif function is None:
             context.note(Verdict.DROPPED, where, "there was none")
@@ -102,7 +95,7 @@ RULES = (
             "called with the old `info` dict",
             target="callbacks.callbacks_class",
         )
-        for event in EVENTS
+        for event in DICT_EVENTS
     ),
     *(
         Rule(

@@ -6,7 +6,7 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
-from rllib_compat.report import Verdict
+from rllib_compat.neutral.report import Verdict
 
 FAMILY = "dqn"
 DQN = ("DQN", "SimpleQ", "APEX", "R2D2")

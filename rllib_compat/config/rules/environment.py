@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.later import SpaceLater
+from rllib_compat.config.deferred import SpaceLater
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, needless
-from rllib_compat.report import Severity, Verdict
-from rllib_compat.spaces import from_object, parse_repr
+from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.neutral.spaces import from_object, parse_repr
 
 FAMILY = "environment"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.later import AdaptedEnv, AdaptedEvaluation
+from rllib_compat.config.deferred import AdaptedEnv, AdaptedEvaluation
 from rllib_compat.config.rule import (
     Outcome,
     Rule,
@@ -17,7 +17,7 @@ from rllib_compat.config.rule import (
     renamed,
     rllib_class,
 )
-from rllib_compat.report import Severity, Verdict
+from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "evaluation"
 

@@ -8,7 +8,7 @@ from typing import Any
 from rllib_compat.config.context import Context
 from rllib_compat.config.keys import was_default
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, kept, needless
-from rllib_compat.report import Severity, Verdict
+from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "exploration"
 OLD = "env_runners.exploration_config"

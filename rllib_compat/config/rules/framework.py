@@ -6,7 +6,7 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept
-from rllib_compat.report import Severity, Verdict
+from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "framework"
 TENSORFLOW = ("tf", "tf2", "tfe", "tf1")

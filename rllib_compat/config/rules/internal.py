@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rllib_compat.config.rule import Rule, dropped
-from rllib_compat.report import Verdict
+from rllib_compat.neutral.report import Verdict
 
 FAMILY = "internal"
 

@@ -7,7 +7,7 @@ from typing import Any
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
 from rllib_compat.config.rules.offline import needs_old_readers, recorded
-from rllib_compat.report import Severity, Verdict
+from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "marwil_bc_cql"
 IMITATION = ("MARWIL", "BC", "IQL")

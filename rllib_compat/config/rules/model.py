@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, empty_section, needless, words
-from rllib_compat.report import Severity, Verdict
+from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "model"
 NEW = "rl_module.model_config"

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.later import AdaptedMapping, ModelPerPolicy, PolicyLater, SpaceLater
+from rllib_compat.config.deferred import AdaptedMapping, ModelPerPolicy, PolicyLater, SpaceLater
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, empty_section
 from rllib_compat.config.rules.replay import BUFFER, REPLAYING
-from rllib_compat.report import Severity, Verdict
-from rllib_compat.spaces import from_object, parse_repr
-from rllib_compat.stand_ins import is_stand_in
+from rllib_compat.neutral.records import is_stand_in
+from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.neutral.spaces import from_object, parse_repr
 
 FAMILY = "multi_agent"
 DEFAULT_POLICY = "default_policy"

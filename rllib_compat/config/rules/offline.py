@@ -7,11 +7,11 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, needless, rllib_class
-from rllib_compat.errors import ConfigError
-from rllib_compat.offline.files import find_files
-from rllib_compat.offline.inputs import Readers, Recorded
-from rllib_compat.report import Severity, Verdict
-from rllib_compat.stand_ins import is_stand_in
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.records import is_stand_in
+from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.runtime.offline.files import find_files
+from rllib_compat.runtime.offline.inputs import Readers, Recorded
 
 FAMILY = "offline"
 READ = "offline_data.input_read_"

@@ -8,7 +8,7 @@ from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost
 from rllib_compat.config.rules import model
 from rllib_compat.config.rules.training import scheduled, unless_scheduled
-from rllib_compat.report import Severity, Verdict
+from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "ppo"
 PPO = ("PPO", "DDPPO")

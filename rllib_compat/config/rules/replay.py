@@ -15,7 +15,7 @@ from rllib_compat.config.rule import (
     renamed,
     words,
 )
-from rllib_compat.report import Severity, Verdict
+from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "replay"
 BUFFER = "training.replay_buffer_config"

@@ -6,7 +6,7 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, kept, lost, renamed
-from rllib_compat.report import Verdict
+from rllib_compat.neutral.report import Verdict
 
 FAMILY = "reporting"
 OFFLINE = ("CQL", "MARWIL", "BC", "CRR", "DT")

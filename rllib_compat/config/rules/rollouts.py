@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.later import MeanStdConnector
+from rllib_compat.config.deferred import MeanStdConnector
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, renamed, rllib_class
-from rllib_compat.report import Severity, Verdict
+from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "rollouts"
 

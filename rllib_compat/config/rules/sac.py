@@ -14,7 +14,7 @@ from rllib_compat.config.rule import (
     kept,
     needless,
 )
-from rllib_compat.report import Severity, Verdict
+from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "sac"
 SAC = ("SAC", "CQL", "RNNSAC")

@@ -7,7 +7,7 @@ from typing import Any
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, renamed, rllib_class
 from rllib_compat.config.rules.resources import learners
-from rllib_compat.report import Severity, Verdict
+from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "training"
 

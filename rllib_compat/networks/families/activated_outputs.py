@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError
 from rllib_compat.networks.fcnet import ACTOR_CRITIC_MODULE, KIND, SCHEMES
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.network import Network, own_module
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError
 
 
 def network_of(

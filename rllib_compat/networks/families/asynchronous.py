@@ -13,19 +13,19 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.networks.families.unnamed import name_vector, scalars_of
 from rllib_compat.networks.fcnet import SCHEMES
 from rllib_compat.networks.graph import Array
 from rllib_compat.networks.mapping import Move, Table, from_canonical
 from rllib_compat.networks.network import TARGET_PREFIX, Network
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
-from rllib_compat.report import Finding, Severity, Verdict
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 Reader: TypeAlias = Callable[[PolicyState, ModelSettings], tuple[Network, list[Finding]]]
 
 #: The module of ours that has a target network.
-MODULE = "rllib_compat.modules.asynchronous:AsynchronousModule"
+MODULE = "rllib_compat.networks.modules.asynchronous:AsynchronousModule"
 
 #: What today's default module copies, and calls the copies: `encoder` → `_old_encoder`.
 _COPY = "_old_"

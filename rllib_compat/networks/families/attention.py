@@ -15,8 +15,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.families import attention_names as names
 from rllib_compat.networks.families.names import keep_kl_coefficient, plain_names
 from rllib_compat.networks.families.recurrent_names import dead
@@ -33,11 +31,13 @@ from rllib_compat.networks.wrappers import (
     size_of_features,
     trunk_of,
 )
-from rllib_compat.report import Finding, Severity, Verdict
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 KIND = "attention"
 
-MODULE = "rllib_compat.modules.actor_critic:ActorCriticModule"
+MODULE = "rllib_compat.networks.modules.actor_critic:ActorCriticModule"
 
 #: What each framework's layer norm adds to the variance.
 _EPSILON = {"torch": 1e-5, "keras": 1e-3}

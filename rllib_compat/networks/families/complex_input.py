@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.families.names import keep_kl_coefficient, plain_names
 from rllib_compat.networks.fcnet import ACTOR_CRITIC_MODULE
 from rllib_compat.networks.graph import Array, Builder, Graph
@@ -17,7 +15,9 @@ from rllib_compat.networks.mapping import Move, Table, keras, to_canonical, torc
 from rllib_compat.networks.network import Network, own_module
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.networks.trunk_complex import COMPLEX, TABLES, dead_names, second_names
-from rllib_compat.report import Finding
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
+from rllib_compat.neutral.report import Finding
 
 SCHEMES: Mapping[str, Table] = {
     "torch": (

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat import spaces
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError
 from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.graph import Array, Graph
 from rllib_compat.networks.mapping import AS_IS, CHANNELS_FIRST, Move, to_canonical
 from rllib_compat.networks.network import Network, Outputs, Target
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.report import Finding, Severity, Verdict
-from rllib_compat.stand_ins import GlobalRef, StandIn
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
+from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 if TYPE_CHECKING:
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec

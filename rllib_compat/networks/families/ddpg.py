@@ -2,7 +2,7 @@
 
 What they are (`agents/ddpg/*`, 0.5 – 1.x; `algorithms/ddpg/*`, 2.x): a policy that gives one
 action, squashed into the environment's range, and a critic of observation and action, or two.
-Today's Ray has no such algorithm; they become `rllib_compat.modules.deterministic`.
+Today's Ray has no such algorithm; they become `rllib_compat.networks.modules.deterministic`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks import stacks
 from rllib_compat.networks.families import ddpg_names as names
 from rllib_compat.networks.graph import Array, Builder, Graph
@@ -25,8 +23,10 @@ from rllib_compat.networks.network import Network, own_module
 from rllib_compat.networks.settings import ModelSettings, require_inputs
 from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
 from rllib_compat.networks.trunk_vision import VISION
-from rllib_compat.report import Finding, Severity, Verdict
-from rllib_compat.spaces import Box
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.spaces import Box
 
 #: What is added to a layer's variance: tf.contrib, keras, torch.
 _EPSILON = {"scoped": 1e-12, "keras": 1e-3, "torch": 1e-5}
@@ -70,7 +70,9 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         scheme=scheme if isinstance(policy.weights, dict) else "list",
         graph=graph,
         arrays=arrays,
-        target=own_module("rllib_compat.modules.deterministic:DeterministicModule", graph, arrays),
+        target=own_module(
+            "rllib_compat.networks.modules.deterministic:DeterministicModule", graph, arrays
+        ),
         names=table,
         unused=tuple(unused),
     )

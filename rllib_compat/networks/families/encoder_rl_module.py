@@ -16,8 +16,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.conv_filters import filters_for, same_padding, size_after
 from rllib_compat.networks.fcnet import ACTOR_CRITIC_MODULE, BUFFERS
 from rllib_compat.networks.graph import Array, Builder, Graph
@@ -26,8 +24,10 @@ from rllib_compat.networks.mapping import Move, Table, to_canonical, torch_dense
 from rllib_compat.networks.network import Network, own_module
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.networks.trunk_vision import NO_PADDING
-from rllib_compat.report import Finding
-from rllib_compat.spaces import Box
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
+from rllib_compat.neutral.report import Finding
+from rllib_compat.neutral.spaces import Box
 
 NAMES: Table = (
     *(

@@ -17,8 +17,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError
 from rllib_compat.networks.families import evolution_vision
 from rllib_compat.networks.families.unnamed import keras_order
 from rllib_compat.networks.fcnet import SCHEMES, Shape, fold_slopes
@@ -28,8 +26,10 @@ from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.policy_only import policy_only
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
-from rllib_compat.report import Finding, Severity, Verdict
-from rllib_compat.spaces import Box, Space
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.spaces import Box, Space
 
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 

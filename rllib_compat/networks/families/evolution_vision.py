@@ -11,8 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from rllib_compat import spaces
-from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.networks.conv_filters import filters_for
 from rllib_compat.networks.families import vision
 from rllib_compat.networks.graph import Array, Graph
@@ -20,7 +18,9 @@ from rllib_compat.networks.images import require_image
 from rllib_compat.networks.network import Network, own_module
 from rllib_compat.networks.policy_only import MODULES
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.report import Finding
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.report import Finding
 
 
 def read(

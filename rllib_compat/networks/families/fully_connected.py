@@ -12,8 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.families import activated_outputs, encoder_rl_module
 from rllib_compat.networks.families.names import keep_kl_coefficient, plain_names
 from rllib_compat.networks.families.unnamed import (
@@ -34,8 +32,10 @@ from rllib_compat.networks.images import preprocessed_image
 from rllib_compat.networks.mapping import to_canonical
 from rllib_compat.networks.network import Network, own_module
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
-from rllib_compat.report import Finding, Severity, Verdict
-from rllib_compat.spaces import Box
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.spaces import Box
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:

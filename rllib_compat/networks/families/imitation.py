@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from rllib_compat import ray_versions
-from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.networks.families.unnamed import MOVING_AVERAGE
 from rllib_compat.networks.fcnet import BUFFERS
 from rllib_compat.networks.graph import Array
@@ -20,6 +19,7 @@ from rllib_compat.networks.mapping import Move, Table, from_canonical, to_canoni
 from rllib_compat.networks.network import Network, Target
 from rllib_compat.networks.policy_only import policy_only
 from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.neutral.checkpoint import PolicyState
 
 
 def _default_module(encoder: str, head: str, *, linear: bool) -> Table:
@@ -74,7 +74,7 @@ def without_value(network: Network) -> Network:
 
 def _target(arrays: Mapping[str, Array], name: str) -> Target:
     """Today's default module of BC, as the installed Ray names its parts."""
-    from rllib_compat.networks.activations import activation
+    from rllib_compat.networks.ops.activations import activation
 
     target = activation(name, where="model.fcnet_activation").target
     hiddens = [len(arrays[n]) for n in arrays if n.startswith("hidden.") and n.endswith(".bias")]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
 from rllib_compat.networks.fcnet import BUFFERS
 from rllib_compat.networks.graph import Array
+from rllib_compat.neutral.checkpoint import PolicyState
 
 #: Scalars that TensorFlow policies kept among their variables, and no network has.
 SCALARS = ("kl_coeff", "entropy_coeff", "lr")

@@ -9,8 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.mapping import Move
 from rllib_compat.networks.network import (
@@ -21,11 +19,13 @@ from rllib_compat.networks.network import (
     own_module,
     own_name,
 )
-from rllib_compat.networks.ops import OPS
+from rllib_compat.networks.ops.basic import OPS
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.report import Finding
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.report import Finding
 
-_PACKAGE = "rllib_compat.modules."
+_PACKAGE = "rllib_compat.networks.modules."
 
 #: The modules that keep their network as `net.<array>`, by file.
 MODULES = {

@@ -9,14 +9,14 @@ import math
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError
 from rllib_compat.networks.families.unnamed import cut
 from rllib_compat.networks.fcnet import Shape
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.policy_only import policy_only
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
-from rllib_compat.report import Finding
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
+from rllib_compat.neutral.report import Finding
 
 
 def read_vector(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:

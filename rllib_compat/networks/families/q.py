@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, NotConvertibleError, NotYetError
 from rllib_compat.networks.families import q_head, q_names, q_new, q_unnamed
 from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.families.q_head import Head
@@ -29,7 +27,9 @@ from rllib_compat.networks.trunk_complex import COMPLEX, is_complex
 from rllib_compat.networks.trunk_vision import VISION
 from rllib_compat.networks.trunks import FULLY_CONNECTED, Trunk
 from rllib_compat.networks.wrappers import trunk_of
-from rllib_compat.report import Finding, Severity, Verdict
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, NotConvertibleError, NotYetError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 #: keras' LSTM of TensorFlow 1 and 2.0 – 2.1 had no `lstm_cell` in its names, and hard gates.
 _TENSORFLOW_1 = re.compile(r"lstm(_\d+)?/kernel")

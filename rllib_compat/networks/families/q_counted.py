@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from rllib_compat.errors import CheckpointError
 from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.neutral.errors import CheckpointError
 
 #: A layer's own name, which may end in a number, and what TensorFlow appends when it is taken.
 _LAYER = re.compile(

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, NotYetError
-from rllib_compat.networks.activations import activation
 from rllib_compat.networks.families import q_head
 from rllib_compat.networks.families.names import plain_names
 from rllib_compat.networks.families.q_network import default_table, network
@@ -15,8 +12,11 @@ from rllib_compat.networks.fcnet import add_hidden
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.mapping import to_canonical
 from rllib_compat.networks.network import Network
+from rllib_compat.networks.ops.activations import activation
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.report import Finding
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
+from rllib_compat.neutral.report import Finding
 
 #: Releases whose module centred the advantages' logits over the actions; later ones over the atoms.
 _CENTRED_OVER_ACTIONS = re.compile(r"2\.([1-3]\d|40)\.")

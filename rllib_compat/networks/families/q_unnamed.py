@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError
 from rllib_compat.networks.conv_filters import filters_for
 from rllib_compat.networks.families.q_head import Head
 from rllib_compat.networks.families.unnamed import Rows, cut
@@ -20,7 +18,9 @@ from rllib_compat.networks.graph import Array
 from rllib_compat.networks.images import preprocessed_image
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.spaces import Discrete
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
+from rllib_compat.neutral.spaces import Discrete
 
 #: What a head takes where the base model has no hidden layers, and SimpleQ's always (Ray 0.7).
 _DEFAULT_WIDTH = 256

@@ -13,9 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, NotYetError
-from rllib_compat.networks.activations import activation
 from rllib_compat.networks.families import recurrent_names as names
 from rllib_compat.networks.families import recurrent_rl_module, recurrent_unnamed
 from rllib_compat.networks.families.names import keep_kl_coefficient, plain_names
@@ -23,6 +20,7 @@ from rllib_compat.networks.fcnet import add_hidden
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import Table, to_canonical
 from rllib_compat.networks.network import Network, Target, own_module
+from rllib_compat.networks.ops.activations import activation
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.networks.trunk_complex import COMPLEX, second_names
 from rllib_compat.networks.trunks import FULLY_CONNECTED, Trunk
@@ -35,12 +33,14 @@ from rllib_compat.networks.wrappers import (
     size_of_features,
     trunk_of,
 )
-from rllib_compat.report import Finding, Severity, Verdict
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 KIND = "LSTM"
 
-MODULE = "rllib_compat.modules.actor_critic:ActorCriticModule"
-ACTOR_MODULE = "rllib_compat.modules.actor_critic:ActorModule"
+MODULE = "rllib_compat.networks.modules.actor_critic:ActorCriticModule"
+ACTOR_MODULE = "rllib_compat.networks.modules.actor_critic:ActorModule"
 
 #: keras' LSTM of TensorFlow 1 and 2.0 – 2.1 has no `lstm_cell` in its names.
 _TENSORFLOW_1 = re.compile(r"lstm(_\d+)?/kernel")

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, NotYetError
-from rllib_compat.networks.activations import activation
 from rllib_compat.networks.fcnet import BUFFERS, add_hidden
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, to_canonical, torch_dense
 from rllib_compat.networks.network import Network, Target
+from rllib_compat.networks.ops.activations import activation
 from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
 
 _CRITIC = "critic_"
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import MissingInformationError, NotYetError
 from rllib_compat.networks.conv_filters import filters_for
 from rllib_compat.networks.families.unnamed import Rows, cut_vector, scalars_of
 from rllib_compat.networks.graph import Array
@@ -16,6 +14,8 @@ from rllib_compat.networks.images import preprocessed_image
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.networks.trunks import FULLY_CONNECTED, Trunk
 from rllib_compat.networks.wrappers import choices_of
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import MissingInformationError, NotYetError
 
 
 def name_list(

@@ -5,8 +5,8 @@ critic of observation and actions, mostly a twin of it, and for each critic a ta
 it. With discrete actions, a critic takes the observation alone and gives a number for each action.
 
 Today's default module has critics of another shape (one network for observations, one for
-actions, and one that fuses them), so all of these go into `rllib_compat.modules.sac`, which today's
-learners of SAC and CQL train.
+actions, and one that fuses them), so all of these go into `rllib_compat.networks.modules.sac`,
+which today's learners of SAC and CQL train.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks import stacks
 from rllib_compat.networks.families import sac_names as names
 from rllib_compat.networks.families.names import plain_names
@@ -34,8 +32,10 @@ from rllib_compat.networks.network import TARGET_PREFIX, Network, own_module
 from rllib_compat.networks.settings import ModelSettings, require_inputs
 from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
 from rllib_compat.networks.trunk_vision import is_torch
-from rllib_compat.report import Finding, Severity, Verdict
-from rllib_compat.spaces import Box
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.spaces import Box
 
 _MODULES = {"SAC": "SACModule", "CQL": "CQLModule"}
 
@@ -81,7 +81,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         graph=graph,
         arrays=arrays,
         target=own_module(
-            f"rllib_compat.modules.sac:{_MODULES[settings.algorithm]}",
+            f"rllib_compat.networks.modules.sac:{_MODULES[settings.algorithm]}",
             graph,
             arrays,
             twin_q="twin_q_values" in graph.outputs,

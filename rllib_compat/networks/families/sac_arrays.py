@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks.families import sac_names as names
 from rllib_compat.networks.graph import Array
 from rllib_compat.networks.mapping import Table, to_canonical
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.stacks import CRITIC, POLICY, TWIN
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 
 #: `MODEL_DEFAULTS` as SAC overrides them (`DEFAULT_CONFIG` of every Ray).
 _DEFAULTS = {

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import MissingInformationError, NotConvertibleError, NotYetError
 from rllib_compat.networks.components import original_space
 from rllib_compat.networks.families import complex_input, vision
 from rllib_compat.networks.families.names import plain_names
@@ -26,7 +24,9 @@ from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.stacks import CRITIC, POLICY, TWIN
 from rllib_compat.networks.trunk_complex import COMPLEX, dead_names
 from rllib_compat.networks.trunk_vision import is_torch
-from rllib_compat.spaces import Box, Space, TupleSpace
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import MissingInformationError, NotConvertibleError, NotYetError
+from rllib_compat.neutral.spaces import Box, Space, TupleSpace
 
 _MODULES = {POLICY: "action_model.", CRITIC: "q_net.", TWIN: "twin_q_net."}
 _OUTPUTS = {POLICY: "action_dist_inputs", CRITIC: "q_values", TWIN: "twin_q_values"}

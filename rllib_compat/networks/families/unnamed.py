@@ -15,10 +15,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.errors import CheckpointError, CorruptCheckpointError, MissingInformationError
 from rllib_compat.networks.fcnet import Shape
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.neutral.errors import (
+    CheckpointError,
+    CorruptCheckpointError,
+    MissingInformationError,
+)
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 
 from packaging.version import Version
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks.families import encoder_rl_module, fully_connected
 from rllib_compat.networks.families.names import keep_kl_coefficient, plain_names
 from rllib_compat.networks.families.vision_unnamed import name_vision
@@ -29,7 +27,9 @@ from rllib_compat.networks.mapping import Table, keras, to_canonical, torch_laye
 from rllib_compat.networks.network import Network, own_module
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.networks.trunk_vision import NO_PADDING, TABLES, add_convolutions, is_torch
-from rllib_compat.report import Finding, Severity, Verdict
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 KIND = "vision"
 

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError
 from rllib_compat.networks.conv_filters import filters_for
 from rllib_compat.networks.families.unnamed import Rows, cut_vector, scalars_of
 from rllib_compat.networks.graph import Array
 from rllib_compat.networks.images import require_image
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 
 
 def name_vision(

@@ -3,9 +3,9 @@
 import pytest
 
 from rllib_compat.config import default_config, find_algorithm, translate
-from rllib_compat.errors import ConfigError, RefusedKeysError, UnknownKeysError
+from rllib_compat.neutral.errors import ConfigError, RefusedKeysError, UnknownKeysError
+from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.ray_versions import weighted_buffer
-from rllib_compat.report import Severity, Verdict
 from tests.unit.config.samples import setting, verdicts
 
 

@@ -4,11 +4,11 @@ import gymnasium
 import pytest
 
 from rllib_compat.config import translate
-from rllib_compat.config.later import MappingFn
-from rllib_compat.offline.files import Recording
-from rllib_compat.offline.inputs import Readers, Recorded
-from rllib_compat.report import Verdict
-from rllib_compat.stand_ins import GlobalRef, StandIn
+from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.neutral.report import Verdict
+from rllib_compat.runtime.offline.files import Recording
+from rllib_compat.runtime.offline.inputs import Readers, Recorded
+from rllib_compat.runtime.policy_mapping import MappingFn
 from tests.unit.config.samples import setting, verdicts
 
 OBS, ACT = gymnasium.spaces.Box(-1, 1, (3,)), gymnasium.spaces.Discrete(2)

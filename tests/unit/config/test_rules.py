@@ -10,7 +10,7 @@ from rllib_compat import ray_versions
 from rllib_compat.config import keys
 from rllib_compat.config.algorithms import REMOVED, TARGETS
 from rllib_compat.config.rules import FAMILIES, every_rule, find
-from rllib_compat.report import Verdict
+from rllib_compat.neutral.report import Verdict
 
 RULES = list(every_rule())
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_compat import spaces
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError
 from rllib_compat.networks import ModelSettings, identify
 from rllib_compat.networks.families import own
 from rllib_compat.networks.families.unnamed import MOVING_AVERAGE
 from rllib_compat.networks.fcnet import SCHEMES, Shape
 from rllib_compat.networks.mapping import from_canonical
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 from tests.legacy.cases import find
 from tests.legacy.networks import read
 
@@ -166,7 +166,7 @@ def test_a_converted_module_with_an_operation_that_is_not_known_is_refused():
     }
     written = policy(
         {},
-        policy_class="rllib_compat.modules.actor_critic.ActorModule",
+        policy_class="rllib_compat.networks.modules.actor_critic.ActorModule",
         extra={"module_config": {"graph": graph, "shapes": {}}},
     )
     with pytest.raises(CheckpointError, match="operations that are not known: exec"):

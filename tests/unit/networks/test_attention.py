@@ -8,11 +8,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_compat.errors import CheckpointError, NotYetError
-from rllib_compat.modules import torch_ops_attention
-from rllib_compat.networks import ModelSettings, identify, ops_attention, optimizers
+from rllib_compat.networks import ModelSettings, identify
 from rllib_compat.networks.families.attention_names import CONSTANT, ordered
-from rllib_compat.report import Verdict
+from rllib_compat.networks.ops import attention as ops_attention
+from rllib_compat.networks.ops import attention_torch as torch_ops_attention
+from rllib_compat.networks.optimizers import adam as optimizers
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
+from rllib_compat.neutral.report import Verdict
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import read
 

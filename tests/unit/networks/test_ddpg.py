@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_compat.checkpoints import layouts, resolve
-from rllib_compat.checkpoints.resolve import Given
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.convert import complete as resolve
+from rllib_compat.convert.complete import Given
+from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, identify
 from rllib_compat.networks.mapping import from_canonical
-from rllib_compat.report import Verdict
-from rllib_compat.spaces import box, parse_repr
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral.spaces import box, parse_repr
 from tests.legacy.cases import find
 from tests.legacy.networks import read
 
@@ -69,7 +70,7 @@ def identified(policy, config, algorithm="DDPG"):
 @given(seed=st.integers(0, 99), actor=HIDDENS, critic=HIDDENS, norm=st.booleans())
 def test_the_torch_module_computes_what_the_proof_computes(seed, actor, critic, norm):
     torch = pytest.importorskip("torch")
-    from rllib_compat.modules.graph_net import GraphNet
+    from rllib_compat.networks.modules.graph_net import GraphNet
 
     network, _ = identified(*keras_policy(seed, actor=actor, critic=critic, norm=norm))
     net = GraphNet(network.graph, {k: v.shape for k, v in network.arrays.items()})

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rllib_compat.checkpoints.verify import DEEP_TOLERANCE, TOLERANCE
-from rllib_compat.errors import MissingInformationError, NotConvertibleError
+from rllib_compat.convert.verify import DEEP_TOLERANCE, TOLERANCE
+from rllib_compat.neutral.errors import MissingInformationError, NotConvertibleError
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import greedy, read, recorded
 from tests.support import REFUSED

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_compat import spaces
-from rllib_compat.checkpoints.state import ObservationFilter, PolicyState, RunningStat
-from rllib_compat.errors import CheckpointError, MissingInformationError
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks.families import evolution
 from rllib_compat.networks.fcnet import SCHEMES, Shape
 from rllib_compat.networks.filtered import can_hold, with_filter
 from rllib_compat.networks.mapping import from_canonical
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 from tests.legacy.cases import find
 from tests.legacy.networks import read
 
@@ -140,7 +140,7 @@ def test_the_step_is_what_the_filter_was(demean, destd, clip, count, seed):
 
 def test_the_module_holds_the_filter_as_constants_and_computes_as_the_network():
     torch = pytest.importorskip("torch")
-    from rllib_compat.modules.graph_net import GraphNet
+    from rllib_compat.networks.modules.graph_net import GraphNet
 
     rng = np.random.default_rng(1)
     stat = RunningStat(9, rng.normal(size=4), rng.uniform(1, 2, size=4))

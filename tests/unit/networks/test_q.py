@@ -7,18 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_compat.checkpoints import layouts, resolve
-from rllib_compat.checkpoints.state import ObservationFilter, RunningStat
-from rllib_compat.errors import CheckpointError, MissingInformationError, NotConvertibleError
-from rllib_compat.networks import ModelSettings, identify, optimizers
+from rllib_compat.convert import complete as resolve
+from rllib_compat.formats import layouts
+from rllib_compat.networks import ModelSettings, identify
 from rllib_compat.networks.families import q_head, q_names
 from rllib_compat.networks.families.q_head import Head
 from rllib_compat.networks.filtered import with_filter
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.networks.optimizers import adam as optimizers
 from rllib_compat.networks.trunks import FULLY_CONNECTED
-from rllib_compat.report import Verdict
+from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
+from rllib_compat.neutral.errors import (
+    CheckpointError,
+    MissingInformationError,
+    NotConvertibleError,
+)
+from rllib_compat.neutral.report import Verdict
 from tests.legacy.cases import find
 from tests.legacy.networks import given_if_asked, read
 
@@ -256,7 +262,7 @@ def random_graph(head, scheme, seed, *, contrib):
 @settings(deadline=None, max_examples=50)
 def test_torch_computes_every_head_as_numpy_does(head, scheme, contrib, seed):
     torch = pytest.importorskip("torch")
-    from rllib_compat.modules.graph_net import GraphNet
+    from rllib_compat.networks.modules.graph_net import GraphNet
 
     graph, arrays, shapes = random_graph(head, scheme, seed, contrib=contrib)
     net = GraphNet(graph, shapes)
@@ -275,7 +281,7 @@ def test_the_own_module_gives_the_learner_what_todays_module_gives(name):
     torch = pytest.importorskip("torch")
     import gymnasium as gym
 
-    from rllib_compat.modules.q import QModule
+    from rllib_compat.networks.modules.q import QModule
 
     network = network_of(name)
     module = QModule(
@@ -316,5 +322,5 @@ def test_a_filter_goes_before_network_and_target_network(name):
     np.testing.assert_allclose(filtered.forward({"obs": obs})["q_values"], expected)
     online = {k for k in filtered.arrays if not k.startswith(TARGET_PREFIX)}
     assert {TARGET_PREFIX + k for k in online} | online == filtered.arrays.keys()
-    assert filtered.target.module == "rllib_compat.modules.q:QModule"
+    assert filtered.target.module == "rllib_compat.networks.modules.q:QModule"
     assert filtered.target.model_config["num_atoms"] == network.target.model_config["num_atoms"]

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_compat.checkpoints.state import ObservationFilter, PolicyState, RunningStat
-from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
-from rllib_compat.networks import ModelSettings, identify, sac_optimizers
+from rllib_compat.networks import ModelSettings, identify
 from rllib_compat.networks.filtered import with_filter
 from rllib_compat.networks.mapping import from_canonical
-from rllib_compat.report import Verdict
-from rllib_compat.spaces import Discrete, TupleSpace, box
+from rllib_compat.networks.optimizers import sac as sac_optimizers
+from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral.spaces import Discrete, TupleSpace, box
 from tests.legacy.cases import find
 from tests.legacy.networks import read
 
@@ -71,7 +72,7 @@ def identified(policy, config, algorithm="SAC"):
 @given(seed=st.integers(0, 99), hiddens=HIDDENS, q_hiddens=HIDDENS, discrete=st.booleans())
 def test_the_torch_module_computes_what_the_proof_computes(seed, hiddens, q_hiddens, discrete):
     torch = pytest.importorskip("torch")
-    from rllib_compat.modules.graph_net import GraphNet
+    from rllib_compat.networks.modules.graph_net import GraphNet
 
     policy, config = torch_policy(seed, hiddens=hiddens, q_hiddens=q_hiddens, discrete=discrete)
     network, _ = identified(policy, config)
@@ -165,7 +166,7 @@ def test_the_temperature_is_found_or_told_to_be_missing(wanted, temperature):
 def test_the_first_sac_squashed_twice_into_the_range_of_the_environment():
     pytest.importorskip("ray")
     torch = pytest.importorskip("torch")
-    from rllib_compat.modules.distributions import distribution
+    from rllib_compat.networks.modules.distributions import distribution
 
     old = case(ray="0.7.6")
     _, _, network = only(read(old))

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_compat.checkpoints.state import PolicyState
-from rllib_compat.errors import CheckpointError, MissingInformationError, NotConvertibleError
-from rllib_compat.networks import ModelSettings, identify, optimizers
+from rllib_compat.networks import ModelSettings, identify
 from rllib_compat.networks.components import require_components
 from rllib_compat.networks.conv_filters import (
     DEFAULTS,
@@ -22,9 +20,16 @@ from rllib_compat.networks.families.vision import SCHEMES
 from rllib_compat.networks.families.vision_unnamed import keras_order
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.mapping import from_canonical, to_canonical
-from rllib_compat.networks.optimizers import plan
-from rllib_compat.report import Verdict
-from rllib_compat.spaces import DictSpace, TupleSpace, box
+from rllib_compat.networks.optimizers import adam as optimizers
+from rllib_compat.networks.optimizers.adam import plan
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import (
+    CheckpointError,
+    MissingInformationError,
+    NotConvertibleError,
+)
+from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral.spaces import DictSpace, TupleSpace, box
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import read
 from tests.support import REFUSED
@@ -110,7 +115,7 @@ def convolutions(draw):
 @given(convolutions())
 def test_torch_computes_what_numpy_does(made):
     torch = pytest.importorskip("torch")
-    from rllib_compat.modules.graph_net import GraphNet
+    from rllib_compat.networks.modules.graph_net import GraphNet
 
     graph, arrays, batch = made
     ours = graph.evaluate(arrays, {"obs": batch})["features"]
@@ -122,8 +127,8 @@ def test_torch_computes_what_numpy_does(made):
 
 def test_gray_images_are_convolved_right_where_the_stride_is_larger_than_the_kernel():
     torch = pytest.importorskip("torch")
-    from rllib_compat.modules.torch_ops import OPS as OURS
-    from rllib_compat.networks.ops import OPS
+    from rllib_compat.networks.ops.basic import OPS
+    from rllib_compat.networks.ops.basic_torch import OPS as OURS
 
     rng = np.random.default_rng(0)
     image, kernel = rng.normal(size=(2, 4, 4, 1)), rng.normal(size=(4, 2, 1, 1))

@@ -108,12 +108,12 @@ LIBRARIES = [
 ]
 # A reader must not be turned against itself.
 OURSELVES = [
-    ("rllib_compat.checkpoints.pickles", "load"),
-    ("rllib_compat.checkpoints.pickles.names", "NAMES"),
-    ("rllib_compat.checkpoints.pickles.machine", "Machine"),
-    ("rllib_compat.checkpoints.pickles.plain", "byte_array"),
-    ("rllib_compat.checkpoints.convert", "convert"),
-    ("rllib_compat.stand_ins", "StandIn"),
+    ("rllib_compat.formats.pickles", "load"),
+    ("rllib_compat.formats.pickles.names", "NAMES"),
+    ("rllib_compat.formats.pickles.machine", "Machine"),
+    ("rllib_compat.formats.pickles.plain", "byte_array"),
+    ("rllib_compat.convert.pipeline", "convert"),
+    ("rllib_compat.neutral.records", "StandIn"),
     ("fickling", "load"),
     ("picklescan.scanner", "scan_pickle_bytes"),
 ]

@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
-from rllib_compat.checkpoints.pickles import load
-from rllib_compat.errors import CorruptCheckpointError
-from rllib_compat.stand_ins import GlobalRef, StandIn
+from rllib_compat.formats.pickles import load
+from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.records import GlobalRef, StandIn
 from tests.unit.pickles.assembler import (
     BUILD,
     DTYPE_F4,

@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from rllib_compat.checkpoints.pickles import Budget, load, looks_like_pickle
-from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+from rllib_compat.formats.pickles import Budget, load, looks_like_pickle
+from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 from tests.unit.pickles.assembler import (
     DTYPE_F4,
     DTYPE_OBJECT,
@@ -147,8 +147,8 @@ def outcomes():
     """Reads all bombs in a process of its own, and tells seconds and growth of memory for each."""
     code = """
 import json, resource, time
-from rllib_compat.checkpoints.pickles import load
-from rllib_compat.errors import CorruptCheckpointError
+from rllib_compat.formats.pickles import load
+from rllib_compat.neutral.errors import CorruptCheckpointError
 from tests.unit.pickles.test_exhaustion import BOMBS
 told = {}
 for name, bomb in BOMBS.items():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rllib_compat.checkpoints.pickles import Budget, load, load_torch, looks_like_pickle
-from rllib_compat.stand_ins import is_stand_in
+from rllib_compat.formats.pickles import Budget, load, load_torch, looks_like_pickle
+from rllib_compat.neutral.records import is_stand_in
 from tests.legacy.cases import MUSEUM
 
 NO_PICKLES = {".json", ".npz", ".csv", ".msgpck", ".py", ".md", ".txt", ".is_checkpoint"}

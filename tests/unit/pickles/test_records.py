@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from packaging.version import Version
 
-from rllib_compat import spaces
-from rllib_compat.checkpoints.pickles import load
-from rllib_compat.errors import CorruptCheckpointError
-from rllib_compat.stand_ins import StandIn
+from rllib_compat.formats.pickles import load
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.records import StandIn
 from tests.unit.pickles.assembler import (
     BUILD,
     NONE,

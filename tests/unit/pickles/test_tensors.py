@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_compat.checkpoints.pickles import load, load_torch
-from rllib_compat.errors import CorruptCheckpointError
-from rllib_compat.stand_ins import StandIn
+from rllib_compat.formats.pickles import load, load_torch
+from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.records import StandIn
 from tests.unit.pickles.assembler import STOP, call, items, named, number, raw, shape, text
 
 BASE = torch.arange(24.0).reshape(2, 3, 4)

@@ -10,7 +10,7 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat.config.algorithms import REMOVED, TARGETS
-from rllib_compat.errors import ConfigError, GoneError, RefusedKeysError
+from rllib_compat.neutral.errors import ConfigError, GoneError, RefusedKeysError
 from rllib_compat.trainer import defaults, templates
 from rllib_compat.trainer.classes import class_of_algorithm
 from rllib_compat.trainer.names import MODULES, STEMS

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from rllib_compat.adapters.episodes import EpisodeRecord
-from rllib_compat.adapters.results import RECORDS, LegacyResults
+from rllib_compat.runtime.episodes import EpisodeRecord
+from rllib_compat.runtime.results import RECORDS, LegacyResults
 from rllib_compat.tune import UnifiedLogger
 
 CONFIG = type("Config", (), {"metrics_num_episodes_for_smoothing": 3})

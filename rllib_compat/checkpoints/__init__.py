@@ -1,1 +1,0 @@
-"""Reading, converting and checking legacy checkpoints."""

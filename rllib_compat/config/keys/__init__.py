@@ -1,0 +1,194 @@
+"""Every key that any RLlib from Ray 0.5 on had, and what its default was.
+
+The table in `legacy_keys.json` was read out of the sources of one release of each minor
+series. A key's *section* is where it stood: "common", "model", "multiagent", an algorithm's name.
+Defaults are runs `[first release, last release, value]`.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from packaging.version import InvalidVersion, Version
+
+from rllib_compat.neutral.errors import ConfigError
+
+Runs = list[list[Any]]
+
+# Sections that are parts of a config; all others are algorithms.
+PARTS = (
+    "model",
+    "model_config",
+    "multiagent",
+    "callbacks",
+    "exploration_config",
+    "replay_buffer_config",
+    "optimizer",
+    "tf_session_args",
+    "local_tf_session_args",
+)
+
+
+@cache
+def _table() -> dict[str, Any]:
+    path = resources.files(__name__) / "legacy_keys.json"
+    table: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return table
+
+
+def versions() -> list[str]:
+    """The Ray releases that the table was read from, oldest first."""
+    return list(_table()["versions"])
+
+
+def section(name: str) -> dict[str, Runs]:
+    """The keys of one section with the runs of their defaults; empty if there is no such one."""
+    keys: dict[str, Runs] = _table()["keys"].get(name, {})
+    return keys
+
+
+def algorithms() -> list[str]:
+    """The names of all algorithms that RLlib ever had."""
+    return [name for name in _table()["keys"] if name not in PARTS and name != "common"]
+
+
+def every_key() -> Iterator[tuple[str, str]]:
+    """All pairs of section and key."""
+    for name, keys in _table()["keys"].items():
+        for key in keys:
+            yield name, key
+
+
+@cache
+def homes(key: str) -> tuple[str, ...]:
+    """The sections of a config's top level ("common", algorithms) that had `key`."""
+    return tuple(name for name in ("common", *algorithms()) if key in section(name))
+
+
+@cache
+def lifetime(key: str) -> tuple[str, str] | None:
+    """The first and the last Ray that had a key, given with its section (`model.dim`)."""
+    head, _, tail = key.partition(".")
+    runs: list[list[Any]] = []
+    if tail and head in PARTS:
+        runs = list(section(head).get(tail, ()))
+    for home in homes(key):
+        runs += section(home)[key]
+    if not runs:
+        return None
+    order = versions().index
+    return min((r[0] for r in runs), key=order), max((r[1] for r in runs), key=order)
+
+
+def _all_runs(key: str, algorithm: str) -> Iterator[Any]:
+    """The runs of a key's defaults: the algorithm's own, the common ones, its section's."""
+    head, _, tail = key.partition(".")
+    for home in (algorithm, "common"):
+        yield from section(home).get(key, ())
+    if tail and head in PARTS:
+        yield from section(head).get(tail, ())
+
+
+def was_default(key: str, value: Any, algorithm: str) -> bool:
+    """Whether a value is what some Ray put there by itself."""
+    return any(default == value for _, _, default in _runs_with_defaults(key, algorithm))
+
+
+def _runs_with_defaults(key: str, algorithm: str) -> Iterator[Any]:
+    return (run for run in _all_runs(key, algorithm) if len(run) == 3)
+
+
+def is_placeholder(key: str, value: Any) -> bool:
+    """Whether a value is the -1 that Ray 1.x and 2.x put where a key had been renamed."""
+    if type(value) is not int or value != -1:
+        return False
+    for name in (key, key.rpartition(".")[2]):
+        for home in (*homes(name), "model"):
+            runs = section(home).get(name, ())
+            if any(len(run) == 3 and run[2] == {"$": "placeholder"} for run in runs):
+                return True
+    return False
+
+
+def since(key: str, algorithm: str) -> int:
+    """How new a key is: the index of its first release, in the algorithm if it has it."""
+    runs = list(_all_runs(key, algorithm))
+    if runs:
+        return versions().index(runs[0][0])
+    span = lifetime(key)
+    return versions().index(span[0]) if span else -1
+
+
+def nearest(key: str) -> str | None:
+    """The known key that `key` most looks like, in the same section."""
+    head, dot, tail = key.rpartition(".")
+    known = (
+        set(section(head))
+        if dot
+        else {k for home in ("common", *algorithms()) for k in section(home)}
+    )
+    match = difflib.get_close_matches(tail, [k for k in known if "." not in k], n=1, cutoff=0.7)
+    return f"{head}{dot}{match[0]}" if match else None
+
+
+def nearest_release(ray: str) -> str:
+    """The newest release in the table that is not newer than `ray`.
+
+    Raises:
+        ConfigError: `ray` is no version, or older than RLlib's first config.
+    """
+    try:
+        wanted = Version(ray)
+    except InvalidVersion as error:
+        raise ConfigError(f"{ray!r} is no Ray version.", fix="Give it like '0.8.5'.") from error
+    older = [v for v in versions() if Version(v).release[:2] <= wanted.release[:2]]
+    not_newer = [v for v in older if Version(v) <= wanted]
+    if not older:
+        raise ConfigError(f"Ray {ray} is older than any that this package knows ({versions()[0]}).")
+    return (not_newer or older)[-1]
+
+
+def default_at(home: str, key: str, release: str) -> tuple[bool, Any]:
+    """A key's default in a section at a release, and whether it had one."""
+    order = versions()
+    at = order.index(release)
+    for first, last, value in section(home).get(key, ()):
+        if order.index(first) <= at <= order.index(last):
+            return not (isinstance(value, dict) and "$" in value), value
+    return False, None
+
+
+def default_config(algorithm: str, legacy_ray: str = "0.8.5") -> dict[str, Any]:
+    """The config that an algorithm of an old Ray started from (its `DEFAULT_CONFIG`).
+
+    Values that were objects (callback classes, sample collectors) are left out.
+
+    Args:
+        algorithm: The legacy name, for example "PPO".
+        legacy_ray: The Ray release.
+    """
+    release = nearest_release(legacy_ray)
+    config: dict[str, Any] = {}
+    for part in ("model", "multiagent", "tf_session_args", "local_tf_session_args"):
+        if default_at("common", part, release)[1] is not None:
+            config[part] = dict(_defaults(part, release))
+    for home in ("common", algorithm):
+        for key, value in copy.deepcopy(_defaults(home, release)).items():
+            head, _, tail = key.partition(".")
+            if tail and isinstance(config.get(head, {}), dict):
+                config.setdefault(head, {})[tail] = value
+            elif not tail:
+                config[key] = value
+    return copy.deepcopy(config)
+
+
+@cache
+def _defaults(home: str, release: str) -> dict[str, Any]:
+    found = {key: default_at(home, key, release) for key in section(home)}
+    return {key: value for key, (known, value) in found.items() if known}

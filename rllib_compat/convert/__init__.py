@@ -1,0 +1,1 @@
+"""From a checkpoint to a new one: complete, identify, decide, write, verify."""

@@ -1,0 +1,136 @@
+"""What is inside a checkpoint, for people and programs; without Ray, torch or TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.convert import complete as resolve
+from rllib_compat.convert.complete import Given
+from rllib_compat.formats import layouts
+from rllib_compat.networks import ModelSettings, Network, identify
+from rllib_compat.networks.families.custom import CustomModel
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Weights, size_of
+from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.report import Report, Severity, Verdict
+
+
+@dataclass
+class Inspection:
+    """A checkpoint, and what could be told of it.
+
+    Attributes:
+        checkpoint: The neutral state.
+        networks: The network of each policy, where it is known.
+        report: What was noticed; a network that is not known is a finding, not an error.
+    """
+
+    checkpoint: LegacyCheckpoint
+    report: Report
+    networks: dict[str, Network] = field(default_factory=dict)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Name and value pairs that head the output."""
+        checkpoint, counters = self.checkpoint, self.checkpoint.counters
+        told = {
+            "iterations": counters.iteration,
+            "env steps": counters.env_steps,
+            "episodes": counters.episodes,
+            "hours": None if counters.seconds is None else f"{counters.seconds / 3600:.2f}",
+        }
+        optimizers = sum(p.optimizer is not None for p in checkpoint.policies.values())
+        keys = "all" if checkpoint.config_is_complete else "given by the user"
+        return [
+            ("format", checkpoint.source.layout),
+            ("Ray", checkpoint.source.ray_version or "not told"),
+            ("algorithm", checkpoint.algorithm or "not told"),
+            ("environment", str(checkpoint.config.get("env", "not told"))),
+            ("config", f"{len(checkpoint.config)} keys ({keys})" if checkpoint.config else "none"),
+            ("counters", ", ".join(f"{k} {v}" for k, v in told.items() if v is not None) or "none"),
+            ("policies", str(len(checkpoint.policies))),
+            ("optimizer states", f"{optimizers} of {len(checkpoint.policies)} policies"),
+        ]
+
+    def policies(self) -> list[tuple[str, str, str, str, str]]:
+        """A row a policy: id, network, parameters, spaces, filter."""
+        return [self._policy(policy) for policy in self.checkpoint.policies.values()]
+
+    def _policy(self, policy: PolicyState) -> tuple[str, str, str, str, str]:
+        network = self.networks.get(policy.policy_id)
+        old_filter = policy.observation_filter
+        count = f", {old_filter.stats[0].count} seen" if old_filter and old_filter.stats else ""
+        return (
+            policy.policy_id,
+            network.summary if network else _shape_of(policy.weights),
+            f"{network.parameters if network else size_of(policy.weights):,}",
+            f"{policy.observation_space or 'not told'} → {policy.action_space or 'not told'}",
+            f"{old_filter.kind}{count}" if old_filter else "none",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data, for JSON."""
+        return {
+            "path": str(self.checkpoint.source.path),
+            **{name.replace(" ", "_"): value for name, value in self.facts()},
+            "policies": {
+                row[0]: dict(
+                    zip(("network", "parameters", "spaces", "filter"), row[1:], strict=True)
+                )
+                for row in self.policies()
+            },
+            "stand_ins": self.checkpoint.stand_ins,
+            "extra": sorted(self.checkpoint.extra),
+            "report": self.report.to_dict()["findings"],
+        }
+
+
+def inspect(path: str | Path, given: Given | None = None) -> Inspection:
+    """Reads a checkpoint and tells what it can; only a checkpoint that can't be read is an error.
+
+    Args:
+        path: A checkpoint file, its folder, or the trial's folder above it.
+        given: What the checkpoint does not tell.
+
+    Raises:
+        CheckpointError: No layout fits, or a file is damaged.
+    """
+    checkpoint = layouts.read(path)
+    report = Report(f"Inspection of {path}")
+    found = Inspection(checkpoint, report)
+    try:
+        resolve.complete(checkpoint, given or Given())
+    except CompatError as error:
+        _note(report, error, "algorithm")
+    for policy_id, policy in checkpoint.policies.items():
+        try:
+            resolve.require_config(checkpoint)
+            settings = ModelSettings.of(checkpoint, policy)
+            model = CustomModel(given.model, given.weights_map) if given and given.model else None
+            found.networks[policy_id], findings = identify(policy, settings, model)
+            checkpoint.findings += findings
+        except CompatError as error:
+            _note(report, error, f"policies.{policy_id}")
+    report.extend(checkpoint.findings)
+    return found
+
+
+def _note(report: Report, error: CompatError, path: str) -> None:
+    report.add(
+        "unknown",
+        Verdict.NOTE,
+        error.where or path,
+        error.found,
+        severity=Severity.WARNING,
+        hint=error.fix or "",
+    )
+
+
+def _shape_of(weights: Weights) -> str:
+    """What can be said of weights whose network is not known."""
+    if isinstance(weights, Mapping):
+        return f"{len(weights)} named arrays"
+    if isinstance(weights, list):
+        return f"{len(weights)} arrays without names"
+    return "one vector without names"

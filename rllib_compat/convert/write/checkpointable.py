@@ -1,0 +1,314 @@
+"""Writes the Checkpointable tree (2.0 or 2.1) with the installed Ray's own writers.
+
+A real algorithm is built from the translated config, gets the old weights, filter and counters,
+and saves itself. So every file is right for that Ray by construction, and the tree is complete:
+`Algorithm.from_checkpoint`, `RLModule.from_checkpoint` and Tune find what they look for.
+
+The algorithm is built small (no remote workers, no GPUs, no evaluation) whatever the config says;
+the config that is saved is the full one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rllib_compat import ray_versions
+from rllib_compat.convert.write import modules, q_learning, soft_actor_critic
+from rllib_compat.convert.write.per_policy import set_for_policies
+from rllib_compat.formats import pickles
+from rllib_compat.networks import Network
+from rllib_compat.networks.families.unnamed import MOVING_AVERAGE
+from rllib_compat.networks.mapping import require_same_names
+from rllib_compat.networks.optimizers import adam as optimizers
+from rllib_compat.networks.wrappers import previous_steps
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, ObservationFilter, PolicyState
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.runtime import overrides
+from rllib_compat.runtime.connectors import add_preprocessors, add_previous_steps
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+
+def write(
+    checkpoint: LegacyCheckpoint,
+    networks: Mapping[str, Network],
+    config: AlgorithmConfig,
+    target: Path,
+    *,
+    state_format: str = "pkl",
+) -> list[Finding]:
+    """Writes a checkpoint into an empty folder.
+
+    Args:
+        checkpoint: The neutral state; its policies have spaces.
+        networks: The network of each policy.
+        config: The translated config, with its environment.
+        target: The folder.
+        state_format: `pkl`, or `msgpack` from Ray 2.44 on.
+
+    Returns:
+        What became of each part of the state.
+    """
+    _add_modules(config, modules.specs(checkpoint, networks))
+    if not all(isinstance(p.observation_space, spaces.Box) for p in checkpoint.policies.values()):
+        add_preprocessors(config)
+    actions, rewards = previous_steps(networks, checkpoint.policies)
+    if actions or rewards:
+        add_previous_steps(config, actions, rewards)
+    ray_versions.keep_env_runners(config)
+    findings = _carry_kl_coefficients(config, checkpoint)
+    if checkpoint.algorithm in q_learning.ALGORITHMS:
+        findings += q_learning.delay_learning(config, checkpoint)
+    soft = checkpoint.algorithm in soft_actor_critic.ALGORITHMS
+    if soft:
+        findings += soft_actor_critic.carry_temperatures(config, checkpoint)
+        findings += soft_actor_critic.keep_action_range(config, networks)
+    findings += _tame_overrides(config)
+    findings += _carry_moving_average(config, checkpoint)
+    with ray_versions.quiet_ray(num_cpus=1), _algorithm(config) as algorithm:
+        _set_weights(algorithm, networks)
+        set_optimizers = soft_actor_critic.set_optimizers if soft else _set_optimizers
+        findings += set_optimizers(algorithm, checkpoint, networks)
+        findings += _set_filter(algorithm, checkpoint)
+        findings += _set_counters(algorithm, checkpoint)
+        if checkpoint.algorithm in q_learning.ALGORITHMS:
+            findings += q_learning.set_progress(algorithm, config, checkpoint)
+        algorithm.config = config
+        ray_versions.save(algorithm, target, state_format=state_format)
+    if state_format == "msgpack":
+        findings += _note_msgpack_and_filters(checkpoint)
+    return findings + _note_own_names(target)
+
+
+def _add_modules(config: AlgorithmConfig, specs: Mapping[str, RLModuleSpec]) -> None:
+    """Tells the config the exact network of each policy; it then needs no environment for it."""
+    from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+
+    for spec in specs.values():
+        if isinstance(spec.model_config, dict):
+            spec.model_config = ray_versions.whole_model_config(config, spec.model_config)
+    if config.is_multi_agent:
+        config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=dict(specs)))
+    else:
+        (spec,) = specs.values()
+        config.rl_module(rl_module_spec=spec)
+
+
+def _note_msgpack_and_filters(checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """Says that Ray can't restore a filter from msgpack where env runners are remote.
+
+    `try_import_msgpack` patches msgpack for the whole process, with it Ray's own serializer: the
+    arrays of the filter's state arrive in remote env runners as raw dicts, and they die of it
+    (seen with Ray 2.60's own checkpoints, too).
+    """
+    if not any(_has_statistics(policy) for policy in checkpoint.policies.values()):
+        return []
+    return [
+        Finding(
+            "msgpack-filter",
+            Severity.WARNING,
+            Verdict.NOTE,
+            "policies.*.observation_filter",
+            "Ray restores a filter's state from msgpack only without remote env runners",
+            "use --state-format pkl, or num_env_runners=0",
+        )
+    ]
+
+
+def _has_statistics(policy: PolicyState) -> bool:
+    return policy.observation_filter is not None and bool(policy.observation_filter.stats)
+
+
+def _note_own_names(target: Path) -> list[Finding]:
+    """Says whether the new checkpoint names anything of this package, and so needs it."""
+    made = pickles.load(target / "class_and_ctor_args.pkl")
+    own = sorted(name for name in made.globals if name.startswith("rllib_compat."))
+    if not own:
+        return []
+    return [
+        Finding(
+            "needs-this-package",
+            Severity.INFO,
+            Verdict.NOTE,
+            "class_and_ctor_args.pkl",
+            f"it names {', '.join(own)}",
+            "keep rllib-compat installed where Algorithm.from_checkpoint loads it; the modules "
+            "alone (RLModule.from_checkpoint) need only Ray",
+        )
+    ]
+
+
+def _carry_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """PPO's learner keeps its current KL coefficient in no state; it starts from the config's."""
+    current = {p.policy_id: p.kl_coeff for p in checkpoint.policies.values() if p.kl_coeff}
+    if not current or not hasattr(config, "kl_coeff"):
+        return []
+    set_for_policies(config, "kl_coeff", current)
+    shown = ", ".join(f"{k}: {v:g}" for k, v in current.items())
+    return [
+        Finding(
+            "kl-coefficient",
+            Severity.INFO,
+            Verdict.DERIVED,
+            "policies.*.kl_coeff",
+            f"the current coefficient became the config's kl_coeff ({shown})",
+        )
+    ]
+
+
+def _carry_moving_average(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """MARWIL's learner keeps its running mean in no state; it starts from the config's."""
+    known = {
+        p.policy_id: p.extra[MOVING_AVERAGE]
+        for p in checkpoint.policies.values()
+        if MOVING_AVERAGE in p.extra
+    }
+    if not known or not hasattr(config, "moving_average_sqd_adv_norm_start"):
+        return []
+    value = next(iter(known.values()))
+    config.training(moving_average_sqd_adv_norm_start=value)
+    return [
+        Finding(
+            "moving-average",
+            Severity.INFO,
+            Verdict.DERIVED,
+            "policies.*.weights",
+            "the running mean of squared advantages became the config's "
+            f"moving_average_sqd_adv_norm_start ({value:g})",
+        )
+    ]
+
+
+def _tame_overrides(config: AlgorithmConfig) -> list[Finding]:
+    if not overrides.tame(config):
+        return []
+    return [
+        Finding(
+            "many-policies",
+            Severity.INFO,
+            Verdict.NOTE,
+            "policies",
+            "so many policies with settings of their own make Ray copy configs without end; the "
+            "checkpoint names a cache of this package that prevents it",
+            "keep rllib-compat installed where the checkpoint is loaded",
+        )
+    ]
+
+
+@contextmanager
+def _algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
+    small = config.copy(copy_frozen=False)
+    small.env_runners(num_env_runners=0, num_envs_per_env_runner=1, create_env_on_local_worker=True)
+    small.learners(num_learners=0, num_gpus_per_learner=0)
+    small.evaluation(evaluation_interval=None, evaluation_num_env_runners=0)
+    small.offline_data(input_="sampler")  # nothing is read; what is saved is the full config
+    small.reporting(keep_per_episode_custom_metrics=False)
+    algorithm = ray_versions.build_algorithm(small)
+    try:
+        yield algorithm
+    finally:
+        algorithm.stop()
+
+
+def _set_weights(algorithm: Algorithm, networks: Mapping[str, Network]) -> None:
+    modules.set_weights(ray_versions.local_learner(algorithm).module, networks)
+    algorithm.env_runner_group.sync_weights(
+        from_worker_or_learner_group=algorithm.learner_group, inference_only=True
+    )
+
+
+def _set_optimizers(
+    algorithm: Algorithm, checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]
+) -> list[Finding]:
+    """Gives the new optimizers the old moments; their settings stay the config's."""
+    states, findings = optimizers.plan(checkpoint.policies, networks)
+    learner = ray_versions.local_learner(algorithm)
+    for policy_id, state in states.items():
+        optimizer = learner.get_optimizer(policy_id)
+        names = {id(p): name for name, p in learner.module[policy_id].named_parameters()}
+        order = [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
+        slots = optimizers.torch_slots(state, networks[policy_id])
+        require_same_names(slots, order, where=f"optimizer {policy_id}")
+        numbered = {number: slots[name] for number, name in enumerate(order)}
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": numbered})
+    return findings
+
+
+def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """Gives the connector the running statistics of the old filter."""
+    filters = {
+        p.policy_id: p.observation_filter
+        for p in checkpoint.policies.values()
+        if p.observation_filter is not None and _has_statistics(p)
+    }
+    if not filters:
+        return []
+    path = "policies.*.observation_filter"
+    multi_agent = ray_versions.is_multi_agent(algorithm.config)
+    connector = "PolicyMeanStdFilter" if multi_agent else "MeanStdFilter"
+    state = {k if multi_agent else None: _filter_state(old) for k, old in filters.items()}
+    algorithm.env_runner.set_state({"env_to_module_connector": {connector: state}})
+    counts = ", ".join(str(old.stats[0].count) for old in filters.values())
+    return [
+        Finding(
+            "observation-filter",
+            Severity.INFO,
+            Verdict.EXACT,
+            path,
+            f"running mean and deviation of {counts} observations went into the connector"
+            + (", which has them by policy, as before" if multi_agent else ""),
+        )
+    ]
+
+
+def _filter_state(old: ObservationFilter) -> dict[str, Any]:
+    shapes = [np.asarray(stat.mean.shape) for stat in old.stats]
+    return {
+        "shape": shapes[0] if len(shapes) == 1 else tuple(shapes),
+        "de_mean_to_zero": old.demean,
+        "de_std_to_one": old.destd,
+        "clip_by_value": old.clip,
+        "running_stats": [
+            ray_versions.running_stat_state(stat.count, stat.mean, stat.m2) for stat in old.stats
+        ],
+    }
+
+
+def _set_counters(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    counters = checkpoint.counters
+    told = {
+        "iteration": counters.iteration,
+        "environment steps": counters.env_steps,
+        "episodes": counters.episodes,
+    }
+    ray_versions.set_lifetime_counters(
+        algorithm,
+        iteration=counters.iteration or 0,
+        env_steps=counters.env_steps or 0,
+        episodes=counters.episodes or 0,
+    )
+    known = ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
+    missing = [name for name, value in told.items() if value is None]
+    findings = [
+        Finding("counters", Severity.INFO, Verdict.EXACT, "counters", known or "none are stored")
+    ]
+    if missing:
+        findings.append(
+            Finding(
+                "counters",
+                Severity.INFO,
+                Verdict.ABSENT,
+                "counters",
+                f"not in the source, counted from 0: {', '.join(missing)}",
+            )
+        )
+    return findings

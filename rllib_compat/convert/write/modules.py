@@ -1,0 +1,238 @@
+"""The RLModules of a converted checkpoint: described, filled, written alone, and loaded again.
+
+Where today's Ray has the algorithm, the modules are part of its tree (`writers.checkpointable`).
+Where it has not, they are all that is written, in the same place of the tree: they compute the
+same actions, and nothing trains on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rllib_compat import ray_versions
+from rllib_compat.networks import Network, Outputs
+from rllib_compat.networks.families.custom import WEIGHTS, weights_of
+from rllib_compat.networks.fcnet import BUFFERS
+from rllib_compat.networks.filtered import STEP as FILTER
+from rllib_compat.networks.mapping import Array, require_same_names
+from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+
+if TYPE_CHECKING:
+    from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+MODULES = Path("learner_group/learner/rl_module")
+
+#: Algorithms whose networks are Q-networks.
+Q_LEARNERS = ("DQN", "SimpleQ", "APEX", "R2D2")
+
+
+def specs(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]) -> dict[str, RLModuleSpec]:
+    """Describes the module of each policy, exactly as its network was."""
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+    made = {}
+    for policy_id, network in networks.items():
+        policy = checkpoint.policies[policy_id]
+        assert policy.observation_space is not None
+        assert policy.action_space is not None
+        seen = policy.observation_space
+        if not isinstance(seen, spaces.Box) or seen.shape != network.inputs:
+            seen = spaces.box(-np.inf, np.inf, network.inputs)
+        target = network.target
+        model_config: Any = dict(target.model_config)
+        if target.module is None:
+            model_config = _default_model_config(model_config)
+        made[policy_id] = RLModuleSpec(
+            module_class=None if target.module is None else _class(target.module),
+            observation_space=spaces.to_gymnasium(seen),
+            action_space=spaces.to_gymnasium(policy.action_space),
+            model_config=model_config,
+        )
+    return made
+
+
+def _default_model_config(told: Mapping[str, Any]) -> Any:
+    """A model config of today's default modules; a dict where an algorithm's own keys are in it."""
+    from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+
+    known = {field.name for field in fields(DefaultModelConfig)}
+    made = DefaultModelConfig(**{k: v for k, v in told.items() if k in known})
+    rest = {k: v for k, v in told.items() if k not in known}
+    return asdict(made) | rest if rest else made
+
+
+def _class(name: str) -> Any:
+    """A class of this package by `module:Class`; checkpoints never name one."""
+    module, _, cls = name.partition(":")
+    return getattr(import_module(module), cls)
+
+
+def set_weights(module: MultiRLModule, networks: Mapping[str, Network]) -> None:
+    """Fills modules with the old weights.
+
+    Raises:
+        CheckpointError: A module has other arrays than its network.
+    """
+    for policy_id, network in networks.items():
+        state = module[policy_id].get_state()
+        new = network.module_state()
+        trained = [name for name in state if name not in BUFFERS]
+        require_same_names(new, trained, where=f"module {policy_id}")
+        module[policy_id].set_state({**state, **new})
+
+
+def write(
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, Network], target: Path, *, why: str
+) -> list[Finding]:
+    """Writes the modules alone, for an algorithm that today's Ray has not.
+
+    Args:
+        checkpoint: The neutral state; its policies have spaces.
+        networks: The network of each policy.
+        target: The folder.
+        why: Why not all of it can be written, for the report.
+
+    Returns:
+        What has no place in modules alone.
+    """
+    from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+
+    made = specs(checkpoint, networks)
+    for spec in made.values():
+        _complete(spec, checkpoint.algorithm)
+    with ray_versions.quiet_logs():
+        module = MultiRLModuleSpec(rl_module_specs=made).build()
+        for policy_id, network in networks.items():
+            if any(name.startswith(TARGET_PREFIX) for name in network.arrays):
+                module[policy_id].make_target_networks()
+        set_weights(module, networks)
+        module.save_to_path(str((target / MODULES).absolute()))
+    left = {
+        "config": bool(checkpoint.config),
+        "counters": checkpoint.counters.iteration is not None,
+        "policies.*.optimizer": any(p.optimizer for p in checkpoint.policies.values()),
+        "policies.*.observation_filter": any(
+            p.observation_filter
+            and p.observation_filter.stats
+            and FILTER not in _steps(networks[i])
+            for i, p in checkpoint.policies.items()
+        ),
+        "policies.*.exploration": any(p.exploration for p in checkpoint.policies.values()),
+    }
+    return [
+        Finding(
+            "inference-only",
+            Severity.WARNING,
+            Verdict.DROPPED,
+            path,
+            f"{why}; its modules were written alone, for inference",
+            "all of it is in the msgpack form (`--to msgpack`)",
+        )
+        for path, is_there in left.items()
+        if is_there
+    ]
+
+
+def _steps(network: Network) -> set[str]:
+    return {step.name for step in network.graph.steps}
+
+
+def _complete(spec: RLModuleSpec, algorithm: str | None) -> None:
+    """Fills in today's default module, for an algorithm that is gone: another's is the same."""
+    if spec.module_class is not None:
+        return
+    config = _successor(algorithm)
+    default = config.get_default_rl_module_spec()
+    spec.module_class, spec.catalog_class = default.module_class, default.catalog_class
+    if isinstance(spec.model_config, dict):
+        spec.model_config = config.model_config | spec.model_config
+
+
+def _successor(algorithm: str | None) -> Any:
+    if algorithm in Q_LEARNERS:
+        from ray.rllib.algorithms.dqn import DQNConfig
+
+        return DQNConfig()
+    from ray.rllib.algorithms.ppo import PPOConfig
+
+    return PPOConfig()
+
+
+def load(target: Path, policy_id: str) -> Loaded:
+    """Loads one module of a tree as a user would, for comparison with the old network."""
+    from ray.rllib.core.rl_module.rl_module import RLModule
+
+    with ray_versions.quiet_logs():
+        return Loaded(RLModule.from_checkpoint((target / MODULES / policy_id).absolute()))
+
+
+def load_weights(target: Path, policy_id: str) -> Callable[[Mapping[str, Array]], Outputs]:
+    """Loads the numbers of a module whose network is not known, as `Loaded` for others."""
+    from ray.rllib.core.rl_module.rl_module import RLModule
+
+    module = RLModule.from_checkpoint((target / MODULES / policy_id).absolute())
+    numbers = weights_of(module.get_state())
+    return lambda _: {WEIGHTS: numbers}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A loaded RLModule as a function of a network's inputs.
+
+    Attributes:
+        module: The module.
+    """
+
+    module: Any
+
+    def __call__(self, inputs: Mapping[str, Array]) -> Outputs:
+        """Computes everything that the module can be asked for."""
+        import torch
+        from ray.rllib.core.rl_module.apis import ValueFunctionAPI
+
+        states = self.module.get_initial_state()
+        tensors = {k: torch.from_numpy(np.asarray(v, np.float32)) for k, v in inputs.items()}
+        names = [name for name, _ in _flat(states)]
+        batch: dict[str, Any] = {k: v for k, v in tensors.items() if k not in names}
+        if states:
+            batch["state_in"] = _like(states, tensors)
+        with torch.no_grad():
+            out = dict(self.module.forward_inference(batch))
+            if isinstance(self.module, ValueFunctionAPI):
+                out["vf_preds"] = self.module.compute_values(batch)
+            if hasattr(self.module, "critics"):
+                out |= self.module.critics(batch)
+            elif isinstance(self.module, ray_versions.dqn_module()):
+                out["q_values"] = ray_versions.q_values(self.module, batch)
+        for name, state in _flat(out.pop("state_out", {})):
+            out[name] = state.reshape(tensors[name].shape)
+        return {k: np.asarray(v) for k, v in out.items()}
+
+
+def _flat(states: Mapping[str, Any], owner: str = "") -> Iterator[tuple[str, Any]]:
+    """A module's states by the names that graphs give them: the critic's are `critic_…`."""
+    for name, state in states.items():
+        if isinstance(state, Mapping):
+            yield from _flat(state, "" if name == "actor" else f"{name}_")
+        else:
+            yield f"{owner}{name}", state
+
+
+def _like(states: Mapping[str, Any], tensors: Mapping[str, Any], owner: str = "") -> dict[str, Any]:
+    """The reverse: a batch of states in the module's order and shapes (it counts LSTM layers)."""
+    return {
+        name: _like(state, tensors, "" if name == "actor" else f"{name}_")
+        if isinstance(state, Mapping)
+        else tensors[f"{owner}{name}"].reshape(-1, *state.shape)
+        for name, state in states.items()
+    }

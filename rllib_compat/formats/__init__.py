@@ -1,0 +1,1 @@
+"""Bytes on disk to the neutral state, and back."""

@@ -1,0 +1,45 @@
+"""One module a layout: how a format lies on disk, and how it is read.
+
+To add one: write a module with `name` and `read(path)`, which raises `Miss` where a path is of
+another layout, and put it into `LAYOUTS`. Only `own_msgpack` has to come before `v1`, of which it
+is a special case; no other path fits two.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rllib_compat.formats.layouts import own_msgpack, v0_1, v1, v2
+from rllib_compat.formats.layouts.base import Layout, Miss
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.errors import UnknownLayoutError
+
+LAYOUTS: tuple[Layout, ...] = (v2, own_msgpack, v1, v0_1)
+
+
+def read(path: str | Path) -> LegacyCheckpoint:
+    """Reads a checkpoint of any layout.
+
+    Args:
+        path: A checkpoint file, its folder, or the trial's folder above it.
+
+    Raises:
+        UnknownLayoutError: No layout recognises the path; the error says what each missed.
+        CorruptCheckpointError: One does, and a file is damaged.
+    """
+    path = Path(path)
+    if not path.exists() and not path.with_name(path.name + ".extra_data").exists():
+        raise UnknownLayoutError(
+            "There is no such file or folder.", where=str(path), fix="Check the path."
+        )
+    misses = []
+    for layout in LAYOUTS:
+        try:
+            return layout.read(path)
+        except Miss as miss:
+            misses.append(f"    {layout.name}: {miss}")
+    raise UnknownLayoutError(
+        "No known checkpoint layout fits:\n" + "\n".join(misses),
+        where=str(path),
+        fix="Give the checkpoint file, its folder, or the trial's folder above it.",
+    )

@@ -1,0 +1,141 @@
+"""Files of a checkpoint, read without trusting their names or each other.
+
+Only regular files below the checkpoint's own folder are opened. A path that is stored inside a
+file is never followed: the file is looked for beside the one that names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.formats import pickles
+from rllib_compat.formats.msgpack import codec as msgpack_codec
+from rllib_compat.neutral.errors import CompatError, CorruptCheckpointError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+
+#: A JSON file beside a checkpoint is a few kilobytes; params.json of a league is the largest.
+_LARGEST_JSON = 64 * 1024 * 1024
+
+
+@dataclass
+class Folder:
+    """A checkpoint's folder, and what was read of it.
+
+    Attributes:
+        root: The folder.
+        budget: What the pickles in it may use together.
+        findings: What was noticed while reading.
+        stand_ins: How often each class that is not on the table of known names was met.
+        digests: The sha256 of every file that was read.
+    """
+
+    root: Path
+    budget: pickles.Budget = field(default_factory=pickles.Budget)
+    findings: list[Finding] = field(default_factory=list)
+    stand_ins: dict[str, int] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
+
+    def path(self, name: str) -> Path:
+        """The path of a file below the folder; raises where it leads elsewhere."""
+        path = self.root / name
+        if path.is_symlink() or not path.resolve().is_relative_to(self.root.resolve()):
+            raise CorruptCheckpointError(
+                "A link or a path leads out of the checkpoint.",
+                where=str(path),
+                fix="Copy the checkpoint with its real files (`cp -rL`).",
+            )
+        return path
+
+    def has(self, name: str) -> bool:
+        """Whether there is a regular file of this name."""
+        return (self.root / name).is_file()
+
+    def folders(self, name: str) -> Iterator[Path]:
+        """The folders below `name`, sorted."""
+        path = self.root / name
+        if path.is_dir():
+            for inner in sorted(p for p in path.iterdir() if p.is_dir()):
+                yield self.path(inner.relative_to(self.root).as_posix())
+
+    def _note_digest(self, path: Path) -> None:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256") if _has_file_digest else None
+            if digest is None:
+                digest = hashlib.sha256(file.read())
+        self.digests[path.relative_to(self.root).as_posix()] = digest.hexdigest()
+
+    def pickle(self, name: str) -> Any:
+        """Reads a pickle of the folder with the bounded machine."""
+        path = self.path(name)
+        self._note_digest(path)
+        return self._note_stand_ins(pickles.load(path, budget=self.budget, where=name))
+
+    def nested(self, data: Any, where: str) -> Any:
+        """Reads a pickle that was stored as bytes inside another one, at most two deep."""
+        value = data
+        while isinstance(value, (bytes, bytearray, memoryview)):
+            data = value if isinstance(value, memoryview) else bytes(value)
+            value = self._note_stand_ins(pickles.load(data, budget=self.budget, where=where))
+        return value
+
+    def torch(self, name: str) -> Any:
+        """Reads a file that `torch.save` wrote."""
+        path = self.path(name)
+        self._note_digest(path)
+        return self._note_stand_ins(pickles.load_torch(path, budget=self.budget, where=name))
+
+    def _note_stand_ins(self, read: pickles.Unpickled) -> Any:
+        for name, count in read.unknown.items():
+            self.stand_ins[name] = self.stand_ins.get(name, 0) + count
+        return read.value
+
+    def msgpack(self, name: str) -> Any:
+        """Reads a msgpack file of the folder."""
+        path = self.path(name)
+        self._note_digest(path)
+        return msgpack_codec.unpack(path, where=name)
+
+    def json(self, name: str) -> Any:
+        """Reads a JSON file of the folder."""
+        path = self.path(name)
+        if path.stat().st_size > _LARGEST_JSON:
+            raise CorruptCheckpointError("A JSON file is far too large.", where=name)
+        self._note_digest(path)
+        try:
+            return json.loads(path.read_text("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise CorruptCheckpointError(f"Not JSON: {error}", where=name) from error
+
+    def try_side_file(self, name: str) -> Any:
+        """Reads a file that the weights do not need; a damaged one is reported and skipped.
+
+        Returns:
+            The content; None where the file is missing or damaged.
+        """
+        if not self.has(name):
+            return None
+        try:
+            return _READERS.get(Path(name).suffix, Folder.pickle)(self, name)
+        except (CompatError, OSError) as error:
+            self.findings.append(
+                Finding(
+                    "side-file",
+                    Severity.WARNING,
+                    Verdict.DROPPED,
+                    name,
+                    f"damaged and left out: {getattr(error, 'found', error)}",
+                    "the weights do not depend on it",
+                )
+            )
+            return None
+
+
+#: How a side file is read, by its ending; anything else is a pickle.
+_READERS = {".json": Folder.json, ".pt": Folder.torch}
+
+_has_file_digest = hasattr(hashlib, "file_digest")  # Python 3.11

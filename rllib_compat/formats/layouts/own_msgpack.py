@@ -1,0 +1,68 @@
+"""The msgpack form that this package wrote, read back exactly.
+
+It is a 1.1 msgpack checkpoint as Ray lays it out. What Ray's form has no place for lies under one
+key of each file (`plain.OWN_KEY`), so that the neutral state comes back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.formats.layouts.base import Miss
+from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats.msgpack.plain import OWN_KEY, from_plain
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.errors import CorruptCheckpointError
+
+name = "1.1 msgpack of this package"
+
+_ALGORITHM = "algorithm_state.msgpck"
+_POLICY = "policy_state.msgpck"
+
+
+def read(path: Path) -> LegacyCheckpoint:
+    """Reads a folder; its source tells of the checkpoint that was converted, with today's path."""
+    folder = Folder(path)
+    if not path.is_dir() or not folder.has(_ALGORITHM):
+        raise Miss(f"no `{_ALGORITHM}`")
+    state = folder.msgpack(_ALGORITHM)
+    if not isinstance(state, Mapping) or OWN_KEY not in state:
+        raise Miss(f"`{_ALGORITHM}` was written by Ray")
+    checkpoint: LegacyCheckpoint = _own_part(state, LegacyCheckpoint, _ALGORITHM)
+    for policy_folder in folder.folders("policies"):
+        file = f"policies/{policy_folder.name}/{_POLICY}"
+        if not folder.has(file):
+            raise CorruptCheckpointError(
+                "A policy's file is missing.",
+                where=file,
+                fix="Copy the checkpoint again, with the folder `policies`.",
+            )
+        policy: PolicyState = _own_part(folder.msgpack(file), PolicyState, file)
+        checkpoint.policies[policy.policy_id] = policy
+    _check_policies(state, checkpoint)
+    checkpoint.source = replace(checkpoint.source, path=path)
+    return checkpoint
+
+
+def _own_part(state: Any, kind: type, file: str) -> Any:
+    own = state.get(OWN_KEY) if isinstance(state, Mapping) else None
+    value = from_plain(own, state, where=file)
+    if not isinstance(value, kind):
+        raise CorruptCheckpointError(f"It holds no {kind.__name__}.", where=file)
+    return value
+
+
+def _check_policies(state: Mapping[str, Any], checkpoint: LegacyCheckpoint) -> None:
+    worker = state.get("worker")
+    listed = worker.get("policy_ids") if isinstance(worker, Mapping) else None
+    if not isinstance(listed, list) or set(listed) != set(checkpoint.policies):
+        raise CorruptCheckpointError(
+            f"The policies {sorted(checkpoint.policies)} are there, {listed} are listed.",
+            where=_ALGORITHM,
+            fix="Copy the checkpoint again, with the folder `policies`.",
+        )
+    # As they were before: the folders come in alphabetical order.
+    checkpoint.policies = {policy_id: checkpoint.policies[policy_id] for policy_id in listed}

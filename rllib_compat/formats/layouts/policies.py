@@ -1,0 +1,141 @@
+"""A policy's state, as all single-file and folder layouts hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rllib_compat.formats.space_serialization import from_ray_dict
+from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, Weights
+from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.neutral.spaces import Space, from_object
+
+#: `PolicySpec` was a named tuple at first (Ray 1.4), in this order.
+_SPEC_FIELDS = ("policy_class", "observation_space", "action_space", "config")
+
+
+def policy_state(policy_id: str, state: Any, where: str) -> PolicyState:
+    """Reads what `Policy.get_state()` returned, in any era's form.
+
+    The forms: a flat vector (TensorFlow, 0.5 – 0.7); a list of weights and exploration values (the
+    DQN family up to 0.8.0); a list of arrays (TF2); a dict of weights, with the optimizer's
+    variables among them (0.8 – 1.3); a dict with the key `weights` (1.4 on).
+
+    Raises:
+        CorruptCheckpointError: It is none of these.
+    """
+    if isinstance(state, np.ndarray):
+        return PolicyState(policy_id, state)
+    if isinstance(state, (list, tuple)) and state:
+        if all(isinstance(part, np.ndarray) for part in state):
+            return PolicyState(policy_id, [np.asarray(part) for part in state])
+        inner = policy_state(policy_id, state[0], where)
+        inner.exploration = list(state[1:])
+        return inner
+    if not isinstance(state, Mapping):
+        raise CorruptCheckpointError(
+            f"A policy's state is {type(state).__name__}, not weights.", where=where
+        )
+    rest = {str(key): value for key, value in state.items()}
+    optimizer = rest.pop("_optimizer_variables", None)
+    if "weights" not in rest:
+        return PolicyState(policy_id, _weights(rest, where), optimizer=optimizer)
+    policy = PolicyState(
+        policy_id,
+        _weights(rest.pop("weights"), where),
+        optimizer=optimizer,
+        exploration=rest.pop("_exploration_state", None),
+        kl_coeff=_number(rest.pop("current_kl_coeff", None)),
+        global_timestep=_integer(rest.pop("global_timestep", None)),
+    )
+    apply_spec(policy, rest.pop("policy_spec", None))
+    policy.extra = rest
+    return policy
+
+
+def _weights(weights: Any, where: str) -> Weights:
+    if isinstance(weights, np.ndarray):
+        return weights
+    if isinstance(weights, Mapping):
+        named = {}
+        for name, array in weights.items():
+            # A 0-d variable was stored as a numpy scalar.
+            if not isinstance(array, (np.ndarray, np.generic, int, float)):
+                raise CorruptCheckpointError(
+                    f"The weight {name!r} is {type(array).__name__}, not an array.", where=where
+                )
+            named[str(name)] = np.asarray(array)
+        return named
+    if isinstance(weights, (list, tuple)) and all(isinstance(a, np.ndarray) for a in weights):
+        return [np.asarray(a) for a in weights]
+    raise CorruptCheckpointError(f"Weights are {type(weights).__name__}.", where=where)
+
+
+def apply_spec(policy: PolicyState, spec: Any) -> None:
+    """Takes spaces, class and config of a policy from its `PolicySpec`, in any era's form."""
+    fields = _spec_fields(spec)
+    policy.observation_space = _space(fields.get("observation_space")) or policy.observation_space
+    policy.action_space = _space(fields.get("action_space")) or policy.action_space
+    policy.policy_class = _class_name(fields.get("policy_class")) or policy.policy_class
+    config = config_dict(fields.get("config"))
+    if config:
+        policy.config = config
+
+
+def _spec_fields(spec: Any) -> Mapping[str, Any]:
+    if isinstance(spec, Mapping):
+        return spec
+    if isinstance(spec, StandIn):
+        state = spec.state[1] if isinstance(spec.state, tuple) else spec.state
+        if isinstance(state, Mapping):
+            return state
+        return dict(zip(_SPEC_FIELDS, spec.args, strict=False)) | spec.kwargs
+    if isinstance(spec, (list, tuple)):
+        return dict(zip(_SPEC_FIELDS, spec, strict=False))
+    return {}
+
+
+def config_dict(config: Any) -> dict[str, Any]:
+    """A config as a plain dict; of an `AlgorithmConfig` object (Ray 2.3 on), its attributes."""
+    if isinstance(config, Mapping):
+        return {str(key): value for key, value in config.items()}
+    if isinstance(config, StandIn) and isinstance(config.state, Mapping):
+        return {str(key): value for key, value in config.state.items()}
+    return {}
+
+
+def _space(space: Any) -> Space | None:
+    # The space that the user's env had, if a preprocessor flattened it.
+    space = getattr(space, "original_space", None) or space
+    if isinstance(space, Mapping):
+        return from_ray_dict(space)
+    return from_object(space)
+
+
+def _class_name(value: Any) -> str | None:
+    if isinstance(value, GlobalRef):
+        return value.qualified
+    if isinstance(value, StandIn):  # TensorFlow policies were made at run time, and stored by value
+        return value.class_name or value.qualified
+    return value if isinstance(value, str) else None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float, np.number)) else None
+
+
+def _integer(value: Any) -> int | None:
+    return int(value) if isinstance(value, (int, np.integer)) else None
+
+
+def apply_filters(policies: dict[str, PolicyState], filters: Any) -> None:
+    """Gives each policy its observation filter."""
+    if not isinstance(filters, Mapping):
+        return
+    for policy_id, observation_filter in filters.items():
+        policy = policies.get(str(policy_id))
+        if policy is not None and isinstance(observation_filter, ObservationFilter):
+            policy.observation_filter = observation_filter

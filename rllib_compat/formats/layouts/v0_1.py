@@ -1,0 +1,252 @@
+"""Version 0.1: one pickle file, `checkpoint-N`, with a pickle of the worker inside (Ray 0.5 – 2.0).
+
+Ray 0.5 put everything into `checkpoint-N.extra_data`. The file's dict changed its keys over the
+years (`evaluator`, `worker`, `optimizer`, `trainer_state`, `train_exec_impl`); what they hold is
+the same. Spaces and config are in it from Ray 1.13 on; before, they lie in the trial's
+`params.pkl`. Sources: `ray/rllib/agents/trainer.py`, `_save` / `__getstate__`, of each Ray.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rllib_compat.formats import pickles
+from rllib_compat.formats.layouts import params
+from rllib_compat.formats.layouts.base import Miss
+from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats.layouts.policies import (
+    apply_filters,
+    apply_spec,
+    config_dict,
+    policy_state,
+)
+from rllib_compat.neutral.checkpoint import (
+    Counters,
+    LegacyCheckpoint,
+    ObservationFilter,
+    PolicyState,
+    Source,
+)
+from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+
+name = "0.1"
+
+_FILE = re.compile(r"checkpoint-(\d+)(?:\.extra_data)?")
+_TRIAL_FOLDER = re.compile(r"checkpoint_\w+")
+_SIDE_FILES = re.compile(r"(\.tune_metadata|\.json|\.csv|params\.pkl)$|^\.|^events\.")
+
+#: The keys under which the worker's pickle was stored, and the Ray that a file with it is from.
+_WORKER_KEYS = {"worker": None, "evaluator": "0.6", "local_state": "0.5"}
+
+#: Keys that tell a `checkpoint-N` from any other pickled dict.
+_KNOWN_KEYS = {*_WORKER_KEYS, "weights", "remote_state"}
+
+#: The places in Tune's metadata list of Ray 0.5.
+_METADATA_FIELDS = ("experiment_id", "iteration", "timesteps_total", "time_total")
+
+
+def read(path: Path) -> LegacyCheckpoint:
+    """Reads a checkpoint file, its folder, or the trial's folder above (then the last one)."""
+    file, findings = _find_file(path)
+    folder = Folder(file.parent, findings=findings)
+    if not pickles.looks_like_pickle(folder.path(file.name)):
+        raise Miss(f"{file.name} is not a pickle")
+    outer = _as_dict(folder.pickle(file.name))
+    if outer is None:
+        raise Miss(f"{file.name} has none of the keys {', '.join(sorted(_KNOWN_KEYS))}")
+
+    checkpoint = LegacyCheckpoint(Source(path, name), findings=folder.findings)
+    metadata = _metadata(folder, file)
+    ray_version = _text(metadata.pop("ray_version", None)) or _era(outer)
+    _read_worker(checkpoint, outer, folder, file.name)
+    _read_config(checkpoint, metadata, outer, folder)
+    checkpoint.extra = outer
+    checkpoint.counters = _counters(checkpoint, metadata)
+    checkpoint.source = Source(path, name, ray_version, folder.digests)
+    checkpoint.stand_ins = folder.stand_ins
+    return checkpoint
+
+
+def _find_file(path: Path) -> tuple[Path, list[Finding]]:
+    """The checkpoint file at, or below, a path."""
+    extra_data = path.with_name(path.name + ".extra_data")
+    if path.is_file():
+        return path, []
+    if extra_data.is_file():  # what save() returned in Ray 0.5 was not a file
+        return extra_data, []
+    if not path.is_dir():
+        raise Miss("there is no such file or folder")
+    files = _files(path) or [f for d in _trial_folders(path) for f in _files(d)]
+    if not files:
+        raise Miss("no file `checkpoint-N`, in it or in a folder `checkpoint_N` below it")
+    if len(files) == 1:
+        return files[0], []
+    note = Finding(
+        "several-checkpoints",
+        Severity.WARNING,
+        Verdict.NOTE,
+        files[-1].relative_to(path).as_posix(),
+        f"the last of {len(files)} checkpoints was taken",
+        "give the path of another one to read that",
+    )
+    return files[-1], [note]
+
+
+def _files(folder: Path) -> list[Path]:
+    """The checkpoint files in a folder, oldest first; a renamed one is known by its content."""
+    numbered = {
+        file: int(match[1])
+        for file in folder.iterdir()
+        if (match := _FILE.fullmatch(file.name)) and file.is_file()
+    }
+    if numbered:
+        return sorted(numbered, key=lambda file: numbered[file])
+    renamed = (f for f in sorted(folder.iterdir()) if not _SIDE_FILES.search(f.name))
+    return [f for f in renamed if f.is_file() and f.suffix == "" and pickles.looks_like_pickle(f)]
+
+
+def _trial_folders(folder: Path) -> Iterator[Path]:
+    found = [d for d in folder.iterdir() if d.is_dir() and _TRIAL_FOLDER.fullmatch(d.name)]
+    yield from sorted(found, key=lambda d: (len(d.name), d.name))
+
+
+def _as_dict(outer: Any) -> dict[str, Any] | None:
+    """The file's content as a dict; the lists of Ray 0.5 get the keys that Ray 0.6 gave them."""
+    if isinstance(outer, Mapping):
+        known = {str(k): v for k, v in outer.items()}
+        return known if _KNOWN_KEYS & known.keys() else None
+    if isinstance(outer, list) and outer:
+        if isinstance(outer[0], (bytes, bytearray, memoryview)):
+            # [worker, [remote workers], optimizer, num_target_updates, last_target_update_ts]
+            names = ("local_state", "remote_state", "optimizer", "num_target_updates")
+            return dict(zip((*names, "last_target_update_ts"), outer, strict=False))
+        if isinstance(outer[0], np.ndarray):  # ES and ARS
+            keys = ("weights", "episodes_so_far", "timesteps_so_far")
+            return dict(zip(keys, outer, strict=False))
+    return None
+
+
+def _era(outer: Mapping[str, Any]) -> str | None:
+    """The Ray that a file is from, by its keys; metadata tells it only from Ray 0.8.0 on."""
+    for key, ray in _WORKER_KEYS.items():
+        if key in outer and ray:
+            return ray
+    if "timesteps_so_far" in outer:  # ES and ARS; from Ray 0.6 on, they kept their filter instead
+        return "0.5"
+    return "0.7" if "optimizer" in outer else None
+
+
+def _metadata(folder: Folder, file: Path) -> dict[str, Any]:
+    stem = file.name.removesuffix(".extra_data")
+    for side_file in (f"{stem}.tune_metadata", ".tune_metadata"):
+        content = folder.try_side_file(side_file)
+        if isinstance(content, Mapping):
+            return {str(k): v for k, v in content.items()}
+        if isinstance(content, list):
+            return dict(zip(_METADATA_FIELDS, content, strict=False))
+    return {}
+
+
+def _read_worker(
+    checkpoint: LegacyCheckpoint, outer: dict[str, Any], folder: Folder, file: str
+) -> None:
+    """Fills in the policies, their filters and their specs."""
+    key = next((k for k in _WORKER_KEYS if k in outer), None)
+    if key is None:  # ES and ARS: one vector, one filter
+        policy = PolicyState("default_policy", np.asarray(outer.pop("weights")))
+        observation_filter = outer.pop("filter", None)
+        if isinstance(observation_filter, ObservationFilter):
+            policy.observation_filter = observation_filter
+        checkpoint.policies[policy.policy_id] = policy
+        return
+    where = f"{file} → {key}"
+    worker = folder.nested(outer.pop(key), where)
+    if not isinstance(worker, Mapping) or not isinstance(worker.get("state"), Mapping):
+        raise CorruptCheckpointError("The worker's state has no policies.", where=where)
+    rest = {str(k): v for k, v in worker.items()}
+    for policy_id, state in rest.pop("state").items():
+        place = f"{where} → state → {policy_id}"
+        checkpoint.policies[str(policy_id)] = policy_state(
+            str(policy_id), folder.nested(state, place), place
+        )
+    apply_filters(checkpoint.policies, rest.pop("filters", None))
+    specs = rest.pop("policy_specs", None)
+    for policy_id, spec in specs.items() if isinstance(specs, Mapping) else ():
+        if str(policy_id) in checkpoint.policies:
+            apply_spec(checkpoint.policies[str(policy_id)], spec)
+    checkpoint.policy_mapping_fn = rest.pop("policy_mapping_fn", None)
+    checkpoint.policies_to_train = rest.pop("is_policy_to_train", None)
+    outer.update(rest)
+
+
+def _counters(checkpoint: LegacyCheckpoint, metadata: Mapping[str, Any]) -> Counters:
+    outer = checkpoint.extra
+    execution = outer.pop("train_exec_impl", None)
+    raw = execution.get("counters") if isinstance(execution, Mapping) else None
+    raw = {str(k): v for k, v in raw.items()} if isinstance(raw, Mapping) else {}
+    last = metadata.get("last_result")
+    last = last if isinstance(last, Mapping) else {}
+    optimizer = outer.get("optimizer")
+    # `PolicyOptimizer.save()`, up to Ray 0.8.5
+    trained, sampled = optimizer if isinstance(optimizer, list) and len(optimizer) == 2 else _NONE
+    return Counters(
+        iteration=_first(metadata.get("iteration"), last.get("training_iteration")),
+        env_steps=_first(
+            raw.get("num_env_steps_sampled"),
+            raw.get("num_steps_sampled"),
+            metadata.get("timesteps_total"),
+            last.get("num_env_steps_sampled"),
+            last.get("timesteps_total"),
+            sampled,
+            *(p.global_timestep for p in checkpoint.policies.values()),
+        ),
+        agent_steps=_first(raw.get("num_agent_steps_sampled"), last.get("num_agent_steps_sampled")),
+        trained_steps=_first(
+            raw.get("num_env_steps_trained"),
+            raw.get("num_steps_trained"),
+            last.get("num_env_steps_trained"),
+            trained,
+        ),
+        episodes=_first(metadata.get("episodes_total"), outer.get("episodes_so_far")),
+        seconds=_number(metadata.get("time_total")),
+        raw=raw,
+    )
+
+
+_NONE = (None, None)
+
+
+def _read_config(
+    checkpoint: LegacyCheckpoint,
+    metadata: Mapping[str, Any],
+    outer: dict[str, Any],
+    folder: Folder,
+) -> None:
+    """Takes the config from the first of: params, the worker (Ray 2.0), the last result (1.13)."""
+    checkpoint.config = params.read(folder.root, folder)
+    last_result = metadata.get("last_result")
+    complete = config_dict(outer.pop("policy_config", None))
+    if not complete and isinstance(last_result, Mapping):
+        complete = config_dict(last_result.get("config"))
+    if not checkpoint.config and complete:
+        checkpoint.config, checkpoint.config_is_complete = complete, True
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _first(*values: Any) -> int | None:
+    """The first that is an integer; Ray left out or zeroed what it did not count."""
+    numbers = [int(v) for v in values if isinstance(v, (int, np.integer))]
+    return next((n for n in numbers if n), numbers[0] if numbers else None)
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float, np.number)) else None

@@ -1,0 +1,240 @@
+"""Versions 1.0, 1.1 and 1.2: a folder with a state file and one folder a policy (Ray 2.1 – 2.x).
+
+::
+
+    rllib_checkpoint.json                      type, checkpoint_version, format, state_file
+    algorithm_state.pkl | .msgpck              config, counters, the worker without its policies
+    policies/<id>/policy_state.pkl | .msgpck   weights, spec, optimizer, exploration
+    learner/module_state/<id>/…                1.2 only (Learner API): the RLModules once more
+    learner/optimizer_state/<id>_….pt          1.2 only: their optimizers
+
+A policy's folder is a checkpoint of its own. `state_file` holds a path as it was on the machine
+that wrote it; only the file of that name beside it is read.
+Sources: `ray/rllib/algorithms/algorithm.py` (`save_checkpoint`), `ray/rllib/policy/policy.py`
+(`export_checkpoint`), `ray/rllib/utils/checkpoints.py`, of Ray 2.1, 2.3, 2.7 and 2.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+import numpy as np
+
+from rllib_compat.formats import pickles
+from rllib_compat.formats.layouts import params
+from rllib_compat.formats.layouts.base import Miss
+from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats.layouts.policies import apply_filters, config_dict, policy_state
+from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicyState, Source
+from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.records import GlobalRef
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+
+name = "1.x"
+
+_METADATA = "rllib_checkpoint.json"
+_ENDINGS = (".pkl", ".msgpck")
+
+
+def read(path: Path) -> LegacyCheckpoint:
+    """Reads an algorithm's checkpoint folder, or that of one policy."""
+    if not path.is_dir():
+        raise Miss("not a folder")
+    folder = Folder(path)
+    algorithm_file = _state_file(folder, "algorithm_state")
+    policy_file = _state_file(folder, "policy_state")
+    if algorithm_file and not (path / "learner_group").exists():
+        return _algorithm(path, folder, algorithm_file)
+    if policy_file:
+        return _single_policy(path, folder, policy_file)
+    inner = [p for p in folder.folders(".") if p.name.startswith("checkpoint_")]
+    if inner:  # the trial's folder
+        with_state = [p for p in inner if _state_file(Folder(p), "algorithm_state")]
+        if with_state:
+            return read(max(with_state, key=lambda p: (len(p.name), p.name)))
+    raise Miss("no `algorithm_state` or `policy_state` (.pkl, .msgpck) of the old API stack")
+
+
+def _state_file(folder: Folder, stem: str) -> str | None:
+    return next((stem + e for e in _ENDINGS if folder.has(stem + e)), None)
+
+
+def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
+    metadata = _metadata(folder, state_file)
+    state = _load(folder, state_file)
+    worker = state.get("worker")
+    worker = dict(worker) if isinstance(worker, Mapping) else {}
+    checkpoint = LegacyCheckpoint(
+        Source(path, _version(metadata, state, state_file), _ray_version(metadata)),
+        algorithm=_class_name(state.pop("algorithm_class", None)),
+        config=config_dict(state.pop("config", None)),
+        config_is_complete=True,
+        findings=folder.findings,
+    )
+    if not checkpoint.config:
+        checkpoint.config, checkpoint.config_is_complete = params.read(path, folder), False
+    inline = worker.pop("policy_states", None) or worker.pop("state", None)
+    for policy_folder in folder.folders("policies"):
+        policy = _policy(Folder(policy_folder, folder.budget), policy_folder.name, folder)
+        checkpoint.policies[policy.policy_id] = policy
+    if isinstance(inline, Mapping) and not checkpoint.policies:
+        for policy_id, policy_inline in inline.items():
+            where = f"{state_file} → worker → {policy_id}"
+            checkpoint.policies[str(policy_id)] = policy_state(
+                str(policy_id), folder.nested(policy_inline, where), where
+            )
+    _check_policies(worker.pop("policy_ids", None), checkpoint, folder)
+    _read_learner(checkpoint, folder)
+    apply_filters(checkpoint.policies, worker.pop("filters", None))
+    checkpoint.policy_mapping_fn = worker.pop("policy_mapping_fn", None)
+    checkpoint.policies_to_train = worker.pop("is_policy_to_train", None)
+    checkpoint.counters = _counters(state, folder)
+    state.pop("worker", None)
+    state.pop("checkpoint_version", None)
+    checkpoint.extra = {**state, **worker}
+    checkpoint.source.digests.update(folder.digests)
+    checkpoint.stand_ins = folder.stand_ins
+    return checkpoint
+
+
+def _single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
+    """A policy's folder alone: it becomes a checkpoint of one policy."""
+    metadata = _metadata(folder, state_file)
+    policy = _policy(folder, path.name, folder)
+    version = _version(metadata, policy.extra, state_file)
+    checkpoint = LegacyCheckpoint(
+        Source(path, f"{version} policy", _ray_version(metadata), folder.digests),
+        config=policy.config,
+        config_is_complete=bool(policy.config),
+        policies={policy.policy_id: policy},
+        findings=folder.findings,
+        stand_ins=folder.stand_ins,
+    )
+    checkpoint.counters.env_steps = policy.global_timestep
+    return checkpoint
+
+
+def _policy(folder: Folder, policy_id: str, outer: Folder) -> PolicyState:
+    state_file = _state_file(folder, "policy_state")
+    where = f"policies/{policy_id}"
+    if state_file is None:
+        raise CorruptCheckpointError(
+            "A policy's folder holds no `policy_state`.",
+            where=where,
+            fix="Copy the checkpoint again, with all its files.",
+        )
+    policy = policy_state(policy_id, _load(folder, state_file), f"{where}/{state_file}")
+    if folder is not outer:
+        outer.digests.update({f"{where}/{name}": d for name, d in folder.digests.items()})
+        outer.findings += folder.findings
+        for name, count in folder.stand_ins.items():
+            outer.stand_ins[name] = outer.stand_ins.get(name, 0) + count
+    return policy
+
+
+def _load(folder: Folder, file: str) -> dict[str, Any]:
+    if file.endswith(".pkl"):
+        if not pickles.looks_like_pickle(folder.path(file)):
+            raise CorruptCheckpointError("The state file is not a pickle.", where=file)
+        state = folder.pickle(file)
+    else:
+        state = folder.msgpack(file)
+    if not isinstance(state, Mapping):
+        raise CorruptCheckpointError(
+            f"The state is {type(state).__name__}, not a dict.", where=file
+        )
+    return {str(key): value for key, value in state.items()}
+
+
+def _metadata(folder: Folder, state_file: str) -> dict[str, Any]:
+    metadata = folder.try_side_file(_METADATA)
+    if not isinstance(metadata, dict):
+        return {}
+    stored = str(metadata.get("state_file") or state_file)
+    if stored != state_file:
+        folder.findings.append(
+            Finding(
+                "stored-path",
+                Severity.INFO,
+                Verdict.DROPPED,
+                f"{_METADATA} → state_file",
+                f"the stored path {stored!r} is not followed; {state_file} beside it was read"
+                if PureWindowsPath(stored).name == state_file
+                else f"the stored name {stored!r} is not the file that is here, {state_file}",
+            )
+        )
+    return metadata
+
+
+def _version(metadata: Mapping[str, Any], state: Mapping[str, Any], state_file: str) -> str:
+    version = str(metadata.get("checkpoint_version") or state.get("checkpoint_version") or "1.x")
+    return f"{version} msgpack" if state_file.endswith(".msgpck") else version
+
+
+def _ray_version(metadata: Mapping[str, Any]) -> str | None:
+    version = metadata.get("ray_version")
+    return version if isinstance(version, str) else None
+
+
+def _class_name(value: Any) -> str | None:
+    """`PPO`, of the class or its dotted name."""
+    if isinstance(value, GlobalRef):
+        return value.name
+    return value.rsplit(".", 1)[-1] if isinstance(value, str) else None
+
+
+def _check_policies(listed: Any, checkpoint: LegacyCheckpoint, folder: Folder) -> None:
+    if not checkpoint.policies:
+        raise CorruptCheckpointError(
+            "The checkpoint has no policies.",
+            where=str(folder.root / "policies"),
+            fix="Copy the checkpoint again, with the folder `policies`.",
+        )
+    ids = {str(i) for i in listed} if isinstance(listed, (list, tuple, set)) else set()
+    missing = sorted(ids - checkpoint.policies.keys())
+    if missing:
+        folder.findings.append(
+            Finding(
+                "policies",
+                Severity.WARNING,
+                Verdict.ABSENT,
+                "policies",
+                f"listed, but not there: {', '.join(missing)}",
+                "copy the checkpoint again if they are needed",
+            )
+        )
+
+
+def _read_learner(checkpoint: LegacyCheckpoint, folder: Folder) -> None:
+    """RLModules and optimizers of a 1.2 checkpoint, which the Learner trained (2.5 – 2.3x)."""
+    for policy_id, policy in checkpoint.policies.items():
+        file = f"learner/module_state/{policy_id}/module_state_dir/module_state.pt"
+        if folder.has(file):
+            weights = folder.torch(file)
+            if isinstance(weights, Mapping):
+                policy.learner_weights = {str(k): np.asarray(v) for k, v in weights.items()}
+        policy.learner_optimizer = folder.try_side_file(
+            f"learner/optimizer_state/{policy_id}_default_optimizer.pt"
+        )
+
+
+def _counters(state: dict[str, Any], folder: Folder) -> Counters:
+    raw = state.pop("counters", None)
+    raw = {str(k): v for k, v in raw.items()} if isinstance(raw, Mapping) else {}
+    tune = folder.try_side_file(".tune_metadata")
+    tune = tune if isinstance(tune, Mapping) else {}
+
+    def first(*values: Any) -> int | None:
+        return next((int(v) for v in values if isinstance(v, (int, np.integer))), None)
+
+    return Counters(
+        iteration=first(state.pop("training_iteration", None), tune.get("iteration")),
+        env_steps=first(raw.get("num_env_steps_sampled"), tune.get("timesteps_total")),
+        agent_steps=first(raw.get("num_agent_steps_sampled")),
+        trained_steps=first(raw.get("num_env_steps_trained")),
+        episodes=first(tune.get("episodes_total")),
+        seconds=float(tune["time_total"]) if isinstance(tune.get("time_total"), float) else None,
+        raw=raw,
+    )

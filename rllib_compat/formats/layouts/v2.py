@@ -1,0 +1,221 @@
+"""Versions 2.0 and 2.1: the Checkpointable tree of the new API stack (Ray 2.3x – today).
+
+::
+
+    rllib_checkpoint.json
+    class_and_ctor_args.pkl                       the algorithm's class and its config
+    algorithm_state.(pkl|msgpack)                 iteration and metrics
+    learner_group/learner/rl_module/<id>/
+        class_and_ctor_args.pkl                   the module's class, spaces and model config
+        module_state.(pt|pkl|msgpack)             its weights as numpy arrays
+    learner_group/learner/state.(pkl|msgpack)     optimizers
+    env_runner/…                                  connectors
+
+2.0 (Ray 2.3x – 2.43) named the weights' file `module_state.pt`, though it is a pickle.
+Source: `ray/rllib/utils/checkpoints.py` (`Checkpointable.save_to_path`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rllib_compat.formats.layouts.base import Miss
+from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats.layouts.policies import config_dict
+from rllib_compat.formats.space_serialization import decode_array
+from rllib_compat.neutral.checkpoint import (
+    Counters,
+    LegacyCheckpoint,
+    ObservationFilter,
+    PolicyState,
+    RunningStat,
+    Source,
+)
+from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.records import GlobalRef
+from rllib_compat.neutral.spaces import from_object
+
+name = "2.x"
+
+_METADATA = "rllib_checkpoint.json"
+_MODULES = "learner_group/learner/rl_module"
+
+#: The optimizers of modules that have several (SAC, CQL).
+_OPTIMIZERS = ("policy", "qf", "qf_twin", "alpha")
+#: Ray's own filter, with an entry an agent (None for all); and ours, with an entry a policy.
+_FILTERS = tuple(
+    f"env_runner/env_to_module_connector/{name}"
+    for name in ("MeanStdFilter", "PolicyMeanStdFilter")
+)
+_STEPS = ("env_runners", "num_env_steps_sampled_lifetime")
+_EPISODES = ("env_runners", "num_episodes_lifetime")
+
+
+def read(path: Path) -> LegacyCheckpoint:
+    """Reads an algorithm's Checkpointable tree."""
+    folder = Folder(path)
+    if not path.is_dir() or not (path / _MODULES).is_dir():
+        raise Miss(f"no folder `{_MODULES}`")
+    metadata = folder.try_side_file(_METADATA)
+    if metadata is None:  # modules alone, as a conversion for inference writes them
+        metadata = folder.try_side_file(f"{_MODULES}/metadata.json") or {}
+    made = folder.try_side_file("class_and_ctor_args.pkl")
+    state = _state(folder, "algorithm_state") or {}
+    cls, config = _class_and_config(made)
+    checkpoint = LegacyCheckpoint(
+        Source(path, str(metadata.get("checkpoint_version", "2.x")), metadata.get("ray_version")),
+        algorithm=cls,
+        config=config,
+        config_is_complete=True,
+        findings=folder.findings,
+    )
+    for module_folder in folder.folders(_MODULES):
+        policy = _module(folder, module_folder.name)
+        if policy is not None:
+            checkpoint.policies[policy.policy_id] = policy
+    if not checkpoint.policies:
+        raise CorruptCheckpointError("The tree has no module with a state.", where=_MODULES)
+    _read_filter(folder, checkpoint)
+    checkpoint.policy_mapping_fn = config.get("policy_mapping_fn") or config.get(
+        "_policy_mapping_fn"
+    )
+    checkpoint.policies_to_train = config.get("policies_to_train")
+    checkpoint.counters = _counters(state)
+    checkpoint.extra = {str(k): v for k, v in state.items() if k != "training_iteration"}
+    learner = _state(folder, "learner_group/learner/state") or {}
+    optimizers = learner.get("optimizer")
+    for policy_id, policy in checkpoint.policies.items():
+        if isinstance(optimizers, Mapping):
+            policy.optimizer = _optimizers(optimizers, policy_id)
+    checkpoint.source.digests.update(folder.digests)
+    checkpoint.stand_ins = folder.stand_ins
+    return checkpoint
+
+
+def _optimizers(stored: Mapping[str, Any], policy_id: str) -> Any:
+    """The state of a module's only optimizer, or those of several (SAC) by their names."""
+    if f"{policy_id}_default_optimizer" in stored:
+        return _optimizer(stored[f"{policy_id}_default_optimizer"])
+    own = {name: stored.get(f"{policy_id}_{name}") for name in _OPTIMIZERS}
+    return {name: _optimizer(state) for name, state in own.items() if state is not None} or None
+
+
+def _optimizer(stored: Any) -> Any:
+    """The state of a torch optimizer; later releases put it beside the id of its module."""
+    wrapped = isinstance(stored, Mapping) and "module_id" in stored
+    return stored.get("state") if wrapped else stored
+
+
+def _state(folder: Folder, stem: str) -> Mapping[str, Any] | None:
+    for ending, read_file in ((".msgpack", folder.msgpack), (".pkl", folder.pickle)):
+        if folder.has(stem + ending):
+            state = read_file(stem + ending)
+            return state if isinstance(state, Mapping) else None
+    return None
+
+
+def _class_and_config(made: Any) -> tuple[str | None, dict[str, Any]]:
+    if not isinstance(made, Mapping):
+        return None, {}
+    cls = made.get("class")
+    arguments = made.get("ctor_args_and_kwargs")
+    config: dict[str, Any] = {}
+    if isinstance(arguments, tuple) and len(arguments) == 2:
+        positional, named = arguments
+        given = positional[0] if positional else (named or {}).get("config")
+        config = config_dict(given)
+    return cls.name if isinstance(cls, GlobalRef) else None, config
+
+
+def _module(folder: Folder, module_id: str) -> PolicyState | None:
+    here = f"{_MODULES}/{module_id}"
+    weights = _state(folder, f"{here}/module_state")
+    if weights is None and folder.has(f"{here}/module_state.pt"):
+        weights = folder.torch(f"{here}/module_state.pt")
+    if not isinstance(weights, Mapping):
+        return None
+    policy = PolicyState(module_id, {str(k): np.asarray(v) for k, v in weights.items()})
+    made = folder.try_side_file(f"{here}/class_and_ctor_args.pkl")
+    if isinstance(made, Mapping):
+        cls, arguments = made.get("class"), made.get("ctor_args_and_kwargs")
+        policy.policy_class = cls.qualified if isinstance(cls, GlobalRef) else None
+        policy.is_module = policy.policy_class is not None
+        named = _module_arguments(arguments)
+        policy.observation_space = from_object(named.get("observation_space"))
+        policy.action_space = from_object(named.get("action_space"))
+        model = named.get("model_config", named.get("model_config_dict"))
+        policy.config = {"model": config_dict(model)}
+        if (policy.policy_class or "").startswith("rllib_compat."):
+            # A network's description, which is no config: names in it (`hidden.0`) are no code.
+            policy.extra["module_config"] = policy.config["model"]
+            policy.config = {"model": {}}
+    return policy
+
+
+def _module_arguments(arguments: Any) -> Mapping[str, Any]:
+    """The keyword arguments of a module; up to Ray 2.3x they came as one `RLModuleConfig`."""
+    if not isinstance(arguments, tuple) or len(arguments) != 2:
+        return {}
+    positional, named = arguments
+    return config_dict(positional[0]) if positional else config_dict(named)
+
+
+def _read_filter(folder: Folder, checkpoint: LegacyCheckpoint) -> None:
+    """The state of the filter's connector, if there is one."""
+    states = {path: _state(folder, f"{path}/state") or {} for path in _FILTERS}
+    entries: list[tuple[str, Any, Any]] = [
+        (path, name, entry) for path in states for name, entry in states[path].items()
+    ]
+    for path, agent, entry in entries:
+        if not isinstance(entry, Mapping):
+            continue
+        stats = [
+            RunningStat(
+                int(s["num_pushes"]),
+                decode_array(s["mean_array"]),
+                # Ray 2.40 called the sum of squared deviations so.
+                decode_array(s.get("sum_sq_diff_array", s.get("std_array"))),
+            )
+            for s in entry.get("running_stats") or ()
+        ]
+        observation_filter = ObservationFilter(
+            "MeanStdFilter",
+            bool(entry.get("de_mean_to_zero", True)),
+            bool(entry.get("de_std_to_one", True)),
+            entry.get("clip_by_value"),
+            stats,
+        )
+        if agent is None and len(checkpoint.policies) == 1:
+            (policy,) = checkpoint.policies.values()
+            policy.observation_filter = observation_filter
+        elif path == _FILTERS[1] and agent in checkpoint.policies:
+            checkpoint.policies[agent].observation_filter = observation_filter
+        else:
+            checkpoint.extra[f"MeanStdFilter of agent {agent}"] = observation_filter
+
+
+def _counters(state: Mapping[str, Any]) -> Counters:
+    logger = state.get("metrics_logger")
+    found = logger.get("stats") if isinstance(logger, Mapping) else None
+    stats: dict[Any, Any] = dict(found) if isinstance(found, Mapping) else {}
+
+    def lifetime(path: tuple[str, str]) -> int | None:
+        # The path was a tuple (2.40), then a string with "--" between the parts (2.44 on).
+        entry = stats.get(path) or stats.get("--".join(path))
+        # A list of parts to be summed (2.40), or the sum itself (later).
+        entry = entry if isinstance(entry, Mapping) else {}
+        values = entry.get("lifetime_sum", entry.get("values"))
+        values = values if isinstance(values, (list, tuple)) else [values]
+        numbers = [v for v in values if isinstance(v, (int, float, np.number))]
+        return int(sum(numbers)) if numbers else None
+
+    iteration = state.get("training_iteration")
+    return Counters(
+        iteration=int(iteration) if isinstance(iteration, (int, np.integer)) else None,
+        env_steps=lifetime(_STEPS),
+        episodes=lifetime(_EPISODES),
+    )

@@ -1,0 +1,330 @@
+"""msgpack with numpy arrays, in the form that Ray reads and writes.
+
+Ray uses `msgpack_numpy` 0.4.8, which writes an array as a map with the keys `nd`, `type`, `kind`,
+`shape` and `data` (all bytes). This codec writes the same bytes, and differs where that package
+harms its users:
+
+* Object arrays are refused both ways. `msgpack_numpy` unpickles them, so that reading a file runs
+  code of whoever wrote it.
+* Arrays come back writable. The price is one copy of each, about as long as the unpacking itself.
+* Map keys may be anything that msgpack has as a scalar, not only text.
+* datetime64, timedelta64, padded and nested structured types work. `msgpack_numpy` can't write
+  most of these, but reads what is written here.
+* What a file declares is checked against what it holds before memory is taken for it.
+
+What can't be written (sets, integers beyond 64 bits, foreign objects) is refused with its path,
+never changed silently. The law that the tests hold is `unpack(pack(x)) == canonical(x)`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, TypeAlias
+
+import numpy as np
+from msgpack import exceptions
+
+from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+
+# Not from `msgpack` itself: Ray patches the names there for the whole process (with versions that
+# unpickle), as soon as it loads or saves a state as msgpack.
+try:
+    from msgpack._cmsgpack import Packer, Unpacker, unpackb
+except ImportError:  # no C extension on this platform
+    from msgpack.fallback import Packer, Unpacker, unpackb
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+# Deeper than any honest state, and shallow enough for every recursive walk over it.
+MAX_DEPTH = 128
+
+# The kinds of numpy types whose bytes are their value.
+_KINDS = frozenset("biufcmMSUV")
+
+# What `dtype.str` makes of these kinds. Nothing else reaches `np.dtype`, which also reads names,
+# comma lists and Python types.
+_TYPE = re.compile(r"[<>|=][biufcmMSUV]\d+(\[\d*[a-zA-Z]+\])?")
+
+_SCALAR_KEYS = (str, bytes, bool, int, float, type(None))
+_MARKS = (b"nd", b"complex")
+
+
+def pack(value: Any) -> bytes:
+    """Packs `value`.
+
+    Raises:
+        CheckpointError: Something in it has no form in msgpack; `where` is its path.
+    """
+    return bytes(_pack(value))
+
+
+def pack_to(value: Any, target: str | Path | BinaryIO) -> None:
+    """Packs `value` into a file or an open binary stream; raises as `pack` does."""
+    packed = _pack(value)
+    if isinstance(target, (str, Path)):
+        Path(target).write_bytes(packed)
+    else:
+        target.write(packed)
+
+
+def unpack(data: bytes | bytearray | memoryview | Path, *, where: str = "") -> Any:
+    """Unpacks what `pack` or Ray has written; runs nothing of it.
+
+    Args:
+        data: The packed bytes, or the file that holds them.
+        where: How errors shall call the data; a file is called by its path.
+
+    Raises:
+        CorruptCheckpointError: The data is damaged, truncated, or holds an object array.
+        BudgetExceededError: It is nested deeper than `MAX_DEPTH`.
+    """
+    if isinstance(data, Path):
+        where = where or str(data)
+        data = data.read_bytes()
+    try:
+        _walk_through(data)
+        value = unpackb(data, strict_map_key=False, object_hook=_decode, ext_hook=_refuse_extension)
+    except exceptions.StackError as error:
+        raise _too_deep(where) from error
+    # msgpack reports damage by ValueError and its own classes, an unhashable key by TypeError.
+    except (ValueError, TypeError, exceptions.UnpackException) as error:
+        raise CorruptCheckpointError(
+            f"The msgpack data is damaged: {str(error).rstrip('.') or 'not msgpack'}.",
+            where=where or None,
+            fix="Copy the file again from where it came; a part of it can't be trusted.",
+        ) from error
+    _check_depth(value, where)
+    return value
+
+
+def canonical(value: Any, path: str = "$") -> Any:
+    """What `unpack(pack(value))` gives back.
+
+    Tuples become lists; subclasses of dict, str, bytes, int and float (`OrderedDict`,
+    `numpy.float64`, `numpy.str_`, `IntEnum`, …) become the plain type, numpy scalars as keys the
+    Python ones; arrays lose a subclass and their memory order, not their type or byte order.
+
+    Args:
+        value: Any value.
+        path: How errors shall call it.
+
+    Raises:
+        CheckpointError: Something in it has no form in msgpack; `where` is its path.
+    """
+    return _canonical(value, path, 0)
+
+
+def is_utf8(text: str) -> bool:
+    """Whether `text` has a UTF-8 form; what Python read from damaged text may have none."""
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _canonical(value: Any, path: str, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise _too_deep(path[:200])
+    kind = type(value)
+    if kind in (bytes, bool, float, type(None)):
+        return value
+    if isinstance(value, str):
+        if not is_utf8(value):
+            raise _refusal("text with half a surrogate pair in it", path)
+        return str.__str__(value)  # what an enum is, not what it prints
+    if isinstance(value, np.ndarray):
+        return _plain_array(value, path)
+    if isinstance(value, Mapping):
+        return {
+            _canonical_key(k, path): _canonical(v, f"{path}.{k}", depth + 1)
+            for k, v in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_canonical(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]
+    if isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 64:
+            raise _refusal("an integer beyond 64 bits", path)
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, np.generic):
+        _plain_array(np.asarray(value), path)
+        return value
+    if kind is complex:
+        return value
+    raise _refusal(f"an object of type {kind.__module__}.{kind.__qualname__}", path)
+
+
+def _canonical_key(key: Any, path: str) -> Any:
+    if isinstance(key, (np.bool_, np.integer, np.floating)):
+        key = key.item()
+    if not isinstance(key, _SCALAR_KEYS):
+        raise _refusal(f"the map key {key!r}", path)
+    if key in _MARKS:
+        raise _refusal(f"the map key {key!r}, which marks arrays and complex numbers", path)
+    return _canonical(key, path, 0)
+
+
+def _plain_array(array: Array, path: str) -> Array:
+    dtype = array.dtype
+    if dtype.kind not in _KINDS or dtype.hasobject or not dtype.itemsize:
+        raise _refusal(f"an array of type {dtype}", path)
+    return np.asarray(array)
+
+
+def _refusal(what: str, path: str) -> CheckpointError:
+    return CheckpointError(
+        f"msgpack has no form for {what}.",
+        where=path,
+        fix="Leave the value out, or write it as text, numbers, lists or arrays.",
+    )
+
+
+def _too_deep(where: str) -> BudgetExceededError:
+    return BudgetExceededError(
+        f"Values are nested more than {MAX_DEPTH} deep; no honest checkpoint is.",
+        where=where or None,
+    )
+
+
+def _pack(value: Any) -> memoryview:
+    packer = Packer(default=_encode, autoreset=False)
+    packer.pack(canonical(value))
+    buffer: memoryview = packer.getbuffer()
+    return buffer
+
+
+def _encode(value: Any) -> dict[bytes, Any]:
+    """The map for what msgpack itself has no form for; its keys have the order of msgpack_numpy."""
+    if isinstance(value, np.ndarray):
+        void = value.dtype.kind == "V"
+        return {
+            b"nd": True,
+            b"type": value.dtype.descr if void else value.dtype.str,
+            b"kind": b"V" if void else b"",
+            b"shape": value.shape,
+            b"data": _bytes_of(value),
+        }
+    if isinstance(value, np.generic):
+        dtype = value.dtype
+        return {
+            b"nd": False,
+            b"type": dtype.descr if dtype.kind == "V" else dtype.str,
+            b"data": value.tobytes(),
+        }
+    return {b"complex": True, b"data": repr(value)}
+
+
+def _bytes_of(array: Array) -> bytes | memoryview:
+    # The packer copies either; a view saves one copy, but dates have no buffer form.
+    if array.flags.c_contiguous and array.dtype.kind in "biufc":
+        return array.data
+    return array.tobytes()
+
+
+def _walk_through(data: bytes | bytearray | memoryview) -> None:
+    """Proves that all the declared elements are there, before `unpackb` makes lists for them.
+
+    `unpackb` makes a list of the declared length first. A few hundred nested lists that each
+    declare as many elements as the file has bytes would take all memory.
+    """
+    walker = Unpacker(max_buffer_size=max(len(data), 1))
+    walker.feed(data)
+    walker.skip()
+    if walker.tell() != len(data):
+        raise ValueError(f"{len(data) - walker.tell()} bytes follow after its end")
+
+
+def _check_depth(value: Any, where: str) -> None:
+    containers = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(MAX_DEPTH):
+        containers = [
+            part
+            for container in containers
+            for part in (container.values() if isinstance(container, dict) else container)
+            if isinstance(part, (dict, list))
+        ]
+        if not containers:
+            return
+    raise _too_deep(where)
+
+
+def _refuse_extension(code: int, _: bytes) -> NoReturn:
+    raise ValueError(f"the extension type {code} is not used by any checkpoint")
+
+
+def _decode(record: dict[Any, Any]) -> Any:
+    if b"nd" in record:
+        return _decode_array(record)
+    if b"complex" in record:
+        data = record.get(b"data", "")
+        return complex(data.decode() if isinstance(data, bytes) else data)
+    return record
+
+
+def _decode_array(record: dict[Any, Any]) -> Any:
+    if record.get(b"kind") == b"O":
+        raise ValueError("it holds an object array, which is a pickle, and pickles are not loaded")
+    data, is_array = record.get(b"data"), record[b"nd"]
+    if not isinstance(data, bytes) or not isinstance(is_array, bool):
+        raise ValueError("an array has no data")
+    dtype = _dtype(record.get(b"type"))
+    shape = _shape(record.get(b"shape")) if is_array else ()
+    if math.prod(shape) * dtype.itemsize != len(data) or not dtype.itemsize:
+        raise ValueError(f"an array of shape {shape} and type {dtype} has {len(data)} bytes")
+    array: Array = np.ndarray(shape, dtype, bytearray(data))
+    return array if is_array else array[()]
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError(f"an array has the shape {shape!r}")
+    return tuple(shape)
+
+
+def _dtype(descr: Any, depth: int = 0) -> np.dtype[Any]:
+    if isinstance(descr, bytes):
+        descr = descr.decode()
+    if isinstance(descr, str):
+        if not _TYPE.fullmatch(descr):
+            raise ValueError(f"an array has the type {descr!r}")
+        return np.dtype(descr)
+    if not isinstance(descr, list) or depth > 16:
+        raise ValueError("an array has no readable type")
+    return _structured(descr, depth)
+
+
+def _structured(descr: list[Any], depth: int) -> np.dtype[Any]:
+    """The type that `dtype.descr` describes; nameless void entries are padding."""
+    names, formats, offsets, titles = [], [], [], []
+    offset = 0
+    for field in descr:
+        if not isinstance(field, list) or len(field) not in (2, 3):
+            raise ValueError("an array has a field without name and type")
+        name, *rest = field
+        title, name = name if isinstance(name, list) else (None, name)
+        part = _dtype(rest[0], depth + 1)
+        if len(rest) > 1:
+            part = np.dtype((part, _shape(rest[1])))
+        if name != "" or part.names is not None or part.kind != "V":
+            names.append(name)
+            formats.append(part)
+            offsets.append(offset)
+            titles.append(title)
+        offset += part.itemsize
+    if not names:  # one nameless void: not padding, but plain raw bytes
+        return np.dtype(f"V{offset}")
+    return np.dtype(
+        {
+            "names": names,
+            "formats": formats,
+            "offsets": offsets,
+            "titles": titles,
+            "itemsize": offset,
+        }
+    )

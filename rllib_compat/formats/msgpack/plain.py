@@ -1,0 +1,334 @@
+"""The neutral state as plain data, and back, without loss.
+
+`to_plain` makes of a `LegacyCheckpoint`, or of any part of one, what the msgpack codec can write:
+None, booleans, numbers, text, bytes, lists, dicts with text keys, and arrays. Whatever is
+something else becomes a dict with the key `$`, which names the kind:
+
+    {"$": "tuple", "v": [1, 2]}
+    {"$": "RunningStat", "v": {"count": 3, "mean": …, "m2": …}}
+
+Objects that are met more than once are written once and referred to afterwards. This keeps
+cycles (a class that was pickled by value refers to itself), and a file in which a thousand lists
+share each other stays as small as it is.
+
+Not kept are other subclasses: an `OrderedDict` or a `numpy.str_` comes back as the plain dict or
+str that equals it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rllib_compat.formats.msgpack.codec import MAX_DEPTH, is_utf8
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import (
+    Counters,
+    LegacyCheckpoint,
+    ObservationFilter,
+    PolicyState,
+    RunningStat,
+    Source,
+)
+from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+
+Place: TypeAlias = "list[str | int]"
+
+# An honest checkpoint has thousands of values beside its arrays.
+MAX_VALUES = 10_000_000
+
+_KIND = "$"
+
+_RECORDS: Mapping[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        LegacyCheckpoint,
+        PolicyState,
+        Source,
+        Counters,
+        ObservationFilter,
+        RunningStat,
+        Finding,
+        GlobalRef,
+        StandIn,
+        spaces.Box,
+        spaces.Discrete,
+        spaces.MultiDiscrete,
+        spaces.MultiBinary,
+        spaces.TupleSpace,
+        spaces.DictSpace,
+    )
+}
+
+# Kinds whose value is one scalar: to its plain form, and back.
+_SCALARS: Mapping[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "Severity": (Severity, lambda v: v.value, Severity),
+    "Verdict": (Verdict, lambda v: v.value, Verdict),
+    "float64": (np.float64, float, np.float64),
+    "Path": (Path, str, Path),
+    "PurePosixPath": (PurePosixPath, str, PurePosixPath),
+    "PureWindowsPath": (PureWindowsPath, str, PureWindowsPath),
+}
+
+_SEQUENCES: Mapping[str, type[Any]] = {
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "deque": deque,
+}
+
+
+#: The key under which a msgpack checkpoint holds what Ray's form has no place for.
+OWN_KEY = "rllib_compat"
+
+
+def to_plain(value: Any, placed: Mapping[int, Place] | None = None) -> Any:
+    """Turns `value` into plain data.
+
+    Args:
+        value: A `LegacyCheckpoint`, or any part of one.
+        placed: Arrays that lie elsewhere in the same file already, by their `id`: where.
+            They are referred to instead of written twice.
+
+    Raises:
+        CheckpointError: `value` holds an object that the neutral state does not know.
+        BudgetExceededError: It is nested too deep, or unfolds to too many values.
+    """
+    return _Encoder(_shared(value), placed or {}).encode(value, "$", 0)
+
+
+def from_plain(plain: Any, root: Any = None, *, where: str = "") -> Any:
+    """Turns plain data back into what `to_plain` was given.
+
+    Args:
+        plain: What `to_plain` has made.
+        root: What the places of `placed` start from.
+        where: How errors shall call the data.
+
+    Raises:
+        CorruptCheckpointError: It is not what `to_plain` makes.
+    """
+    try:
+        return _Decoder(root).decode(plain)
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise CorruptCheckpointError(
+            f"The neutral state is damaged: {type(error).__name__}: {error}.",
+            where=where or None,
+            fix="If a newer rllib-compat wrote it, read it with that one.",
+        ) from error
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """What lies directly in `value`."""
+    if isinstance(value, Mapping):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, (list, tuple, set, frozenset, deque)):
+        return value
+    if isinstance(value, np.ndarray):
+        return value.ravel().tolist() if value.dtype.hasobject else ()
+    if is_dataclass(value):
+        return [getattr(value, f.name) for f in fields(value)]
+    return ()
+
+
+def _may_be_shared(value: Any) -> bool:
+    # Every cycle leads through one of these. Tuples are not among them: one that is met
+    # again while it is still being made could not be referred to.
+    return isinstance(value, (list, Mapping, set, deque, np.ndarray)) or is_dataclass(value)
+
+
+def _shared(value: Any) -> set[int]:
+    """The ids of the objects below `value` that are met more than once."""
+    met: set[int] = set()
+    shared: set[int] = set()
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if id(value) in met:
+            if _may_be_shared(value):
+                shared.add(id(value))
+            continue
+        parts = _parts(value)
+        if parts or _may_be_shared(value):
+            met.add(id(value))
+            waiting.extend(parts)
+    return shared
+
+
+class _Encoder:
+    def __init__(self, shared: set[int], placed: Mapping[int, Place]) -> None:
+        self._shared = shared
+        self._placed = placed
+        self._numbers: dict[int, int] = {}
+        self._values = 0
+
+    def encode(self, value: Any, path: str, depth: int) -> Any:
+        self._values += 1
+        if depth > MAX_DEPTH or self._values > MAX_VALUES:
+            raise BudgetExceededError(
+                "Values are nested deeper, or unfold to more, than in any honest checkpoint.",
+                where=path[:200],
+            )
+        if id(value) in self._placed:
+            return {_KIND: "at", "v": self._placed[id(value)]}
+        if id(value) not in self._shared:
+            return self._encode(value, path, depth)
+        if id(value) in self._numbers:
+            return {_KIND: "again", "v": self._numbers[id(value)]}
+        number = self._numbers[id(value)] = len(self._numbers)
+        return {_KIND: "shared", "n": number, "v": self._encode(value, path, depth + 1)}
+
+    def _encode(self, value: Any, path: str, depth: int) -> Any:
+        if isinstance(value, Mapping):
+            return self._encode_mapping(value, path, depth)
+        if isinstance(value, list):
+            return self._encode_items(value, path, depth)
+        for kind, sequence in _SEQUENCES.items():
+            if isinstance(value, sequence):
+                items = self._encode_items(value, path, depth + 1)
+                # Sets have another order in each process; a file should not.
+                return {_KIND: kind, "v": sorted(items, key=repr) if "set" in kind else items}
+        if isinstance(value, np.ndarray) and value.dtype.hasobject:
+            items = self._encode_items(value.ravel().tolist(), path, depth + 1)
+            return {_KIND: "objects", "shape": list(value.shape), "v": items}
+        record = type(value).__name__
+        if is_dataclass(value) and _RECORDS.get(record) is type(value):
+            parts = {
+                f.name: self.encode(getattr(value, f.name), f"{path}.{f.name}", depth + 2)
+                for f in fields(value)
+            }
+            return {_KIND: record, "v": parts}
+        return _encode_scalar(value, path)
+
+    def _encode_items(self, items: Iterable[Any], path: str, depth: int) -> list[Any]:
+        return [self.encode(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(items)]
+
+    def _encode_mapping(self, value: Mapping[Any, Any], path: str, depth: int) -> Any:
+        if all(isinstance(key, str) for key in value) and _KIND not in value:
+            return {
+                str.__str__(k): self.encode(v, f"{path}.{k}", depth + 1) for k, v in value.items()
+            }
+        pairs = [
+            [self.encode(k, path, depth + 3), self.encode(v, f"{path}.{k}", depth + 3)]
+            for k, v in value.items()
+        ]
+        return {_KIND: "map", "v": pairs}
+
+
+def _encode_scalar(value: Any, path: str) -> Any:
+    for kind, (cls, encode, _) in _SCALARS.items():
+        if isinstance(value, cls):
+            return {_KIND: kind, "v": encode(value)}
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        # Hexadecimal: Python refuses decimal text of thousands of digits, and is slow at it.
+        return {_KIND: "int", "v": hex(value)}
+    if isinstance(value, str) and not is_utf8(value):
+        return {_KIND: "surrogates", "v": value.encode("utf-8", "surrogatepass")}
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    if value is None or isinstance(
+        value, (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
+    ):
+        return value
+    raise CheckpointError(
+        f"The neutral state has no form for {type(value).__module__}.{type(value).__qualname__}.",
+        where=path,
+        fix="This is a gap in rllib-compat; please report it with the path above.",
+    )
+
+
+class _Decoder:
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._made: dict[int, Any] = {}
+
+    def decode(self, plain: Any, number: int | None = None) -> Any:
+        """Decodes `plain`; registers it under `number` before its parts are decoded."""
+        if isinstance(plain, list):
+            made: list[Any] = self._register([], number)
+            made.extend(map(self.decode, plain))
+            return made
+        if not isinstance(plain, dict):
+            return self._register(plain, number)
+        if _KIND not in plain:
+            return self._decode_pairs(((k, v) for k, v in plain.items()), number)
+        kind, value = plain[_KIND], plain["v"]
+        if kind == "shared":
+            return self.decode(value, plain["n"])
+        if kind == "again":
+            return self._made[value]
+        if kind == "at":
+            return self._at(value)
+        if kind == "map":
+            return self._decode_pairs(((self.decode(k), v) for k, v in value), number)
+        if kind == "objects":
+            return self._decode_objects(plain, number)
+        if kind == "set":
+            members: set[Any] = self._register(set(), number)
+            members.update(map(self.decode, value))
+            return members
+        if kind == "deque":
+            queue: deque[Any] = self._register(deque(), number)
+            queue.extend(map(self.decode, value))
+            return queue
+        if kind in _SEQUENCES:
+            return _SEQUENCES[kind](map(self.decode, value))
+        if kind == "int":
+            return int(value, 16)
+        if kind == "surrogates":
+            return value.decode("utf-8", "surrogatepass")
+        if kind in _SCALARS:
+            return _SCALARS[kind][2](value)
+        return self._decode_record(_RECORDS[kind], value, number)
+
+    def _register(self, made: Any, number: int | None) -> Any:
+        if number is not None:
+            self._made[number] = made
+        return made
+
+    def _decode_pairs(self, pairs: Iterable[tuple[Any, Any]], number: int | None) -> Any:
+        made = self._register({}, number)
+        for key, value in pairs:
+            made[key] = self.decode(value)
+        return made
+
+    def _decode_objects(self, plain: dict[str, Any], number: int | None) -> Any:
+        items, shape = plain["v"], plain["shape"]
+        if math.prod(shape) != len(items):
+            raise ValueError(f"{len(items)} objects for an array of shape {shape}")
+        made = self._register(np.empty(shape, object), number)
+        for index, item in zip(np.ndindex(*shape), items, strict=True):
+            made[index] = self.decode(item)
+        return made
+
+    def _decode_record(self, cls: type, parts: dict[str, Any], number: int | None) -> Any:
+        # Around the constructor, so that a record that refers to itself is there to refer to.
+        made = self._register(object.__new__(cls), number)
+        known = {f.name: f for f in fields(cls)}
+        if unknown := parts.keys() - known.keys():
+            raise ValueError(f"{cls.__name__} has no {sorted(unknown)}")
+        for name, field in known.items():
+            if name in parts:
+                value = self.decode(parts[name])
+            elif field.default_factory is not MISSING:
+                value = field.default_factory()
+            elif field.default is not MISSING:
+                value = field.default
+            else:
+                raise ValueError(f"{cls.__name__} lacks {name!r}")
+            object.__setattr__(made, name, value)
+        return made
+
+    def _at(self, place: Place) -> Any:
+        found = self._root
+        for step in place:
+            found = found[step]
+        return found

@@ -1,0 +1,137 @@
+"""The bounded pickle machine: reads any pickle, runs none.
+
+`load` reads a pickle of any protocol, `load_torch` a file of `torch.save`. Both look names up in
+one table (`names.py`); what is not there becomes an inert `StandIn` or `GlobalRef`. What comes out
+is plain Python, numpy arrays, our records of spaces and filters, and stand-ins.
+
+Arrays and long byte strings (64 KiB and more, as `memoryview`) are views on the file where that is
+possible, and are read-only then: copy what you want to change.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.formats.pickles.budget import Budget
+from rllib_compat.formats.pickles.machine import Machine
+from rllib_compat.formats.pickles.names import NAMES
+from rllib_compat.formats.pickles.tensors import LEGACY_MAGIC, ZIP_MAGIC, read_legacy, read_zip
+from rllib_compat.neutral.errors import CheckpointError
+
+__all__ = ["Budget", "Unpickled", "load", "load_torch", "looks_like_pickle"]
+
+
+@dataclass(frozen=True)
+class Unpickled:
+    """What a pickle holds.
+
+    Attributes:
+        value: Its value.
+        globals: How often each dotted name was met, in nested pickles of torch, too.
+        unknown: Those of them that became stand-ins.
+        size: How many bytes it took; more in the file is not part of it.
+    """
+
+    value: Any
+    globals: Counter[str]
+    unknown: Counter[str]
+    size: int
+
+
+def load(
+    data: Path | bytes | memoryview, *, budget: Budget | None = None, where: str = ""
+) -> Unpickled:
+    """Reads a pickle.
+
+    Args:
+        data: The file, which is mapped and not read at once, or the bytes.
+        budget: What reading may cost; give the same one for all pickles of a checkpoint.
+        where: What it is, for errors; the path by default.
+
+    Raises:
+        CorruptCheckpointError: It is damaged, hostile or no pickle.
+        CheckpointError: The file can't be opened.
+    """
+    view, budget, where = _open(data, budget, where)
+    return _load(view, budget, where)
+
+
+def load_torch(
+    data: Path | bytes | memoryview, *, budget: Budget | None = None, where: str = ""
+) -> Unpickled:
+    """Reads what `torch.save` wrote, in either of its forms, or a plain pickle.
+
+    Newer Rays call a plain pickle of arrays `module_state.pt`.
+
+    Args:
+        data: The file or the bytes.
+        budget: What reading may cost; give the same one for all files of a checkpoint.
+        where: What it is, for errors; the path by default.
+
+    Raises:
+        CorruptCheckpointError: It is damaged, hostile or nothing of torch.
+        CheckpointError: The file can't be opened.
+    """
+    view, budget, where = _open(data, budget, where)
+    machine = Machine(view, NAMES, budget, where)
+    try:
+        if view[:4] == ZIP_MAGIC:
+            value = read_zip(io.BytesIO(view), machine.nested, budget)
+            size = len(view)
+        elif view[: len(LEGACY_MAGIC)] == LEGACY_MAGIC:
+            value, size = read_legacy(view, machine.nested, budget)
+        else:
+            return _load(view, budget, where)
+    # As in `Machine.run`: whatever fails here, the file is at fault.
+    except Exception as error:
+        raise machine.blame(error) from error
+    return Unpickled(value, machine.globals, machine.unknown, size)
+
+
+def looks_like_pickle(data: Path | bytes | memoryview) -> bool:
+    """Whether it starts, and ends, as a pickle does. It may be damaged all the same."""
+    if isinstance(data, Path):
+        with data.open("rb") as file:
+            head = file.read(2)
+            tail = head and file.seek(-1, io.SEEK_END) is not None and file.read(1)
+    else:
+        head, tail = bytes(data[:2]), bytes(data[-1:])
+    if head[:1] == b"\x80":
+        return len(head) == 2 and 2 <= head[1] <= 5
+    # Protocols 0 and 1 have no mark; a container, a global or a tuple comes first.
+    return head[:1] in (b"(", b"]", b"}", b"c", b")") and tail == b"."
+
+
+def _open(
+    data: Path | bytes | memoryview, budget: Budget | None, where: str
+) -> tuple[memoryview, Budget, str]:
+    where = where or (str(data) if isinstance(data, Path) else "")
+    if isinstance(data, Path):
+        try:
+            if not data.is_file():  # opening a pipe would wait for ever
+                raise CheckpointError("there is no such file", where=where)
+            with data.open("rb") as file:
+                # An empty file can't be mapped. The map lives as long as a view on it.
+                empty = file.seek(0, io.SEEK_END) == 0
+                view = memoryview(
+                    b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                )
+        except OSError as error:
+            raise CheckpointError(f"it can't be read: {error.strerror}", where=where) from error
+    else:
+        view = memoryview(data).cast("B")
+    budget = budget or Budget()
+    budget.spend("bytes", len(view))
+    budget.copies += 2 * len(view)
+    return view, budget, where
+
+
+def _load(view: memoryview, budget: Budget, where: str) -> Unpickled:
+    machine = Machine(view, NAMES, budget, where)
+    value = machine.run()
+    return Unpickled(value, machine.globals, machine.unknown, machine.pos)

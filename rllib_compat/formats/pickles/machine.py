@@ -1,0 +1,242 @@
+"""The pickle machine: a loop over opcodes that makes values and runs nothing.
+
+A pickle is a program for a small stack machine. Python's own machine imports what the program
+names and calls it. This one looks every name up in a table of our own constructors (`names.py`),
+and makes an inert record of what is not in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from rllib_compat.formats.pickles.budget import Budget, exceeded
+from rllib_compat.formats.pickles.opcodes import HANDLERS, STOP
+from rllib_compat.formats.pickles.reading import Reader
+from rllib_compat.formats.pickles.values import Blank, check_key, check_whole
+from rllib_compat.neutral.checkpoint import ObservationFilter
+from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.records import GlobalRef, StandIn
+
+_LONGEST_NAME = 1000
+_DEEPEST_NESTING = 8
+_LONGEST_MESSAGE = 300
+
+
+@dataclass(frozen=True)
+class Known:
+    """What this package makes of a name in a pickle.
+
+    At most one of the two is given; without any, the name is known to be harmless, and stays an
+    inert record. Both may return `NotImplemented` for arguments that they have no use for: the
+    object then becomes a stand-in.
+
+    Attributes:
+        make: Makes the object of the arguments of the call: `make(machine, *args)`.
+        fill: Makes it as soon as its state is there, too: `fill(machine, args, state)`.
+    """
+
+    make: Callable[..., Any] | None = None
+    fill: Callable[[Machine, tuple[Any, ...], Any], Any] | None = None
+
+
+Names: TypeAlias = Mapping[tuple[str, str], Known]
+
+
+class Machine(Reader):
+    """One pickle being read.
+
+    Args:
+        data: Where the pickle starts; it may go on after the pickle's end.
+        names: The table of known names.
+        budget: What reading may cost.
+        where: What the pickle is, for errors.
+        persistent: Makes the objects that the pickle stores outside of itself, by their ids.
+        level: In how many pickles this one lies.
+    """
+
+    def __init__(
+        self,
+        data: memoryview,
+        names: Names,
+        budget: Budget,
+        where: str,
+        *,
+        persistent: Callable[[Any], Any] | None = None,
+        level: int = 0,
+    ) -> None:
+        super().__init__(data)
+        self.names = names
+        self.budget = budget
+        self.where = where
+        self.persistent = persistent
+        self.level = level
+        self.stack: list[Any] = []
+        self.marks: list[list[Any]] = []  # the stacks below the current MARK
+        self.memo: dict[int, Any] = {}
+        self.globals: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()
+
+    def run(self) -> Any:
+        """Runs the pickle to its end and returns its value; `pos` then is behind it.
+
+        Raises:
+            CorruptCheckpointError: The pickle is damaged or hostile.
+        """
+        start, opcode = 0, STOP
+        data, handlers = self.data, HANDLERS
+        try:
+            for steps in range(1, self.budget.opcodes + 1):
+                start = self.pos
+                opcode = data[start]
+                self.pos = start + 1
+                if opcode == STOP:
+                    self.budget.spend("opcodes", steps)
+                    break
+                handlers[opcode](self)
+            else:
+                raise exceeded("opcodes")
+            if len(self.stack) != 1 or self.marks:
+                raise ValueError("it ends with more or less than one value")
+            value = self.stack.pop()
+            check_whole(value, self.budget)
+        # A hostile file can make any expression of ours fail; whichever it is, the file is at
+        # fault, and the reader is told where.
+        except Exception as error:
+            name = "STOP" if opcode == STOP else handlers[opcode].__name__.strip("_").upper()
+            raise self.blame(error, f"offset {start} ({name})") from error
+        return value
+
+    def blame(self, error: Exception, place: str = "") -> CorruptCheckpointError:
+        """The error to raise for one that came up at `place`."""
+        where = ", ".join(filter(None, (self.where, place)))
+        if isinstance(error, CorruptCheckpointError):
+            if error.where is not None:  # a nested pickle told already
+                where = " → ".join(filter(None, (where, error.where)))
+            return type(error)(error.found, where=where, fix=error.fix)
+        if isinstance(error, IndexError):
+            what = "it takes from an empty stack" if self.pos < len(self.data) else "it ends early"
+        else:
+            what = str(error)[:_LONGEST_MESSAGE] or type(error).__name__
+        return CorruptCheckpointError(
+            f"not a sound pickle: {what}",
+            where=where,
+            fix="The file is truncated, damaged or not what it seems; use another checkpoint.",
+        )
+
+    def nested(
+        self, data: memoryview, persistent: Callable[[Any], Any] | None = None
+    ) -> tuple[Any, int]:
+        """Reads a pickle that lies inside of this one.
+
+        Returns:
+            Its value, and its size in bytes.
+        """
+        if self.level >= _DEEPEST_NESTING:
+            raise exceeded("nested")
+        self.budget.spend("nested", 1)
+        inner = Machine(
+            data, self.names, self.budget, "", persistent=persistent, level=self.level + 1
+        )
+        value = inner.run()
+        self.budget.spend("bytes", inner.pos)
+        self.globals += inner.globals
+        self.unknown += inner.unknown
+        return value, inner.pos
+
+    def pop_mark(self) -> list[Any]:
+        """Takes everything above the last MARK off the stack."""
+        items = self.stack
+        self.stack = self.marks.pop()
+        return items
+
+    def name(self, module: Any, name: Any) -> GlobalRef:
+        """Notes that the pickle names something."""
+        if not (isinstance(module, str) and isinstance(name, str)):
+            raise ValueError("a name that is no text")
+        if len(module) + len(name) > _LONGEST_NAME:
+            raise ValueError("a name that is too long")
+        ref = GlobalRef(module, name)
+        self.globals[ref.qualified] += 1
+        if (module, name) not in self.names:
+            self.unknown[ref.qualified] += 1
+        return ref
+
+    def construct(self, callee: Any, args: Any, kwargs: Any = None) -> Any:
+        """What the pickle wants to come of calling `callee`."""
+        if type(args) is not tuple:
+            raise ValueError("arguments that are no tuple")
+        if type(callee) is GlobalRef:
+            if callee in _RECONSTRUCTORS and len(args) == 3 and args[2] is None:
+                callee, _, args = *args[:2], ()  # how protocols 0 and 1 spell NEWOBJ
+                return self.construct(callee, args)
+            known = self.names.get((callee.module, callee.name))
+            if known is not None and not kwargs:
+                if known.fill is not None:
+                    return Blank(callee, known.fill, args)
+                if known.make is not None:
+                    value = known.make(self, *args)
+                    if value is not NotImplemented:
+                        return value
+                    self.unknown[callee.qualified] += 1
+        elif type(callee) is not StandIn:
+            raise ValueError(f"a call of a {type(callee).__name__}")
+        return StandIn(callee, args, kwargs or {})
+
+    def build(self, target: Any, state: Any) -> Any:
+        """What `target` becomes when it is given its state."""
+        if type(target) is Blank:
+            value = target.fill(self, target.args, state)
+            if value is NotImplemented:
+                self.unknown[target.ref.qualified] += 1
+                value = StandIn(target.ref, target.args, state=state)
+            target.value = value
+            return value
+        if type(target) is StandIn:
+            target.state = state
+        elif type(target) not in _STATE_IS_IDLE:
+            raise ValueError(f"state for a {type(target).__name__}")
+        return target
+
+    def append(self, target: Any, items: list[Any]) -> None:
+        """Appends to a list, a deque or a stand-in."""
+        if type(target) is StandIn:
+            target.items += items
+        elif type(target) in _LISTS:
+            target.extend(items)
+        else:
+            raise ValueError(f"items for a {type(target).__name__}")
+
+    def set_items(self, target: Any, flat: list[Any]) -> None:
+        """Sets keys and values that alternate in `flat`."""
+        if len(flat) % 2:
+            raise ValueError("a key without a value")
+        if type(target) is StandIn:
+            target.pairs += zip(flat[::2], flat[1::2], strict=True)
+        elif type(target) in _DICTS:
+            budget = self.budget
+            for i in range(0, len(flat), 2):
+                key = flat[i]
+                if type(key) is not str:
+                    check_key(key, budget)
+                target[key] = flat[i + 1]
+        else:
+            raise ValueError(f"keys for a {type(target).__name__}")
+
+    def checked_keys(self, items: list[Any]) -> list[Any]:
+        """The same items, if all of them may go into a set."""
+        for item in items:
+            check_key(item, self.budget)
+        return items
+
+
+_LISTS = frozenset({list, deque})
+_DICTS = frozenset({dict, OrderedDict, Counter})
+# What their state holds is of no use: torch notes versions on a state dict, and `NoFilter` has
+# nothing to remember.
+_STATE_IS_IDLE = frozenset({OrderedDict, ObservationFilter})
+_RECONSTRUCTORS = frozenset(
+    {GlobalRef("copyreg", "_reconstructor"), GlobalRef("copy_reg", "_reconstructor")}
+)

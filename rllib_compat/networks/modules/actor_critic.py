@@ -1,0 +1,85 @@
+"""The modules of policies with an action distribution that today's default can't represent."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.models.catalog import Catalog
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
+from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+
+from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.modules.graph_net import GraphNet
+
+LOGITS, VALUES = "action_dist_inputs", "vf_preds"
+
+
+class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray has no types
+    """Computes a legacy policy network without a value function (PG).
+
+    Its `model_config` holds the graph (`graph`, as `Graph.to_plain` makes it), the shapes of its
+    arrays (`shapes`, by name), and for a network with states `max_seq_len`, the length of the
+    sequences that it is trained on.
+
+    A batch has `obs` `[B, …]`. With states it has `obs` `[B, T, …]` and `state_in`, a dict of
+    `[B, …]`; the answer then has `state_out`. Where the network takes more than the observation
+    (`prev_actions` `[B, T, k]`, flattened and as they were taken, `prev_rewards` `[B, T, n]`),
+    that stands beside `obs` in the batch, or `obs` is one vector of all of them, as
+    `rllib_compat.runtime.previous_steps` makes it in env runners.
+    """
+
+    def setup(self) -> None:
+        """Builds the network; Ray calls it once."""
+        self.graph = Graph.from_plain(self.model_config["graph"])
+        shapes = self.model_config["shapes"]
+        if self.inference_only:
+            kept = {step.name for step in self.graph.needed([LOGITS])}
+            shapes = {k: v for k, v in shapes.items() if k.rpartition(".")[0] in kept}
+        self.net = GraphNet(self.graph, shapes)
+        self.action_dist_cls = Catalog._get_dist_cls_from_action_space(
+            action_space=self.action_space, framework="torch"
+        )
+
+    def get_initial_state(self) -> dict[str, Any]:
+        """Zeros for each state; nothing for a network without states."""
+        return {name: torch.zeros(self.graph.inputs[name]) for name in self.graph.states}
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """The layers that only the value function has: env runners do without them."""
+        return [f"net.{step}" for step in self.net.only_for([VALUES])]
+
+    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        return self._named(self.net(self._inputs(batch), [LOGITS]))
+
+    def _inputs(self, batch: dict[str, Any]) -> dict[str, Any]:
+        names = [name for name in self.graph.inputs if name not in self.graph.states]
+        found = batch if all(name in batch for name in names) else self._cut(batch, names)
+        return {name: found[name] for name in names} | dict(batch.get(Columns.STATE_IN, {}))
+
+    def _cut(self, batch: dict[str, Any], names: list[str]) -> dict[str, Any]:
+        """The inputs from one vector of all of them."""
+        shapes = [self.graph.inputs[name] for name in names]
+        parts = batch[Columns.OBS].split([math.prod(shape) for shape in shapes], dim=-1)
+        return {
+            name: part.unflatten(-1, shape)
+            for name, part, shape in zip(names, parts, shapes, strict=True)
+        }
+
+    def _named(self, out: dict[str, Any]) -> dict[str, Any]:
+        states = {name: out.pop(name) for name in self.graph.states}
+        return {**out, **({Columns.STATE_OUT: states} if states else {})}
+
+
+class ActorCriticModule(ActorModule, ValueFunctionAPI):  # type: ignore[misc]
+    """Computes a legacy policy network and its value function.
+
+    It is what `Algorithm.from_checkpoint` and `RLModule.from_checkpoint` build for a converted
+    checkpoint.
+    """
+
+    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:  # noqa: ARG002 (Ray passes it by name)
+        """The value predictions `[B]`, or `[B, T]` for a network with states."""
+        return self.net(self._inputs(batch), [VALUES])[VALUES]

@@ -1,0 +1,1 @@
+"""The state of optimizers, from every form in which an RLlib kept it."""

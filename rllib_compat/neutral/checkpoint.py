@@ -1,0 +1,201 @@
+"""The neutral form: what a legacy checkpoint holds, as numpy arrays and plain Python only.
+
+Readers (`layouts/`) fill it, `networks/` and `writers/` take from it. It knows nothing of Ray,
+torch or TensorFlow, and nothing of how a layout lies on disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rllib_compat.neutral.report import Finding
+from rllib_compat.neutral.spaces import Space
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+# Three forms are found on disk: named arrays; a list in creation order without names (TF2 eager,
+# Ray 1.x); one flat float32 vector of all variables in creation order (TF1, Ray 0.5 – 0.7).
+Weights: TypeAlias = dict[str, Array] | list[Array] | Array
+
+
+def size_of(weights: Weights) -> int:
+    """How many numbers there are, in any of the three forms."""
+    if isinstance(weights, dict):
+        return sum(array.size for array in weights.values())
+    if isinstance(weights, list):
+        return sum(array.size for array in weights)
+    return int(weights.size)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a checkpoint came from.
+
+    Attributes:
+        path: The file or directory that was asked for.
+        layout: Its format: `0.1`, `1.0`, `1.1`, `1.1 msgpack`, `1.2`, `2.0`, `2.1`.
+        ray_version: The Ray that wrote it, where it says so.
+        digests: The sha256 of every file that was read, by its path below `path`.
+    """
+
+    path: Path
+    layout: str
+    ray_version: str | None = None
+    digests: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class RunningStat:
+    """Running statistics of one array of observations (`ray.rllib.utils.filter.RunningStat`).
+
+    Attributes:
+        count: How many observations were seen.
+        mean: Their mean.
+        m2: The sum of squared deviations from it; the variance is `m2 / (count - 1)`.
+    """
+
+    count: int
+    mean: Array
+    m2: Array
+
+    @property
+    def std(self) -> Array:
+        """The standard deviation as RLlib computes it: |mean| until two observations were seen."""
+        if self.count > 1:
+            return np.sqrt(self.m2 / (self.count - 1))
+        return np.asarray(np.abs(self.mean))
+
+
+@dataclass
+class ObservationFilter:
+    """The state of an observation filter.
+
+    Attributes:
+        kind: `NoFilter`, `MeanStdFilter` or `ConcurrentMeanStdFilter`.
+        demean: Whether it subtracts the mean.
+        destd: Whether it divides by the standard deviation.
+        clip: Values are clipped to ±clip afterwards; None: not.
+        stats: One per leaf of the observation space, in RLlib's order; empty for `NoFilter`.
+    """
+
+    kind: str
+    demean: bool = True
+    destd: bool = True
+    clip: float | None = None
+    stats: list[RunningStat] = field(default_factory=list)
+
+    def __call__(self, observations: Array) -> Array:
+        """Filters a batch of observations `[B, …]` of a single-leaf space; updates nothing."""
+        if self.kind == "NoFilter" or not self.stats:
+            return observations
+        (stat,) = self.stats
+        out = np.asarray(observations, np.float64)
+        if self.demean:
+            out = out - stat.mean
+        if self.destd:
+            out = out / (stat.std + 1e-8)
+        if self.clip is not None:
+            out = np.clip(out, -self.clip, self.clip)
+        return out
+
+
+@dataclass
+class PolicyState:
+    """One policy of a checkpoint.
+
+    Attributes:
+        policy_id: Its id; the same names the module of the target.
+        weights: The weights of the policy's model, in one of three forms (see `Weights`).
+        optimizer: Optimizer state as found (arrays and plain data), or None.
+        observation_space: The space of raw observations, where the checkpoint or params tell.
+        action_space: The space of actions, likewise.
+        observation_filter: The filter, or None where the checkpoint has none for this policy.
+        config: What the policy's own config overrides of the trainer's.
+        policy_class: The dotted name of the policy's class, where it is told.
+        kl_coeff: PPO's current KL coefficient, if stored.
+        log_alpha: SAC's current temperature as a logarithm, if stored.
+        target_entropy: The entropy that SAC's temperature is trained towards, if stored.
+        global_timestep: The policy's own counter, if stored.
+        exploration: Exploration state as found (epsilon, last timestep, …), or None.
+        learner_weights: The RLModule's weights of a 1.2 checkpoint (Learner API), by name.
+        learner_optimizer: The state of that learner's optimizer; the policy's own is empty then.
+        extra: Whatever else the policy's state held, by key. Nothing is left out.
+        is_module: Whether it is an RLModule, and `policy_class` the module's class.
+    """
+
+    policy_id: str
+    weights: Weights
+    optimizer: Any = None
+    observation_space: Space | None = None
+    action_space: Space | None = None
+    observation_filter: ObservationFilter | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+    policy_class: str | None = None
+    kl_coeff: float | None = None
+    log_alpha: float | None = None
+    target_entropy: float | None = None
+    global_timestep: int | None = None
+    exploration: Any = None
+    learner_weights: dict[str, Array] | None = None
+    learner_optimizer: Any = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    is_module: bool = False
+
+
+@dataclass
+class Counters:
+    """How far the training was; None where the checkpoint does not tell.
+
+    Attributes:
+        iteration: Calls of `train()`.
+        env_steps: Environment steps sampled.
+        agent_steps: Agent steps sampled.
+        trained_steps: Steps that the optimizer has seen.
+        episodes: Episodes finished.
+        seconds: Wall time of the training.
+        raw: The counters dict as found.
+    """
+
+    iteration: int | None = None
+    env_steps: int | None = None
+    agent_steps: int | None = None
+    trained_steps: int | None = None
+    episodes: int | None = None
+    seconds: float | None = None
+    raw: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class LegacyCheckpoint:
+    """All that a legacy checkpoint holds.
+
+    Attributes:
+        source: Where it came from.
+        algorithm: RLlib's registered name (`PPO`), where the checkpoint or its trial tells.
+        config: The trainer's config as a plain dict; stand-ins where it held code or classes.
+        config_is_complete: Whether defaults are included (from a 2.x state) or only what the
+            user gave (from `params.pkl`/`params.json`).
+        policies: The policies by id.
+        policy_mapping_fn: A stand-in of the mapping function, or None.
+        policies_to_train: Their ids, a stand-in of a function, or None (all).
+        counters: How far the training was.
+        findings: What the reader noticed: damaged side files, contradictions, paths not followed.
+        stand_ins: How often each class that is not on the table of known names was met.
+        extra: Whatever else the state held, by key. Nothing is left out.
+    """
+
+    source: Source
+    algorithm: str | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+    config_is_complete: bool = False
+    policies: dict[str, PolicyState] = field(default_factory=dict)
+    policy_mapping_fn: Any = None
+    policies_to_train: Any = None
+    counters: Counters = field(default_factory=Counters)
+    findings: list[Finding] = field(default_factory=list)
+    stand_ins: dict[str, int] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)

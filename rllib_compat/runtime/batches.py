@@ -1,0 +1,227 @@
+"""Episodes of today as the sample batches of old, and what callbacks write into those.
+
+A batch is a copy. After a callback has had it, `write_back` compares it with what it was, and
+carries the changes into the episode, which goes on to the learners.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import GoneError
+from rllib_compat.runtime.episodes import ONLY_AGENT, ONLY_POLICY
+
+# Columns that the episode holds otherwise; a write can't reach the learners.
+_COMPUTED_BY_LEARNERS = ("advantages", "value_targets")
+_GIVEN = ("terminateds", "truncateds", "infos", "t", "eps_id", "agent_index", "unroll_id")
+
+
+def agent_parts(chunk: Any) -> dict[Any, Any]:
+    """The single-agent episodes with steps in a chunk, by agent."""
+    if hasattr(chunk, "agent_episodes"):
+        return {agent: part for agent, part in chunk.agent_episodes.items() if len(part)}
+    return {ONLY_AGENT: chunk} if len(chunk) else {}
+
+
+def sample_batch(episode: Any, agent_index: int = 0) -> Any:
+    """A single-agent episode as a `SampleBatch` of arrays that nobody else has.
+
+    Args:
+        episode: A `SingleAgentEpisode`, with lists or with arrays.
+        agent_index: The place of the agent among those of its environment.
+
+    Returns:
+        The columns of Ray 1.x (`policy/sample_batch.py`), without those that are computed from
+        others (advantages, previous actions); `batch["dones"]` works as an item.
+    """
+    import tree
+    from ray.rllib.policy.sample_batch import SampleBatch
+
+    length = len(episode)
+    ends = np.zeros((2, length), bool)
+    ends[:, -1] = episode.is_terminated, episode.is_truncated
+    observations = _arrays(episode.get_observations())
+    return SampleBatch(
+        {
+            "obs": tree.map_structure(lambda column: column[:-1].copy(), observations),
+            "new_obs": tree.map_structure(lambda column: column[1:].copy(), observations),
+            "actions": _arrays(episode.get_actions()),
+            "rewards": np.array(episode.get_rewards(), np.float32),
+            "terminateds": ends[0],
+            "truncateds": ends[1],
+            "infos": _objects(episode.get_infos(slice(1, length + 1))),
+            "t": np.arange(episode.t_started, episode.t),
+            # The id was a number; letters would not fit into the columns of old readers.
+            "eps_id": np.full(length, zlib.crc32(str(episode.id_).encode())),
+            "unroll_id": np.full(length, episode.t_started),
+            "agent_index": np.full(length, agent_index),
+            **{
+                name: _arrays(episode.get_extra_model_outputs(name))
+                for name, values in episode.extra_model_outputs.items()
+                if len(values)
+            },
+        }
+    )
+
+
+def write_back(episode: Any, batch: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+    """Carries what a callback changed in a batch into the episode.
+
+    Raises:
+        GoneError: A change that can't take effect: advantages (learners compute them from the
+            rewards), and what the environment has said.
+    """
+    for name in batch:
+        if name in before and _equal(batch[name], before[name]):
+            continue
+        if name in _COMPUTED_BY_LEARNERS:
+            raise GoneError(
+                f"`{name}` is computed in the learners, after all callbacks.",
+                where=f"postprocessed_batch[{name!r}]",
+                fix="change the rewards, from which it is computed; or pass api_stack='old'",
+            )
+        if name in _GIVEN:
+            raise GoneError(
+                f"`{name}` of an episode can't be changed any more.",
+                where=f"postprocessed_batch[{name!r}]",
+                fix="change it in the environment; or pass api_stack='old'",
+            )
+        _set(episode, name, batch[name])
+
+
+def read_only(batch: Any) -> Any:
+    """A view on a batch that refuses writes."""
+    import tree
+
+    def locked(column: Any) -> Any:
+        view = np.asarray(column).view()
+        view.flags.writeable = False
+        return view
+
+    return type(batch)({name: tree.map_structure(locked, batch[name]) for name in batch})
+
+
+@dataclass(frozen=True)
+class _Piece:
+    policy: str
+    episode: Any
+    start: int
+    before: Any
+
+
+class Samples:
+    """All that one call of a runner's `sample()` gave, as the batch that `on_sample_end` took.
+
+    Args:
+        chunks: The episodes and parts of episodes.
+
+    Attributes:
+        batch: A `SampleBatch`, or with many agents a `MultiAgentBatch` by policy.
+    """
+
+    def __init__(self, chunks: list[Any]) -> None:
+        from ray.rllib.policy.sample_batch import MultiAgentBatch, concat_samples
+
+        self._pieces: list[_Piece] = []
+        by_policy: dict[str, list[Any]] = {}
+        lengths: dict[str, int] = {}
+        several = any(hasattr(chunk, "agent_episodes") for chunk in chunks)
+        for chunk in chunks:
+            for index, (agent, episode) in enumerate(agent_parts(chunk).items()):
+                policy = str(chunk.module_for(agent)) if several else ONLY_POLICY
+                before = sample_batch(episode, index)
+                start = lengths.get(policy, 0)
+                self._pieces.append(_Piece(policy, episode, start, before))
+                by_policy.setdefault(policy, []).append(before)
+                lengths[policy] = start + len(episode)
+        self._batches = {policy: concat_samples(parts) for policy, parts in by_policy.items()}
+        self.batch = (
+            MultiAgentBatch(self._batches, sum(len(chunk) for chunk in chunks))
+            if several
+            else self._batches.get(ONLY_POLICY) or concat_samples([])
+        )
+
+    def write_back(self) -> None:
+        """Carries changes into the episodes; see `write_back`."""
+        for policy, episode, start, before in (
+            (piece.policy, piece.episode, piece.start, piece.before) for piece in self._pieces
+        ):
+            write_back(episode, self._batches[policy].slice(start, start + len(episode)), before)
+
+
+def _arrays(column: Any) -> Any:
+    """A column as a structure of arrays: of a list of items, or a copy of what is one already."""
+    import tree
+
+    if isinstance(column, list):
+        return tree.map_structure(lambda *items: np.array(items), *column)
+    return tree.map_structure(np.array, column)
+
+
+def _objects(infos: Any) -> Any:
+    column = np.empty(len(infos), object)
+    column[:] = list(infos)
+    return column
+
+
+def _equal(one: Any, other: Any) -> bool:
+    import tree
+
+    if one is other:
+        return True
+    ones, others = tree.flatten(one), tree.flatten(other)
+    return len(ones) == len(others) and all(
+        a is b or (np.shape(a) == np.shape(b) and _same(np.asarray(a), np.asarray(b)))
+        for a, b in zip(ones, others, strict=True)
+    )
+
+
+def _same(one: Any, other: Any) -> bool:
+    floats = one.dtype.kind == other.dtype.kind == "f"
+    return bool(np.array_equal(one, other, equal_nan=floats))
+
+
+def _set(episode: Any, name: str, column: Any) -> None:
+    buffers = {
+        "obs": (episode.observations, 0),
+        "new_obs": (episode.observations, 1),
+        "actions": (episode.actions, 0),
+        "rewards": (episode.rewards, 0),
+        **{key: (buffer, 0) for key, buffer in episode.extra_model_outputs.items()},
+    }
+    if name not in buffers:
+        _add(episode, name, column)
+        return
+    import tree
+
+    # The setters of an episode check spaces in a way that only fits environments of today.
+    buffer, offset = buffers[name]
+    steps = slice(buffer.lookback + offset, buffer.lookback + offset + len(episode))
+    if isinstance(buffer.data, list):
+        buffer.data[steps] = _items(column, len(episode))
+    else:
+        tree.map_structure(lambda old, new: old.__setitem__(steps, new), buffer.data, column)
+
+
+def _items(column: Any, length: int) -> list[Any]:
+    import tree
+
+    return [tree.map_structure(lambda c, i=i: c[i], column) for i in range(length)]
+
+
+def _add(episode: Any, name: str, column: Any) -> None:
+    """A column of the callback's own; the learners get it like other outputs of the module."""
+    from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
+
+    lookback = episode.actions.lookback
+    values = _items(np.asarray(column), len(episode))
+    buffer = InfiniteLookbackBuffer([values[0]] * lookback + values, lookback=lookback)
+    if not isinstance(episode.rewards.data, list):
+        ray_versions.to_numpy(buffer)
+    episode.extra_model_outputs[name] = buffer

@@ -1,0 +1,280 @@
+"""Callbacks of every era inside today's `RLlibCallback`.
+
+Three forms came before today's: a dict of functions that take one `info` dict (0.5 – 1.x), and
+classes with `worker`, `base_env`, `policies` and `trainer` (0.8.5 – 1.x) or `algorithm` (2.x).
+A dict becomes the class of 0.8.5, as it did in Ray itself; the adapter calls that one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rllib_compat import ray_versions
+from rllib_compat.runtime.agent_spaces import follow_agents
+from rllib_compat.runtime.batches import Samples, agent_parts, read_only, sample_batch, write_back
+from rllib_compat.runtime.episodes import EpisodeRecord, LegacyEpisode
+from rllib_compat.runtime.evaluation import EvaluationFunction
+from rllib_compat.runtime.legacy_callbacks import (
+    DefaultCallbacks,
+    accepting,
+    hears,
+    instantiate,
+    methods,
+    resolve,
+)
+from rllib_compat.runtime.offline.files import Recording, Writer
+from rllib_compat.runtime.old_stack import OldStackEvents
+from rllib_compat.runtime.results import RECORDS, LegacyResults
+from rllib_compat.runtime.workers import LegacyBaseEnv, LegacyPolicies, LegacyWorker
+
+__all__ = ["CallbackAdapter", "DefaultCallbacks", "adapt_callbacks"]
+
+RayCallbacks = ray_versions.callback_class()
+
+
+def adapt_callbacks(callbacks: Any, recording: Recording | None = None) -> type:
+    """Makes the callbacks class that the installed Ray takes.
+
+    Args:
+        callbacks: A dict of functions, a class, a dotted name of one, a list of these, or None.
+        recording: Where all that is sampled is written, if anywhere.
+
+    Raises:
+        ConfigError: It is none of these, or a dict with a name that no Ray had.
+    """
+    sources = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
+    found = tuple(resolve(source) for source in sources if source not in (None, RayCallbacks))
+    stepping = any(hears(source, "on_episode_step") for source in found)
+    base = _SteppingAdapter if stepping else CallbackAdapter
+    members = {
+        "sources": found,
+        "recording": recording,
+        "hears_learners": any(hears(source, "on_learn_on_batch") for source in found),
+        "__module__": __name__,
+    }
+    return type("LegacyCallbacks", (base,), members)
+
+
+# What today's callbacks call → what the same moment was called, and the era's other names.
+EVENTS: dict[str, tuple[str, ...]] = {
+    "on_episode_created": ("on_episode_created",),
+    "on_episode_start": ("on_episode_start",),
+    "on_episode_step": ("on_episode_step",),
+    "on_episode_end": ("on_episode_end",),
+    "on_sample_end": ("on_sample_end",),
+    "on_train_result": ("on_train_result",),
+    "on_algorithm_init": ("on_algorithm_init", "on_trainer_init"),
+    "on_evaluate_start": ("on_evaluate_start",),
+    "on_evaluate_end": ("on_evaluate_end",),
+    "on_checkpoint_loaded": ("on_checkpoint_loaded",),
+    "on_environment_created": ("on_sub_environment_created",),
+    "on_postprocess_trajectory": ("on_postprocess_trajectory",),
+    "on_learn_on_batch": ("on_learn_on_batch",),
+    "on_create_policy": ("on_create_policy",),
+}
+
+
+class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid-type]
+    """Calls legacy callbacks with legacy objects, and sends a record of each episode home.
+
+    Attributes:
+        sources: What to call: dicts of functions and classes.
+        recording: Where env runners write what they sample for training, if anywhere.
+        hears_learners: Whether they want to see each train batch.
+        has_trainer: Whether a legacy trainer will `adopt` the object in its own process.
+        legacy: The objects made of them; code that looks for `worker.callbacks` finds the first.
+        owner: The legacy trainer, in its process; the algorithm itself stands in for it elsewhere.
+    """
+
+    sources: ClassVar[tuple[Any, ...]] = ()
+    recording: ClassVar[Recording | None] = None
+    hears_learners: ClassVar[bool] = False
+    has_trainer: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.legacy = [instantiate(source) for source in self.sources]
+        self.owner: Any = None
+        self._methods = {
+            event: [accepting(method) for obj in self.legacy for method in methods(obj, names)]
+            for event, names in EVENTS.items()
+        }
+        self._worker: LegacyWorker | None = None
+        self._episodes: dict[int, LegacyEpisode] = {}
+        self._results = LegacyResults()
+        self._created: set[str] = set()
+        self._writer: Writer | None = None
+        # For `collect_episodes`; nobody may ever ask.
+        self.ended: deque[EpisodeRecord] = deque(maxlen=1000)
+
+    def adopt(self, trainer: Any) -> None:
+        """Makes `trainer` what the callbacks get; it is complete only now, and they are told."""
+        self.owner = trainer
+        function = trainer.algorithm.config.custom_evaluation_function
+        if isinstance(function, EvaluationFunction):
+            function.trainer = trainer
+        self._algorithm_event("on_algorithm_init", {"algorithm": trainer.algorithm})
+
+    def learn_on_batch(self, policy: Any, train_batch: Any, result: dict[str, Any]) -> None:
+        """Passes on what a learner is about to learn from."""
+        values = {"policy": policy, "train_batch": train_batch, "result": result}
+        self._fire("on_learn_on_batch", {}, values)
+
+    def on_episode_start(self, **kwargs: Any) -> None:
+        """Begins a legacy episode and passes both of its first events on.
+
+        Ray 2.40 allows nobody to override `on_episode_created`, the one before the reset.
+        """
+        if kwargs.get("env_runner") is not None:
+            self._episodes[kwargs["env_index"]] = LegacyEpisode(
+                self._worker_of(kwargs["env_runner"]), kwargs["env_index"]
+            )
+            follow_agents(kwargs["env_runner"])
+            self._tell_policies(kwargs["env_runner"])
+            self._episode_event("on_episode_created", kwargs)
+        self._episode_event("on_episode_start", kwargs)
+
+    def on_episode_end(self, **kwargs: Any) -> None:
+        """Passes the event on, then sends the record."""
+        todays = kwargs.get("env_runner") is not None
+        if todays and self._methods["on_postprocess_trajectory"]:
+            self._postprocess(kwargs["episode"], self._episode(kwargs))
+        self._episode_event("on_episode_end", kwargs)
+        if todays:
+            record = self._episode(kwargs).record()
+            self.ended.append(record)
+            ray_versions.log_item(kwargs["metrics_logger"], RECORDS, record)
+
+    def on_sample_end(self, **kwargs: Any) -> None:
+        """Passes on the steps as the sample batch that they were."""
+        if kwargs.get("worker") is not None:  # the old API stack
+            self.on_sample_batch(**kwargs)
+            return
+        if kwargs.get("env_runner") is not None:
+            ray_versions.log_sampler_times(kwargs["env_runner"], kwargs["metrics_logger"])
+        if self._methods["on_postprocess_trajectory"]:
+            ongoing = {e.chunk_id: e for e in self._episodes.values()}
+            for chunk in kwargs["samples"]:
+                if not chunk.is_done and chunk.id_ in ongoing:
+                    self._postprocess(chunk, ongoing[chunk.id_])
+        if self._methods["on_sample_end"]:
+            samples = Samples(kwargs["samples"])
+            worker = self._worker_of(kwargs["env_runner"])
+            self._fire("on_sample_end", kwargs, {"worker": worker, "samples": samples.batch})
+            samples.write_back()
+        if self.recording is not None and not kwargs["env_runner"].config.in_evaluation:
+            if self._writer is None:
+                self._writer = Writer(self.recording, kwargs["env_runner"].worker_index)
+            self._writer.write(Samples(kwargs["samples"]).batch)
+
+    def on_environment_created(self, **kwargs: Any) -> None:
+        """Passes each environment of the runner on."""
+        if kwargs.get("env") is not None:
+            ray_versions.seed_env_runner(kwargs["env_runner"], kwargs["env"])
+        if self._methods["on_environment_created"]:
+            worker = self._worker_of(kwargs["env_runner"])
+            for index, env in enumerate(LegacyBaseEnv(kwargs["env"]).envs):
+                mine = {"worker": worker, "sub_environment": env, "env_index": index}
+                self._fire("on_environment_created", kwargs, mine)
+
+    def on_train_result(self, **kwargs: Any) -> None:
+        """Completes the result with its legacy keys, then lets the callbacks change it."""
+        algorithm = kwargs["algorithm"]
+        self._results.complete(kwargs["result"], algorithm.config)
+        self._algorithm_event("on_train_result", kwargs)
+
+    def on_algorithm_init(self, **kwargs: Any) -> None:
+        """Passes the event on, unless a trainer comes that does it."""
+        if not self.has_trainer:
+            self._algorithm_event("on_algorithm_init", kwargs)
+
+    def on_evaluate_start(self, **kwargs: Any) -> None:
+        """Passes the event on."""
+        self._algorithm_event("on_evaluate_start", kwargs)
+
+    def on_evaluate_end(self, **kwargs: Any) -> None:
+        """Passes the event on, with what a custom evaluation function has returned."""
+        function = kwargs["algorithm"].config.custom_evaluation_function
+        if isinstance(function, EvaluationFunction):
+            kwargs["evaluation_metrics"].update(function.metrics)
+        self._algorithm_event("on_evaluate_end", kwargs)
+
+    def on_checkpoint_loaded(self, **kwargs: Any) -> None:
+        """Passes the event on."""
+        self._algorithm_event("on_checkpoint_loaded", kwargs)
+
+    def _episode(self, kwargs: Mapping[str, Any]) -> LegacyEpisode:
+        return self._episodes[kwargs["env_index"]].follow(kwargs["episode"])
+
+    def _episode_event(self, event: str, kwargs: dict[str, Any]) -> None:
+        if kwargs.get("worker") is not None:  # the old API stack has the legacy objects itself
+            self._fire(event, kwargs, {})
+            return
+        episode = self._episode(kwargs)
+        if self._methods[event]:
+            worker = self._worker_of(kwargs["env_runner"])
+            mine = {
+                "worker": worker,
+                "base_env": LegacyBaseEnv(kwargs["env"]),
+                "policies": worker.policy_map,
+                "episode": episode,
+            }
+            self._fire(event, kwargs, mine)
+
+    def _algorithm_event(self, event: str, kwargs: dict[str, Any]) -> None:
+        algorithm = self.owner if self.owner is not None else kwargs["algorithm"]
+        self._fire(event, kwargs, {"algorithm": algorithm, "trainer": algorithm})
+
+    def _postprocess(self, chunk: Any, episode: LegacyEpisode) -> None:
+        """Lets the callbacks see, and change, what was sampled of an episode."""
+        episode.settle_rewards(chunk)
+        policies = LegacyPolicies(self._worker._env_runner) if self._worker else {}
+        parts = agent_parts(chunk)
+        before = {a: sample_batch(part, i) for i, (a, part) in enumerate(parts.items())}
+        originals = {
+            agent: (policies[episode.policy_for(agent)], read_only(batch))
+            for agent, batch in before.items()
+        }
+        for agent, part in parts.items():
+            batch = before[agent].copy()
+            self._fire(
+                "on_postprocess_trajectory",
+                {},
+                {
+                    "worker": self._worker,
+                    "episode": episode,
+                    "agent_id": agent,
+                    "policy_id": episode.policy_for(agent),
+                    "policies": policies,
+                    "postprocessed_batch": batch,
+                    "original_batches": originals,
+                },
+            )
+            write_back(part, batch, before[agent])
+
+    def _tell_policies(self, env_runner: Any) -> None:
+        """Passes on the policies that are new since the last episode."""
+        if self._methods["on_create_policy"]:
+            for policy_id, policy in self._worker_of(env_runner).policy_map.items():
+                if policy_id not in self._created:
+                    self._created.add(policy_id)
+                    mine = {"policy_id": policy_id, "policy": policy}
+                    self._fire("on_create_policy", {}, mine)
+
+    def _fire(self, event: str, values: dict[str, Any], legacy: dict[str, Any]) -> None:
+        for method in self._methods[event]:
+            method(values, legacy)
+
+    def _worker_of(self, env_runner: Any) -> LegacyWorker:
+        if self._worker is None:
+            self._worker = LegacyWorker(env_runner)
+        return self._worker
+
+
+class _SteppingAdapter(CallbackAdapter):
+    """The adapter of callbacks that want each step; the others don't pay for it."""
+
+    def on_episode_step(self, **kwargs: Any) -> None:
+        self._episode_event("on_episode_step", kwargs)

@@ -1,0 +1,173 @@
+"""The observation preprocessors that RLlib put before every model, as connectors of today."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rllib_compat import ray_versions
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+# Where connectors put something else in the place of the environment's observation.
+REPLACING = {"FlattenObservations", "MeanStdFilter", "PolicyMeanStdFilter", "PreviousSteps"}
+
+
+def add_preprocessors(config: AlgorithmConfig) -> None:
+    """Puts the preprocessors in front of a config's connectors, once."""
+    inner = config._env_to_module_connector
+    if isinstance(inner, partial) and inner.func is with_preprocessors:
+        return
+    multi_agent = ray_versions.is_multi_agent(config)
+    structured = multi_agent and _flatten_policies(config)
+    made = partial(with_preprocessors, inner, multi_agent, structured=structured)
+    config.env_runners(env_to_module_connector=made)
+
+
+def _flatten_policies(config: AlgorithmConfig) -> bool:
+    """Gives modules the flat spaces of their policies; says whether any was structured.
+
+    Environments go on with the spaces that the policies were given.
+    """
+    import gymnasium
+    import numpy as np
+
+    policies = dict(config.policies) if isinstance(config.policies, dict) else {}
+    structured = False
+    for name, spec in policies.items():
+        space = getattr(spec, "observation_space", None)
+        if space is not None and not isinstance(space, gymnasium.spaces.Box):
+            shape = (gymnasium.spaces.flatdim(space),)
+            policies[name] = copy.copy(spec)
+            policies[name].observation_space = gymnasium.spaces.Box(
+                -np.inf, np.inf, shape, np.float32
+            )
+            structured = True
+    if structured:
+        config.multi_agent(policies=policies)
+    return structured
+
+
+def may_need_preprocessors(env: Any) -> bool:
+    """Whether an environment's observations may be something else than a Box of floats.
+
+    Args:
+        env: What goes into `AlgorithmConfig.environment(env=…)`. Only of a name that gymnasium has
+            can the observations be known before training.
+    """
+    import gymnasium
+
+    if not isinstance(env, str) or env not in gymnasium.registry:
+        return env is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an old version is what the config asks for
+        try:
+            made = gymnasium.make(env)
+        except Exception:  # what it lacks (a simulator, a screen) is told when it is really used
+            return True
+    made.close()  # type: ignore[no-untyped-call]
+    from rllib_compat.runtime.float_space import has_integers
+
+    space = made.observation_space
+    return not isinstance(space, gymnasium.spaces.Box) or has_integers(space)
+
+
+def with_preprocessors(
+    inner: Callable[..., Any] | None,
+    multi_agent: bool,
+    env: Any = None,
+    spaces: Any = None,
+    device: Any = None,
+    *,
+    structured: bool = False,
+) -> list[Any]:
+    """Makes the connectors between environment and module.
+
+    Until 2.x, models got flat vectors: Discrete and MultiDiscrete parts as one-hot, Tuple and Dict
+    parts one after the other. Today that is a connector, and nobody puts it in unasked.
+
+    Args:
+        inner: The config's own `env_to_module_connector`, if any; it sees what comes out here.
+        multi_agent: Whether observations come by agent.
+        env: The env runner's environment, or None.
+        spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
+        device: Where the module computes.
+        structured: Whether agents may have other spaces than a Box, known now or not.
+    """
+    from ray.rllib.connectors.env_to_module import FlattenObservations, MeanStdFilter
+
+    from rllib_compat.runtime.float_space import FloatSpace, has_integers
+
+    own = _call(inner, env, spaces, device) if inner is not None else []
+    own = list(own) if isinstance(own, (list, tuple)) else [own]
+    space = _observation_space(env, spaces)
+    by_agent = space.spaces.values() if multi_agent and space is not None else [space]
+    if structured or any(type(part).__name__ not in ("Box", "NoneType") for part in by_agent):
+        return [FlattenObservations(multi_agent=multi_agent), *own]
+    filtered = any(isinstance(connector, MeanStdFilter) for connector in own)
+    return [FloatSpace(), *own] if filtered and has_integers(space) else own
+
+
+def _observation_space(env: Any, spaces: Any) -> Any:
+    if env is not None:
+        return getattr(env, "single_observation_space", None) or env.observation_space
+    return spaces["__env_single__"][0] if spaces and "__env_single__" in spaces else None
+
+
+def _call(inner: Callable[..., Any], env: Any, spaces: Any, device: Any) -> Any:
+    """Calls a connector function of any supported Ray: older ones take `env` only."""
+    try:
+        return inner(env, spaces, device)
+    except TypeError as error:
+        if "positional argument" not in str(error):
+            raise
+        return inner(env)
+
+
+def add_previous_steps(config: AlgorithmConfig, actions: int, rewards: int) -> None:
+    """Lets a config's modules see previous actions and rewards.
+
+    Args:
+        config: The config; its other connectors stay in front.
+        actions: How many previous actions.
+        rewards: How many previous rewards.
+    """
+    inner = config._env_to_module_connector
+    multi_agent = ray_versions.is_multi_agent(config)
+    made = partial(with_previous_steps, inner, actions, rewards, multi_agent)
+    config.env_runners(
+        env_to_module_connector=made,
+        # What a chunk of an episode knows of the one before it.
+        episode_lookback_horizon=max(config.episode_lookback_horizon, actions, rewards),
+    )
+
+
+def with_previous_steps(
+    inner: Callable[..., Any] | None,
+    actions: int,
+    rewards: int,
+    multi_agent: bool,
+    env: Any = None,
+    spaces: Any = None,
+    device: Any = None,
+) -> list[Any]:
+    """Makes the connectors between environment and module, that of previous steps last.
+
+    Args:
+        inner: The config's own `env_to_module_connector`, if any.
+        actions: How many previous actions.
+        rewards: How many previous rewards.
+        multi_agent: Whether observations come by agent.
+        env: The env runner's environment, or None.
+        spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
+        device: Where the module computes.
+    """
+    from rllib_compat.runtime.previous_steps import PreviousSteps
+
+    own = _call(inner, env, spaces, device) if inner is not None else []
+    own = list(own) if isinstance(own, (list, tuple)) else [own]
+    return [*own, PreviousSteps(actions=actions, rewards=rewards, multi_agent=multi_agent)]

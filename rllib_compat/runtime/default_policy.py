@@ -1,0 +1,52 @@
+"""Environments of many agents without policies in the config: one policy was there for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ray.rllib.env.env_context import EnvContext
+from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
+
+from rllib_compat.runtime.envs import find_creator, is_registered
+
+# `default_policy` alone means one agent to today's Ray (`AlgorithmConfig.is_multi_agent`).
+SHARED = "shared_policy"
+_KINDS = (MultiAgentEnv, ExternalMultiAgentEnv)
+
+
+def with_default_policy(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Adds one policy for all agents, where the config names no policies for its many.
+
+    Of a class, it is known whether it has many agents. What a registered name or a function makes
+    has to be looked at, so one is made, as the driver's own worker always did.
+    """
+    multi_agent = dict(config.get("multiagent") or {})
+    named = multi_agent.get("policies") or multi_agent.get("policy_graphs")
+    if named or config.get("policies") or not _has_many_agents(config):
+        return dict(config)
+    multi_agent["policies"] = {SHARED: (None, None, None, {})}
+    multi_agent["policy_mapping_fn"] = to_shared_policy
+    return {**config, "multiagent": multi_agent}
+
+
+def to_shared_policy(*_: Any, **__: Any) -> str:
+    """The policy of all agents."""
+    return SHARED
+
+
+def _has_many_agents(config: Mapping[str, Any]) -> bool:
+    env = config.get("env")
+    if isinstance(env, type):
+        return issubclass(env, _KINDS)
+    if not (callable(env) or is_registered(env)):
+        return False
+    creator = find_creator(env)
+    assert creator is not None
+    try:
+        made = creator(EnvContext(config.get("env_config") or {}, worker_index=0))
+    except Exception:  # the runner that makes it again says what is wrong, and where
+        return False
+    getattr(made, "close", lambda: None)()
+    return isinstance(made, _KINDS)

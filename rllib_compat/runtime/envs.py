@@ -1,0 +1,278 @@
+"""From a legacy environment setting to what `AlgorithmConfig.environment(env=…)` takes.
+
+An environment of any age is given as a name, a class or a creator. `adapt_env` hands out the plain
+name where the installed gymnasium makes the environment itself and nothing is asked of it that
+gymnasium does not do; otherwise a class which makes the environment and wraps what it got.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, cast
+
+from rllib_compat.neutral.errors import LegacyEnvError
+
+
+@dataclass(frozen=True)
+class EnvSettings:
+    """All that a legacy config says about its environment.
+
+    Attributes:
+        env: A name, a class, or a creator that takes the env context.
+        env_config: What the environment gets as its context.
+        horizon: The number of steps after which an episode is truncated.
+        soft_horizon: Whether the next episode goes on where the horizon cut, without a reset.
+        no_done_at_end: Whether the end of an episode is no terminal state to learn from.
+        clip_rewards: True for the sign of each reward, a number for a limit on both sides.
+        preprocessor_pref: "deepmind" for its Atari wrappers, "rllib" for none.
+        atari: What these wrappers are told, where the config says it: `dim` and `framestack`.
+        multi_agent: Whether the config defines policies, so that the environment has many agents.
+        policy_spaces: Observation and action space by policy, where the config names them.
+        policy_mapping_fn: The agent's policy, as the legacy config maps it.
+        observation_fn: Makes the agents' observations of all that the environment gives.
+        old_stack: Whether the old API stack steps it.
+    """
+
+    env: str | type | Callable[..., Any] | None
+    env_config: Mapping[str, Any] = field(default_factory=dict)
+    horizon: int | None = None
+    soft_horizon: bool = False
+    no_done_at_end: bool = False
+    clip_rewards: bool | float | None = None
+    preprocessor_pref: str | None = None
+    atari: Mapping[str, Any] = field(default_factory=dict)
+    multi_agent: bool = False
+    policy_spaces: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    policy_mapping_fn: Callable[..., str] | None = None
+    observation_fn: Callable[..., Mapping[Any, Any]] | None = None
+    old_stack: bool = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether something is asked of the environment that it does not do itself."""
+        return bool(self.horizon or self.clip_rewards or self.no_done_at_end or self.observation_fn)
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is asked that gymnasium's own environment does not do."""
+        return not (self.asked or self.multi_agent)
+
+
+class LegacyEnv:
+    """Makes a legacy environment, wrapped for the installed Ray.
+
+    Ray takes only names and classes for `env`. `adapt_env` derives one class per setting, and
+    calling it gives a gymnasium or multi-agent environment: never an instance of this class.
+    """
+
+    settings: ClassVar[EnvSettings]
+
+    def __new__(cls, context: Mapping[str, Any] | None = None) -> Any:  # noqa: D102
+        from rllib_compat.runtime.vector_envs import hand_over
+
+        return hand_over(make_env(cls.settings, context if context is not None else {}))
+
+
+def adapt_env(settings: EnvSettings) -> str | type | None:
+    """What goes into `AlgorithmConfig.environment(env=…)` for these settings.
+
+    Returns:
+        The resolved name or the class itself where nothing has to be wrapped, else a class that
+        makes the wrapped environment; cloudpickle carries it to other processes.
+    """
+    env = settings.env
+    if env is None:
+        return None
+    if settings.plain:
+        if isinstance(env, str) and not is_registered(env):
+            name, _ = resolve_env_name(env)
+            if _in_gymnasium(name) and not _wants_atari_wrappers(settings, name):
+                return name
+        elif isinstance(env, type) and _is_modern_class(env):
+            return env
+    label = env if isinstance(env, str) else getattr(env, "__name__", type(env).__name__)
+    class_name = "Legacy_" + re.sub(r"\W", "_", label)
+    return type(class_name, (LegacyEnv,), {"settings": settings, "__module__": __name__})
+
+
+def resolve_env_name(name: str) -> tuple[str, str | None]:
+    """The name under which the installed gymnasium offers what `name` was.
+
+    Returns:
+        The name to use, and a note for the report or None. Names that `ray.tune.register_env`
+        knows, and those that nobody knows here (they may be registered later), stay as they are.
+    """
+    if is_registered(name):
+        return name, None
+    if _in_gymnasium(name):
+        newest = _versions(name)[-1][1]
+        if newest == name:
+            return name, None
+        return name, f"gymnasium still offers `{name}`; its newest version is `{newest}`."
+    version = _version_of(name)
+    newer = [known for number, known in _versions(name) if version is None or number > version]
+    if newer:
+        return newer[0], f"gymnasium has no `{name}`; `{newer[0]}` is the next version that it has."
+    return name, None
+
+
+def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
+    """Makes the environment and wraps it where it needs that.
+
+    Args:
+        settings: What the legacy config says.
+        context: Ray's env context. Ray gives the same one to all environments of a runner and
+            leaves `vector_index` at 0; here each environment gets its own index.
+
+    Raises:
+        LegacyEnvError: Nobody knows the name, or the environment fits no known API.
+    """
+    from rllib_compat.runtime import external, vector_envs
+    from rllib_compat.runtime.gym_api import adapt_single_agent
+    from rllib_compat.runtime.multi_agent import adapt_multi_agent, is_multi_agent
+
+    own_context = _next_context(context)
+    creator = find_creator(settings.env)
+    if creator is None:
+        raise LegacyEnvError(
+            f"No environment is called `{settings.env}`.",
+            where="$.env",
+            fix=f"call ray.tune.register_env({settings.env!r}, creator) before training, give the "
+            "class itself, or write 'module:Class'",
+        )
+    env = creator(own_context)
+    if _wants_atari_wrappers(settings, settings.env):
+        from ray.rllib.env.wrappers.atari_wrappers import wrap_atari_for_new_api_stack
+
+        # Its own defaults, 64 and none, are not those of old.
+        env = wrap_atari_for_new_api_stack(env, **{"dim": 84, "framestack": 4, **settings.atari})
+    if vector_envs.is_vector_env(env):
+        return vector_envs.checked(env, settings)
+    if external.is_external(env):
+        if settings.old_stack and not settings.asked:
+            return env  # which still serves such environments itself
+        env = external.ServedEnv(env)
+    if settings.multi_agent:
+        return adapt_multi_agent(env, settings)
+    if is_multi_agent(env):
+        raise LegacyEnvError(
+            f"{type(env).__name__} has many agents, and the config has no policies for them.",
+            where="$.multiagent.policies",
+            fix="give one for all agents: {'policies': {'shared': (None, obs_space, act_space, {})}"
+            ", 'policy_mapping_fn': lambda agent_id: 'shared'}",
+        )
+    return adapt_single_agent(env, settings)
+
+
+def _next_context(context: Mapping[str, Any]) -> Any:
+    if not hasattr(context, "copy_with_overrides"):
+        return context
+    own = context.copy_with_overrides()
+    context.vector_index += 1  # type: ignore[attr-defined]
+    return own
+
+
+def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | None:
+    """What makes the environment: class or creator, tune, gymnasium, gym, dotted path; or None.
+
+    Args:
+        env: The class, creator or name.
+        trusted: Whether a name may import a module. One from a stranger's checkpoint may not: it
+            is only looked up among those that are registered.
+    """
+    if callable(env):
+        return cast("Callable[[Any], Any]", env)
+    if is_registered(env):
+        from ray.tune.registry import ENV_CREATOR, _global_registry
+
+        return cast("Callable[[Any], Any]", _global_registry.get(ENV_CREATOR, env))
+    name, _ = resolve_env_name(env)
+    if _in_gymnasium(name):
+        import gymnasium
+
+        return lambda context: gymnasium.make(name, **context)
+    if not trusted:
+        return None
+    if _in_gym(env):
+        return lambda _: importlib.import_module("gym").make(env)
+    return _by_path(env)
+
+
+def _by_path(path: str) -> Callable[..., Any] | None:
+    """The class of `module:Class` or `module.Class`, or None."""
+    module, _, name = path.partition(":") if ":" in path else path.rpartition(".")
+    if not module:
+        return None
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return None
+    return found if callable(found) else None
+
+
+def is_registered(name: Any) -> bool:
+    """Whether `ray.tune.register_env` has had this name."""
+    # Who registers a name has imported the registry; without it there is nothing to ask.
+    registry = sys.modules.get("ray.tune.registry")
+    return bool(
+        registry is not None
+        and isinstance(name, str)
+        and registry._global_registry.contains(registry.ENV_CREATOR, name)
+    )
+
+
+def _in_gym(name: str) -> bool:
+    """Whether the old gym package is installed and offers `name`."""
+    try:
+        gym = importlib.import_module("gym")
+        gym.spec(name)
+    except Exception:  # each gym has its own errors here
+        return False
+    return True
+
+
+def _in_gymnasium(name: str) -> bool:
+    return any(known == name for _, known in _versions(name))
+
+
+def _version_of(name: str) -> int | None:
+    match = re.search(r"-v(\d+)$", name)
+    return int(match[1]) if match else None
+
+
+def _versions(name: str) -> list[tuple[int, str]]:
+    """All usable names in gymnasium's registry that differ from `name` in the version only."""
+    import gymnasium
+
+    if importlib.util.find_spec("ale_py"):
+        gymnasium.register_envs(importlib.import_module("ale_py"))
+    stem = re.sub(r"-v\d+$", "", name)
+    return sorted(
+        (_version_of(known) or 0, known)
+        for known, spec in gymnasium.registry.items()
+        if re.sub(r"-v\d+$", "", known) == stem
+        # The mujoco-py versions are registered with a function that only raises.
+        and not getattr(spec.entry_point, "__name__", "").startswith("_raise")
+    )
+
+
+def _is_modern_class(env: type) -> bool:
+    import gymnasium
+
+    # gym 0.22 – 0.25 had a `seed` in reset() too, but those classes are of another base.
+    return issubclass(env, gymnasium.Env) and "seed" in inspect.signature(env.reset).parameters
+
+
+def _wants_atari_wrappers(settings: EnvSettings, env: Any) -> bool:
+    return (
+        settings.preprocessor_pref == "deepmind"
+        and isinstance(env, str)
+        and "NoFrameskip" in env
+        and not settings.multi_agent
+    )

@@ -1,0 +1,248 @@
+"""The episode object of Ray 0.5 – 2.x, as a view on today's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rllib_compat.neutral.errors import GoneError
+from rllib_compat.runtime.policy_mapping import episode_number
+
+if TYPE_CHECKING:
+    from rllib_compat.runtime.workers import LegacyWorker
+
+ONLY_AGENT = "agent0"
+ONLY_POLICY = "default_policy"
+
+GONE = {
+    "batch_builder": "episodes collect their own steps; see SingleAgentEpisode.get_observations()",
+    "new_batch_builder": "return more episodes from a connector instead",
+    "add_extra_batch": "return more episodes from a connector instead",
+    "soft_reset": "set soft_horizon in the config, or reset inside the environment",
+}
+
+
+@dataclass(frozen=True)
+class EpisodeRecord:
+    """What an env runner tells the driver about one finished episode, as RLlib always did.
+
+    Attributes:
+        length: Its environment steps.
+        reward: The sum of all rewards of all agents.
+        agent_rewards: The same by (agent, policy).
+        custom_metrics: What the callbacks put there.
+        hist_data: Lists of values for histograms.
+        media: Whatever the callbacks want to see in the result as it is.
+    """
+
+    length: int
+    reward: float
+    agent_rewards: dict[tuple[Any, str], float]
+    custom_metrics: dict[str, Any] = field(default_factory=dict)
+    hist_data: dict[str, list[Any]] = field(default_factory=dict)
+    media: dict[str, Any] = field(default_factory=dict)
+
+
+class LegacyEpisode:
+    """One episode from its first reset to its end.
+
+    Today's env runners cut an episode at the end of each sample into chunks that share an id.
+    This object stays the same one; `follow` gives it the current chunk.
+
+    Args:
+        worker: The legacy view of the env runner.
+        env_id: The index of the environment in the runner.
+
+    Attributes:
+        user_data: Anything the callbacks want to remember.
+        custom_metrics: Numbers that reach the result as `<name>_mean`, `_min` and `_max`.
+        hist_data: Lists that reach the result's `hist_stats`.
+        media: Anything; reaches the result's `episode_media`.
+    """
+
+    def __init__(self, worker: LegacyWorker, env_id: int) -> None:
+        self.worker = worker
+        self.env_id = env_id
+        self.user_data: dict[Any, Any] = {}
+        self.custom_metrics: dict[str, Any] = {}
+        self.hist_data: dict[str, list[Any]] = {}
+        self.media: dict[str, Any] = {}
+        self._chunk: Any = None
+        # Chunks whose rewards a callback may have changed since, with what the agents got.
+        self._settled: list[tuple[Any, dict[Any, float]]] = []
+
+    def follow(self, chunk: Any) -> LegacyEpisode:
+        """Goes on with `chunk`, a `SingleAgentEpisode` or `MultiAgentEpisode`."""
+        self._chunk = chunk
+        return self
+
+    @property
+    def episode_id(self) -> int:
+        """The number of this episode, as mapping functions see it, too."""
+        return episode_number(self.chunk_id)
+
+    @property
+    def chunk_id(self) -> Any:
+        """The id that all chunks of this episode have."""
+        return self._chunk.id_
+
+    @property
+    def length(self) -> int:
+        """The environment steps so far."""
+        return int(self._chunk.env_t if self._multi_agent else self._chunk.t)
+
+    @property
+    def total_reward(self) -> float:
+        """The sum of all rewards so far."""
+        return float(sum(self.agent_rewards.values()))
+
+    @property
+    def agent_rewards(self) -> dict[tuple[Any, str], float]:
+        """The rewards so far by (agent, policy), as the environment gave them."""
+        if unclipped := self._unclipped():
+            return {(agent, self.policy_for(agent)): r for agent, r in unclipped.items()}
+        totals: dict[tuple[Any, str], float] = {}
+        for chunk in [*self.worker.earlier_chunks(self.chunk_id), self._chunk]:
+            for agent, reward in self._returns(chunk).items():
+                key = (agent, self.policy_for(agent))
+                totals[key] = totals.get(key, 0.0) + reward
+        return totals
+
+    def _unclipped(self) -> Mapping[Any, float]:
+        """What the agents got before it was clipped; nothing where that is not known."""
+        envs = self.worker.sub_environments()
+        env = envs[self.env_id] if self.env_id < len(envs) else None
+        return getattr(env, "unclipped", None) or {}
+
+    def settle_rewards(self, chunk: Any) -> None:
+        """Keeps the rewards of a chunk as the environment gave them, whatever is learned from."""
+        self._settled.append((chunk, self._returns(chunk)))
+
+    def _returns(self, chunk: Any) -> dict[Any, float]:
+        settled = next((returns for known, returns in self._settled if known is chunk), None)
+        if settled is not None:
+            return settled
+        return {agent: float(part.get_return()) for agent, part in _by_agent(chunk).items()}
+
+    def get_agents(self) -> list[Any]:
+        """The agents that have taken part so far."""
+        return list(_by_agent(self._chunk))
+
+    def policy_for(self, agent_id: Any = ONLY_AGENT) -> str:
+        """The policy that acts for the agent."""
+        return str(self._chunk.module_for(agent_id)) if self._multi_agent else ONLY_POLICY
+
+    def last_observation_for(self, agent_id: Any = ONLY_AGENT) -> Any:
+        """The agent's last observation as the policy sees it (filtered), or None."""
+        episode = self._of(agent_id)
+        return None if episode is None else episode.get_observations(-1)
+
+    def last_raw_obs_for(self, agent_id: Any = ONLY_AGENT) -> Any:
+        """The agent's last observation as the environment gave it, or None.
+
+        Raises:
+            GoneError: A filter or preprocessor has replaced it, and nothing keeps the original.
+        """
+        raw = getattr(self.worker.sub_environments()[self.env_id], "last_raw_obs", None)
+        if raw is not None:
+            return raw.get(agent_id) if self._multi_agent else raw
+        if not self.worker.keeps_observations():
+            raise GoneError(
+                "Today's filters replace the observation in the episode.",
+                where="episode.last_raw_obs_for()",
+                fix="keep it in the environment, or use last_observation_for()",
+            )
+        return self.last_observation_for(agent_id)
+
+    def last_info_for(self, agent_id: Any = ONLY_AGENT) -> Any:
+        """The agent's last info, or None."""
+        episode = self._of(agent_id)
+        return None if episode is None else episode.get_infos(-1)
+
+    def last_action_for(self, agent_id: Any = ONLY_AGENT) -> Any:
+        """The agent's last action, zeros before the first."""
+        return self._action(agent_id, -1)
+
+    def prev_action_for(self, agent_id: Any = ONLY_AGENT) -> Any:
+        """The agent's action before its last one, else zeros."""
+        return self._action(agent_id, -2)
+
+    def last_reward_for(self, agent_id: Any = ONLY_AGENT) -> float:
+        """The agent's last reward, 0 before the first."""
+        return self._reward(agent_id, -1)
+
+    def prev_reward_for(self, agent_id: Any = ONLY_AGENT) -> float:
+        """The agent's reward before its last one, else 0."""
+        return self._reward(agent_id, -2)
+
+    def rnn_state_for(self, agent_id: Any = ONLY_AGENT) -> list[Any]:
+        """The agent's last recurrent state, as the flat list that it was."""
+        import tree
+
+        return list(tree.flatten(self.last_extra_action_outs_for(agent_id).get("state_out", [])))
+
+    def last_extra_action_outs_for(self, agent_id: Any = ONLY_AGENT) -> dict[str, Any]:
+        """What the policy computed along with the last action."""
+        episode = self._of(agent_id)
+        outputs = {} if episode is None else episode.extra_model_outputs
+        return {k: episode.get_extra_model_outputs(k, -1) for k, v in outputs.items() if len(v)}
+
+    def last_pi_info_for(self, agent_id: Any = ONLY_AGENT) -> dict[str, Any]:
+        """The older name of `last_extra_action_outs_for`."""
+        return self.last_extra_action_outs_for(agent_id)
+
+    def last_done_for(self, agent_id: Any = ONLY_AGENT) -> bool:
+        """Whether the agent is done."""
+        episode = self._of(agent_id)
+        return bool(episode is not None and episode.is_done)
+
+    def record(self) -> EpisodeRecord:
+        """What the driver has to know at the end."""
+        return EpisodeRecord(
+            self.length,
+            self.total_reward,
+            self.agent_rewards,
+            self.custom_metrics,
+            self.hist_data,
+            self.media,
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name in GONE:
+            raise GoneError(
+                f"An episode has no `{name}` any more.", where=f"episode.{name}", fix=GONE[name]
+            )
+        if name.startswith("_"):
+            raise AttributeError(name)
+        # Callbacks that already know today's episodes find their methods here.
+        return getattr(self._chunk, name)
+
+    @property
+    def _multi_agent(self) -> bool:
+        return hasattr(self._chunk, "agent_episodes")
+
+    def _of(self, agent: Any) -> Any:
+        return _by_agent(self._chunk).get(agent)
+
+    def _action(self, agent: Any, index: int) -> Any:
+        episode = self._of(agent)
+        if episode is not None and len(episode.actions) >= -index:
+            return episode.get_actions(index)
+        space = self.worker.action_space(self.policy_for(agent))
+        return np.zeros_like(space.sample())
+
+    def _reward(self, agent: Any, index: int) -> float:
+        episode = self._of(agent)
+        if episode is None or len(episode.rewards) < -index:
+            return 0.0
+        return float(episode.get_rewards(index))
+
+
+def _by_agent(chunk: Any) -> dict[Any, Any]:
+    """The single-agent episodes of a chunk."""
+    if hasattr(chunk, "agent_episodes"):
+        return dict(chunk.agent_episodes)
+    return {ONLY_AGENT: chunk}

@@ -1,0 +1,118 @@
+"""Custom evaluation functions, and what they used: `collect_episodes`, `summarize_episodes`.
+
+Ray 0.8 – 2.x had them in `rllib/evaluation/metrics.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from rllib_compat import ray_versions
+from rllib_compat.runtime.episodes import EpisodeRecord
+from rllib_compat.runtime.remote_workers import RemoteWorker
+from rllib_compat.runtime.results import summarize
+
+
+class EvaluationFunction:
+    """A legacy evaluation function, called as today's Ray does.
+
+    Args:
+        function: Takes the trainer and its evaluation workers, and returns a dict of metrics.
+
+    Attributes:
+        trainer: The legacy trainer, once there is one; else the function gets what Ray gives.
+        metrics: What the function has returned last: today's Ray does not put it into the result.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.trainer: Any = None
+        self.metrics: dict[str, Any] = {}
+
+    def __call__(self, algorithm: Any = None, group: Any = None) -> Any:
+        """Evaluates.
+
+        Returns:
+            The metrics; on the new API stack with the steps of environment and agents, too, for
+            which the episodes in the metrics are counted.
+        """
+        if self.trainer is None:
+            return self.function(algorithm, group)
+        metrics = self.function(self.trainer, self.trainer.evaluation_workers)
+        if algorithm is None or isinstance(metrics, tuple):
+            return metrics  # the old API stack, or a function of today
+        self.metrics = dict(metrics)
+        length, episodes = metrics.get("episode_len_mean"), metrics.get("episodes_this_iter")
+        steps = int(length * episodes) if length and episodes else 0
+        return metrics, max(1, steps), max(1, steps)  # Ray 2.40 takes no zero
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the trainer: configs are sent to workers, and kept in checkpoints."""
+        return {**self.__dict__, "trainer": None, "metrics": {}}
+
+
+def collect_episodes(
+    local_worker: Any = None,
+    remote_workers: Iterable[Any] | None = None,
+    to_be_collected: Sequence[Any] = (),
+    timeout_seconds: float = 180,
+) -> tuple[list[EpisodeRecord], list[Any]]:
+    """Takes the episodes that ended in workers since they were last asked for.
+
+    Args:
+        local_worker: `workers.local_worker()`, or None.
+        remote_workers: `workers.remote_workers()`, or some of them.
+        to_be_collected: What an earlier call could not wait for.
+        timeout_seconds: How long to wait for remote workers.
+
+    Returns:
+        The episodes, and what could not be waited for.
+    """
+    import ray
+
+    asked = [worker.actor.apply.remote(_take) for worker in _actors(remote_workers)]
+    pending = [*to_be_collected, *asked]
+    episodes: list[EpisodeRecord] = []
+    if pending:
+        ready, pending = ray.wait(pending, num_returns=len(pending), timeout=timeout_seconds)
+        episodes = [episode for taken in ray.get(ready) for episode in taken]
+    if local_worker is not None:
+        episodes += _take(getattr(local_worker, "_env_runner", local_worker))
+    return episodes, pending
+
+
+def collect_metrics(
+    local_worker: Any = None,
+    remote_workers: Iterable[Any] | None = None,
+    to_be_collected: Sequence[Any] = (),
+    timeout_seconds: float = 180,
+) -> dict[str, Any]:
+    """Summarizes the episodes that `collect_episodes` takes."""
+    arguments = (local_worker, remote_workers, to_be_collected, timeout_seconds)
+    return summarize_episodes(collect_episodes(*arguments)[0])
+
+
+def summarize_episodes(
+    episodes: Sequence[EpisodeRecord], new_episodes: Sequence[EpisodeRecord] | None = None
+) -> dict[str, Any]:
+    """The legacy keys of a result for some episodes.
+
+    Args:
+        episodes: The episodes to summarize.
+        new_episodes: Those among them that count as of this iteration; all by default.
+    """
+    return summarize(list(episodes), len(episodes if new_episodes is None else new_episodes))
+
+
+def _actors(workers: Iterable[Any] | None) -> list[RemoteWorker]:
+    return [w if isinstance(w, RemoteWorker) else RemoteWorker(w) for w in workers or ()]
+
+
+def _take(env_runner: Any) -> list[EpisodeRecord]:
+    """Takes the episodes out of a runner; runs where the runner is."""
+    taken: list[EpisodeRecord] = []
+    for adapter in ray_versions.callbacks_of(env_runner):
+        taken += getattr(adapter, "ended", [])
+        getattr(adapter, "ended", []).clear()
+    return taken

@@ -1,0 +1,162 @@
+"""`ExternalEnv` and `ExternalMultiAgentEnv`: simulators that ask for actions, in a thread.
+
+The user's thread calls `start_episode`, `get_action` (or `log_action`), `log_returns` and
+`end_episode`, as ever; their class is still Ray's (`ray/rllib/env/external_env.py`). Here the other
+end is served: a `step` answers the thread's last question and waits for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import LegacyEnvError
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+# The key of an info under which an action travels that the simulator has chosen itself.
+LOGGED = "__logged_action__"
+_POLL_SECONDS = 1.0
+
+
+def is_external(env: Any) -> bool:
+    """Whether `env` is one of RLlib's external environments."""
+    return all(hasattr(env, name) for name in ("start_episode", "get_action", "log_returns"))
+
+
+def is_multi_agent(env: Any) -> bool:
+    """Whether an external environment has many agents."""
+    return isinstance(env, ExternalMultiAgentEnv)
+
+
+class ServedEnv:
+    """An external environment as one that is stepped: of one agent or of many, as it is itself.
+
+    Episodes are served one after the other; an environment that runs several at the same time has
+    to run each in a thread of its own, or it waits for ever.
+
+    Args:
+        env: The external environment; its thread starts with the first reset.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self.external_env = env
+        self.observation_space = env.observation_space
+        self.action_space = env.action_space
+        self._multi_agent = is_multi_agent(env)
+        self._episode: Any = None
+        self._last: dict[str, Any] = {}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:  # noqa: ARG002
+        """Waits for the first observation of an episode that the simulator has started.
+
+        A reset in the middle of one can't tell the simulator anything: it goes on where it is.
+        """
+        if not self.external_env.is_alive():
+            self.external_env.start()
+        if self._episode is None:
+            self._episode, self._last = self._wait(self._started)
+        return self._last["obs"], self._info(self._last)
+
+    def step(self, action: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """Gives the simulator its action and waits for what comes of it."""
+        episode = self._episode
+        episode.action_queue.put(action)
+        _, item = self._wait(lambda: [episode])
+        self._last = item
+        if item["terminated"]["__all__"] if self._multi_agent else item["terminated"]:
+            del self.external_env._episodes[episode.episode_id]
+            self._episode = None
+        info = self._info(item)
+        return item["obs"], item["reward"], item["terminated"], item["truncated"], info
+
+    def close(self) -> None:
+        """Lets the thread be: it is a daemon."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("external_env", "env") or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.external_env, name)
+
+    def _started(self) -> list[Any]:
+        return list(self.external_env._episodes.values())
+
+    def _wait(self, episodes: Any) -> tuple[Any, Any]:
+        """The first of some episodes that has something to say, and what it says."""
+        told = self.external_env._results_avail_condition
+        with told:
+            while True:
+                for episode in episodes():
+                    if (item := episode.get_data()) is not None:
+                        return episode, item
+                if not self.external_env.is_alive():
+                    raise LegacyEnvError(
+                        f"The thread of {type(self.external_env).__name__} has ended.",
+                        where="$.env",
+                        fix="run() has to loop for ever; an error in it is in the worker's log. "
+                        "Episodes that wait for each other in one thread need api_stack='old'",
+                    )
+                told.wait(_POLL_SECONDS)
+
+    def _info(self, item: dict[str, Any]) -> Any:
+        info = dict(item["info"] or {})
+        agents = info.values() if self._multi_agent else [info]
+        if any(isinstance(i, dict) and i.get("training_enabled") is False for i in agents):
+            raise LegacyEnvError(
+                "start_episode(training_enabled=False): today's env runners learn from all steps.",
+                where="$.env",
+                fix="pass api_stack='old', or leave such episodes out",
+            )
+        logged = item.get("off_policy_action")
+        if logged is None:
+            return info
+        if not self._multi_agent:
+            return {**info, LOGGED: logged}
+        for agent, action in logged.items():
+            info[agent] = {**(info.get(agent) or {}), LOGGED: action}
+        return info
+
+
+def record_logged_actions(config: AlgorithmConfig) -> None:
+    """Makes episodes hold the actions that simulators have chosen, where they have."""
+    inner = config._module_to_env_connector
+    if not (isinstance(inner, partial) and inner.func is _with_logged_actions):
+        config.env_runners(module_to_env_connector=partial(_with_logged_actions, inner))
+
+
+def _with_logged_actions(inner: Any, env: Any = None, *_: Any) -> list[Any]:
+    own = inner(env) if inner is not None else []
+    own = list(own) if isinstance(own, (list, tuple)) else [own]
+    envs = ray_versions.sub_environments(getattr(env, "unwrapped", env))
+    external = any(isinstance(getattr(e.unwrapped, "env", None), ServedEnv) for e in envs)
+    return [*own, LoggedActions()] if external else own
+
+
+class LoggedActions(ConnectorV2):  # type: ignore[misc]  # Ray has no types
+    """Puts the action that the simulator has logged in the place of the module's."""
+
+    def __call__(self, *, batch: Any, episodes: Any, **_: Any) -> Any:
+        """Replaces actions in `batch`, of the episodes whose last info holds one."""
+        logged = dict(_logged(episodes))
+
+        def replaced(action: Any, episode_id: Any, agent_id: Any, module_id: Any) -> Any:  # noqa: ARG001
+            return logged.get((episode_id, agent_id), action)
+
+        if logged:
+            self.foreach_batch_item_change_in_place(batch, column="actions", func=replaced)
+        return batch
+
+
+def _logged(episodes: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
+    for episode in episodes:
+        parts = getattr(episode, "agent_episodes", {None: episode})
+        for agent, part in parts.items():
+            # One that is about to be reset has nothing yet.
+            if part.is_reset and not part.is_done and LOGGED in (info := part.get_infos(-1)):
+                yield (episode.id_, agent), info[LOGGED]

@@ -1,0 +1,212 @@
+"""Single-agent environments of the old gym API inside today's gymnasium."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.runtime.episodes import ONLY_AGENT
+
+if TYPE_CHECKING:
+    from rllib_compat.runtime.envs import EnvSettings
+
+# RLlib's own kinds of environments that are neither gym nor multi-agent ones, by a method that
+# only they have, and what took their place.
+OTHER_KINDS = {
+    "send_actions": "RLlib's BaseEnv; write a gymnasium.Env or a MultiAgentEnv",
+}
+
+
+def adapt_single_agent(env: Any, settings: EnvSettings) -> gymnasium.Env[Any, Any]:
+    """Wraps `env` unless it is a gymnasium environment already and nothing else is asked."""
+    if settings.plain and isinstance(env, gymnasium.Env) and is_todays(env):
+        return env
+    return GymAdapter(env, settings)
+
+
+class GymAdapter(gymnasium.Env[Any, Any]):
+    """A gymnasium environment around one of the old API.
+
+    Attributes that gymnasium does not know are the wrapped environment's own.
+
+    Args:
+        env: The environment: `reset() -> obs`, a `step` with four values, spaces of any gym.
+        settings: Horizon, reward clipping and the like.
+
+    Raises:
+        LegacyEnvError: It fits no API that gym or gymnasium ever had.
+    """
+
+    wraps_legacy_env = True
+
+    def __init__(self, env: Any, settings: EnvSettings) -> None:
+        check(env, "reset", "step", "observation_space", "action_space")
+        self.env = env
+        self.observation_space = to_gymnasium(env.observation_space, "observation_space")
+        self.action_space = to_gymnasium(env.action_space, "action_space")
+        self.metadata = {"render_modes": [], **(getattr(env, "metadata", None) or {})}
+        self.render_mode = getattr(env, "render_mode", None)
+        self._settings = settings
+        self._cast = caster(self.observation_space)
+        self._length = 0
+        self.last_raw_obs: Any = None
+        # What was got in this episode, by agent, where rewards are clipped for the learner.
+        self.unclipped: dict[str, float] = {}
+        # Where a soft horizon left the environment; the next episode goes on from there.
+        self._continue_from: tuple[Any, dict[str, Any]] | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Starts an episode."""
+        self._length, self.unclipped = 0, {}
+        if self._continue_from is not None:
+            (obs, info), self._continue_from = self._continue_from, None
+        else:
+            obs, info = reset(self.env, seed, options)
+        self.last_raw_obs = obs
+        return self._cast(obs), info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Takes one step; four values become five."""
+        obs, reward, terminated, truncated, info = step(self.env, action)
+        self.last_raw_obs = obs
+        obs, info = self._cast(obs), dict(info or {})
+        self._length += 1
+        if self._settings.no_done_at_end and terminated:
+            terminated, truncated = False, True
+        if self._length == self._settings.horizon and not terminated and not truncated:
+            truncated = True
+            if self._settings.soft_horizon:
+                self._continue_from = (obs, info)
+        if limit := self._settings.clip_rewards:
+            self.unclipped[ONLY_AGENT] = self.unclipped.get(ONLY_AGENT, 0.0) + float(reward)
+            reward = clip(float(reward), limit)
+        return obs, float(reward), terminated, truncated, info
+
+    def render(self, mode: str | None = None) -> Any:
+        """Renders as the wrapped environment does, which took the mode here."""
+        return self.env.render() if mode is None else self.env.render(mode=mode)
+
+    def close(self) -> None:
+        """Closes the wrapped environment, if it can be closed."""
+        getattr(self.env, "close", lambda: None)()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("env", "__setstate__"):
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+
+def reset(env: Any, seed: int | None, options: Any) -> tuple[Any, Any]:
+    """Resets an environment of any age; what it takes and returns decides."""
+    if not takes_seed(env):
+        if seed is not None and hasattr(env, "seed"):
+            env.seed(seed)
+        return env.reset(), {}
+    result = env.reset(seed=seed, options=options)
+    # gym 0.22 – 0.25 took a seed and still returned the observation alone.
+    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict):
+        return result
+    return result, {}
+
+
+def step(env: Any, action: Any) -> tuple[Any, Any, bool, bool, Any]:
+    """Steps an environment of any age; `dones` of four values are split as gym's TimeLimit told."""
+    result = env.step(action)
+    if len(result) == 5:
+        obs, reward, terminated, truncated, info = result
+        return obs, reward, bool(terminated), bool(truncated), info
+    if len(result) != 4:
+        raise LegacyEnvError(
+            f"{type(env).__name__}.step() returned {len(result)} values.",
+            where="$.env",
+            fix="return (obs, reward, done, info), or gymnasium's five values",
+        )
+    obs, reward, done, info = result
+    truncated = bool(done and info and info.get("TimeLimit.truncated", False))
+    return obs, reward, bool(done) and not truncated, truncated, info
+
+
+def takes_seed(env: Any) -> bool:
+    """Whether `reset` takes `seed` and `options`; wrappers pass on what the innermost takes."""
+    *_, innermost = _layers(env)
+    return takes(innermost.reset, "seed", "options")
+
+
+def takes(method: Any, *names: str) -> bool:
+    """Whether a method has parameters of all these names."""
+    return set(names) <= inspect.signature(method).parameters.keys()
+
+
+def is_todays(env: Any) -> bool:
+    """Whether `reset` and `step` are gymnasium's, through all wrappers."""
+    return takes_seed(env) and not any(
+        getattr(layer, "is_old_api", False) for layer in _layers(env)
+    )
+
+
+def _layers(env: Any) -> Iterator[Any]:
+    yield env
+    while hasattr(env, "env"):
+        env = env.env
+        yield env
+
+
+def clip(reward: float, limit: bool | float | None) -> float:
+    """The reward as the learner is to see it."""
+    if limit is True:
+        return float(np.sign(reward))
+    return float(np.clip(reward, -limit, limit)) if limit else reward
+
+
+def caster(space: gymnasium.Space[Any]) -> Any:
+    """What makes an observation fit its space: gym did not mind lists and other float types."""
+    if isinstance(space, gymnasium.spaces.Box):
+        dtype, shape = space.dtype, space.shape
+        return lambda obs: np.asarray(obs, dtype).reshape(shape)
+    if isinstance(space, gymnasium.spaces.Tuple):
+        casts = [caster(part) for part in space.spaces]
+        return lambda obs: tuple(cast(part) for cast, part in zip(casts, obs, strict=True))
+    if isinstance(space, gymnasium.spaces.Dict):
+        by_key = {key: caster(part) for key, part in space.spaces.items()}
+        return lambda obs: {k: by_key[k](v) if k in by_key else v for k, v in obs.items()}
+    return lambda obs: obs
+
+
+def to_gymnasium(space: Any, name: str) -> gymnasium.Space[Any]:
+    """The gymnasium space of any gym's space."""
+    if isinstance(space, gymnasium.Space):
+        return space
+    record = spaces.from_object(space)
+    if record is None:
+        raise LegacyEnvError(
+            f"The {name} {space!r} is of no kind that gym or gymnasium had.",
+            where=f"$.env → {name}",
+            fix="use Box, Discrete, MultiDiscrete, MultiBinary, Tuple or Dict",
+        )
+    return spaces.to_gymnasium(record)
+
+
+def check(env: Any, *names: str) -> None:
+    """Raises one clear error where `env` lacks what every environment has.
+
+    Raises:
+        LegacyEnvError: It lacks one of `names`.
+    """
+    other = next((what for method, what in OTHER_KINDS.items() if hasattr(env, method)), None)
+    missing = [name for name in names if getattr(env, name, None) is None]
+    if other or missing:
+        raise LegacyEnvError(
+            f"{type(env).__name__} is {other}."
+            if other
+            else f"{type(env).__name__} has no {' and no '.join(missing)}.",
+            where="$.env",
+            fix="an environment has reset(), step(), observation_space and action_space",
+        )

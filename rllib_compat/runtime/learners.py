@@ -1,0 +1,72 @@
+"""`on_learn_on_batch`: what policies called before they learned, called by today's learners."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rllib_compat.runtime.policies import LegacyPolicy
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+EVENT = "on_learn_on_batch"
+
+
+def tell_callbacks(config: AlgorithmConfig) -> None:
+    """Gives a config with callbacks that want to see train batches the learner that calls them."""
+    callbacks = config.callbacks_class
+    base = config.learner_class
+    if not getattr(callbacks, "hears_learners", False) or issubclass(base, TellingLearner):
+        return
+    name = f"Telling{base.__name__}"
+    config.training(learner_class=type(name, (TellingLearner, base), {"__module__": __name__}))
+
+
+class TellingLearner:
+    """Calls `on_learn_on_batch` before each update; the first base of a learner class.
+
+    A learner lives in a process of its own, and has callbacks objects of its own there.
+    """
+
+    config: Any
+    metrics: Any
+    module: Any
+
+    def _update(self, batch: Any, **kwargs: Any) -> Any:
+        if not hasattr(self, "_legacy_callbacks"):
+            self._legacy_callbacks = self.config.callbacks_class()
+        for module_id in batch:
+            self._tell(module_id, batch[module_id])
+        return super()._update(batch, **kwargs)  # type: ignore[misc]  # of the real learner
+
+    def _tell(self, module_id: str, batch: Any) -> None:
+        from ray.rllib.policy.sample_batch import SampleBatch
+
+        policy = LegacyPolicy(module_id, self.module[module_id].unwrapped(), self.config)
+        # Structures (recurrent states) have no column of their own that a callback could read.
+        columns = {name: _array(column) for name, column in batch.items()}
+        flat = {name: column for name, column in columns.items() if column is not None}
+        legacy = SampleBatch({name: column.copy() for name, column in flat.items()})
+        result: dict[str, Any] = {}
+        self._legacy_callbacks.learn_on_batch(policy, legacy, result)
+        for name, column in flat.items():
+            if legacy[name] is not column and not np.array_equal(legacy[name], column):
+                batch[name] = _like(batch[name], legacy[name])
+        for name, value in result.items():
+            self.metrics.log_value((module_id, name), value, window=1)
+
+
+def _array(column: Any) -> Any:
+    if hasattr(column, "detach"):
+        return column.detach().cpu().numpy()
+    return column if isinstance(column, np.ndarray) else None
+
+
+def _like(tensor: Any, array: Any) -> Any:
+    if isinstance(tensor, np.ndarray):
+        return array
+    import torch
+
+    return torch.as_tensor(array, dtype=tensor.dtype, device=tensor.device)

@@ -1,0 +1,164 @@
+"""What legacy callbacks look like: the dict of functions, the class, and their signatures."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.runtime.events import DICT_EVENTS
+
+RayCallbacks = ray_versions.callback_class()
+
+# The names that only today's callbacks take; a method that asks for them gets them as they are.
+TODAY = {"env_runner", "metrics_logger", "rl_module", "prev_episode_chunks"}
+
+
+class DefaultCallbacks:
+    """The base class that legacy callbacks derive from, and the home of the dict form.
+
+    Args:
+        legacy_callbacks_dict: Functions by event, each taking one `info` dict.
+    """
+
+    def __init__(self, legacy_callbacks_dict: Mapping[str, Any] | None = None) -> None:
+        self.legacy_callbacks = dict(legacy_callbacks_dict or {})
+
+    def on_episode_start(
+        self, *, worker: Any, base_env: Any, policies: Any, episode: Any, **_: Any
+    ) -> None:
+        """Runs after the environment's reset."""
+        self._call(
+            "on_episode_start", env=base_env, policy=policies, episode=episode, worker=worker
+        )
+
+    def on_episode_step(self, *, worker: Any, base_env: Any, episode: Any, **_: Any) -> None:
+        """Runs after each step."""
+        self._call("on_episode_step", env=base_env, episode=episode, worker=worker)
+
+    def on_episode_end(
+        self, *, worker: Any, base_env: Any, policies: Any, episode: Any, **_: Any
+    ) -> None:
+        """Runs when the episode is over."""
+        self._call("on_episode_end", env=base_env, policy=policies, episode=episode, worker=worker)
+
+    def on_postprocess_trajectory(
+        self,
+        *,
+        worker: Any,
+        episode: Any,
+        agent_id: Any,
+        policy_id: str,
+        policies: Any,
+        postprocessed_batch: Any,
+        original_batches: Mapping[Any, Any],
+        **_: Any,
+    ) -> None:
+        """Runs for each agent's part of a sample."""
+        self._call(
+            "on_postprocess_traj",
+            episode=episode,
+            agent_id=agent_id,
+            pre_batch=original_batches[agent_id],
+            post_batch=postprocessed_batch,
+            all_pre_batches=original_batches,
+            worker=worker,
+            policy=policies[policy_id],
+        )
+
+    def on_sample_end(self, *, worker: Any, samples: Any, **_: Any) -> None:
+        """Runs after each sample of a runner."""
+        self._call("on_sample_end", worker=worker, evaluator=worker, samples=samples)
+
+    def on_learn_on_batch(self, *, policy: Any, train_batch: Any, result: Any, **_: Any) -> None:
+        """Runs before each update of a policy; batch and result may be changed."""
+
+    def on_create_policy(self, *, policy_id: str, policy: Any) -> None:
+        """Runs in each worker for each policy, before the first episode with it."""
+
+    def on_sub_environment_created(
+        self, *, worker: Any, sub_environment: Any, env_context: Any, **_: Any
+    ) -> None:
+        """Runs for each of the user's environments."""
+
+    def on_trainer_init(self, *, trainer: Any, **_: Any) -> None:
+        """Runs when the trainer is complete."""
+
+    def on_train_result(self, *, trainer: Any, result: Any, **_: Any) -> None:
+        """Runs after each training iteration; `result` may be changed."""
+        self._call("on_train_result", trainer=trainer, agent=trainer, result=result)
+
+    def _call(self, event: str, **info: Any) -> None:
+        function = self.legacy_callbacks.get(event)
+        if function is not None:
+            function(info)
+
+
+def resolve(source: Any) -> Any:
+    """The class or the dict of functions behind what a config gives.
+
+    Raises:
+        ConfigError: It is neither, or a dict with a name that no Ray had.
+    """
+    if isinstance(source, str):
+        module, _, name = source.rpartition(".")
+        source = getattr(importlib.import_module(module), name)
+    if isinstance(source, Mapping):
+        unknown = [name for name in source if name not in DICT_EVENTS]
+        if unknown:
+            raise ConfigError(
+                f"No Ray ever called {', '.join(map(repr, unknown))}.",
+                where="$.callbacks",
+                fix=f"the events are {', '.join(DICT_EVENTS)}",
+            )
+        return {event: function for event, function in source.items() if function is not None}
+    if not isinstance(source, type):
+        raise ConfigError(
+            f"Callbacks can't be of type {type(source).__name__}.",
+            where="$.callbacks",
+            fix="give a class, a dict of functions, or the dotted name of a class",
+        )
+    return source
+
+
+def instantiate(source: Any) -> Any:
+    """The object with the methods to call; a class may ask for the dict that it never gets."""
+    return DefaultCallbacks(source) if isinstance(source, Mapping) else source()
+
+
+def hears(source: Any, event: str) -> bool:
+    """Whether a class or a dict has a function of its own for an event."""
+    if isinstance(source, Mapping):
+        return event in source
+    return any(True for _ in methods(source, (event,)))
+
+
+def methods(obj: Any, names: tuple[str, ...]) -> list[Callable[..., Any]]:
+    """The methods of those names that do anything: neither Ray's own nor an empty dict form."""
+    found = []
+    for name in names:
+        method = getattr(obj, name, None)
+        function = getattr(method, "__func__", method)
+        if method is None or function is getattr(RayCallbacks, name, None):
+            continue
+        if function is getattr(DefaultCallbacks, name, None):
+            key = "on_postprocess_traj" if name == "on_postprocess_trajectory" else name
+            if key not in getattr(obj, "legacy_callbacks", ()):
+                continue
+        found.append(method)
+    return found
+
+
+def accepting(method: Callable[..., Any]) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
+    """Calls `method` with what it takes of Ray's own values and the legacy ones over them."""
+    parameters = inspect.signature(method).parameters
+    if TODAY & parameters.keys():
+        return lambda values, _: method(**values)
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return lambda values, legacy: method(**{**values, **legacy})
+    return lambda values, legacy: method(
+        **{name: legacy[name] if name in legacy else values.get(name) for name in parameters}
+    )

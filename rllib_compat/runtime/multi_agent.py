@@ -1,0 +1,249 @@
+"""Old-style multi-agent environments as today's `MultiAgentEnv`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
+
+from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.runtime import gym_api
+
+if TYPE_CHECKING:
+    from rllib_compat.runtime.envs import EnvSettings
+
+ALL = "__all__"
+# The agent's name where a config with policies has an environment of one agent, as RLlib had it.
+ONLY_AGENT = "agent0"
+
+
+def is_multi_agent(env: Any) -> bool:
+    """Whether `env` says itself that it has many agents."""
+    return isinstance(env, MultiAgentEnv)
+
+
+def adapt_multi_agent(env: Any, settings: EnvSettings) -> MultiAgentEnv:
+    """Wraps `env` unless it is a complete `MultiAgentEnv` of today and nothing else is asked."""
+    complete = (
+        isinstance(env, MultiAgentEnv)
+        and gym_api.takes_seed(env)
+        and env.possible_agents
+        and env.observation_spaces
+        and env.action_spaces
+    )
+    return env if complete and not settings.asked else MultiAgentAdapter(env, settings)
+
+
+class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
+    """A `MultiAgentEnv` of today around one of the old API.
+
+    The old API named neither the agents nor their spaces. Agents are those that the environment
+    declares, else those that the first `reset` brings, and any that shows up later. The space of
+    an agent is its own, else its policy's, else the environment's single one.
+
+    Args:
+        env: The environment: dicts by agent, `dones["__all__"]`.
+        settings: Horizon, policies' spaces, policy mapping and the like.
+
+    Raises:
+        LegacyEnvError: It lacks `reset` or `step`, or an agent has no space.
+    """
+
+    wraps_legacy_env = True
+
+    def __init__(self, env: Any, settings: EnvSettings) -> None:
+        super().__init__()
+        gym_api.check(env, "reset", "step")
+        self.env = env
+        self.metadata = {"render_modes": [], **(getattr(env, "metadata", None) or {})}
+        self._settings = settings
+        self._length = 0
+        self.last_raw_obs: dict[Any, Any] = {}
+        # What was got in this episode, by agent, where rewards are clipped for the learner.
+        self.unclipped: dict[Any, float] = {}
+        self._continue_from: tuple[Any, dict[Any, Any]] | None = None
+        self.observation_spaces: dict[Any, gymnasium.Space[Any]] = {}
+        self.action_spaces: dict[Any, gymnasium.Space[Any]] = {}
+        self._casts: dict[Any, Any] = {}
+        self.agents: list[Hashable] = []
+        self.possible_agents: list[Hashable] = []
+        agents = _declared_agents(env)
+        if not agents:
+            first = gym_api.reset(env, None, None)[0]
+            agents = list(self._joined(first)) if isinstance(first, Mapping) else [ONLY_AGENT]
+        self._one_agent = agents == [ONLY_AGENT] and ONLY_AGENT not in _declared_agents(env)
+        for agent in agents:
+            self._meet(agent)
+        self.observation_space = gymnasium.spaces.Dict(self.observation_spaces)
+        self.action_space = gymnasium.spaces.Dict(self.action_spaces)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """Starts an episode."""
+        self._length, self.unclipped = 0, {}
+        if self._continue_from is not None:
+            (obs, infos), self._continue_from = self._continue_from, None
+            return obs, infos
+        obs, infos = gym_api.reset(self.env, seed, options)
+        for agent in self.agents:
+            self._look_at(agent)  # a callback may have made another game of it
+        if self._one_agent:
+            obs, infos = {ONLY_AGENT: obs}, {ONLY_AGENT: infos}
+        obs = self._observed(obs)
+        return obs, _for_agents(infos, obs)
+
+    def step(
+        self, action_dict: dict[Any, Any]
+    ) -> tuple[dict[Any, Any], dict[Any, float], dict[Any, bool], dict[Any, bool], dict[Any, Any]]:
+        """Takes one step; `dones` become terminations and truncations."""
+        obs, rewards, terminateds, truncateds, infos = self._step(action_dict)
+        obs = self._observed(obs)
+        infos = _for_agents(infos, obs)
+        rewards = {agent: float(r or 0.0) for agent, r in rewards.items() if agent != ALL}
+        if limit := self._settings.clip_rewards:
+            for agent, reward in rewards.items():
+                self.unclipped[agent] = self.unclipped.get(agent, 0.0) + reward
+            rewards = {agent: gym_api.clip(reward, limit) for agent, reward in rewards.items()}
+        self._length += 1
+        if self._settings.no_done_at_end and terminateds[ALL]:
+            terminateds, truncateds = {ALL: False}, _all(obs)
+        ended = terminateds[ALL] or truncateds[ALL]
+        if self._length == self._settings.horizon and not ended:
+            truncateds = {**_all(obs), **truncateds, ALL: True}
+            if self._settings.soft_horizon:
+                self._continue_from = (obs, infos)
+        return obs, rewards, terminateds, truncateds, infos
+
+    def get_observation_space(self, agent_id: Any) -> gymnasium.Space[Any]:
+        """The agent's observation space as it is now; episodes ask before the reset."""
+        self._look_at(agent_id)
+        return self.observation_spaces[agent_id]
+
+    def get_action_space(self, agent_id: Any) -> gymnasium.Space[Any]:
+        """The agent's action space as it is now."""
+        self._look_at(agent_id)
+        return self.action_spaces[agent_id]
+
+    def render(self, mode: str | None = None) -> Any:
+        """Renders as the wrapped environment does."""
+        return self.env.render() if mode is None else self.env.render(mode=mode)
+
+    def close(self) -> None:
+        """Closes the wrapped environment, if it can be closed."""
+        getattr(self.env, "close", lambda: None)()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("env", "__setstate__"):
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+    def _step(self, actions: dict[Any, Any]) -> Any:
+        if self._one_agent:
+            obs, reward, terminated, truncated, info = gym_api.step(self.env, actions[ONLY_AGENT])
+            flags = [{ONLY_AGENT: flag, ALL: flag} for flag in (terminated, truncated)]
+            return {ONLY_AGENT: obs}, {ONLY_AGENT: reward}, *flags, {ONLY_AGENT: info}
+        result = self.env.step(actions)
+        if len(result) == 5:
+            obs, rewards, terminateds, truncateds, infos = result
+        else:
+            (obs, rewards, terminateds, infos), truncateds = result, {}
+        terminateds = {agent: bool(flag) for agent, flag in terminateds.items()}
+        truncateds = {ALL: False, **{agent: bool(flag) for agent, flag in truncateds.items()}}
+        if ALL not in terminateds:
+            raise LegacyEnvError(
+                f"{type(self.env).__name__}.step() returned dones without `{ALL}`.",
+                where="$.env",
+                fix=f"set dones[{ALL!r}] to say whether the episode is over",
+            )
+        return obs, rewards, terminateds, truncateds, infos
+
+    def _observed(self, obs: Mapping[Any, Any]) -> dict[Any, Any]:
+        self.last_raw_obs.update(obs)
+        obs = self._joined(obs)
+        for agent in obs:
+            if agent not in self._casts:
+                self._meet(agent)
+        return {agent: self._casts[agent](value) for agent, value in obs.items()}
+
+    def _joined(self, obs: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        if self._settings.observation_fn is None:
+            return obs
+        nobody = dict.fromkeys(("worker", "base_env", "policies", "episode"))
+        return self._settings.observation_fn(agent_obs=dict(obs), **nobody)
+
+    def _meet(self, agent: Hashable) -> None:
+        self._look_at(agent)
+        self.agents.append(agent)
+        self.possible_agents.append(agent)
+
+    def _look_at(self, agent: Hashable) -> None:
+        observation, action = _agent_spaces(self.env, agent, self._settings)
+        self.observation_spaces[agent] = gym_api.to_gymnasium(observation, "observation_space")
+        self.action_spaces[agent] = gym_api.to_gymnasium(action, "action_space")
+        self._casts[agent] = gym_api.caster(self.observation_spaces[agent])
+
+
+def _all(obs: Mapping[Any, Any]) -> dict[Any, bool]:
+    return {**dict.fromkeys(obs, True), ALL: True}
+
+
+def _for_agents(infos: Mapping[Any, Any] | None, obs: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The infos of agents that observe something; today's Ray takes no others."""
+    return {agent: dict(info or {}) for agent, info in (infos or {}).items() if agent in obs}
+
+
+def _declared_agents(env: Any) -> list[Hashable]:
+    for name in ("possible_agents", "agents", "_agent_ids"):
+        agents = getattr(env, name, None)
+        # An old environment may well have an attribute `agents` that holds something else.
+        if agents and isinstance(agents, (list, tuple, set)) and _are_ids(agents):
+            return sorted(agents, key=str) if isinstance(agents, set) else list(agents)
+    return []
+
+
+def _are_ids(agents: Any) -> bool:
+    return all(isinstance(agent, (str, int)) for agent in agents)
+
+
+def _agent_spaces(env: Any, agent: Hashable, settings: EnvSettings) -> tuple[Any, Any]:
+    """Observation and action space of an agent: its own, its policy's, or everybody's."""
+    policy = call_mapping(settings.policy_mapping_fn, agent) if settings.policy_mapping_fn else None
+    of_policy = settings.policy_spaces.get(policy, (None, None)) if policy else (None, None)
+    found = []
+    for name, policy_space in zip(("observation_space", "action_space"), of_policy, strict=True):
+        by_agent = getattr(env, name + "s", None) or {}
+        shared = getattr(env, name, None)
+        parts = getattr(shared, "spaces", None)
+        own = _of_agent(by_agent, agent) or _of_agent(parts, agent)
+        space = next((s for s in (own, policy_space, shared) if s is not None), None)
+        if space is None:
+            raise LegacyEnvError(
+                f"Nothing says what the {name} of agent {agent!r} is.",
+                where="$.multiagent.policies",
+                fix=f"give the policy's spaces in the config, or set env.{name}",
+            )
+        found.append(space)
+    return found[0], found[1]
+
+
+def _of_agent(by_agent: Any, agent: Hashable) -> Any:
+    """An agent's space; nobody minded if agents were numbers here and texts there."""
+    if not isinstance(by_agent, Mapping):
+        return None
+    if agent in by_agent:
+        return by_agent[agent]
+    return next((space for name, space in by_agent.items() if str(name) == str(agent)), None)
+
+
+def call_mapping(mapping: Any, agent: Hashable, episode: Any = None) -> Any:
+    """Calls a policy mapping function of any era: `(agent_id)`, then `(agent_id, episode, …)`."""
+    import inspect
+
+    try:
+        inspect.signature(mapping).bind(agent)
+    except TypeError:
+        return mapping(agent, episode, worker=None)
+    return mapping(agent)

@@ -1,0 +1,127 @@
+"""Recorded batches as the episodes that today's offline algorithms read.
+
+A line of a recording is a fragment: of several episodes, and seldom of whole ones. Today's readers
+want whole episodes, each once. So fragments of one episode are joined again where they meet, and
+what the recording has cut ends as truncated.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import ConfigError, CorruptCheckpointError
+from rllib_compat.runtime.offline.lines import DONES, read_lines
+
+# What an episode has under names of its own; the other columns were outputs of the policy.
+_OWN = {"obs", "new_obs", "actions", "rewards", "infos", "t", DONES, "terminateds", "truncateds"}
+_LABELS = {"eps_id", "agent_index", "unroll_id", "agent_id", "env_id", "policy_id"}
+# Computed from others; learners do it again.
+_DERIVED = {"prev_actions", "prev_rewards", "advantages", "value_targets", "weights", "type"}
+_FLAGS = (DONES, "terminateds", "truncateds")
+
+Columns = Mapping[str, Any]
+
+
+def episodes_of(files: Iterable[Path]) -> Iterator[Any]:
+    """The recorded episodes, as `SingleAgentEpisode`s of arrays.
+
+    Raises:
+        ConfigError: Several policies were recorded.
+        CorruptCheckpointError: A line lacks what every recording has, or contradicts itself.
+    """
+    policies: set[str] = set()
+    count = 0
+    for file in files:
+        # Only within a file, which one worker wrote, do lines follow each other.
+        open_ends: dict[tuple[str, Any, Any], list[dict[str, Any]]] = {}
+        for policy, columns in read_lines(file):
+            policies.add(policy)
+            if len(policies) > 1:
+                raise ConfigError(
+                    f"The recording is of several policies: {', '.join(sorted(policies))}.",
+                    where="$.input",
+                    fix="today's offline algorithms train one; pass api_stack='old'",
+                )
+            for key, fragment in _fragments(policy, columns, str(file)):
+                earlier = open_ends.pop(key, [])
+                if earlier and fragment["t"][0] != earlier[-1]["t"][-1] + 1:
+                    yield _episode(earlier, count)
+                    earlier, count = [], count + 1
+                parts = [*earlier, fragment]
+                if fragment["terminated"] or fragment["truncated"]:
+                    yield _episode(parts, count)
+                    count += 1
+                else:
+                    open_ends[key] = parts
+        for parts in open_ends.values():
+            yield _episode(parts, count)
+            count += 1
+
+
+def _fragments(
+    policy: str, columns: Columns, where: str
+) -> Iterator[tuple[tuple[str, Any, Any], dict[str, Any]]]:
+    """The parts of a batch that belong to one episode, with what identifies it."""
+    arrays = {name: _column(values) for name, values in columns.items() if name not in _DERIVED}
+    for name in ("obs", "actions", "rewards"):
+        if name not in arrays:
+            raise CorruptCheckpointError(f"A recorded batch has no `{name}`.", where=where)
+    length = len(arrays["rewards"])
+    flags = {name: np.asarray(arrays.get(name, np.zeros(length, bool))) for name in _FLAGS}
+    done = flags[DONES] | flags["terminateds"] | flags["truncateds"]
+    ids = np.asarray(arrays.get("eps_id", np.cumsum(done) - done))
+    agents = np.asarray(arrays.get("agent_index", np.zeros(length, int)))
+    cuts = done[:-1] | (ids[1:] != ids[:-1]) | (agents[1:] != agents[:-1])
+    edges = [0, *(np.flatnonzero(cuts) + 1).tolist(), length]
+    steps = np.asarray(arrays.get("t", np.arange(length)))
+    for start, stop in itertools.pairwise(edges):
+        if start == stop:
+            continue
+        part = {name: values[start:stop] for name, values in arrays.items() if name not in _LABELS}
+        truncated = bool(flags["truncateds"][stop - 1])
+        part["t"] = steps[start:stop]
+        part["truncated"] = truncated
+        part["terminated"] = bool(done[stop - 1]) and not truncated
+        yield (policy, ids[start], agents[start]), part
+
+
+def _episode(parts: list[dict[str, Any]], number: int) -> Any:
+    from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+    def joined(name: str) -> Any:
+        return np.concatenate([part[name] for part in parts])
+
+    last = parts[-1]
+    observations = joined("obs")
+    length = len(observations)
+    # Without the observation after the last step, nothing is bootstrapped from it: it is doubled.
+    final = last["new_obs"][-1:] if "new_obs" in last else observations[-1:]
+    outputs = [name for name in last if name not in _OWN | {"terminated", "truncated"}]
+    infos = list(joined("infos")) if "infos" in last else [{}] * length
+    episode = SingleAgentEpisode(
+        id_=f"recorded_{number}",
+        observations=[*observations, *final],
+        actions=list(joined("actions")),
+        rewards=list(joined("rewards")),
+        # An info came with the observation after the step; before the first, there was none.
+        infos=[{}, *(info if isinstance(info, dict) else {} for info in infos)],
+        extra_model_outputs={
+            name: list(joined(name)) for name in outputs if all(name in part for part in parts)
+        },
+        terminated=last["terminated"],
+        truncated=not last["terminated"],
+        len_lookback_buffer=0,
+    )
+    return ray_versions.to_numpy(episode)
+
+
+def _column(values: Any) -> Any:
+    array = np.asarray(values)
+    # JSON has one kind of float, and modules compute with 32 bits.
+    return array.astype(np.float32) if array.dtype == np.float64 else array

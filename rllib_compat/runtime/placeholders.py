@@ -1,0 +1,133 @@
+"""A stand-in for the environment of a checkpoint, where this machine has not got it.
+
+A converted checkpoint has to be loaded by `Algorithm.from_checkpoint`, which makes environments,
+on machines where only the weights matter. `LegacyEnvByName` makes the real one where its name is
+known, and otherwise one that has the right spaces and says what to do when it is stepped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import gymnasium
+from ray.rllib.env.env_context import EnvContext
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
+
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.runtime.envs import EnvSettings, find_creator, make_env
+
+# The key of `env_config` that holds what this module needs; the rest is the environment's own.
+KEY = "__legacy_env__"
+
+
+def placeholder_env(
+    name: str | None,
+    observation_space: spaces.Space,
+    action_space: spaces.Space,
+    env_config: Mapping[str, Any] | None = None,
+) -> tuple[type, dict[str, Any]]:
+    """The `env` and `env_config` of a single-agent checkpoint.
+
+    Args:
+        name: The environment's name in the legacy config, if any.
+        observation_space: The policy's observation space before any preprocessing.
+        action_space: Its action space.
+        env_config: The legacy `env_config`.
+    """
+    stored = {"name": name, "spaces": (observation_space, action_space)}
+    return LegacyEnvByName, {**(env_config or {}), KEY: stored}
+
+
+def placeholder_multi_agent_env(
+    name: str | None,
+    policy_spaces: Mapping[str, tuple[spaces.Space, spaces.Space]],
+    env_config: Mapping[str, Any] | None = None,
+) -> tuple[type, dict[str, Any]]:
+    """The `env` and `env_config` of a multi-agent checkpoint.
+
+    The placeholder has one agent a policy, of the same name. Ray's check of multi-agent
+    environments steps them once, so the config needs `disable_env_checking=True`.
+
+    Args:
+        name: The environment's name in the legacy config, if any.
+        policy_spaces: Observation and action space by policy.
+        env_config: The legacy `env_config`.
+    """
+    stored = {"name": name, "policies": dict(policy_spaces)}
+    return LegacyEnvByName, {**(env_config or {}), KEY: stored}
+
+
+class LegacyEnvByName:
+    """Makes the environment that `env_config` names, or a placeholder with its spaces.
+
+    Ray pickles this class by reference, so that a converted checkpoint holds no code.
+    """
+
+    def __new__(cls, context: EnvContext) -> Any:  # noqa: D102
+        own = context.copy_with_overrides()
+        stored = own.pop(KEY)
+        name, policies = stored["name"], stored.get("policies")
+        creator = None if name is None else find_creator(name, trusted=False)
+        if creator is not None:
+            settings = EnvSettings(
+                creator, multi_agent=policies is not None, policy_spaces=policies or {}
+            )
+            return make_env(settings, own)
+        if policies is not None:
+            return MultiAgentPlaceholder(name, policies)
+        return Placeholder(name, *stored["spaces"])
+
+
+class Placeholder(gymnasium.Env[Any, Any]):
+    """Has the spaces, and no world behind them."""
+
+    def __init__(
+        self, name: str | None, observation_space: spaces.Space, action_space: spaces.Space
+    ) -> None:
+        self.observation_space = spaces.to_gymnasium(observation_space)
+        self.action_space = spaces.to_gymnasium(action_space)
+        self._name = name
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> NoReturn:  # noqa: ARG002
+        """Says that there is no environment."""
+        _missing(self._name)
+
+    def step(self, action: Any) -> NoReturn:  # noqa: ARG002
+        """Says that there is no environment."""
+        _missing(self._name)
+
+
+class MultiAgentPlaceholder(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
+    """Has one agent a policy with the policy's spaces, and no world behind them."""
+
+    def __init__(
+        self, name: str | None, policies: Mapping[str, tuple[spaces.Space, spaces.Space]]
+    ) -> None:
+        self.agents = self.possible_agents = list(policies)
+        super().__init__()
+        self.observation_spaces = {p: spaces.to_gymnasium(o) for p, (o, _) in policies.items()}
+        self.action_spaces = {p: spaces.to_gymnasium(a) for p, (_, a) in policies.items()}
+        self.observation_space = gymnasium.spaces.Dict(self.observation_spaces)
+        self.action_space = gymnasium.spaces.Dict(self.action_spaces)
+        self._name = name
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> NoReturn:  # noqa: ARG002
+        """Says that there is no environment."""
+        _missing(self._name)
+
+    def step(self, action_dict: Any) -> NoReturn:  # noqa: ARG002
+        """Says that there is no environment."""
+        _missing(self._name)
+
+
+def _missing(name: str | None) -> NoReturn:
+    shown = name or "…"
+    raise LegacyEnvError(
+        f"The checkpoint's environment `{shown}` is not known on this machine; weights can be "
+        "used without it, training can not.",
+        where="$.env",
+        fix=f"call ray.tune.register_env({shown!r}, creator) before Algorithm.from_checkpoint(…), "
+        "then training goes on",
+    )

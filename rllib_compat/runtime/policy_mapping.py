@@ -1,0 +1,105 @@
+"""Which policy an agent gets: what mapping functions see, and what stands in for a lost one."""
+
+from __future__ import annotations
+
+import inspect
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rllib_compat.neutral.errors import LegacyEnvError
+
+
+class MappedEpisode:
+    """Today's episode, with the number that mapping functions let decide who plays which side.
+
+    Args:
+        episode: A `MultiAgentEpisode`.
+    """
+
+    def __init__(self, episode: Any) -> None:
+        self._episode = episode
+
+    @property
+    def episode_id(self) -> int:
+        """The episode's id as a number."""
+        return episode_number(self._episode.id_)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._episode, name)
+
+
+def episode_number(episode_id: Any) -> int:
+    """An episode's id as the number that it was: any, but the same in each process."""
+    return zlib.crc32(str(episode_id).encode())
+
+
+@dataclass(frozen=True)
+class PolicyOfSameName:
+    """Maps an agent to the policy of its own name.
+
+    Attributes:
+        policies: The ids of the policies.
+    """
+
+    policies: tuple[str, ...]
+
+    def __call__(self, agent_id: Any, episode: Any = None, **kwargs: Any) -> str:
+        """The policy's id.
+
+        Raises:
+            LegacyEnvError: There is no policy of this name.
+        """
+        del episode, kwargs
+        if str(agent_id) in self.policies:
+            return str(agent_id)
+        raise LegacyEnvError(
+            f"No policy is named like the agent {agent_id!r}; there are "
+            f"{', '.join(self.policies)}.",
+            where="policy_mapping_fn",
+            fix="The checkpoint's mapping function was code and was not executed. Give it again: "
+            "config.multi_agent(policy_mapping_fn=…).",
+        )
+
+
+class MappingFn:
+    """A legacy `policy_mapping_fn`, called as today's Ray does: with the agent and its episode.
+
+    Args:
+        legacy: A function of (agent_id), (agent_id, episode), (agent_id, episode, worker), with or
+            without `**kwargs`.
+    """
+
+    def __init__(self, legacy: Callable[..., Any]) -> None:
+        self.legacy = legacy
+        try:
+            parameters = inspect.signature(legacy).parameters.values()
+        except (TypeError, ValueError):  # a builtin: it takes the agent only
+            parameters = ()  # type: ignore[assignment]
+        positional = [
+            p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        self._takes = {p.name for p in positional if p.kind is not p.POSITIONAL_ONLY} | {
+            p.name for p in parameters if p.kind is p.KEYWORD_ONLY
+        }
+        self._positional = [p.name for p in positional]
+        self._any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        self._any_positional = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+    def __call__(self, agent_id: Any, episode: Any = None, worker: Any = None, **more: Any) -> Any:
+        """The policy of an agent; `worker` is None on the new API stack, as in Ray's own code."""
+        if hasattr(episode, "id_") and not hasattr(episode, "episode_id"):  # an episode of today
+            episode = MappedEpisode(episode)
+        rest = [("episode", episode), ("worker", worker)]
+        count = 2 if self._any_positional else max(0, len(self._positional) - 1)
+        arguments = [value for _, value in rest[:count]]
+        offered = dict(rest[count:]) | more
+        keywords = {
+            name: value
+            for name, value in offered.items()
+            if self._any_keyword or name in self._takes
+        }
+        return self.legacy(agent_id, *arguments, **keywords)

@@ -1,0 +1,267 @@
+"""The result dict of Ray 0.5 – 2.x, completed inside today's.
+
+Today's keys stay. Legacy keys come from three places: what Ray's own reduction gives under another
+name (`RENAMED`, `LEARNER_STATS`), sums of today's values, and the records that
+`CallbackAdapter` sends for each episode, summarized over the smoothing window as RLlib did it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rllib_compat.runtime.episodes import ONLY_POLICY, EpisodeRecord
+
+# The key, below `env_runners`, under which the records of finished episodes travel.
+RECORDS = "legacy_episodes"
+
+
+class Renamed(NamedTuple):
+    """One legacy key: where it was, where the value is today, and how it converts.
+
+    Several paths are several releases; the first that is there counts.
+    """
+
+    legacy: str
+    today: tuple[str, ...]
+    convert: Callable[[Any], Any] = int
+
+
+def _ms(seconds: float) -> float:
+    return float(seconds) * 1000.0
+
+
+def _total(by_agent: Mapping[Any, Any]) -> int:
+    return int(sum(by_agent.values()))
+
+
+RENAMED = (
+    Renamed("timesteps_total", ("num_env_steps_sampled_lifetime",)),
+    Renamed("timesteps_this_iter", ("env_runners/num_env_steps_sampled",)),
+    Renamed("episodes_total", ("env_runners/num_episodes_lifetime",)),
+    Renamed("num_healthy_workers", ("fault_tolerance/num_healthy_workers", "num_healthy_workers")),
+    Renamed(
+        "num_remote_worker_restarts",
+        ("fault_tolerance/num_remote_worker_restarts", "num_remote_worker_restarts"),
+    ),
+    Renamed(
+        "num_in_flight_async_reqs",
+        ("env_runner_group/actor_manager_num_outstanding_async_reqs", "num_in_flight_async_reqs"),
+    ),
+    Renamed("agent_timesteps_total", ("env_runners/num_agent_steps_sampled_lifetime",), _total),
+    Renamed("info/num_steps_sampled", ("num_env_steps_sampled_lifetime",)),
+    Renamed("info/num_env_steps_sampled", ("num_env_steps_sampled_lifetime",)),
+    Renamed(
+        "info/num_steps_trained",
+        ("learners/__all_modules__/num_module_steps_trained_lifetime",),
+    ),
+    Renamed(
+        "info/num_env_steps_trained",
+        ("learners/__all_modules__/num_module_steps_trained_lifetime",),
+    ),
+    Renamed(
+        "info/num_agent_steps_sampled",
+        ("env_runners/num_agent_steps_sampled_lifetime",),
+        _total,
+    ),
+    Renamed(
+        "info/num_agent_steps_trained",
+        ("learners/__all_modules__/num_module_steps_trained_lifetime",),
+    ),
+    Renamed("timers/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
+    Renamed("timers/learn_time_ms", ("timers/learner_update_timer",), _ms),
+    Renamed("timers/update_time_ms", ("timers/synch_weights",), _ms),
+    Renamed("timers/training_iteration_time_ms", ("timers/training_iteration",), _ms),
+    Renamed("sampler_perf/mean_inference_ms", ("env_runners/rlmodule_inference_timer",), _ms),
+    Renamed("sampler_perf/mean_env_wait_ms", ("env_runners/env_step_timer",), _ms),
+    Renamed("sampler_perf/mean_env_render_ms", ("env_runners/env_render_timer",), _ms),
+    Renamed(
+        "sampler_perf/mean_raw_obs_processing_ms",
+        ("env_runners/env_to_module_connector/connector_pipeline_timer",),
+        _ms,
+    ),
+    Renamed(
+        "sampler_perf/mean_action_processing_ms",
+        ("env_runners/module_to_env_connector/connector_pipeline_timer",),
+        _ms,
+    ),
+)
+
+# A learner's value of today → its legacy name, as in info/learner/<policy>/learner_stats.
+LEARNER_STATS = {
+    "default_optimizer_learning_rate": "cur_lr",
+    "curr_kl_coeff": "cur_kl_coeff",
+    "mean_kl_loss": "kl",
+    "curr_entropy_coeff": "entropy_coeff",
+    "gradients_default_optimizer_global_norm": "grad_gnorm",
+    "qf_mean": "mean_q",
+    "qf_max": "max_q",
+    "qf_min": "min_q",
+    "td_error_mean": "mean_td_error",
+    "pi_loss": "policy_loss",
+}
+# The same for SAC and CQL, whose losses had names of their own.
+ACTOR_CRITIC_STATS = {"policy_loss": "actor_loss", "qf_loss": "critic_loss"}
+
+# A time below `timers` → the throughput beside it, and the number of steps per iteration.
+THROUGHPUTS = {
+    "sample_time_ms": ("sample_throughput", "env_runners/num_env_steps_sampled"),
+    "learn_time_ms": ("learn_throughput", "learners/__all_modules__/num_module_steps_trained"),
+}
+
+
+class LearnerInfo(dict[str, Any]):
+    """What is below `info/learner`, as a dict that also knows the shorter paths of older Rays.
+
+    The last of them was `info/learner/<policy>/learner_stats/<name>`; up to Ray 1.2 there was no
+    `learner_stats`, and up to 0.8, with one policy, no id either.
+    """
+
+    def __missing__(self, name: str) -> Any:
+        """Looks where newer releases had the value."""
+        for inner in ("learner_stats", ONLY_POLICY):
+            if inner in self and name != inner:
+                return self[inner][name]
+        raise KeyError(name)
+
+
+class LegacyResults:
+    """Completes the results of one algorithm; remembers episodes for the smoothing window."""
+
+    def __init__(self) -> None:
+        self._history: list[EpisodeRecord] = []
+
+    def complete(self, result: dict[str, Any], config: Any) -> None:
+        """Adds the legacy keys to `result`.
+
+        Args:
+            result: What `Algorithm.train()` returns.
+            config: The algorithm's config; it has the size of the smoothing window.
+        """
+        window = config.metrics_num_episodes_for_smoothing
+        new = _take_records(result)
+        # All new episodes count; older ones only fill the window up.
+        missing = max(0, window - len(new))
+        episodes = self._history[len(self._history) - missing :] + new if missing else new
+        self._history = episodes[-window:]
+        result.update(_summary_of_old_stack(result) or summarize(episodes, len(new)))
+        if isinstance(evaluation := result.get("evaluation"), dict):
+            complete_evaluation(evaluation)
+        for legacy, paths, convert in RENAMED:
+            value = next((v for path in paths if (v := _get(result, path)) is not None), None)
+            if value is not None:
+                _set(result, legacy, convert(value))
+        info = result.setdefault("info", {})
+        # The old API stack has put its own there, with all the names that it ever had.
+        info["learner"] = LearnerInfo(
+            (policy, LearnerInfo(stats) if isinstance(stats, Mapping) else stats)
+            for policy, stats in info.get("learner", {}).items()
+        )
+        for policy, stats in result.get("learners", {}).items():
+            if policy != "__all_modules__" and isinstance(stats, Mapping):
+                info["learner"][policy] = LearnerInfo(learner_stats=_learner_stats(stats))
+        for key in ("sampler_perf", "timers"):
+            result.setdefault(key, {})
+        for name, (throughput, steps) in THROUGHPUTS.items():
+            if (time := result["timers"].get(name)) and (count := _get(result, steps)):
+                result["timers"][throughput] = float(count) / time * 1000.0
+
+    def summary(self) -> dict[str, Any]:
+        """The legacy keys of the episodes in the smoothing window."""
+        return summarize(self._history, 0)
+
+
+def complete_evaluation(result: dict[str, Any]) -> dict[str, Any]:
+    """Adds the legacy keys to the result of an evaluation, and returns it."""
+    episodes = _take_records(result)
+    if episodes or "episode_reward_mean" not in result:  # a custom function has its own
+        result.update(_summary_of_old_stack(result) or summarize(episodes, len(episodes)))
+    return result
+
+
+def summarize(episodes: list[EpisodeRecord], num_new: int) -> dict[str, Any]:
+    """Reduces records of episodes to the keys that every legacy result had."""
+    rewards = [episode.reward for episode in episodes]
+    lengths = [episode.length for episode in episodes]
+    by_policy: dict[str, list[float]] = defaultdict(list)
+    metrics: dict[str, list[Any]] = defaultdict(list)
+    histograms: dict[str, list[Any]] = defaultdict(list)
+    media: dict[str, list[Any]] = defaultdict(list)
+    for episode in episodes:
+        for (_, policy), reward in episode.agent_rewards.items():
+            by_policy[policy].append(reward)
+        for name, value in episode.custom_metrics.items():
+            metrics[name].append(value)
+        for name, values in episode.hist_data.items():
+            histograms[name].extend(values)
+        for name, value in episode.media.items():
+            media[name].append(value)
+    if set(by_policy) == {ONLY_POLICY}:
+        by_policy.clear()  # one agent: its policy's rewards are the episode's
+    return {
+        "episode_reward_mean": _reduce(np.mean, rewards),
+        "episode_reward_min": _reduce(np.min, rewards),
+        "episode_reward_max": _reduce(np.max, rewards),
+        "episode_len_mean": _reduce(np.mean, lengths),
+        "episodes_this_iter": num_new,
+        "policy_reward_mean": {p: _reduce(np.mean, r) for p, r in by_policy.items()},
+        "policy_reward_min": {p: _reduce(np.min, r) for p, r in by_policy.items()},
+        "policy_reward_max": {p: _reduce(np.max, r) for p, r in by_policy.items()},
+        "custom_metrics": {
+            f"{name}_{suffix}": _reduce(reduction, _without_nan(values))
+            for name, values in metrics.items()
+            for suffix, reduction in (("mean", np.mean), ("min", np.min), ("max", np.max))
+        },
+        "hist_stats": {
+            **histograms,
+            "episode_reward": rewards,
+            "episode_lengths": lengths,
+            **{f"policy_{policy}_reward": values for policy, values in by_policy.items()},
+        },
+        "episode_media": dict(media),
+    }
+
+
+def _summary_of_old_stack(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What the old API stack has summarized itself, below `env_runners`; else nothing."""
+    runners = result.get("env_runners", {})
+    if "episode_reward_mean" not in runners:
+        return {}
+    return {key: runners[key] for key in summarize([], 0) if key in runners}
+
+
+def _learner_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
+    """The values by their legacy names; loggers find today's names below `learners`."""
+    names = LEARNER_STATS | (ACTOR_CRITIC_STATS if "alpha_value" in stats else {})
+    return {names.get(name, name): value for name, value in stats.items()}
+
+
+def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:
+    """The records in a result, which are taken out: loggers have no use for them."""
+    taken = result.get("env_runners", {}).pop(RECORDS, ())
+    # A list that nobody logged to reduces to NaN.
+    return list(taken) if isinstance(taken, Iterable) else []
+
+
+def _without_nan(values: list[Any]) -> list[Any]:
+    return [value for value in values if not np.any(np.isnan(value))]
+
+
+def _reduce(reduction: Any, values: list[Any]) -> float:
+    return float(reduction(values)) if values else float("nan")
+
+
+def _get(result: Any, path: str) -> Any:
+    for name in path.split("/"):
+        result = result.get(name) if isinstance(result, Mapping) else None
+    return result
+
+
+def _set(result: dict[str, Any], path: str, value: Any) -> None:
+    *parents, name = path.split("/")
+    for parent in parents:
+        result = result.setdefault(parent, {})
+    result[name] = value

@@ -1,0 +1,245 @@
+"""RLlib's `VectorEnv`: one object that steps all of its environments at once.
+
+gymnasium's vector environments do the same with other names, except for the end of an episode:
+RLlib reset one environment alone (`reset_at`) and went on; today's env runner expects that the step
+after an end is the reset.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector.utils import batch_space, iterate
+from ray.rllib.env.env_context import EnvContext
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.runtime import gym_api
+from rllib_compat.runtime.episodes import ONLY_AGENT
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+    from rllib_compat.runtime.envs import EnvSettings
+
+
+class IsVectorEnv(Exception):  # noqa: N818 - it is no error, but carries what was made to the runner
+    """What a creator made is a `VectorEnv`, and not one of the environments of a vector.
+
+    Args:
+        env: The `VectorEnv`.
+    """
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self.env = env
+
+
+def is_vector_env(env: Any) -> bool:
+    """Whether `env` is one of RLlib's `VectorEnv`s."""
+    return hasattr(env, "vector_step") and hasattr(env, "vector_reset")
+
+
+class SubEnvironment:
+    """One environment of a `VectorEnv`, as other code of this package looks through it."""
+
+    wraps_legacy_env = True
+
+    def __init__(self, env: Any, unclipped: dict[str, float]) -> None:
+        self.env = env
+        self.unclipped = unclipped
+
+    @property
+    def unwrapped(self) -> SubEnvironment:
+        """Itself: what is inside is the user's own."""
+        return self
+
+
+class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
+    """A vector environment of gymnasium around one of RLlib, of any age.
+
+    A sub-environment that has ended is reset twice: `vector_step` takes an action for each, so it
+    is made ready for that step, whose result nobody sees, and once more after it.
+
+    Args:
+        env: The `VectorEnv`: `vector_reset`, `reset_at`, `vector_step`, `num_envs` and spaces.
+        settings: Horizon and the like.
+
+    Attributes:
+        env: The `VectorEnv`.
+    """
+
+    metadata = ray_versions.resets_at_the_next_step()
+
+    def __init__(self, env: Any, settings: EnvSettings) -> None:
+        self.env = env
+        gym_api.check(env, "vector_reset", "vector_step", "reset_at", "num_envs")
+        self.num_envs = int(env.num_envs)
+        self.single_observation_space = gym_api.to_gymnasium(
+            env.observation_space, "observation_space"
+        )
+        self.single_action_space = gym_api.to_gymnasium(env.action_space, "action_space")
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._settings = settings
+        self._cast = gym_api.caster(self.single_observation_space)
+        self._lengths = np.zeros(self.num_envs, int)
+        self._ended = np.zeros(self.num_envs, bool)
+        # What was got in each episode, where rewards are clipped for the learner.
+        self._unclipped: list[dict[str, float]] = [{} for _ in range(self.num_envs)]
+
+    @property
+    def envs(self) -> list[SubEnvironment]:
+        """Its sub-environments, where it tells them; else itself, once for each."""
+        methods = [getattr(self.env, n, list) for n in ("get_sub_environments", "get_unwrapped")]
+        told: list[Any] = [method() for method in methods]
+        found = next((envs for envs in told if envs), [self.env] * self.num_envs)
+        return [SubEnvironment(*pair) for pair in zip(found, self._unclipped, strict=True)]
+
+    def reset(  # type: ignore[override]  # as after DictInfoToList, which Ray puts around others
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, list[dict[str, Any]]]:
+        """Resets all."""
+        for got in self._unclipped:
+            got.clear()
+        self._lengths[:], self._ended[:] = 0, False
+        if gym_api.takes(self.env.vector_reset, "seeds"):
+            seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else seed
+            result = self.env.vector_reset(
+                seeds=seeds, options=None if options is None else [options]
+            )
+        else:
+            result = self.env.vector_reset()
+        observations, infos = result if _has_infos(result) else (result, None)
+        return self._batch(observations), self._infos(infos)
+
+    def step(  # type: ignore[override]  # see `reset`
+        self, actions: Any
+    ) -> tuple[Any, Any, Any, Any, list[dict[str, Any]]]:
+        """Steps all; those that have ended are reset instead."""
+        resetting = np.flatnonzero(self._ended).tolist()
+        for index in resetting:
+            self._reset_at(index)
+        result = self.env.vector_step(list(iterate(self.action_space, actions)))
+        if len(result) == 5:
+            observations, rewards, terminated, truncated, infos = result
+        else:
+            observations, rewards, terminated, infos = result
+            truncated = [False] * self.num_envs
+        observations, infos = list(observations), self._infos(infos)
+        terminated, truncated = np.array(terminated, bool), np.array(truncated, bool)
+        for i, info in enumerate(infos):
+            if terminated[i] and info.get("TimeLimit.truncated", False):
+                terminated[i], truncated[i] = False, True
+        self._lengths += 1
+        if self._settings.no_done_at_end:
+            truncated, terminated = truncated | terminated, np.zeros_like(terminated)
+        if self._settings.horizon:
+            truncated |= (self._lengths >= self._settings.horizon) & ~terminated
+        rewards = np.array(rewards, float)
+        if limit := self._settings.clip_rewards:
+            for got, reward in zip(self._unclipped, rewards, strict=True):
+                got[ONLY_AGENT] = got.get(ONLY_AGENT, 0.0) + float(reward)
+            rewards = np.array([gym_api.clip(reward, limit) for reward in rewards])
+        for index in resetting:
+            self._unclipped[index].clear()
+            observations[index], infos[index] = self._reset_at(index)
+            rewards[index], terminated[index], truncated[index] = 0.0, False, False
+            self._lengths[index] = 0
+        self._ended = terminated | truncated
+        return self._batch(observations), rewards, terminated, truncated, infos
+
+    def close(self, **_: Any) -> None:
+        """Closes the environment, if it can be closed."""
+        getattr(self.env, "close", lambda: None)()
+
+    def _reset_at(self, index: int) -> tuple[Any, dict[str, Any]]:
+        result = self.env.reset_at(index)
+        return result if _has_infos(result) else (result, {})
+
+    def _batch(self, observations: Any) -> Any:
+        from ray.rllib.utils.spaces.space_utils import batch
+
+        return batch([self._cast(observation) for observation in observations])
+
+    def _infos(self, infos: Any) -> list[dict[str, Any]]:
+        return [dict(info or {}) for info in infos or [{}] * self.num_envs]
+
+
+class LegacyEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no types
+    """Today's env runner, which takes an RLlib `VectorEnv` for its vector environment."""
+
+    config: Any
+
+    def make_env(self) -> None:
+        """Makes the environments, as many as the config says or the `VectorEnv` has."""
+        try:
+            super().make_env()
+        except IsVectorEnv as made:
+            self._use(made.env)
+
+    def _use(self, env: Any) -> None:
+        from rllib_compat import ray_versions
+
+        self.env = VectorAdapter(env, self.config.env.settings)
+        self.num_envs = self.env.num_envs
+        if self.num_envs != self.config.num_envs_per_env_runner:
+            # How long fragments are depends on it.
+            self.config = self.config.copy(copy_frozen=False)
+            self.config.env_runners(num_envs_per_env_runner=self.num_envs)
+        self._needs_initial_reset = True
+        context = EnvContext(self.config.env_config, worker_index=self.worker_index)
+        for callbacks in ray_versions.callbacks_of(self):
+            callbacks.on_environment_created(
+                env_runner=self,
+                metrics_logger=self.metrics,
+                env=self.env,
+                env_context=context,
+            )
+
+
+def allow_vector_envs(config: AlgorithmConfig) -> None:
+    """Gives a config whose environment may be a `VectorEnv` the runner that takes one."""
+    from rllib_compat.runtime.envs import LegacyEnv
+
+    legacy = isinstance(config.env, type) and issubclass(config.env, LegacyEnv)
+    if legacy and config.env_runner_cls is None and not config.env.settings.multi_agent:
+        config.env_runners(env_runner_cls=LegacyEnvRunner)
+
+
+def checked(env: Any, settings: EnvSettings) -> Any:
+    """A `VectorEnv` itself, where there is a runner that takes it.
+
+    Raises:
+        LegacyEnvError: There is none.
+    """
+    if settings.old_stack or settings.multi_agent:
+        raise LegacyEnvError(
+            f"{type(env).__name__} is RLlib's VectorEnv, which only env runners of the new API "
+            "stack take, and only with one agent.",
+            where="$.env",
+            fix="give its single environment, and set num_envs_per_worker",
+        )
+    return env
+
+
+def hand_over(env: Any) -> Any:
+    """The environment; a `VectorEnv` goes to the runner, past gymnasium, which asked for it.
+
+    Raises:
+        IsVectorEnv: It is one.
+    """
+    if is_vector_env(env):
+        raise IsVectorEnv(env)
+    return env
+
+
+def _has_infos(result: Any) -> bool:
+    """Whether a reset returned observations and infos: a pair whose second half holds dicts."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        return False
+    infos = result[1] if isinstance(result[1], (list, tuple)) else [result[1]]
+    return all(isinstance(info, dict) for info in infos)

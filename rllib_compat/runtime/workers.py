@@ -1,0 +1,256 @@
+"""The rollout worker and `BaseEnv` of Ray 0.6 – 2.x, as views on today's env runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import GoneError
+from rllib_compat.runtime.connectors import REPLACING
+from rllib_compat.runtime.episodes import ONLY_POLICY
+from rllib_compat.runtime.policies import LegacyPolicy
+from rllib_compat.runtime.policy_mapping import MappingFn
+
+GONE = {
+    "sampler": "the env runner samples itself: worker.sample()",
+    "async_env": "environments of a runner are one gymnasium.vector.VectorEnv: worker.base_env",
+    "output_writer": "set config.offline_data(output=…)",
+    "learn_on_batch": "learning happens in the learners: algorithm.learner_group",
+    "compute_gradients": "learning happens in the learners: algorithm.learner_group",
+    "apply_gradients": "learning happens in the learners: algorithm.learner_group",
+}
+
+
+class LegacyBaseEnv:
+    """All environments of one runner.
+
+    Args:
+        env: gymnasium's vector environment, or Ray's multi-agent one.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+
+    @property
+    def envs(self) -> list[Any]:
+        """The user's own environments."""
+        return self.get_unwrapped()
+
+    @property
+    def num_envs(self) -> int:
+        """How many there are."""
+        return len(self.get_sub_environments())
+
+    def get_sub_environments(self, as_dict: bool = False) -> Any:
+        """The user's own environments, without any wrapper of this package."""
+        envs = [user_env(env) for env in ray_versions.sub_environments(self._env)]
+        return dict(enumerate(envs)) if as_dict else envs
+
+    def get_unwrapped(self) -> list[Any]:
+        """The older name of `get_sub_environments`."""
+        return list(self.get_sub_environments())
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._env, name)
+
+
+class LegacyPolicies(Mapping[str, LegacyPolicy]):
+    """The policies of a runner by id; each is made when it is asked for.
+
+    Args:
+        env_runner: The runner; its module may be replaced at any time.
+    """
+
+    def __init__(self, env_runner: Any) -> None:
+        self._env_runner = env_runner
+
+    def __getitem__(self, policy_id: str) -> LegacyPolicy:
+        return LegacyPolicy(policy_id, self._modules()[policy_id], self._env_runner.config)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules())
+
+    def __len__(self) -> int:
+        return len(self._modules())
+
+    def _modules(self) -> dict[str, Any]:
+        module = self._env_runner.module
+        return dict(module.items()) if hasattr(module, "items") else {ONLY_POLICY: module}
+
+
+class LegacyWorker:
+    """The rollout worker around an env runner. What it does not know itself, the runner answers.
+
+    Args:
+        env_runner: A `SingleAgentEnvRunner` or `MultiAgentEnvRunner`.
+    """
+
+    def __init__(self, env_runner: Any) -> None:
+        self._env_runner = env_runner
+
+    @property
+    def policy_map(self) -> LegacyPolicies:
+        """The policies by id."""
+        return LegacyPolicies(self._env_runner)
+
+    @property
+    def callbacks(self) -> Any:
+        """The user's callbacks object in this process."""
+        for adapter in ray_versions.callbacks_of(self._env_runner):
+            if hasattr(adapter, "legacy"):
+                return adapter.legacy[0] if adapter.legacy else None
+        return None
+
+    @property
+    def base_env(self) -> LegacyBaseEnv:
+        """All environments of this worker."""
+        env = self._env_runner.env
+        return LegacyBaseEnv(getattr(env, "unwrapped", env))
+
+    @property
+    def env(self) -> Any:
+        """The first of the user's own environments, or None."""
+        return next(iter(self.base_env.get_sub_environments()), None)
+
+    @property
+    def policy_config(self) -> dict[str, Any]:
+        """The config of the runner as a dict."""
+        return dict(self._env_runner.config.to_dict())
+
+    def get_policy(self, policy_id: str = ONLY_POLICY) -> LegacyPolicy | None:
+        """The policy of that id, or None."""
+        return self.policy_map.get(policy_id)
+
+    def for_policy(
+        self, func: Callable[..., Any], policy_id: str = ONLY_POLICY, **kwargs: Any
+    ) -> Any:
+        """Calls `func(policy)`."""
+        return func(self.policy_map[policy_id], **kwargs)
+
+    def foreach_policy(self, func: Callable[..., Any], **kwargs: Any) -> list[Any]:
+        """Calls `func(policy, policy_id)` for all policies."""
+        return [func(policy, policy_id, **kwargs) for policy_id, policy in self.policy_map.items()]
+
+    def foreach_trainable_policy(self, func: Callable[..., Any], **kwargs: Any) -> list[Any]:
+        """Calls `func(policy, policy_id)` for the policies that are trained."""
+        return [
+            func(self.policy_map[policy_id], policy_id, **kwargs)
+            for policy_id in self.get_policies_to_train()
+        ]
+
+    foreach_policy_to_train = foreach_trainable_policy
+
+    def is_policy_to_train(self, policy_id: str, batch: Any = None) -> bool:
+        """Whether a policy learns."""
+        to_train = self._env_runner.config.policies_to_train
+        if callable(to_train):
+            return bool(to_train(policy_id, batch))
+        return to_train is None or policy_id in to_train
+
+    def get_policies_to_train(self, batch: Any = None) -> list[str]:
+        """The ids of the policies that learn."""
+        return [policy for policy in self.policy_map if self.is_policy_to_train(policy, batch)]
+
+    @property
+    def policies_to_train(self) -> list[str]:
+        """The ids of the policies that learn."""
+        return self.get_policies_to_train()
+
+    def set_policies_to_train(self, policies_to_train: Any = None) -> None:
+        """Sets which policies learn: ids, or a function of (policy id, batch).
+
+        The learners hear of it where `trainer.workers.foreach_worker` has called this.
+        """
+        if policies_to_train is not None:
+            ids = policies_to_train if callable(policies_to_train) else list(policies_to_train)
+            self._env_runner.config.multi_agent(policies_to_train=ids)
+
+    set_is_policy_to_train = set_policies_to_train
+
+    def set_policy_mapping_fn(self, policy_mapping_fn: Callable[..., str] | None = None) -> None:
+        """Sets which policy an agent has, from the next episode on."""
+        if policy_mapping_fn is not None:
+            mapping = MappingFn(policy_mapping_fn)
+            self._env_runner.config.multi_agent(policy_mapping_fn=mapping)
+
+    @property
+    def policy_mapping_fn(self) -> Callable[..., str]:
+        """Which policy an agent has, as (agent id, episode) says."""
+        found: Callable[..., str] = self._env_runner.config.policy_mapping_fn
+        return found
+
+    def foreach_env(self, func: Callable[[Any], Any]) -> list[Any]:
+        """Calls `func(env)` for all of the user's environments."""
+        return [func(env) for env in self.base_env.get_sub_environments()]
+
+    def foreach_env_with_context(self, func: Callable[[Any, Any], Any]) -> list[Any]:
+        """Calls `func(env, env_context)` for all of the user's environments."""
+        context = self._env_runner.config.env_config
+        index = getattr(self._env_runner, "worker_index", 0)
+        return [
+            func(env, env_context(context, worker_index=index, vector_index=number))
+            for number, env in enumerate(self.base_env.get_sub_environments())
+        ]
+
+    def get_weights(self, policies: Any = None) -> dict[str, Any]:
+        """The weights by policy."""
+        return {
+            policy_id: policy.get_weights()
+            for policy_id, policy in self.policy_map.items()
+            if policies is None or policy_id in policies
+        }
+
+    def set_weights(self, weights: Mapping[str, Any], global_vars: Any = None) -> None:  # noqa: ARG002
+        """Sets weights by policy in this worker alone, until the learners send theirs."""
+        for policy_id, values in weights.items():
+            self.policy_map[policy_id].set_weights(values)
+
+    def earlier_chunks(self, episode_id: Any) -> list[Any]:
+        """The chunks of an ongoing episode that earlier samples have returned."""
+        # No public name in any supported Ray; `get` keeps the default dict from growing.
+        return list(self._env_runner._ongoing_episodes_for_metrics.get(episode_id, ()))
+
+    def keeps_observations(self) -> bool:
+        """Whether no connector replaces the observations of the environment."""
+        connectors = self._env_runner._env_to_module.connectors
+        return not any(type(connector).__name__ in REPLACING for connector in connectors)
+
+    def action_space(self, policy_id: str) -> Any:
+        """The action space of a policy."""
+        return self.policy_map[policy_id].action_space
+
+    def sub_environments(self) -> list[Any]:
+        """The environments as this package wrapped them."""
+        env = self._env_runner.env
+        unwrapped = getattr(env, "unwrapped", env)
+        return [e.unwrapped for e in ray_versions.sub_environments(unwrapped)]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in GONE:
+            raise GoneError(
+                f"A worker has no `{name}` any more.", where=f"worker.{name}", fix=GONE[name]
+            )
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._env_runner, name)
+
+
+def env_context(config: Mapping[str, Any], *, worker_index: int, vector_index: int) -> Any:
+    """The env context that an environment was made with."""
+    from ray.rllib.env.env_context import EnvContext
+
+    return EnvContext(dict(config), worker_index, vector_index)
+
+
+def as_legacy(env_runner: Any) -> Any:
+    """The legacy view of an env runner; the old API stack's is a rollout worker itself."""
+    return LegacyWorker(env_runner) if hasattr(env_runner, "module") else env_runner
+
+
+def user_env(env: Any) -> Any:
+    """The user's own object behind gymnasium's and this package's wrappers."""
+    unwrapped = env.unwrapped
+    return unwrapped.env if getattr(unwrapped, "wraps_legacy_env", False) else unwrapped

@@ -1,0 +1,227 @@
+"""`ray.tune` for code of Ray 0.5 – 2.x: `from rllib_compat import tune`.
+
+`run`, `run_experiments` and `Tuner` take the names of RLlib's algorithms, legacy configs and the
+arguments of their time. Every other name is `ray.tune`'s own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import ray.tune  # noqa: TID253 - this module is nothing without it
+from ray.tune.analysis import ExperimentAnalysis as RayAnalysis  # noqa: TID253
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.trainer.classes import class_of_algorithm, raise_if_removed
+from rllib_compat.trainer.resources import with_extra
+from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
+from rllib_compat.trainer.trainer import Trainer
+from rllib_compat.tune.functions import report as report
+from rllib_compat.tune.functions import with_reporter
+
+logger = logging.getLogger(__name__)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+RENAMED = {
+    "local_dir": "storage_path",
+    "upload_dir": "storage_path",
+    "trial_resources": "resources_per_trial",
+    "repeat": "num_samples",
+}
+CHECKPOINT_CONFIG = {
+    "checkpoint_freq": "checkpoint_frequency",
+    "checkpoint_at_end": "checkpoint_at_end",
+    "keep_checkpoints_num": "num_to_keep",
+    "checkpoint_score_attr": "checkpoint_score_attribute",
+}
+# What is gone from Tune; nothing of it changes what is learned.
+DROPPED = {
+    "global_checkpoint_period": "set TUNE_GLOBAL_CHECKPOINT_S",
+    "loggers": "give callbacks of ray.tune.logger; json, csv and TensorBoard are written anyway",
+    "queue_trials": "trials wait for resources anyway",
+    "ray_auto_init": "Ray is started if nobody has",
+    "run_errored_only": "give resume='AUTO+ERRORED_ONLY'",
+    "server_port": "there is no server",
+    "sync_function": "what is below storage_path is synchronized by Ray",
+    "sync_on_checkpoint": "what is below storage_path is synchronized by Ray",
+    "sync_to_cloud": "what is below storage_path is synchronized by Ray",
+    "sync_to_driver": "what is below storage_path is synchronized by Ray",
+    "trial_executor": "Ray has one only",
+    "with_server": "there is no server",
+}
+# Sections of 2.x results whose keys are at the top of our results.
+SECTIONS = ("sampler_results/",)
+
+
+class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
+    """Ray's analysis with the methods that it had until 2.6."""
+
+    def get_best_logdir(self, metric: str | None = None, mode: str | None = None) -> str:
+        """The folder of the best trial."""
+        return str(self.get_best_trial(metric, mode).path)
+
+    @property
+    def best_logdir(self) -> str:
+        """The folder of the best trial by the metric that `run` was given."""
+        return self.get_best_logdir()
+
+    def get_trial_checkpoints_paths(
+        self, trial: Any, metric: str = "training_iteration"
+    ) -> list[tuple[str, Any]]:
+        """The paths of a trial's checkpoints, each with its value of `metric`."""
+        pairs = self._get_trial_checkpoints_with_metric(trial, metric)
+        return [(checkpoint.path, value) for checkpoint, value in pairs]
+
+
+def run(run_or_experiment: Any, name: str | None = None, **arguments: Any) -> Any:
+    """`ray.tune.run`, with what it took in the past.
+
+    Args:
+        run_or_experiment: An algorithm's name of any era, a trainer class, a function of
+            (config, reporter), or anything that `ray.tune.run` takes.
+        name: The experiment's name.
+        **arguments: Those of any era: `local_dir`, `checkpoint_freq`, `loggers`, ….
+
+    Returns:
+        The analysis; with `return_trials=True`, the trials.
+
+    Raises:
+        RefusedKeysError: Ray has removed the algorithm, and nothing can stand in for it.
+    """
+    as_trials = arguments.pop("return_trials", False)
+    today = _todays_arguments(arguments)
+    analysis = ray.tune.run(_trainable(run_or_experiment), name=name, **today)
+    if as_trials:
+        return analysis.trials
+    return _completed(analysis)
+
+
+def run_experiments(experiments: Any, *, concurrent: bool = True, **arguments: Any) -> list[Any]:
+    """`ray.tune.run_experiments`, with specs and arguments of any era.
+
+    Args:
+        experiments: Specs by name (`{"run": "PPO", "env": …, "stop": …, "config": …}`), or
+            `Experiment`s.
+        concurrent: Whether to run them at the same time.
+        **arguments: Those of any era: `scheduler`, `search_alg`, `queue_trials`, ….
+
+    Returns:
+        The trials.
+    """
+    if isinstance(experiments, Mapping):
+        found = [_experiment(name, spec) for name, spec in experiments.items()]
+    else:
+        found = list(experiments) if isinstance(experiments, Sequence) else [experiments]
+    today = _todays_arguments(arguments)
+    groups = [found] if concurrent else [[experiment] for experiment in found]
+    return [trial for group in groups for trial in ray.tune.run(group, **today).trials]
+
+
+class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types
+    """`ray.tune.Tuner` that takes the names of RLlib's algorithms.
+
+    Args:
+        trainable: An algorithm's name of any era, a trainer class, or anything Ray's takes.
+        **arguments: Those of `ray.tune.Tuner`; `param_space` is a legacy config.
+    """
+
+    def __init__(self, trainable: Any = None, **arguments: Any) -> None:
+        super().__init__(_trainable(trainable), **arguments)
+
+
+def function(func: Function) -> Function:
+    """What functions in a config were wrapped in, so that Tune did not call them: nothing now."""
+    return func
+
+
+def register_trainable(name: str, trainable: Any, **arguments: Any) -> None:
+    """`ray.tune.register_trainable`, also for functions of (config, reporter)."""
+    ray.tune.register_trainable(name, _trainable(trainable), **arguments)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(ray.tune, name)
+
+
+def _trainable(given: Any) -> Any:
+    """The class of an algorithm's name, a function of the config; the rest is Ray's business."""
+    if inspect.isfunction(given):
+        return with_reporter(given)
+    if isinstance(given, str):
+        if _registered_by_user(given):
+            return given
+        try:
+            given = class_of_algorithm(given)
+        except ConfigError:
+            return given  # an error that Ray tells
+    if isinstance(given, type) and issubclass(given, Trainer):
+        raise_if_removed(given._algorithm_name)
+    return given
+
+
+def _registered_by_user(name: str) -> bool:
+    from ray.rllib.algorithms.registry import ALGORITHMS
+    from ray.tune.registry import TRAINABLE_CLASS, _global_registry
+
+    return name not in ALGORITHMS and bool(_global_registry.contains(TRAINABLE_CLASS, name))
+
+
+def _experiment(name: str, spec: Mapping[str, Any]) -> Any:
+    spec = _todays_arguments(spec)
+    spec["run"] = _trainable(spec["run"])
+    return ray.tune.Experiment.from_json(name, spec)
+
+
+def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `run` or of a spec, as today's Tune takes them."""
+    today = {k: v for k, v in arguments.items() if k not in CHECKPOINT_CONFIG and k not in DROPPED}
+    for name, why in DROPPED.items():
+        if arguments.get(name):
+            logger.warning("`%s` means nothing to Tune any more: %s", name, why)
+    for name, new in RENAMED.items():
+        if today.get(name) is not None:
+            today[new] = today[name]
+        today.pop(name, None)
+    if isinstance(path := today.get("storage_path"), (str, Path)) and "://" not in str(path):
+        today["storage_path"] = str(Path(path).expanduser().absolute())
+    if "resources_per_trial" in today:
+        today["resources_per_trial"] = with_extra(today["resources_per_trial"])
+    checkpoints = {CHECKPOINT_CONFIG[k]: v for k, v in arguments.items() if k in CHECKPOINT_CONFIG}
+    if any(checkpoints.values()):
+        today["checkpoint_config"] = _checkpoint_config(today.get("checkpoint_config"), checkpoints)
+    if isinstance(stop := today.get("stop"), Mapping):
+        today["stop"] = {_todays_metric(key): value for key, value in stop.items()}
+    if (restore := today.get("restore")) is not None:
+        path = Path(restore).expanduser()
+        # Until Ray 2.0, a checkpoint was called by a file in its folder.
+        today["restore"] = str(path.parent if path.is_file() else path)
+    return today
+
+
+def _checkpoint_config(given: Any, legacy: Mapping[str, Any]) -> Any:
+    config = given or ray_versions.tune_checkpoint_config()
+    for name, value in legacy.items():
+        if value is not None:
+            setattr(config, name, value)
+    attribute = config.checkpoint_score_attribute
+    if attribute and attribute.startswith("min-"):
+        config.checkpoint_score_attribute = attribute.removeprefix("min-")
+        config.checkpoint_score_order = "min"
+    return config
+
+
+def _todays_metric(key: str) -> str:
+    return next((key.removeprefix(s) for s in SECTIONS if key.startswith(s)), key)
+
+
+def _completed(analysis: Any) -> Any:
+    """The same analysis with the legacy methods; without a mode, the most is the best, as ever."""
+    analysis.__class__ = ExperimentAnalysis
+    analysis.default_mode = analysis.default_mode or "max"
+    return analysis

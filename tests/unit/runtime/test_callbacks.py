@@ -1,0 +1,338 @@
+"""Callbacks of every era, called as today's env runners call them."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from ray import cloudpickle
+from ray.rllib.algorithms.ppo import PPOConfig
+
+from rllib_compat.neutral.errors import ConfigError, GoneError
+from rllib_compat.runtime.batches import agent_parts
+from rllib_compat.runtime.callbacks import CallbackAdapter, DefaultCallbacks, adapt_callbacks
+from rllib_compat.runtime.evaluation import EvaluationFunction
+from rllib_compat.runtime.learners import tell_callbacks
+from rllib_compat.runtime.results import RECORDS
+from rllib_compat.runtime.workers import LegacyBaseEnv, LegacyWorker
+from tests.unit.runtime.runners import Logged, module, play, runner
+
+
+def record_of(env_runner):
+    ((key, record),) = env_runner.metrics
+    assert key == RECORDS
+    return record
+
+
+def test_functions_get_the_info_dict_and_metrics_reach_the_record():
+    def start(info):
+        assert set(info) == {"env", "policy", "episode", "worker"}
+        assert isinstance(info["env"], LegacyBaseEnv)
+        info["episode"].user_data["steps"] = 0
+
+    def step(info):
+        info["episode"].user_data["steps"] += 1
+
+    def end(info):
+        episode = info["episode"]
+        episode.custom_metrics["n"] = episode.length
+        episode.hist_data["seen"] = [episode.user_data["steps"]]
+        episode.media["note"] = list(info["policy"])
+
+    env_runner = runner()
+    functions = {"on_episode_start": start, "on_episode_step": step, "on_episode_end": end}
+    play(adapt_callbacks(functions)(), env_runner, steps=4, cut_after=2)
+    record = record_of(env_runner)
+    assert (record.length, record.reward) == (4, 8.0)
+    assert record.agent_rewards == {("agent0", "default_policy"): 8.0}
+    assert record.custom_metrics == {"n": 4}
+    assert record.hist_data == {"seen": [4]}
+    assert record.media == {"note": ["default_policy"]}
+
+
+def test_classes_of_all_signatures_are_called_with_what_they_take():
+    seen = []
+
+    class Positional:  # 0.8.5
+        def on_episode_end(self, worker, base_env, policies, episode, **kwargs):
+            seen.append((type(worker).__name__, list(policies), episode.length))
+
+    class Keywords(DefaultCallbacks):  # 1.0
+        def __init__(self, legacy_callbacks_dict=None):
+            super().__init__(legacy_callbacks_dict)
+
+        def on_episode_end(self, *, worker, base_env, policies, episode, env_index, **kwargs):
+            seen.append((worker.worker_index, env_index, base_env.num_envs))
+
+    class Todays:
+        def on_episode_end(self, *, episode, metrics_logger, **kwargs):
+            seen.append(type(episode).__name__)
+
+    play(adapt_callbacks([Positional, Keywords, Todays])(), runner())
+    assert seen == [("LegacyWorker", ["default_policy"], 4), (2, 0, 1), "SingleAgentEpisode"]
+
+
+def test_without_callbacks_records_are_sent_all_the_same():
+    env_runner = runner()
+    play(adapt_callbacks(None)(), env_runner)
+    assert record_of(env_runner).reward == 8.0
+
+
+def test_only_those_who_listen_to_steps_pay_for_them():
+    assert "on_episode_step" not in vars(CallbackAdapter)
+    assert type(adapt_callbacks({"on_episode_end": print})()).on_episode_step is (
+        CallbackAdapter.on_episode_step
+    )
+
+
+def test_dotted_names_and_pickles_work():
+    adapter = adapt_callbacks("rllib_compat.runtime.callbacks.DefaultCallbacks")
+    assert isinstance(adapter().legacy[0], DefaultCallbacks)
+    counting = adapt_callbacks(
+        {"on_episode_end": lambda i: i["episode"].custom_metrics.update(n=i["episode"].length)}
+    )
+    env_runner = runner()
+    play(cloudpickle.loads(cloudpickle.dumps(counting))(), env_runner)
+    assert record_of(env_runner).custom_metrics == {"n": 4}
+
+
+@pytest.mark.parametrize("agents", [None, (0, 1)])
+def test_what_postprocessing_writes_is_what_is_learned_from(agents):
+    counts = []
+
+    def postprocess(info):
+        batch = info["post_batch"]
+        counts.append(batch.count)
+        info["episode"].custom_metrics["parts"] = len(counts)
+        assert info["all_pre_batches"][info["agent_id"]] == info["pre_batch"]
+        assert not info["pre_batch"][1]["rewards"].flags.writeable
+        batch["rewards"][:] += 10
+        batch["obs"] = batch["obs"] * 2
+        batch["bonus"] = np.arange(batch.count)
+
+    env_runner = runner() if agents is None else runner(p0=module(), p1=module())
+    chunks = play(
+        adapt_callbacks({"on_postprocess_traj": postprocess})(),
+        env_runner,
+        steps=4,
+        cut_after=3,
+        agents=agents,
+    )
+    each = 1 if agents is None else 2
+    assert counts == [3] * each + [1] * each
+    parts = [part for chunk in chunks for part in agent_parts(chunk).values()]
+    assert [list(part.get_rewards()) for part in parts] == [[12.0] * n for n in counts]
+    firsts = [np.ravel(part.get_observations(slice(0, len(part)))).tolist() for part in parts]
+    # The observation at the cut belongs to both chunks, and each has its own copy of it.
+    assert firsts == [[0.0, 2.0, 4.0]] * each + [[6.0]] * each
+    assert [list(part.get_extra_model_outputs("bonus")) for part in parts] == [
+        list(range(n)) for n in counts
+    ]
+    record = record_of(env_runner)
+    assert record.custom_metrics == {"parts": 2 * each}
+    assert record.reward == 4 * 2.0 * each, "the result tells what the environment gave"
+
+
+@pytest.mark.parametrize("name", ["advantages", "terminateds"])
+def test_a_write_that_could_have_no_effect_is_an_error(name):
+    def postprocess(info):
+        info["post_batch"][name] = np.ones(info["post_batch"].count)
+
+    adapter = adapt_callbacks({"on_postprocess_traj": postprocess})()
+    with pytest.raises(GoneError, match=name):
+        play(adapter, runner(), steps=2)
+
+
+def test_samples_come_as_a_batch():
+    counts = []
+    adapter = adapt_callbacks({"on_sample_end": lambda i: counts.append(i["samples"].count)})()
+    play(adapter, runner(), steps=4, cut_after=3)
+    assert counts == [3]
+
+
+@pytest.mark.parametrize("agents", [None, (0, 1)])
+def test_what_is_written_into_samples_is_what_is_learned_from(agents):
+    def double(info):
+        batches = getattr(info["samples"], "policy_batches", {"p0": info["samples"]})
+        batches["p0"]["rewards"][1] = 7
+
+    env_runner = runner() if agents is None else runner(p0=module(), p1=module())
+    adapter = adapt_callbacks({"on_sample_end": double})()
+    chunk, _ = play(adapter, env_runner, steps=4, cut_after=3, agents=agents)
+    rewards = [list(part.get_rewards()) for part in agent_parts(chunk).values()]
+    assert rewards == [[2.0, 7.0, 2.0], [2.0, 2.0, 2.0]][: 1 if agents is None else 2]
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "message"),
+    [({"on_episode_and": print}, "on_episode_and"), (5, "type int")],
+)
+def test_what_is_no_callback_is_an_error(callbacks, message):
+    with pytest.raises(ConfigError, match=message):
+        adapt_callbacks(callbacks)
+
+
+class TestEpisode:
+    """What the episode answers at its end, after it was cut in the middle."""
+
+    @pytest.fixture
+    def episode(self):
+        held = []
+        play(
+            adapt_callbacks({"on_episode_end": lambda i: held.append(i["episode"])})(),
+            runner(),
+            steps=4,
+            cut_after=2,
+        )
+        return held[0]
+
+    def test_lasts(self, episode):
+        assert episode.last_observation_for().tolist() == [4]
+        assert episode.last_raw_obs_for("agent0").tolist() == [4]
+        assert episode.last_info_for() == {"t": 4}
+        assert (episode.last_action_for(), episode.prev_action_for()) == (4, 3)
+        assert (episode.last_reward_for(), episode.prev_reward_for()) == (2.0, 2.0)
+        assert episode.last_done_for()
+        assert episode.rnn_state_for() == []
+        assert episode.last_observation_for("nobody") is None
+        assert episode.last_action_for("nobody") == 0
+
+    def test_who_is_there(self, episode):
+        assert episode.get_agents() == ["agent0"]
+        assert episode.policy_for() == "default_policy"
+        assert isinstance(episode.worker, LegacyWorker)
+        assert episode.env_id == 0
+
+    def test_todays_methods_are_there_too(self, episode):
+        assert episode.get_return() == 4.0  # of the last chunk alone, as Ray has it
+
+    def test_what_is_gone_says_where_it_went(self, episode):
+        with pytest.raises(GoneError, match="batch_builder"):
+            _ = episode.batch_builder
+        assert not hasattr(episode, "batch_builder")
+
+
+def test_many_agents_have_rewards_by_agent_and_policy():
+    held = []
+    env_runner = runner(p0=module(), p1=module())
+    adapter = adapt_callbacks({"on_episode_end": lambda i: held.append(i["episode"])})()
+    play(adapter, env_runner, steps=4, cut_after=2, agents=[0, 1])
+    (episode,) = held
+    assert episode.length == 4
+    assert episode.agent_rewards == {(0, "p0"): 8.0, (1, "p1"): 8.0}
+    assert episode.last_info_for(1) == {"t": 4}
+    assert record_of(env_runner).reward == 16.0
+
+
+def test_train_results_are_completed_before_the_callback_changes_them():
+    def changed(info):
+        info["result"]["twice"] = 2 * info["result"]["episode_reward_mean"]
+        info["result"]["by"] = info["trainer"]
+
+    env_runner = runner()
+    adapter = adapt_callbacks({"on_train_result": changed})()
+    adapter.owner = "the trainer"
+    play(adapter, env_runner)
+    result = {"env_runners": {RECORDS: [record_of(env_runner)]}}
+    algorithm = type("A", (), {"config": type("C", (), {"metrics_num_episodes_for_smoothing": 9})})
+    adapter.on_train_result(algorithm=algorithm, result=result, metrics_logger=None)
+    assert (result["twice"], result["by"]) == (16.0, "the trainer")
+
+
+class TestWorker:
+    def test_policies_and_environments(self):
+        worker = LegacyWorker(runner(p0=module(), p1=module()))
+        assert worker.foreach_policy(lambda policy, policy_id: policy_id) == ["p0", "p1"]
+        assert worker.foreach_trainable_policy(lambda policy, policy_id: policy_id) == ["p0"]
+        assert worker.get_policy("nobody") is None
+        assert worker.for_policy(lambda policy: policy.policy_id, "p1") == "p1"
+        assert worker.get_weights(["p1"]) == {"p1": {"w": np.ones(1)}}
+        assert worker.foreach_env(lambda env: env.spec.id) == ["CartPole-v1"]
+        assert worker.env.spec.id == "CartPole-v1"
+        assert worker.policy_config == {"gamma": 0.5}
+        assert worker.worker_index == 2
+
+    def test_what_is_gone_says_where_it_went(self):
+        worker = LegacyWorker(runner())
+        with pytest.raises(GoneError, match="sampler"):
+            _ = worker.sampler
+        with pytest.raises(GoneError, match="dist_class"):
+            _ = worker.get_policy().dist_class
+
+
+def test_the_trainer_comes_when_it_is_complete():
+    seen = []
+
+    class Init(DefaultCallbacks):
+        def on_trainer_init(self, *, trainer, **kwargs):
+            seen.append(trainer)
+
+    adapted = adapt_callbacks(Init)
+    adapted().on_algorithm_init(algorithm="algorithm")
+    adapted.has_trainer = True
+    adapter = adapted()
+    adapter.on_algorithm_init(algorithm="algorithm")
+    evaluation = EvaluationFunction(print)
+    config = SimpleNamespace(custom_evaluation_function=evaluation)
+    trainer = SimpleNamespace(algorithm=SimpleNamespace(config=config))
+    adapter.adopt(trainer)
+    assert seen == ["algorithm", trainer]
+    assert evaluation.trainer is trainer
+    assert cloudpickle.loads(cloudpickle.dumps(evaluation)).trainer is None
+
+
+def test_policies_are_told_once_and_new_ones_when_they_come():
+    seen = []
+
+    class Create(DefaultCallbacks):
+        def on_create_policy(self, *, policy_id, policy):
+            seen.append((policy_id, policy.policy_id))
+
+    env_runner = runner(p0=module())
+    adapter = adapt_callbacks(Create)()
+    play(adapter, env_runner, agents=(0,))
+    env_runner.module["p1"] = module()
+    play(adapter, env_runner, agents=(0, 1))
+    assert seen == [("p0", "p0"), ("p1", "p1")]
+
+
+class Doubling(DefaultCallbacks):
+    def on_learn_on_batch(self, *, policy, train_batch, result, **kwargs):
+        result["mean_reward"] = float(train_batch["rewards"].mean())
+        train_batch["advantages"] *= 2
+
+
+class Learner:
+    """As much of a learner as an update takes."""
+
+    def __init__(self, config):
+        self.config, self.metrics = config, Logged()
+        self.module = {"p0": SimpleNamespace(unwrapped=module)}
+        self.learned = None
+
+    def _update(self, batch):
+        self.learned = batch
+
+
+def test_train_batches_are_told_to_callbacks_and_can_be_changed():
+    config = PPOConfig().callbacks(adapt_callbacks(Doubling)).training(learner_class=Learner)
+    tell_callbacks(config)
+    learner = config.learner_class(config)
+    state = {"h": torch.ones(2)}
+    batch = {
+        "rewards": torch.tensor([1.0, 3.0]),
+        "advantages": torch.tensor([1.0, 2.0]),
+        "state_in": state,
+    }
+    learner._update({"p0": batch})
+    assert learner.learned["p0"]["advantages"].tolist() == [2.0, 4.0]
+    assert learner.learned["p0"]["state_in"] is state
+    assert learner.metrics == [(("p0", "mean_reward"), 2.0)]
+
+
+def test_learners_are_left_alone_where_nobody_listens():
+    config = (
+        PPOConfig().callbacks(adapt_callbacks(DefaultCallbacks)).training(learner_class=Learner)
+    )
+    tell_callbacks(config)
+    assert config.learner_class is Learner

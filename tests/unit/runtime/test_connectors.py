@@ -1,0 +1,43 @@
+"""Which environments get RLlib's old preprocessors in front of their modules."""
+
+from types import SimpleNamespace
+
+import pytest
+from gymnasium import spaces
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.policy.policy import PolicySpec
+
+from rllib_compat.runtime.connectors import add_preprocessors, may_need_preprocessors
+
+
+@pytest.mark.parametrize(
+    ("env", "needed"),
+    [("CartPole-v1", False), ("Pendulum-v1", False), ("FrozenLake-v1", True), ("mine", True)],
+)
+def test_only_observations_that_are_no_box_are_flattened(env, needed):
+    assert may_need_preprocessors(env) is needed
+
+
+def test_a_class_may_have_any_observations():
+    assert may_need_preprocessors(object)
+
+
+def test_a_config_without_an_environment_has_none():
+    assert not may_need_preprocessors(None)
+
+
+def test_policies_with_structured_spaces_get_flat_ones_for_their_modules():
+    space = spaces.Tuple([spaces.Box(0, 1, (2,)), spaces.Discrete(4)])
+    given = PolicySpec(observation_space=space, action_space=spaces.Discrete(2))
+    config = PPOConfig().multi_agent(
+        policies={"a": given, "b": PolicySpec()}, policy_mapping_fn=lambda agent, *_, **__: "a"
+    )
+    add_preprocessors(config)
+    add_preprocessors(config)
+    assert config.policies["a"].observation_space.shape == (6,)
+    assert given.observation_space is space
+    assert config.policies["b"].observation_space is None
+    # No agent that the environment knows now is structured; one that comes later may be.
+    known = SimpleNamespace(observation_space=spaces.Dict({"x": spaces.Box(0, 1, (2,))}))
+    (connector,) = config._env_to_module_connector(known, None, None)
+    assert type(connector).__name__ == "FlattenObservations"

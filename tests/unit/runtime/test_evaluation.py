@@ -1,0 +1,48 @@
+"""Custom evaluation functions between the legacy trainer and today's Ray."""
+
+from types import SimpleNamespace
+
+from rllib_compat.runtime.callbacks import adapt_callbacks
+from rllib_compat.runtime.evaluation import EvaluationFunction, collect_metrics, summarize_episodes
+from tests.unit.runtime.runners import play, runner
+
+TRAINER = SimpleNamespace(evaluation_workers="workers")
+
+
+def test_the_function_gets_trainer_and_workers_and_its_metrics_reach_the_result():
+    function = EvaluationFunction(lambda *given: {"given": given, "episode_len_mean": 4.0})
+    assert function("algorithm", "group")["given"] == ("algorithm", "group"), "no trainer yet"
+    function.trainer = TRAINER
+    metrics, env_steps, agent_steps = function("algorithm", "group")
+    assert metrics["given"] == (TRAINER, "workers")
+    assert env_steps == agent_steps == 1, "Ray 2.40 takes no zero"
+    result = {"env_runners": {}}
+    config = SimpleNamespace(custom_evaluation_function=function)
+    algorithm = SimpleNamespace(config=config)
+    adapt_callbacks(None)().on_evaluate_end(algorithm=algorithm, evaluation_metrics=result)
+    assert result["given"] == (TRAINER, "workers")
+
+
+def test_the_old_stack_takes_the_metrics_alone():
+    function = EvaluationFunction(lambda trainer, workers: {"x": 1})
+    function.trainer = TRAINER
+    assert function() == {"x": 1}
+
+
+def test_episodes_are_collected_once():
+    env_runner = runner()
+    adapter = adapt_callbacks(None)()
+    env_runner._callbacks = [adapter]
+    play(adapter, env_runner, steps=4)
+    assert collect_metrics(env_runner)["episode_len_mean"] == 4
+    assert collect_metrics(env_runner)["episodes_this_iter"] == 0
+
+
+def test_old_episodes_may_be_summarized_with_new_ones():
+    env_runner = runner()
+    adapter = adapt_callbacks(None)()
+    for steps in (2, 4):
+        play(adapter, env_runner, steps=steps)
+    old, new = adapter.ended
+    result = summarize_episodes([old, new], [new])
+    assert (result["episode_len_mean"], result["episodes_this_iter"]) == (3, 1)

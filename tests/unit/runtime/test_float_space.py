@@ -1,0 +1,34 @@
+"""Ray's filter on images, which are integers."""
+
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+ray = pytest.importorskip("ray")
+
+from rllib_compat.runtime.connectors import with_preprocessors  # noqa: E402
+
+
+class Camera:
+    observation_space = gym.spaces.Box(0, 255, (4, 4, 3), np.uint8)
+
+
+def test_a_filter_on_uint8_images_gets_a_space_of_floats_and_not_an_error():
+    from ray.rllib.connectors.env_to_module import MeanStdFilter
+
+    def inner(*_):
+        return MeanStdFilter(clip_by_value=math.inf)
+
+    actions = gym.spaces.Discrete(2)
+    floats, filter_ = with_preprocessors(inner, False, Camera())
+    floats.input_action_space, floats.input_observation_space = actions, Camera.observation_space
+    assert floats.observation_space == gym.spaces.Box(0, 255, (4, 4, 3), np.float32)
+    filter_.input_action_space = actions
+    filter_.input_observation_space = floats.observation_space
+    assert filter_.observation_space.dtype == np.float32
+
+
+def test_images_without_a_filter_go_in_as_they_are():
+    assert with_preprocessors(None, False, Camera()) == []

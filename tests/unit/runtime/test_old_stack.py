@@ -1,0 +1,96 @@
+"""Callbacks on the old API stack: a real rollout worker of it calls them."""
+
+import gymnasium
+import numpy as np
+import pytest
+from ray.rllib.algorithms.ppo import PPOConfig
+
+from rllib_compat import ray_versions
+from rllib_compat.runtime.callbacks import DefaultCallbacks, adapt_callbacks
+from rllib_compat.runtime.envs import EnvSettings, adapt_env
+
+pytestmark = pytest.mark.skipif(
+    not ray_versions.has_old_api_stack(), reason="this Ray has no old API stack"
+)
+
+
+class OldEnv:
+    """Five steps of the old API."""
+
+    observation_space = gymnasium.spaces.Box(0, 9, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, config):
+        self.t = 0
+
+    def reset(self):
+        self.t = 0
+        return np.zeros(1, np.float32)
+
+    def step(self, action):
+        self.t += 1
+        return np.full(1, self.t, np.float32), 1.0, self.t == 5, {}
+
+
+def worker_with(callbacks):
+    from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
+    from ray.rllib.evaluation.rollout_worker import RolloutWorker
+
+    env = adapt_env(EnvSettings(OldEnv, old_stack=True))
+    config = (
+        PPOConfig()
+        .api_stack(enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False)
+        .environment(env)
+        .framework("torch")
+        .env_runners(rollout_fragment_length=10, num_env_runners=0)
+        .callbacks(adapt_callbacks(callbacks))
+    )
+    return RolloutWorker(env_creator=env, default_policy_class=PPOTorchPolicy, config=config)
+
+
+def test_what_callbacks_write_is_learned_from_and_none_is_left_out():
+    heard = []
+
+    class Mine(DefaultCallbacks):
+        def on_sub_environment_created(self, *, worker, sub_environment, env_context, **kwargs):
+            heard.append(("environment", type(sub_environment)))
+
+        def on_create_policy(self, *, policy_id, policy):
+            heard.append(("policy", policy_id))
+
+        def on_postprocess_trajectory(
+            self, worker, episode, agent_id, policy_id, policies, postprocessed_batch,
+            original_batches, **kwargs,
+        ):  # fmt: skip
+            policy, before = original_batches[agent_id]
+            heard.append(("trajectory", policy is policies[policy_id], len(before)))
+            postprocessed_batch["advantages"][:] = 7.0
+
+        def on_sample_end(self, *, worker, samples, **kwargs):
+            heard.append(("sample", samples["rewards"].shape))
+
+        def on_learn_on_batch(self, *, policy, train_batch, result, **kwargs):
+            heard.append(("learn", train_batch.count))
+
+    worker = worker_with(Mine)
+    batch = worker.sample().policy_batches["default_policy"]
+    assert (batch["advantages"] == 7.0).all()
+    worker.learn_on_batch(batch)
+    assert heard == [
+        ("environment", OldEnv),
+        ("policy", "default_policy"),
+        ("trajectory", True, 5),
+        ("trajectory", True, 5),
+        ("sample", (10,)),
+        ("learn", 10),
+    ]
+
+
+def test_functions_by_name_get_the_info_dict():
+    heard = []
+    functions = {
+        "on_sample_end": lambda info: heard.append(info["samples"].count),
+        "on_postprocess_traj": lambda info: heard.append(len(info["pre_batch"])),
+    }
+    worker_with(functions).sample()
+    assert heard == [2, 2, 10]

@@ -1,0 +1,174 @@
+"""The legacy keys of a result."""
+
+import copy
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rllib_compat.runtime.episodes import EpisodeRecord
+from rllib_compat.runtime.results import RECORDS, LegacyResults, complete_evaluation
+
+CONFIG = SimpleNamespace(metrics_num_episodes_for_smoothing=3)
+
+
+def episode(reward, length=10, policies=("default_policy",), **more):
+    shares = {(agent, policy): reward / len(policies) for agent, policy in enumerate(policies)}
+    return EpisodeRecord(length, reward, shares, **more)
+
+
+def result(*records, **more):
+    return {"env_runners": {RECORDS: list(records)}, **more}
+
+
+def completed(*records, **more):
+    today = result(*records, **more)
+    LegacyResults().complete(today, CONFIG)
+    return today
+
+
+def test_rewards_lengths_and_histograms():
+    legacy = completed(episode(1.0, 5), episode(3.0, 7))
+    assert legacy["episode_reward_mean"] == 2.0
+    assert (legacy["episode_reward_min"], legacy["episode_reward_max"]) == (1.0, 3.0)
+    assert legacy["episode_len_mean"] == 6.0
+    assert legacy["episodes_this_iter"] == 2
+    assert legacy["hist_stats"] == {"episode_reward": [1.0, 3.0], "episode_lengths": [5, 7]}
+    assert legacy["policy_reward_mean"] == {}
+
+
+def test_the_records_themselves_do_not_reach_the_loggers():
+    assert RECORDS not in completed(episode(1.0))["env_runners"]
+
+
+def test_older_episodes_fill_the_window_up_and_no_more():
+    results = LegacyResults()
+    for rewards, mean in (
+        ([0.0, 2.0], 1.0),
+        ([4.0], 2.0),
+        ([6.0], 4.0),
+        ([1.0] * 5, 1.0),
+        ([], 1.0),
+    ):
+        today = result(*map(episode, rewards))
+        results.complete(today, CONFIG)
+        assert today["episode_reward_mean"] == mean
+        assert today["episodes_this_iter"] == len(rewards)
+
+
+def test_without_any_episode_the_means_are_nan():
+    legacy = completed()
+    assert np.isnan(legacy["episode_reward_mean"])
+    assert legacy["custom_metrics"] == {}
+
+
+def test_rewards_by_policy():
+    legacy = completed(episode(4.0, policies=("p0", "p1")), episode(8.0, policies=("p0", "p1")))
+    assert legacy["policy_reward_mean"] == {"p0": 3.0, "p1": 3.0}
+    assert legacy["policy_reward_min"] == {"p0": 2.0, "p1": 2.0}
+    assert legacy["hist_stats"]["policy_p1_reward"] == [2.0, 4.0]
+
+
+def test_what_callbacks_left_in_the_episode():
+    legacy = completed(
+        episode(1.0, custom_metrics={"n": 1, "odd": float("nan")}, hist_data={"h": [1]}),
+        episode(1.0, custom_metrics={"n": 3}, hist_data={"h": [2, 3]}, media={"clip": "b"}),
+    )
+    metrics = legacy["custom_metrics"]
+    assert (metrics["n_mean"], metrics["n_min"], metrics["n_max"]) == (2.0, 1.0, 3.0)
+    assert np.isnan(metrics["odd_mean"])
+    assert legacy["hist_stats"]["h"] == [1, 2, 3]
+    assert legacy["episode_media"] == {"clip": ["b"]}
+
+
+@pytest.mark.parametrize(
+    ("today", "legacy", "value"),
+    [
+        ({"num_env_steps_sampled_lifetime": 40.0}, ("timesteps_total",), 40),
+        ({"num_env_steps_sampled_lifetime": 40.0}, ("info", "num_steps_sampled"), 40),
+        ({"fault_tolerance": {"num_healthy_workers": 2}}, ("num_healthy_workers",), 2),
+        ({"num_healthy_workers": 3}, ("num_healthy_workers",), 3),
+        (
+            {"env_runners": {"num_agent_steps_sampled_lifetime": {"a": 2.0, "b": 3.0}}},
+            ("agent_timesteps_total",),
+            5,
+        ),
+        ({"timers": {"learner_update_timer": 0.5}}, ("timers", "learn_time_ms"), 500.0),
+        (
+            {"learners": {"p": {"mean_kl_loss": 0.1}, "__all_modules__": {}}},
+            ("info", "learner", "p", "learner_stats", "kl"),
+            0.1,
+        ),
+        (
+            {"learners": {"p": {"qf_mean": 3.0}}},
+            ("info", "learner", "p", "learner_stats", "mean_q"),
+            3.0,
+        ),
+    ],
+)
+def test_renamed_keys(today, legacy, value):
+    found = completed(**today)
+    for key in legacy:
+        found = found[key]
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_todays_keys_stay():
+    assert completed(timers={"learner_update_timer": 0.5})["timers"]["learner_update_timer"] == 0.5
+
+
+def test_an_evaluation_has_its_own_episodes():
+    legacy = completed(episode(1.0), evaluation=result(episode(9.0)))
+    assert legacy["episode_reward_mean"] == 1.0
+    assert legacy["evaluation"]["episode_reward_mean"] == 9.0
+    assert complete_evaluation(result(episode(5.0)))["episode_reward_max"] == 5.0
+
+
+STATS = {"mean_kl_loss": 0.1, "curr_kl_coeff": 0.2, "total_loss": 3.0}
+
+
+def test_learner_stats_have_each_name_once():
+    learner = completed(learners={"default_policy": STATS})["info"]["learner"]
+    assert learner["default_policy"]["learner_stats"] == {
+        "kl": 0.1,
+        "cur_kl_coeff": 0.2,
+        "total_loss": 3.0,
+    }
+
+
+def test_learner_stats_are_found_where_older_rays_had_them():
+    learner = completed(learners={"default_policy": STATS, "p1": STATS})["info"]["learner"]
+    assert learner["default_policy"]["kl"] == learner["p1"]["kl"] == learner["kl"] == 0.1
+    copied = pickle.loads(pickle.dumps(copy.deepcopy(learner)))
+    assert copied == learner == dict(learner)
+    assert copied["kl"] == 0.1
+    assert "kl" not in learner  # so that loggers write it once
+    with pytest.raises(KeyError, match="nothing"):
+        learner["nothing"]
+
+
+def test_losses_of_actor_critics_have_their_own_names():
+    stats = {"policy_loss": 1.0, "qf_loss": 2.0, "alpha_value": 0.5}
+    learner = completed(learners={"default_policy": stats})["info"]["learner"]
+    assert learner["default_policy"]["learner_stats"] == {
+        "actor_loss": 1.0,
+        "critic_loss": 2.0,
+        "alpha_value": 0.5,
+    }
+
+
+def test_throughputs_are_steps_per_second():
+    timers = completed(
+        env_runners={"num_env_steps_sampled": 100},
+        timers={"env_runner_sampling_timer": 0.5},
+    )["timers"]
+    assert timers["sample_throughput"] == pytest.approx(200.0)
+
+
+def test_metrics_between_two_results_are_those_of_the_window():
+    results = LegacyResults()
+    results.complete(result(*map(episode, [1.0, 5.0])), CONFIG)
+    assert results.summary()["episode_reward_mean"] == 3.0
+    assert results.summary()["episodes_this_iter"] == 0
