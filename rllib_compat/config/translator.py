@@ -141,7 +141,7 @@ def _choose_stack(
     ]
     if asked != "auto":
         return asked, need_old
-    return ("old" if need_old and ray_versions.has_old_api_stack() else "new"), need_old
+    return ("old" if need_old else "new"), need_old
 
 
 def _adopt_defaults(

@@ -2,16 +2,10 @@
 
 import gymnasium
 import numpy as np
-import pytest
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from rllib_compat import ray_versions
 from rllib_compat.runtime.callbacks import DefaultCallbacks, adapt_callbacks
 from rllib_compat.runtime.envs import EnvSettings, adapt_env
-
-pytestmark = pytest.mark.skipif(
-    not ray_versions.has_old_api_stack(), reason="this Ray has no old API stack"
-)
 
 
 class OldEnv:

@@ -1,0 +1,19 @@
+"""Algorithms: how they are built, and the learner inside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+
+def build_algorithm(config: AlgorithmConfig) -> Algorithm:
+    """Builds an algorithm; `build` became `build_algo` in Ray 2.44."""
+    return config.build_algo() if hasattr(config, "build_algo") else config.build()
+
+
+def local_learner(algorithm: Algorithm) -> Any:
+    """The learner of an algorithm without remote ones."""
+    return algorithm.learner_group._learner  # no public name in any supported Ray

@@ -1,0 +1,84 @@
+"""The default RLModules: where they are, and what their parts are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+#: What BC's default module called its encoder and its head, newest first.
+BC_MODULE_NAMES = (("_encoder", "_pi_head"), ("encoder", "pi"))
+
+
+def bc_module_names() -> tuple[str, str]:
+    """What the installed BC's default module calls its encoder and its head.
+
+    They were renamed with the module's file; a look for it needs no import of Ray.
+    """
+    try:
+        ray = metadata.distribution("ray")
+    except metadata.PackageNotFoundError:
+        return BC_MODULE_NAMES[0]
+    file = "ray/rllib/algorithms/bc/torch/default_bc_torch_rl_module.py"
+    return BC_MODULE_NAMES[0 if Path(str(ray.locate_file(file))).exists() else 1]
+
+
+def torch_distributions() -> Any:
+    """The module of torch's action distributions; it was below `ray.rllib.models` in Ray 2.40."""
+    try:
+        from ray.rllib.core.distribution.torch import torch_distribution
+    except ImportError:
+        from ray.rllib.models.torch import torch_distributions as torch_distribution
+    return torch_distribution
+
+
+def soft_actor_critic_modules() -> tuple[Any, Any]:
+    """The default modules of SAC and CQL; both had no `Default` in their names in Ray 2.40."""
+    try:
+        from ray.rllib.algorithms.cql.torch.default_cql_torch_rl_module import (
+            DefaultCQLTorchRLModule as CQLModule,
+        )
+        from ray.rllib.algorithms.sac.torch.default_sac_torch_rl_module import (
+            DefaultSACTorchRLModule as SACModule,
+        )
+    except ImportError:
+        from ray.rllib.algorithms.cql.torch.cql_torch_rl_module import CQLTorchRLModule as CQLModule
+        from ray.rllib.algorithms.sac.torch.sac_torch_rl_module import SACTorchRLModule as SACModule
+    return SACModule, CQLModule
+
+
+def trains_discrete_sac() -> bool:
+    """Whether today's SAC learns discrete actions; Ray 2.40 does not."""
+    module, _ = soft_actor_critic_modules()
+    return hasattr(module, "_forward_train_discrete")
+
+
+def dqn_module() -> Any:
+    """The default module of DQN; it was called after Rainbow in Ray 2.40."""
+    try:
+        from ray.rllib.algorithms.dqn.torch import default_dqn_torch_rl_module as module
+    except ImportError:
+        from ray.rllib.algorithms.dqn.torch import dqn_rainbow_torch_rl_module as module
+
+        return module.DQNRainbowTorchRLModule
+    return module.DefaultDQNTorchRLModule
+
+
+def network_forward(module: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What computes the numbers that a module chooses actions by, without choosing.
+
+    Modules of DQN give only the action by themselves; their Q-values have a public name since a
+    release after 2.40.
+    """
+    if hasattr(module, "af"):
+        found = module.compute_q_values if hasattr(module, "compute_q_values") else module._qf
+    else:
+        found = module._forward_inference
+    return found  # type: ignore[no-any-return]  # Ray has no types
+
+
+def q_values(module: Any, batch: Mapping[str, Any]) -> Any:
+    """The Q-values of a default DQN module `[B, actions]`; the method was `_qf` in Ray 2.40."""
+    compute = getattr(module, "compute_q_values", None) or module._qf
+    return compute(batch)["qf_preds"]

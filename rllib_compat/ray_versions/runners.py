@@ -1,0 +1,70 @@
+"""Env runners and groups of them: their environments, seeds, actors and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+
+def sub_environments(env: Any) -> list[Any]:
+    """The environments in a runner's `env`; Ray 2.40 has one multi-agent environment, bare."""
+    return list(env.envs) if hasattr(env, "envs") else [env] if env is not None else []
+
+
+def seed_env_runner(env_runner: Any, env: Any) -> None:
+    """Gives the config's seed to a runner's process and environments, which Ray 2.40 did not.
+
+    Later runners do it themselves, at their first reset. Environments go on with the random
+    numbers of this reset at those that follow.
+    """
+    seed = env_runner.config.seed
+    if seed is None or hasattr(env_runner, "_seed"):
+        return
+    from ray.rllib.utils.debug import update_global_seed_if_necessary
+
+    # The same numbers as later: a runner's own index, and evaluation far away.
+    seed = int(seed) + (env_runner.worker_index or 0) + int(env_runner.config.in_evaluation) * 10**6
+    update_global_seed_if_necessary(env_runner.config.framework_str, seed)
+    env.reset(seed=seed)
+
+
+def foreach_env_runner(group: Any, function: Callable[[Any], Any], **kwargs: Any) -> list[Any]:
+    """Calls `function` in all env runners; the method was `foreach_worker` until Ray 2.43."""
+    method = getattr(group, "foreach_env_runner", None) or group.foreach_worker
+    return list(method(function, **kwargs))
+
+
+def remote_env_runners(group: Any) -> list[Any]:
+    """The actors of a group's remote env runners; no supported Ray has a public name for them."""
+    return list(group._worker_manager.actors().values())
+
+
+def send_weights(algorithm: Algorithm, group: Any) -> None:
+    """Sends the learners' weights to all env runners of a group, whatever they have.
+
+    Every supported Ray numbers the weights, and a runner ignores those with a lower number than its
+    own; after a restore, those are the right ones.
+    """
+    if algorithm.learner_group is None:  # the old API stack trains in the local runner
+        group.sync_weights()
+        return
+    foreach_env_runner(group, _forget_number_of_weights)
+    group.sync_weights(from_worker_or_learner_group=algorithm.learner_group, inference_only=True)
+
+
+def _forget_number_of_weights(env_runner: Any) -> None:
+    env_runner._weights_seq_no = 0
+
+
+def resets_at_the_next_step() -> dict[str, Any]:
+    """The metadata of a vector environment that resets one step after an episode's end.
+
+    The gymnasium of later releases asks for it; that of Ray 2.40 (1.0) knows no other way.
+    """
+    from gymnasium import vector
+
+    mode = getattr(vector, "AutoresetMode", None)
+    return {} if mode is None else {"autoreset_mode": mode.NEXT_STEP}

@@ -1,0 +1,45 @@
+"""Tune's `Trainable`, and the loggers that algorithms brought along until a release after 2.40."""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+
+def without_logger(config: AlgorithmConfig, logdir: str) -> None:
+    """Keeps an algorithm from writing its results to files, where its owner does it.
+
+    In Ray 2.40, whatever is trained logs by itself, with loggers that warn that they are old.
+    """
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    if "logger_creator" in inspect.signature(Algorithm.__init__).parameters:
+        config.debugging(logger_creator=partial(_no_logger, logdir))
+
+
+def trainable_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """What of the given arguments a `Trainable` takes, and what keeps it from logging by itself."""
+    from ray.tune import Trainable
+
+    accepted = inspect.signature(Trainable.__init__).parameters
+    if "logger_creator" in accepted and given.get("storage") is None:
+        given = {"logger_creator": partial(_no_logger, None), **given}
+    return {name: value for name, value in given.items() if name in accepted}
+
+
+def _no_logger(logdir: str | None, config: Any) -> Any:
+    from ray.tune.logger import NoopLogger
+
+    if logdir is None:
+        results = Path("~/ray_results").expanduser()
+        results.mkdir(parents=True, exist_ok=True)
+        now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        logdir = tempfile.mkdtemp(prefix=now, dir=results)
+    return NoopLogger(config, logdir)
