@@ -108,7 +108,7 @@ class PolicyState:
     """One policy of a checkpoint.
 
     Attributes:
-        policy_id: Its id; the same names the module of the target.
+        policy_id: Its id; the same names the module of the target, and its folder.
         weights: The weights of the policy's model, in one of three forms (see `Weights`).
         optimizer: Optimizer state as found (arrays and plain data), or None.
         observation_space: The space of raw observations, where the checkpoint or params tell.
@@ -125,6 +125,7 @@ class PolicyState:
         learner_optimizer: The state of that learner's optimizer; the policy's own is empty then.
         extra: Whatever else the policy's state held, by key. Nothing is left out.
         is_module: Whether it is an RLModule, and `policy_class` the module's class.
+        found_as: What the checkpoint calls it, where that can't be an id (see `policy_id.py`).
     """
 
     policy_id: str
@@ -144,6 +145,12 @@ class PolicyState:
     learner_optimizer: Any = None
     extra: dict[str, Any] = field(default_factory=dict)
     is_module: bool = False
+    found_as: str | None = None
+
+    @property
+    def old_id(self) -> str:
+        """What the checkpoint calls it; TensorFlow's variables are named after that."""
+        return self.policy_id if self.found_as is None else self.found_as
 
 
 @dataclass

@@ -62,6 +62,11 @@ class Folder:
             for inner in sorted(p for p in path.iterdir() if p.is_dir()):
                 yield self.path(inner.relative_to(self.root).as_posix())
 
+    def files(self, name: str) -> list[str]:
+        """The names of the regular files below `name`, sorted."""
+        path = self.root / name
+        return sorted(p.name for p in path.iterdir() if p.is_file()) if path.is_dir() else []
+
     def _note_digest(self, path: Path) -> None:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256") if _has_file_digest else None

@@ -16,6 +16,7 @@ from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.msgpack.plain import OWN_KEY, from_plain
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.policy_id import PolicyIds
 
 name = "1.1 msgpack of this package"
 
@@ -32,8 +33,11 @@ def read(path: Path) -> LegacyCheckpoint:
     if not isinstance(state, Mapping) or OWN_KEY not in state:
         raise Miss(f"`{_ALGORITHM}` was written by Ray")
     checkpoint: LegacyCheckpoint = _own_part(state, LegacyCheckpoint, _ALGORITHM)
-    for policy_folder in folder.folders("policies"):
-        file = f"policies/{policy_folder.name}/{_POLICY}"
+    checkpoint.policies = {}
+    names = [path.name for path in folder.folders("policies")]
+    ids = PolicyIds(names)
+    for policy_name in names:
+        file = f"policies/{policy_name}/{_POLICY}"
         if not folder.has(file):
             raise CorruptCheckpointError(
                 "A policy's file is missing.",
@@ -41,7 +45,12 @@ def read(path: Path) -> LegacyCheckpoint:
                 fix="Copy the checkpoint again, with the folder `policies`.",
             )
         policy: PolicyState = _own_part(folder.msgpack(file), PolicyState, file)
+        if policy.policy_id != policy_name:
+            raise CorruptCheckpointError("It holds the policy of another folder.", where=file)
+        policy.policy_id = ids[policy_name]
+        policy.found_as = ids.found_as(policy.policy_id) or policy.found_as
         checkpoint.policies[policy.policy_id] = policy
+    checkpoint.findings += ids.findings()
     _check_policies(state, checkpoint)
     checkpoint.source = replace(checkpoint.source, path=path)
     return checkpoint

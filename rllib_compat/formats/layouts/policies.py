@@ -10,6 +10,7 @@ import numpy as np
 from rllib_compat.formats.space_serialization import from_ray_dict
 from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, Weights
 from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.spaces import Space, from_object
 
@@ -17,7 +18,7 @@ from rllib_compat.neutral.spaces import Space, from_object
 _SPEC_FIELDS = ("policy_class", "observation_space", "action_space", "config")
 
 
-def policy_state(policy_id: str, state: Any, where: str) -> PolicyState:
+def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
     """Reads what `Policy.get_state()` returned, in any era's form.
 
     The forms: a flat vector (TensorFlow, 0.5 – 0.7); a list of weights and exploration values (the
@@ -131,11 +132,11 @@ def _integer(value: Any) -> int | None:
     return int(value) if isinstance(value, (int, np.integer)) else None
 
 
-def apply_filters(policies: dict[str, PolicyState], filters: Any) -> None:
+def apply_filters(policies: dict[str, PolicyState], ids: PolicyIds, filters: Any) -> None:
     """Gives each policy its observation filter."""
     if not isinstance(filters, Mapping):
         return
-    for policy_id, observation_filter in filters.items():
-        policy = policies.get(str(policy_id))
+    for found, observation_filter in filters.items():
+        policy = policies.get(ids.get(found) or "")
         if policy is not None and isinstance(observation_filter, ObservationFilter):
             policy.observation_filter = observation_filter

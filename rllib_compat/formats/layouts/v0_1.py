@@ -33,6 +33,7 @@ from rllib_compat.neutral.checkpoint import (
     Source,
 )
 from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 name = "0.1"
@@ -159,7 +160,7 @@ def _read_worker(
     """Fills in the policies, their filters and their specs."""
     key = next((k for k in _WORKER_KEYS if k in outer), None)
     if key is None:  # ES and ARS: one vector, one filter
-        policy = PolicyState("default_policy", np.asarray(outer.pop("weights")))
+        policy = PolicyState(PolicyId("default_policy"), np.asarray(outer.pop("weights")))
         observation_filter = outer.pop("filter", None)
         if isinstance(observation_filter, ObservationFilter):
             policy.observation_filter = observation_filter
@@ -170,16 +171,20 @@ def _read_worker(
     if not isinstance(worker, Mapping) or not isinstance(worker.get("state"), Mapping):
         raise CorruptCheckpointError("The worker's state has no policies.", where=where)
     rest = {str(k): v for k, v in worker.items()}
-    for policy_id, state in rest.pop("state").items():
+    states = rest.pop("state")
+    ids = PolicyIds(states)
+    for found, state in states.items():
+        policy_id = ids[found]
         place = f"{where} → state → {policy_id}"
-        checkpoint.policies[str(policy_id)] = policy_state(
-            str(policy_id), folder.nested(state, place), place
-        )
-    apply_filters(checkpoint.policies, rest.pop("filters", None))
+        policy = policy_state(policy_id, folder.nested(state, place), place)
+        policy.found_as = ids.found_as(policy_id)
+        checkpoint.policies[policy_id] = policy
+    folder.findings += ids.findings()
+    apply_filters(checkpoint.policies, ids, rest.pop("filters", None))
     specs = rest.pop("policy_specs", None)
-    for policy_id, spec in specs.items() if isinstance(specs, Mapping) else ():
-        if str(policy_id) in checkpoint.policies:
-            apply_spec(checkpoint.policies[str(policy_id)], spec)
+    for found, spec in specs.items() if isinstance(specs, Mapping) else ():
+        if (policy_id_of_spec := ids.get(found)) is not None:
+            apply_spec(checkpoint.policies[policy_id_of_spec], spec)
     checkpoint.policy_mapping_fn = rest.pop("policy_mapping_fn", None)
     checkpoint.policies_to_train = rest.pop("is_policy_to_train", None)
     outer.update(rest)

@@ -29,6 +29,7 @@ from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.layouts.policies import apply_filters, config_dict, policy_state
 from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicyState, Source
 from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
@@ -36,6 +37,7 @@ name = "1.x"
 
 _METADATA = "rllib_checkpoint.json"
 _ENDINGS = (".pkl", ".msgpck")
+_OPTIMIZER = "_default_optimizer.pt"
 
 
 def read(path: Path) -> LegacyCheckpoint:
@@ -75,19 +77,10 @@ def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     )
     if not checkpoint.config:
         checkpoint.config, checkpoint.config_is_complete = params.read(path, folder), False
-    inline = worker.pop("policy_states", None) or worker.pop("state", None)
-    for policy_folder in folder.folders("policies"):
-        policy = _policy(Folder(policy_folder, folder.budget), policy_folder.name, folder)
-        checkpoint.policies[policy.policy_id] = policy
-    if isinstance(inline, Mapping) and not checkpoint.policies:
-        for policy_id, policy_inline in inline.items():
-            where = f"{state_file} → worker → {policy_id}"
-            checkpoint.policies[str(policy_id)] = policy_state(
-                str(policy_id), folder.nested(policy_inline, where), where
-            )
-    _check_policies(worker.pop("policy_ids", None), checkpoint, folder)
+    ids = _read_policies(checkpoint, worker, folder, state_file)
+    _check_policies(worker.pop("policy_ids", None), ids, checkpoint, folder)
     _read_learner(checkpoint, folder)
-    apply_filters(checkpoint.policies, worker.pop("filters", None))
+    apply_filters(checkpoint.policies, ids, worker.pop("filters", None))
     checkpoint.policy_mapping_fn = worker.pop("policy_mapping_fn", None)
     checkpoint.policies_to_train = worker.pop("is_policy_to_train", None)
     checkpoint.counters = _counters(state, folder)
@@ -99,10 +92,39 @@ def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     return checkpoint
 
 
+def _read_policies(
+    checkpoint: LegacyCheckpoint, worker: dict[str, Any], folder: Folder, state_file: str
+) -> PolicyIds:
+    """Reads the policies from their folders, or from the worker's state where there are none."""
+    inline = worker.pop("policy_states", None) or worker.pop("state", None)
+    folders = {path.name: path for path in folder.folders("policies")}
+    if folders:
+        ids = PolicyIds(folders)
+        for name, path in folders.items():
+            policy = _policy(Folder(path, folder.budget), ids[name], folder)
+            checkpoint.policies[ids[name]] = policy
+    else:
+        states = inline if isinstance(inline, Mapping) else {}
+        ids = PolicyIds(states)
+        for found, state in states.items():
+            where = f"{state_file} → worker → {ids[found]}"
+            checkpoint.policies[ids[found]] = policy_state(
+                ids[found], folder.nested(state, where), where
+            )
+    for policy_id, policy in checkpoint.policies.items():
+        policy.found_as = ids.found_as(PolicyId(policy_id))
+    folder.findings += ids.findings()
+    return ids
+
+
 def _single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     """A policy's folder alone: it becomes a checkpoint of one policy."""
     metadata = _metadata(folder, state_file)
-    policy = _policy(folder, path.name, folder)
+    ids = PolicyIds([path.resolve().name])
+    (policy_id,) = ids
+    policy = _policy(folder, policy_id, folder)
+    policy.found_as = ids.found_as(policy_id)
+    folder.findings += ids.findings()
     version = _version(metadata, policy.extra, state_file)
     checkpoint = LegacyCheckpoint(
         Source(path, f"{version} policy", _ray_version(metadata), folder.digests),
@@ -116,9 +138,9 @@ def _single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpo
     return checkpoint
 
 
-def _policy(folder: Folder, policy_id: str, outer: Folder) -> PolicyState:
+def _policy(folder: Folder, policy_id: PolicyId, outer: Folder) -> PolicyState:
     state_file = _state_file(folder, "policy_state")
-    where = f"policies/{policy_id}"
+    where = f"policies/{folder.root.name}"
     if state_file is None:
         raise CorruptCheckpointError(
             "A policy's folder holds no `policy_state`.",
@@ -185,15 +207,17 @@ def _class_name(value: Any) -> str | None:
     return value.rsplit(".", 1)[-1] if isinstance(value, str) else None
 
 
-def _check_policies(listed: Any, checkpoint: LegacyCheckpoint, folder: Folder) -> None:
+def _check_policies(
+    listed: Any, ids: PolicyIds, checkpoint: LegacyCheckpoint, folder: Folder
+) -> None:
     if not checkpoint.policies:
         raise CorruptCheckpointError(
             "The checkpoint has no policies.",
             where=str(folder.root / "policies"),
             fix="Copy the checkpoint again, with the folder `policies`.",
         )
-    ids = {str(i) for i in listed} if isinstance(listed, (list, tuple, set)) else set()
-    missing = sorted(ids - checkpoint.policies.keys())
+    listed = listed if isinstance(listed, (list, tuple, set)) else ()
+    missing = sorted({str(found) for found in listed if ids.get(found) is None})
     if missing:
         folder.findings.append(
             Finding(
@@ -209,15 +233,18 @@ def _check_policies(listed: Any, checkpoint: LegacyCheckpoint, folder: Folder) -
 
 def _read_learner(checkpoint: LegacyCheckpoint, folder: Folder) -> None:
     """RLModules and optimizers of a 1.2 checkpoint, which the Learner trained (2.5 – 2.3x)."""
-    for policy_id, policy in checkpoint.policies.items():
-        file = f"learner/module_state/{policy_id}/module_state_dir/module_state.pt"
-        if folder.has(file):
+    by_name = {policy.old_id: policy for policy in checkpoint.policies.values()}
+    for module_folder in folder.folders("learner/module_state"):
+        policy = by_name.get(module_folder.name)
+        file = f"learner/module_state/{module_folder.name}/module_state_dir/module_state.pt"
+        if policy is not None and folder.has(file):
             weights = folder.torch(file)
             if isinstance(weights, Mapping):
                 policy.learner_weights = {str(k): np.asarray(v) for k, v in weights.items()}
-        policy.learner_optimizer = folder.try_side_file(
-            f"learner/optimizer_state/{policy_id}_default_optimizer.pt"
-        )
+    for file_name in folder.files("learner/optimizer_state"):
+        policy = by_name.get(file_name.removesuffix(_OPTIMIZER))
+        if policy is not None and file_name.endswith(_OPTIMIZER):
+            policy.learner_optimizer = folder.try_side_file(f"learner/optimizer_state/{file_name}")
 
 
 def _counters(state: dict[str, Any], folder: Folder) -> Counters:

@@ -36,6 +36,7 @@ from rllib_compat.neutral.checkpoint import (
     Source,
 )
 from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.spaces import from_object
 
@@ -73,13 +74,17 @@ def read(path: Path) -> LegacyCheckpoint:
         config_is_complete=True,
         findings=folder.findings,
     )
-    for module_folder in folder.folders(_MODULES):
-        policy = _module(folder, module_folder.name)
+    names = [path.name for path in folder.folders(_MODULES)]
+    ids = PolicyIds(names)
+    for module_name in names:
+        policy = _module(folder, module_name, ids[module_name])
         if policy is not None:
+            policy.found_as = ids.found_as(ids[module_name])
             checkpoint.policies[policy.policy_id] = policy
+    folder.findings += ids.findings()
     if not checkpoint.policies:
         raise CorruptCheckpointError("The tree has no module with a state.", where=_MODULES)
-    _read_filter(folder, checkpoint)
+    _read_filter(folder, checkpoint, ids)
     checkpoint.policy_mapping_fn = config.get("policy_mapping_fn") or config.get(
         "_policy_mapping_fn"
     )
@@ -88,19 +93,19 @@ def read(path: Path) -> LegacyCheckpoint:
     checkpoint.extra = {str(k): v for k, v in state.items() if k != "training_iteration"}
     learner = _state(folder, "learner_group/learner/state") or {}
     optimizers = learner.get("optimizer")
-    for policy_id, policy in checkpoint.policies.items():
+    for policy in checkpoint.policies.values():
         if isinstance(optimizers, Mapping):
-            policy.optimizer = _optimizers(optimizers, policy_id)
+            policy.optimizer = _optimizers(optimizers, policy.old_id)
     checkpoint.source.digests.update(folder.digests)
     checkpoint.stand_ins = folder.stand_ins
     return checkpoint
 
 
-def _optimizers(stored: Mapping[str, Any], policy_id: str) -> Any:
+def _optimizers(stored: Mapping[str, Any], found: str) -> Any:
     """The state of a module's only optimizer, or those of several (SAC) by their names."""
-    if f"{policy_id}_default_optimizer" in stored:
-        return _optimizer(stored[f"{policy_id}_default_optimizer"])
-    own = {name: stored.get(f"{policy_id}_{name}") for name in _OPTIMIZERS}
+    if f"{found}_default_optimizer" in stored:
+        return _optimizer(stored[f"{found}_default_optimizer"])
+    own = {name: stored.get(f"{found}_{name}") for name in _OPTIMIZERS}
     return {name: _optimizer(state) for name, state in own.items() if state is not None} or None
 
 
@@ -131,8 +136,8 @@ def _class_and_config(made: Any) -> tuple[str | None, dict[str, Any]]:
     return cls.name if isinstance(cls, GlobalRef) else None, config
 
 
-def _module(folder: Folder, module_id: str) -> PolicyState | None:
-    here = f"{_MODULES}/{module_id}"
+def _module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyState | None:
+    here = f"{_MODULES}/{module_name}"
     weights = _state(folder, f"{here}/module_state")
     if weights is None and folder.has(f"{here}/module_state.pt"):
         weights = folder.torch(f"{here}/module_state.pt")
@@ -164,7 +169,7 @@ def _module_arguments(arguments: Any) -> Mapping[str, Any]:
     return config_dict(positional[0]) if positional else config_dict(named)
 
 
-def _read_filter(folder: Folder, checkpoint: LegacyCheckpoint) -> None:
+def _read_filter(folder: Folder, checkpoint: LegacyCheckpoint, ids: PolicyIds) -> None:
     """The state of the filter's connector, if there is one."""
     states = {path: _state(folder, f"{path}/state") or {} for path in _FILTERS}
     entries: list[tuple[str, Any, Any]] = [
@@ -192,8 +197,8 @@ def _read_filter(folder: Folder, checkpoint: LegacyCheckpoint) -> None:
         if agent is None and len(checkpoint.policies) == 1:
             (policy,) = checkpoint.policies.values()
             policy.observation_filter = observation_filter
-        elif path == _FILTERS[1] and agent in checkpoint.policies:
-            checkpoint.policies[agent].observation_filter = observation_filter
+        elif path == _FILTERS[1] and (ids.get(agent) or "") in checkpoint.policies:
+            checkpoint.policies[ids[agent]].observation_filter = observation_filter
         else:
             checkpoint.extra[f"MeanStdFilter of agent {agent}"] = observation_filter
 

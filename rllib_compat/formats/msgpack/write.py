@@ -24,7 +24,6 @@ everything else becomes `__not_serializable__`, Ray's own mark, and gets a findi
 from __future__ import annotations
 
 import json
-import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
@@ -38,6 +37,7 @@ from rllib_compat.formats.msgpack.plain import OWN_KEY, Place, to_plain
 from rllib_compat.formats.space_serialization import preprocessed, to_ray_dict
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError
+from rllib_compat.neutral.policy_id import why_unsafe
 from rllib_compat.neutral.records import GlobalRef, StandIn, is_stand_in
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Space
@@ -60,9 +60,6 @@ _RAYS_OWN = frozenset({"algo_class", "stats_cls_lookup"})
 # An enum of texts, which Ray writes as its text.
 _TEXT_ENUM = "ray.rllib.algorithms.algorithm_config.TorchCompileWhatToCompile"
 _POLICY_SPEC = "ray.rllib.policy.policy.PolicySpec"
-
-# What Ray's `validate_module_id` refuses, since the id becomes a folder's name.
-_BAD_POLICY_ID = re.compile(r'^$|[<>:"/\\|?*\x00-\x1f]|[ .]$')
 
 # What `AlgorithmConfig.to_dict` calls its attributes.
 _CONFIG_NAMES = {
@@ -95,10 +92,10 @@ def write(checkpoint: LegacyCheckpoint, target: Path) -> list[Finding]:
     """
     form = _RayForm()
     for policy_id in checkpoint.policies:
-        if _BAD_POLICY_ID.search(policy_id):
+        if why := why_unsafe(policy_id):
             raise CheckpointError(
-                f"The policy id {policy_id!r} can't be the name of a folder.",
-                where=f"policies.{policy_id}",
+                f"The policy id {policy_id!r} can't be the name of a folder: {why}.",
+                where="policies",
                 fix="Rename the policy; Ray refuses such ids as well.",
             )
     state = _algorithm_state(checkpoint, form)

@@ -83,7 +83,7 @@ def _named(policy: PolicyState, settings: ModelSettings, where: str) -> dict[str
     weights = policy.weights
     if isinstance(weights, dict):
         scope = "default/" if any(k.startswith("default/") for k in weights) else None
-        scope = scope or f"{policy.policy_id}/"
+        scope = scope or f"{policy.old_id}/"
         return {k.removeprefix(scope).removesuffix(":0"): np.asarray(v) for k, v in weights.items()}
     given = names.keras_names(
         settings.config.get("actor_hiddens", _HIDDENS),

@@ -23,7 +23,7 @@ def plain_names(policy: PolicyState) -> tuple[dict[str, Array], dict[str, float]
     assert isinstance(policy.weights, dict)
     plain = {}
     for name, array in policy.weights.items():
-        scope = "default/" if name.startswith("default/") else f"{policy.policy_id}/"
+        scope = "default/" if name.startswith("default/") else f"{policy.old_id}/"
         plain[name.removeprefix(scope).removesuffix(":0")] = np.asarray(array)
     scalars = {k: float(plain.pop(k)) for k in SCALARS if k in plain and plain[k].ndim == 0}
     return {k: v for k, v in plain.items() if k not in BUFFERS}, scalars

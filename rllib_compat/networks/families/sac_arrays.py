@@ -67,7 +67,7 @@ def find(policy: PolicyState, settings: ModelSettings, where: str) -> Found:
         scheme, weights = "list", _name_list(weights, settings, where)
     elif not isinstance(weights, dict):
         scheme, weights = "vector", _name_vector(np.asarray(weights), policy, settings, where)
-    named = {_strip(policy.policy_id, name): np.asarray(a) for name, a in weights.items()}
+    named = {_strip(policy.old_id, name): np.asarray(a) for name, a in weights.items()}
     unused: list[str] = []
     if any(name.startswith("pi_encoder.") for name in named):
         scheme, table = "rl_module", names.rl_module(named)

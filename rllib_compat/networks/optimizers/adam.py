@@ -130,12 +130,12 @@ def read(policy: PolicyState, network: Network) -> Adam | None:
 def _read(stored: Any, policy: PolicyState, network: Network) -> Adam | None:
     states = stored if isinstance(stored, list) else [stored]
     if all(isinstance(variable, StandIn) for variable in states):
-        return _eager(states, policy.policy_id, network.names)
+        return _eager(states, policy.old_id, network.names)
     if len(states) > 1:
         raise CheckpointError(f"the policy had {len(states)} optimizers, its module has one")
     if "param_groups" in states[0]:
         return _torch(states[0], policy, network)
-    return _graph(states[0], policy.policy_id, network.names)
+    return _graph(states[0], policy.old_id, network.names)
 
 
 def torch_slots(state: Adam, network: Network) -> dict[str, dict[str, Any]]:
