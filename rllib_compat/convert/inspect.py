@@ -11,7 +11,7 @@ from rllib_compat.convert import complete as resolve
 from rllib_compat.convert.complete import Given
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network, identify
-from rllib_compat.networks.families.custom import CustomModel
+from rllib_compat.networks.custom import CustomModel
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Weights, size_of
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.report import Report, Severity, Verdict

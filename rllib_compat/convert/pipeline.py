@@ -22,17 +22,17 @@ from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.msgpack import write as msgpack
 from rllib_compat.networks import ModelSettings, Network, identify
-from rllib_compat.networks.families.custom import (
+from rllib_compat.networks.custom import (
     WEIGHTS,
     CustomModel,
     CustomNetwork,
     without_custom_model,
 )
-from rllib_compat.networks.filtered import STEP as FILTER
-from rllib_compat.networks.filtered import can_hold, with_filter
 from rllib_compat.networks.mapping import Array
 from rllib_compat.networks.optimizers import adam as optimizers
 from rllib_compat.networks.optimizers import sac as sac_optimizers
+from rllib_compat.networks.wrappers.filter import STEP as FILTER
+from rllib_compat.networks.wrappers.filter import can_hold, with_filter
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, size_of
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.report import Report, Severity, Verdict

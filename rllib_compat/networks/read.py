@@ -11,28 +11,27 @@ from typing import TypeAlias
 
 from packaging.version import Version
 
-from rllib_compat.networks.families import (
+from rllib_compat.networks import custom, own
+from rllib_compat.networks.custom import CustomModel
+from rllib_compat.networks.heads import (
     asynchronous,
-    attention,
     complex_input,
-    custom,
     ddpg,
     evolution,
     fully_connected,
     imitation,
-    own,
     q,
-    recurrent,
     sac,
     vision,
 )
-from rllib_compat.networks.families.custom import CustomModel
-from rllib_compat.networks.families.names import plain_names
-from rllib_compat.networks.families.policy_gradient import read_vector
-from rllib_compat.networks.images import scaling_findings
+from rllib_compat.networks.heads.policy_gradient import read_vector
+from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.trunk_complex import is_complex
+from rllib_compat.networks.trunks.complex import is_complex
+from rllib_compat.networks.trunks.images import scaling_findings
+from rllib_compat.networks.wrappers import attention
+from rllib_compat.networks.wrappers import lstm as recurrent
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.neutral.report import Finding, Severity, Verdict

@@ -14,7 +14,7 @@ import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.utils.spaces.space_utils import flatten_to_single_ndarray
 
-from rllib_compat.networks.wrappers import choices_of
+from rllib_compat.networks.wrappers.previous_steps import choices_of
 from rllib_compat.neutral import spaces
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from rllib_compat.networks import ModelSettings, identify
-from rllib_compat.networks.families.unnamed import keras_order
-from rllib_compat.networks.fcnet import SCHEMES, fold_slopes, fully_connected
+from rllib_compat.networks.heads.fcnet import SCHEMES, fold_slopes, fully_connected
 from rllib_compat.networks.mapping import Name, from_canonical, to_canonical
+from rllib_compat.networks.names.unnamed import keras_order
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.spaces import Box, parse_repr

@@ -22,10 +22,10 @@ from rllib_compat.convert.write import modules, q_learning, soft_actor_critic
 from rllib_compat.convert.write.per_policy import set_for_policies
 from rllib_compat.formats import pickles
 from rllib_compat.networks import Network
-from rllib_compat.networks.families.unnamed import MOVING_AVERAGE
 from rllib_compat.networks.mapping import require_same_names
+from rllib_compat.networks.names.unnamed import MOVING_AVERAGE
 from rllib_compat.networks.optimizers import adam as optimizers
-from rllib_compat.networks.wrappers import previous_steps
+from rllib_compat.networks.wrappers.previous_steps import previous_steps
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, ObservationFilter, PolicyState
 from rllib_compat.neutral.report import Finding, Severity, Verdict

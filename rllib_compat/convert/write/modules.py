@@ -17,11 +17,11 @@ import numpy as np
 
 from rllib_compat import ray_versions
 from rllib_compat.networks import Network, Outputs
-from rllib_compat.networks.families.custom import WEIGHTS, weights_of
-from rllib_compat.networks.fcnet import BUFFERS
-from rllib_compat.networks.filtered import STEP as FILTER
+from rllib_compat.networks.custom import WEIGHTS, weights_of
+from rllib_compat.networks.heads.fcnet import BUFFERS
 from rllib_compat.networks.mapping import Array, require_same_names
 from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.report import Finding, Severity, Verdict

@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.networks.families.attention_names import CONSTANT
-from rllib_compat.networks.fcnet import BUFFERS
+from rllib_compat.networks.heads.fcnet import BUFFERS
 from rllib_compat.networks.mapping import Array, Table, to_canonical
+from rllib_compat.networks.names.attention import CONSTANT
 from rllib_compat.networks.network import OWN_TARGET_PREFIX, TARGET_PREFIX, Network
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError

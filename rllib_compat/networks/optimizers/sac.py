@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.networks.families.sac_names import CONSTANT, MULTIPLIER
 from rllib_compat.networks.mapping import Array, Move
+from rllib_compat.networks.names.sac import CONSTANT, MULTIPLIER
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.optimizers.adam import (
     Adam,

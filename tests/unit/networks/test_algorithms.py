@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_compat.networks import ModelSettings, identify
-from rllib_compat.networks.families import own
-from rllib_compat.networks.families.unnamed import MOVING_AVERAGE
-from rllib_compat.networks.fcnet import SCHEMES, Shape
+from rllib_compat.networks import ModelSettings, identify, own
+from rllib_compat.networks.heads.fcnet import SCHEMES, Shape
 from rllib_compat.networks.mapping import from_canonical
+from rllib_compat.networks.names.unnamed import MOVING_AVERAGE
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_compat.networks import ModelSettings, identify
-from rllib_compat.networks.families.attention_names import CONSTANT, ordered
+from rllib_compat.networks.names.attention import CONSTANT, ordered
 from rllib_compat.networks.ops import attention as ops_attention
 from rllib_compat.networks.ops import attention_torch as torch_ops_attention
 from rllib_compat.networks.optimizers import adam as optimizers

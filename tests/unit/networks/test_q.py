@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from rllib_compat.convert import complete as resolve
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, identify
-from rllib_compat.networks.families import q_head, q_names
-from rllib_compat.networks.families.q_head import Head
-from rllib_compat.networks.filtered import with_filter
 from rllib_compat.networks.graph import Builder, Graph
+from rllib_compat.networks.heads import q_head
+from rllib_compat.networks.heads.q_head import Head
 from rllib_compat.networks.mapping import from_canonical
+from rllib_compat.networks.names import q as q_names
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.optimizers import adam as optimizers
-from rllib_compat.networks.trunks import FULLY_CONNECTED
+from rllib_compat.networks.trunks.dense import FULLY_CONNECTED
+from rllib_compat.networks.wrappers.filter import with_filter
 from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
 from rllib_compat.neutral.errors import (
     CheckpointError,

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_compat.networks import ModelSettings, identify
-from rllib_compat.networks.families import recurrent
-from rllib_compat.networks.families.recurrent_names import split_cells, table
 from rllib_compat.networks.mapping import from_canonical, to_canonical
+from rllib_compat.networks.names.lstm import split_cells, table
 from rllib_compat.networks.ops import recurrent as ops_recurrent
 from rllib_compat.networks.ops import recurrent_torch as torch_ops_recurrent
 from rllib_compat.networks.optimizers import adam as optimizers
-from rllib_compat.networks.trunk_vision import VISION
-from rllib_compat.networks.trunks import FULLY_CONNECTED
-from rllib_compat.networks.wrappers import choices_of, previous
+from rllib_compat.networks.trunks.dense import FULLY_CONNECTED
+from rllib_compat.networks.trunks.vision import VISION
+from rllib_compat.networks.wrappers import lstm as recurrent
+from rllib_compat.networks.wrappers.previous_steps import choices_of, previous
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.report import Verdict

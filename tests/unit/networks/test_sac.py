@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_compat.networks import ModelSettings, identify
-from rllib_compat.networks.filtered import with_filter
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.optimizers import sac as sac_optimizers
+from rllib_compat.networks.wrappers.filter import with_filter
 from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.report import Verdict

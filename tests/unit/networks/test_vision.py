@@ -8,20 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_compat.networks import ModelSettings, identify
-from rllib_compat.networks.components import require_components
-from rllib_compat.networks.conv_filters import (
+from rllib_compat.networks.graph import Builder, Graph
+from rllib_compat.networks.heads.vision import SCHEMES
+from rllib_compat.networks.mapping import from_canonical, to_canonical
+from rllib_compat.networks.names.unnamed_vision import keras_order
+from rllib_compat.networks.optimizers import adam as optimizers
+from rllib_compat.networks.optimizers.adam import plan
+from rllib_compat.networks.trunks.components import require_components
+from rllib_compat.networks.trunks.conv_filters import (
     DEFAULTS,
     Filter,
     filters_for,
     same_padding,
     size_after,
 )
-from rllib_compat.networks.families.vision import SCHEMES
-from rllib_compat.networks.families.vision_unnamed import keras_order
-from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.mapping import from_canonical, to_canonical
-from rllib_compat.networks.optimizers import adam as optimizers
-from rllib_compat.networks.optimizers.adam import plan
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import (
     CheckpointError,
@@ -205,7 +205,7 @@ def test_without_a_space_the_image_is_asked_for():
 
 
 def test_what_the_preprocessor_did_to_frames_is_told():
-    from rllib_compat.networks.images import preprocessed_image, scaling_findings
+    from rllib_compat.networks.trunks.images import preprocessed_image, scaling_findings
 
     space = box(0, 255, (210, 160, 3), "uint8")
     settings = ModelSettings.from_config({"model": {"dim": 42, "grayscale": True}}, {})
@@ -219,7 +219,7 @@ def test_what_the_preprocessor_did_to_frames_is_told():
 
 
 def test_vectors_that_were_taken_for_an_ataris_memory_are_told():
-    from rllib_compat.networks.images import scaling_findings
+    from rllib_compat.networks.trunks.images import scaling_findings
 
     policy = PolicyState("default_policy", {}, observation_space=box(0, 1, (128,)))
     (found,) = scaling_findings(policy, ModelSettings.from_config({}, {}))

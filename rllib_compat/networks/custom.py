@@ -1,0 +1,258 @@
+"""A user's own model: its weights go into an RLModule that the user names.
+
+The old model is code, and code of a checkpoint is not run. So nothing here knows what either model
+computes. Arrays are matched by name and shape, all of them or none; that they are equal is what
+can be proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rllib_compat.networks.graph import Array, Graph
+from rllib_compat.networks.mapping import AS_IS, CHANNELS_FIRST, Move, to_canonical
+from rllib_compat.networks.names.plain import plain_names
+from rllib_compat.networks.network import Network, Outputs, Target
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
+from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+
+if TYPE_CHECKING:
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+KIND = "custom model"
+
+#: What stands for the network's outputs in a proof: all its numbers, one after the other.
+WEIGHTS = "weights"
+
+#: Where a legacy config tells of a custom model.
+_KEYS = ("custom_model", "custom_model_config", "custom_options")
+
+_TORCH = {"kernel": "weight"}
+
+_FIX = (
+    "Write it as an RLModule, and give the class: --model my_package.my_module:MyRLModule (Python: "
+    "model=). `--to msgpack` keeps the weights by name."
+)
+
+
+@dataclass(frozen=True)
+class CustomNetwork(Network):
+    """The arrays of a user's model. What it computes is not known."""
+
+    def forward(self, inputs: Mapping[str, Array]) -> Outputs:  # noqa: ARG002 - as any network
+        """All numbers; they are compared in place of outputs."""
+        return {WEIGHTS: weights_of(self.module_state())}
+
+
+@dataclass(frozen=True)
+class CustomModel:
+    """What the user gives for a custom model.
+
+    Attributes:
+        module: The RLModule's class, as `module:Class`.
+        names: The module's name for each array of the old model, where they differ.
+    """
+
+    module: str
+    names: Mapping[str, str]
+
+
+def is_custom(policy: PolicyState, settings: ModelSettings) -> bool:
+    """Whether a policy's network is a user's: a model of the old API, or a module of the new."""
+    own = policy.policy_class or ""
+    foreign = policy.is_module and not own.startswith(("ray.rllib.", "rllib_compat."))
+    return settings.custom_model is not None or foreign
+
+
+def refusal(policy: PolicyState, settings: ModelSettings) -> MissingInformationError:
+    """The error where no module was given."""
+    model = settings.custom_model or policy.policy_class
+    if isinstance(model, (GlobalRef, StandIn)):
+        model = getattr(model, "class_name", None) or model.qualified
+    return MissingInformationError(
+        f"Policy {policy.policy_id} has the custom model {model}, which is your own code. It is "
+        "neither imported nor run.",
+        where=f"policies.{policy.policy_id}.model.custom_model",
+        fix=_FIX,
+    )
+
+
+def read(
+    policy: PolicyState, settings: ModelSettings, model: CustomModel
+) -> tuple[Network, list[Finding]]:
+    """Matches a policy's arrays with those of the user's module.
+
+    Raises:
+        MissingInformationError: A space has to be given.
+        CheckpointError: Arrays are left on either side, or have other shapes.
+    """
+    where = f"policies.{policy.policy_id}"
+    if not isinstance(policy.weights, dict):
+        raise CheckpointError(
+            "The weights of this Ray have no names, so that they can't be matched.", where=where
+        )
+    if policy.observation_space is None or policy.action_space is None:
+        raise MissingInformationError(
+            "The module is built with the policy's spaces, which are not told.",
+            where=where,
+            fix="Give --observation-space and --action-space, or --env.",
+        )
+    old = plain_names(policy)[0]
+    model_config = _model_config(settings)
+    wanted = _arrays_of(model.module, policy, model_config)
+    moves = tuple(_move(name, array, wanted, model.names) for name, array in old.items())
+    arrays, _ = to_canonical(moves, old)
+    _require_match(arrays, wanted, {m.ours: m.theirs for m in moves}, model.module, where)
+    shape = inputs_of(policy)
+    network = CustomNetwork(
+        kind=KIND,
+        summary=f"{model.module}, {len(arrays)} arrays",
+        scheme="custom",
+        graph=Graph({"obs": shape}, (), {}),
+        arrays={},
+        target=Target(model.module, model_config, tuple(Move(n, n) for n in arrays)),
+        names=moves,
+    )
+    object.__setattr__(network, "arrays", arrays)  # they belong to no step of the graph
+    finding = Finding(
+        "custom-model",
+        Severity.WARNING,
+        Verdict.NOTE,
+        f"{where}.weights",
+        f"the weights went into {model.module} by name; that it computes what the old model did "
+        "was not and can't be shown",
+        "compare their outputs on a few observations yourself",
+    )
+    return network, [finding]
+
+
+def without_custom_model(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config that asks for no custom model: the module is told to the new one."""
+    model = config.get("model")
+    if not isinstance(model, Mapping):
+        return dict(config)
+    return {**config, "model": {k: v for k, v in model.items() if k not in _KEYS}}
+
+
+def weights_of(state: Mapping[str, Any]) -> Array:
+    """All numbers of a state, by name."""
+    parts = [np.asarray(state[name], np.float64).reshape(-1) for name in sorted(state)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def inputs_of(policy: PolicyState) -> tuple[int, ...]:
+    """The shape of the preprocessed observation."""
+    space = policy.observation_space
+    assert space is not None
+    return space.shape if isinstance(space, spaces.Box) else (space.flat_size(),)
+
+
+def _model_config(settings: ModelSettings) -> dict[str, Any]:
+    """What the user told the old model: `custom_options` until Ray 0.8.4."""
+    if settings.custom_model is None:
+        return dict(settings.model)
+    return {**(settings.model.get("custom_options") or {}), **_custom(settings)}
+
+
+def _custom(settings: ModelSettings) -> dict[str, Any]:
+    return dict(settings.model.get("custom_model_config") or {})
+
+
+def spec_of(module: str, policy: PolicyState, model_config: Mapping[str, Any]) -> RLModuleSpec:
+    """Describes the user's module with the policy's spaces."""
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+    assert policy.observation_space is not None
+    assert policy.action_space is not None
+    shape = inputs_of(policy)
+    seen = policy.observation_space
+    if not isinstance(seen, spaces.Box):
+        seen = spaces.box(-np.inf, np.inf, shape)
+    return RLModuleSpec(
+        module_class=_import(module),
+        observation_space=spaces.to_gymnasium(seen),
+        action_space=spaces.to_gymnasium(policy.action_space),
+        model_config=dict(model_config),
+    )
+
+
+def _import(name: str) -> Any:
+    """The class that the user named; never one that a checkpoint names."""
+    module, colon, cls = name.partition(":")
+    try:
+        if not colon:
+            raise ValueError("it is not written as module:Class")
+        return getattr(import_module(module), cls)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise CheckpointError(
+            f"The module {name!r} can't be imported ({error}).",
+            where="--model",
+            fix="Give it as my_package.my_module:MyRLModule; it has to be on PYTHONPATH.",
+        ) from error
+
+
+def _arrays_of(
+    module: str, policy: PolicyState, model_config: Mapping[str, Any]
+) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of a new module's arrays."""
+    built = spec_of(module, policy, model_config).build()
+    return {str(k): tuple(np.shape(v)) for k, v in built.get_state().items()}
+
+
+def _move(
+    name: str,
+    array: Array,
+    wanted: Mapping[str, tuple[int, ...]],
+    names: Mapping[str, str],
+) -> Move:
+    """The row of one array: its name in the module, and whether it has to be transposed.
+
+    TensorFlow kept kernels as `[in, out]`; its names have slashes. `enc/kernel` is `enc.weight`.
+    """
+    of_tensorflow = "/" in name
+    guess = name
+    if of_tensorflow and name not in wanted:
+        layer, _, part = name.replace("/", ".").rpartition(".")
+        guess = f"{layer}.{_TORCH.get(part, part)}"
+    new = names.get(name, guess)
+    turned = of_tensorflow and array.ndim in (2, 4)
+    return Move(name, new, CHANNELS_BACK if turned else AS_IS)
+
+
+#: From TensorFlow's kernels to torch's; `CHANNELS_FIRST` is the other direction.
+CHANNELS_BACK = replace(CHANNELS_FIRST, there=CHANNELS_FIRST.back, back=CHANNELS_FIRST.there)
+
+
+def _require_match(
+    arrays: Mapping[str, Array],
+    wanted: Mapping[str, tuple[int, ...]],
+    old_names: Mapping[str, str],
+    module: str,
+    where: str,
+) -> None:
+    left = sorted(old_names[name] for name in arrays if name not in wanted)
+    empty = sorted(name for name in wanted if name not in arrays)
+    odd = sorted(
+        f"{old_names[n]} {arrays[n].shape} and {n} {wanted[n]}"
+        for n in arrays
+        if n in wanted and arrays[n].shape != wanted[n]
+    )
+    if not (left or empty or odd):
+        return
+    parts = [f"without a place in the module: {', '.join(left)}"] if left else []
+    parts += [f"without weights in the checkpoint: {', '.join(empty)}"] if empty else []
+    parts += [f"of different shapes: {'; '.join(odd)}"] if odd else []
+    raise CheckpointError(
+        f"The arrays of the old model and of {module} do not match: {'; '.join(parts)}.",
+        where=where,
+        fix="Name them alike, or give --weights-map file.json with {old name: new name}.",
+    )

@@ -1,1 +1,0 @@
-"""Readers of networks, a file for each family: from a policy's weights to a `Network`."""

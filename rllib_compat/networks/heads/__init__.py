@@ -1,0 +1,1 @@
+"""Heads: what each kind of algorithm computes from features."""

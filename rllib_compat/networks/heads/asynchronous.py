@@ -1,0 +1,165 @@
+"""Reads the policies of APPO, whose target network is a second copy of the policy.
+
+TensorFlow stored the copy (Ray 0.7 – 2.x), torch did not. Where it is missing, it starts as the
+network itself, which is what every Ray made of it when it loaded a checkpoint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from rllib_compat.networks.graph import Array
+from rllib_compat.networks.heads.fcnet import SCHEMES
+from rllib_compat.networks.mapping import Move, Table, from_canonical
+from rllib_compat.networks.names.unnamed import name_vector, scalars_of
+from rllib_compat.networks.network import TARGET_PREFIX, Network
+from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+
+Reader: TypeAlias = Callable[[PolicyState, ModelSettings], tuple[Network, list[Finding]]]
+
+#: The module of ours that has a target network.
+MODULE = "rllib_compat.networks.modules.asynchronous:AsynchronousModule"
+
+#: What today's default module copies, and calls the copies: `encoder` → `_old_encoder`.
+_COPY = "_old_"
+_COPIED = ("encoder.", "pi.")
+
+
+def read(
+    policy: PolicyState, settings: ModelSettings, read_main: Reader
+) -> tuple[Network, list[Finding]]:
+    """Reads the network of a policy, and its target network.
+
+    Args:
+        policy: The policy.
+        settings: What the config says of it.
+        read_main: Reads the network from a policy without the copy.
+    """
+    main, copy = split(policy, settings)
+    network, findings = read_main(main, settings)
+    policy.kl_coeff = main.kl_coeff
+    copied = dict(_read_copy(copy, main, settings, read_main)) if copy else {}
+    if not copied:
+        findings.append(
+            Finding(
+                "target-network",
+                Severity.INFO,
+                Verdict.DERIVED,
+                f"policies.{policy.policy_id}.weights",
+                "the target network is not stored; it starts as a copy of the network, as it did "
+                "when the old Ray loaded the checkpoint",
+            )
+        )
+    return with_target(network, copied), findings
+
+
+def with_target(network: Network, copied: Mapping[str, Array]) -> Network:
+    """A network with a target network, in a module that has one.
+
+    Args:
+        network: The network.
+        copied: What is stored of the target network, by the names of the network's arrays; the
+            rest is the network's own.
+    """
+    target, own = network.target, {**network.arrays, **copied}
+    if target.table is None:
+        target = replace(target, module=MODULE)
+    else:
+        copies = _copies(target.table)
+        own = {k: v for k, v in own.items() if _has_row(copies, TARGET_PREFIX + k)}
+        target = replace(target, table=target.table + copies)
+    arrays = {TARGET_PREFIX + name: array for name, array in own.items()}
+    return replace(network, arrays={**network.arrays, **arrays}, target=target)
+
+
+def _copies(table: Table) -> Table:
+    """The rows of the default module's copies: `_old_encoder` and `_old_pi`."""
+    return tuple(
+        Move(_COPY + row.theirs, TARGET_PREFIX + row.ours, row.change)
+        for row in table
+        if row.theirs.startswith(_COPIED)
+    )
+
+
+def _has_row(table: Table, canonical: str) -> bool:
+    return any(row.names[1].index_of(canonical) is not None for row in table)
+
+
+def split(
+    policy: PolicyState, settings: ModelSettings
+) -> tuple[PolicyState, dict[str, Array] | list[Array] | None]:
+    """The policy without the copy, and the copy's weights by the names of the originals."""
+    weights = policy.weights
+    if isinstance(weights, dict):
+        copies = {name: original for name in weights if (original := _original(name, weights))}
+        main = {k: v for k, v in weights.items() if k not in copies}
+        return replace(policy, weights=main), {copies[k]: weights[k] for k in copies} or None
+    if isinstance(weights, list):
+        half = len(weights) // 2
+        if [a.shape for a in weights[:half]] == [a.shape for a in weights[half:]]:
+            return replace(policy, weights=weights[:half]), weights[half:]
+        return policy, None
+    return _cut(policy, settings)
+
+
+def _original(name: str, weights: Mapping[str, Array]) -> str | None:
+    """The array that this is a copy of.
+
+    `fc_1_1/kernel` is one of `fc_1/kernel`: TensorFlow counted names that were taken. Today's
+    module calls its copies `_old_encoder…` and `_old_pi…`.
+    """
+    if name.startswith(_COPY):
+        return name.removeprefix(_COPY)
+    parts = name.split("/")
+    options = [[re.sub(r"_1$", "", part) for part in parts]]
+    options += [
+        [*parts[:i], re.sub(r"_1$", "", part), *parts[i + 1 :]] for i, part in enumerate(parts)
+    ]
+    for option in options:
+        found = "/".join(option)
+        if found != name and found in weights and weights[found].shape == weights[name].shape:
+            return found
+    return None
+
+
+def _cut(
+    policy: PolicyState, settings: ModelSettings
+) -> tuple[PolicyState, dict[str, Array] | None]:
+    """Cuts a flat vector (Ray 0.7), in which the copy is if V-trace was on."""
+    spaces = policy.observation_space, policy.action_space
+    arrays, scalars = name_vector(
+        np.asarray(policy.weights),
+        inputs=spaces[0].flat_size() if spaces[0] else None,
+        outputs=distribution_inputs(spaces[1]) if spaces[1] else None,
+        hiddens=settings.hiddens if settings.hiddens is not None else (256, 256),
+        shares_layers=settings.shares_layers,
+        free_log_std=settings.free_log_std,
+        scalars=scalars_of(settings),
+        where=f"policies.{policy.policy_id}.weights",
+        target=True,
+    )
+    copies = {k: v for k, v in arrays.items() if k.startswith(TARGET_PREFIX)}
+    main = {k: v for k, v in arrays.items() if k not in copies}
+    kl_coeff = scalars.get("kl_coeff", policy.kl_coeff)
+    named = replace(policy, weights=from_canonical(SCHEMES["keras"], main), kl_coeff=kl_coeff)
+    plain = {k.removeprefix(TARGET_PREFIX): v for k, v in copies.items()}
+    return named, from_canonical(SCHEMES["keras"], plain) or None
+
+
+def _read_copy(
+    copy: dict[str, Array] | list[Array],
+    main: PolicyState,
+    settings: ModelSettings,
+    read_main: Reader,
+) -> Mapping[str, Array]:
+    """The canonical arrays of the copy; where it has no value function, the original's is read."""
+    if isinstance(copy, dict) and isinstance(main.weights, dict):
+        copy = {**main.weights, **copy}
+    return read_main(replace(main, weights=copy), settings)[0].arrays

@@ -1,0 +1,142 @@
+"""RLModules with an LSTM: those of the new API stack (Ray 2.7 – today), and as a target.
+
+A module has one LSTM for both heads (`vf_share_layers`), or one each for actor and critic, with
+states of their own: `h` and `c`, and the critic's `critic_h` and `critic_c`. Canonical arrays are
+those of the wrapper (`recurrent_names`); the critic's own have the prefix `critic_`.
+
+Sources: `core/models/torch/encoder.py` (TorchLSTMEncoder), `core/models/base.py`
+(StatefulActorCriticEncoder), Ray 2.7 – 2.60.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rllib_compat.networks.graph import Array, Builder, Graph
+from rllib_compat.networks.heads.fcnet import BUFFERS, add_hidden
+from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, to_canonical, torch_dense
+from rllib_compat.networks.network import Network, Target
+from rllib_compat.networks.ops.activations import activation
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
+
+_CRITIC = "critic_"
+
+
+def _encoder(theirs: str, ours: str, *, linear: bool) -> Table:
+    """One tokenizer and its LSTM; activation modules take every second number."""
+    layer = "{i}" if linear else "{2*i}"
+    return (
+        *torch_dense(f"{theirs}.tokenizer.net.mlp.{layer}", f"{ours}hidden.{{i}}"),
+        Move(f"{theirs}.lstm.weight_ih_l0", f"{ours}lstm.kernel", TRANSPOSED),
+        Move(f"{theirs}.lstm.weight_hh_l0", f"{ours}lstm.recurrent_kernel", TRANSPOSED),
+        Move(f"{theirs}.lstm.bias_ih_l0", f"{ours}lstm.bias"),
+        Move(f"{theirs}.lstm.bias_hh_l0", f"{ours}lstm.recurrent_bias"),
+    )
+
+
+def table(*, shares_layers: bool, linear: bool) -> Table:
+    """The names in today's default PPO module."""
+    heads = (*torch_dense("pi.net.mlp.0", "logits"), *torch_dense("vf.net.mlp.0", "value"))
+    if shares_layers:
+        return (*_encoder("encoder.encoder", "", linear=linear), *heads)
+    return (
+        *_encoder("encoder.actor_encoder", "", linear=linear),
+        *_encoder("encoder.critic_encoder", _CRITIC, linear=linear),
+        *heads,
+    )
+
+
+def default_module(
+    hiddens: Sequence[int],
+    cells: int,
+    activation_name: str,
+    *,
+    max_seq_len: int,
+    shares_layers: bool,
+) -> Target:
+    """Today's default module, and what it has to be told.
+
+    Args:
+        hiddens: The sizes of the tokenizer's layers; there has to be one.
+        cells: The size of the LSTM.
+        activation_name: The hidden layers' activation by today's name.
+        max_seq_len: How long the sequences are that training goes back through.
+        shares_layers: Whether both heads sit on one LSTM.
+    """
+    return Target(
+        module=None,
+        model_config={
+            "fcnet_hiddens": list(hiddens),
+            "fcnet_activation": activation_name,
+            "head_fcnet_hiddens": [],
+            "vf_share_layers": shares_layers,
+            "use_lstm": True,
+            "lstm_cell_size": cells,
+            "max_seq_len": max_seq_len,
+        },
+        table=table(shares_layers=shares_layers, linear=activation_name == "linear"),
+    )
+
+
+def read(plain: Mapping[str, Array], policy: PolicyState, settings: ModelSettings) -> Network:
+    """Reads a module with an LSTM.
+
+    Raises:
+        NotYetError: It is not Ray's default module for vectors.
+        CheckpointError: Arrays are missing.
+    """
+    where = f"policies.{policy.policy_id}.weights"
+    shares_layers = any(name.startswith("encoder.encoder.") for name in plain)
+    name = activation(settings.activation, where="model.fcnet_activation").target
+    names = table(shares_layers=shares_layers, linear=name == "linear")
+    arrays, left = to_canonical(names, {k: v for k, v in plain.items() if k not in BUFFERS})
+    if left:
+        raise NotYetError(
+            f"Not yet: {len(left)} of the {len(plain)} arrays belong to no RLModule with an LSTM "
+            f"behind dense layers, for example {left[0]!r}.",
+            where=where,
+            fix="`--to msgpack` keeps all weights by name.",
+        )
+    if missing := [n for n in ("hidden.0.kernel", "lstm.kernel") if n not in arrays]:
+        raise CheckpointError(f"The module has no {', '.join(missing)}.", where=where)
+    cells = len(arrays["lstm.recurrent_kernel"])
+    hiddens: list[int] = []
+    while f"hidden.{len(hiddens)}.bias" in arrays:
+        hiddens.append(len(arrays[f"hidden.{len(hiddens)}.bias"]))
+    outputs = len(arrays["logits.bias"])
+    owner = "shared value layers" if shares_layers else "own value network"
+    sizes = "-".join(map(str, [len(arrays["hidden.0.kernel"]), *hiddens]))
+    return Network(
+        kind="LSTM",
+        summary=f"LSTM {cells} over fc {sizes} {name}, {outputs} outputs, {owner}",
+        scheme="rl_module",
+        graph=_graph(arrays, len(hiddens), settings.activation, cells),
+        arrays=arrays,
+        target=default_module(
+            hiddens,
+            cells,
+            name,
+            max_seq_len=int(settings.model.get("max_seq_len", 20)),
+            shares_layers=shares_layers,
+        ),
+        names=names,
+    )
+
+
+def _graph(arrays: Mapping[str, Array], layers: int, name: str, cells: int) -> Graph:
+    build = Builder()
+    states: dict[str, str] = {}
+    tops: dict[str, str] = {}
+    for owner in ("", _CRITIC):
+        if f"{owner}lstm.kernel" in arrays:
+            hidden = add_hidden(build, f"{owner}hidden", layers, "obs", name)
+            taken = (f"{owner}h", f"{owner}c")
+            tops[owner] = build.add("lstm", f"{owner}lstm", hidden, *taken)
+            states |= {f"{owner}{state}": f"{owner}lstm.{state}" for state in ("h", "c")}
+    logits = build.add("dense", "logits", tops[""])
+    value = build.add("dense", "value", tops.get(_CRITIC, tops[""]))
+    outputs = {"action_dist_inputs": logits, "vf_preds": build.add("scalar", "vf_preds", value)}
+    inputs = {"obs": arrays["hidden.0.kernel"].shape[:1], **dict.fromkeys(states, (cells,))}
+    return Graph(inputs, tuple(build.steps), outputs, states)

@@ -1,0 +1,177 @@
+"""What DDPG's and TD3's arrays were called, by every RLlib.
+
+The canonical names are those of `networks.stacks`. Before Ray 0.8 the policy and the critic each
+had a model of its own for observations (`pi_state`, `q_state`), later they shared one (`state`).
+Target networks, exploration noise and value functions are not carried: nothing trains these
+networks any more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rllib_compat.networks.mapping import Move, Table, torch_dense
+from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
+from rllib_compat.networks.trunks.vision import VISION
+
+#: Scopes of Ray 0.5 and 0.6, and of 0.7 and 0.8.0.
+_SCOPES = {
+    "p_func": POLICY,
+    "q_func": CRITIC,
+    "twin_q_func": TWIN,
+    "policy": POLICY,
+    "critic": CRITIC,
+    "twin_critic": TWIN,
+}
+_SCOPED = re.compile(
+    rf"(?P<scope>{'|'.join(_SCOPES)})/"
+    r"((?P<state>fc)_?(?P<first>\d+)|(?P<kind>fully_connected|dense)(_(?P<number>\d+))?)/"
+    r"(?P<part>\w+|LayerNorm/\w+)"
+)
+_PARTS = {
+    "weights": "kernel",
+    "biases": "bias",
+    "kernel": "kernel",
+    "bias": "bias",
+    "LayerNorm/gamma": "gamma",
+    "LayerNorm/beta": "beta",
+}
+_SCOPED_UNUSED = re.compile(
+    r"(twin_)?target_\w+/.+|(a_func|action)/ornstein_uhlenbeck|\w+/(fc_out|fc_value)/.+"
+)
+
+_STATE_LAYER = re.compile(r"fc_((?P<from_one>\d+)|out)(_\d+)?/(?P<part>\w+)")
+_KERAS = (
+    (re.compile(r"actor_hidden_(?P<i>\d+)(_\d+)?/(?P<part>\w+)"), POLICY),
+    (re.compile(r"actor_out(_\d+)?/(?P<part>\w+)"), POLICY),
+    (re.compile(r"LayerNorm_(?P<norm>\d+)(_\d+)?/(?P<part>\w+)"), POLICY),
+    (re.compile(r"sequential(_\d+)?/twin_q_(hidden_(?P<i>\d+)|out)/(?P<part>\w+)"), TWIN),
+    (re.compile(r"sequential(_\d+)?/q_(hidden_(?P<i>\d+)|out)/(?P<part>\w+)"), CRITIC),
+    (_STATE_LAYER, STATE),
+    (re.compile(r"(?P<conv>conv(\d+|_out))(_\d+)?/(?P<part>\w+)"), STATE),
+)
+_KERAS_UNUSED = re.compile(r"(value_out|fc_value_\d+|conv_value_(\d+|out))(_\d+)?/\w+")
+
+#: What torch's policies registered of the range of the actions (Ray 1.0 and later).
+LOW, RANGE = "low_action", "action_range"
+CONSTANTS = re.compile(rf"(policy_model\.action_out_squashed\.)?(?P<name>{LOW}|{RANGE})")
+
+_TORCH_UNUSED = re.compile(r"_value_branch(_separate)?\..+")
+
+
+def _torch() -> Iterator[Move]:
+    for stack, hidden, out in (
+        (POLICY, "policy_model.action_{i}", "policy_model.action_out"),
+        (CRITIC, "q_model.q_hidden_{i}", "q_model.q_out"),
+        (TWIN, "twin_q_model.twin_q_hidden_{i}", "twin_q_model.twin_q_out"),
+        (STATE, "_hidden_layers.{i}", ""),
+    ):
+        yield from torch_dense(f"{hidden}._model.0", f"{stack}.hidden.{{i}}")
+        yield Move(f"{hidden}._model.1._beta", f"{stack}.hidden.{{i}}.beta")
+        if out:
+            yield from torch_dense(f"{out}._model.0", f"{stack}.out")
+    # Convolutions (the shared model of observations that are images).
+    for move in VISION.tables["torch"]:
+        yield replace(move, ours=f"{STATE}.{move.ours}")
+    yield Move("policy_model.LayerNorm_A_{i}.weight", f"{POLICY}.norm.{{i}}.gamma")
+    yield Move("policy_model.LayerNorm_A_{i}.bias", f"{POLICY}.norm.{{i}}.beta")
+
+
+#: torch, ModelV2 (Ray 0.8.5 – 2.x).
+TORCH: Table = tuple(_torch())
+
+
+def find_table(names: Sequence[str]) -> tuple[str, Table, list[str]]:
+    """The table for some names.
+
+    Returns:
+        What kind of names they are (`scoped`, `keras`, `torch`), their table, and the names of
+        arrays that no output depends on.
+    """
+    if any(_SCOPED.fullmatch(name) for name in names):
+        return "scoped", _scoped(names), _matching(_SCOPED_UNUSED, names)
+    if any(name.startswith("q_model.") for name in names):
+        return "torch", TORCH, _matching(_TORCH_UNUSED, names)
+    table, targets = _keras(names)
+    return "keras", table, [*_matching(_KERAS_UNUSED, names), *targets]
+
+
+def _matching(pattern: re.Pattern[str], names: Sequence[str]) -> list[str]:
+    return [name for name in names if pattern.fullmatch(name)]
+
+
+def _scoped(names: Sequence[str]) -> Table:
+    """Ray 0.5 – 0.8.0: layers without names of their own, counted within a scope.
+
+    The last is the stack's last. With parameter noise, hidden layers of Ray 0.7 are
+    `fully_connected` ones, and the last alone is `dense`.
+    """
+    matches = [(name, m) for name in names if (m := _SCOPED.fullmatch(name))]
+    layers: dict[str, list[tuple[bool, int]]] = {}
+    for _, match in matches:
+        if not match["state"]:
+            layer = (match["kind"] == "dense", int(match["number"] or 0))
+            found = layers.setdefault(match["scope"], [])
+            found += [] if layer in found else [layer]
+    rows = []
+    for name, match in matches:
+        stack, part = _SCOPES[match["scope"]], _PARTS[match["part"]]
+        if match["state"]:
+            rows.append(Move(name, f"{stack}_{STATE}.hidden.{int(match['first']) - 1}.{part}"))
+            continue
+        order = sorted(layers[match["scope"]])
+        index = order.index((match["kind"] == "dense", int(match["number"] or 0)))
+        if part in ("gamma", "beta"):
+            rows.append(Move(name, f"{stack}.norm.{index}.{part}"))
+        else:
+            layer_name = "out" if index == len(order) - 1 else f"hidden.{index}"
+            rows.append(Move(name, f"{stack}.{layer_name}.{part}"))
+    return tuple(rows)
+
+
+def _keras(names: Sequence[str]) -> tuple[Table, list[str]]:
+    """Ray 0.8.5 – 2.x on TensorFlow: each name comes twice, counted up; then it is the target's."""
+    rows: list[Move] = []
+    targets: list[str] = []
+    seen: set[str] = set()
+    state = [match for name in names if (match := _STATE_LAYER.fullmatch(name))]
+    last_state = max((int(match["from_one"] or 0) for match in state), default=0)
+    for name in names:
+        for pattern, stack in _KERAS:
+            if match := pattern.fullmatch(name):
+                canonical = f"{stack}.{_layer(match.groupdict(), last_state)}.{match['part']}"
+                if canonical in seen:
+                    targets.append(name)
+                else:
+                    rows.append(Move(name, canonical))
+                    seen.add(canonical)
+                break
+    return tuple(rows), targets
+
+
+def _layer(found: dict[str, str | None], last_state: int) -> str:
+    if "from_one" in found:
+        return f"hidden.{int(found['from_one'] or last_state + 1) - 1}"
+    if found.get("conv"):
+        name = str(found["conv"])
+        return name if name == "conv_out" else f"conv.{int(name.removeprefix('conv')) - 1}"
+    if found.get("norm"):
+        return f"norm.{found['norm']}"
+    return f"hidden.{found['i']}" if found.get("i") else "out"
+
+
+def keras_names(actor: Sequence[int], critic: Sequence[int], *, twin: bool) -> list[str]:
+    """The names of an online network's variables, for arrays that were stored without any.
+
+    Args:
+        actor: The policy's hidden sizes.
+        critic: The critics' hidden sizes.
+        twin: Whether there are two critics.
+    """
+    layers = [f"actor_hidden_{i}" for i in range(len(actor))] + ["actor_out"] * bool(actor)
+    for name in ("q", "twin_q") if twin else ("q",):
+        layers += [f"sequential/{name}_hidden_{i}" for i in range(len(critic))]
+        layers += [f"sequential/{name}_out"]
+    return [f"{layer}/{part}" for layer in layers for part in ("kernel", "bias")]

@@ -1,0 +1,176 @@
+"""The names of an LSTM wrapper's arrays in every scheme.
+
+Canonical arrays beside those of the trunk; gates in the order input, forget, cell, output::
+
+    lstm.kernel    lstm.recurrent_kernel    lstm.bias    lstm.recurrent_bias (torch only)
+    logits.kernel  logits.bias              value.kernel value.bias   (both on the LSTM's output)
+
+A value function of its own, which had no memory (TensorFlow, Ray 0.5 – 0.8.4, `vf_share_layers`
+off), has the trunk's names with the prefix `value_`, and ends in `value_out`. Up to Ray 0.6 it saw
+the observation, from 0.7 on the trunk's features (`modelv1_compat.py` took the wrong input).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from rllib_compat.networks.graph import Array
+from rllib_compat.networks.mapping import TRANSPOSED, Change, Move, Table, keras, torch_dense
+from rllib_compat.networks.trunks.complex import COMPLEX, dead_names
+from rllib_compat.networks.trunks.dense import FULLY_CONNECTED, Trunk
+
+#: tf.contrib's and tf.layers' cells of Ray 0.5 – 0.8.4. `_split` has parted their kernels.
+_CELL = re.compile(r"rnn/(?:basic_)?lstm_cell/(kernel|bias)")
+
+#: Arrays of the wrapped model that Ray made and nothing reads, by scheme.
+_DEAD = {
+    "slim": r"fc_out/.*",
+    "layers": r"default_model/fc_out/.*",
+    "keras": r"fc_value_\d+/.*|conv_value_.*|value_out/.*",
+    "torch": r"_value_branch_separate\..*",
+}
+#: With convolutions, up to 0.8.4, the head was called `fc2`.
+_DEAD_CONVOLUTION = {"slim": r"fc2/.*", "layers": r"default_model/fc2/.*"}
+
+
+def _swap_gates(x: Array) -> Array:
+    """Between the old cells' gates (input, cell, forget, output) and ours; its own reverse."""
+    i, j, f, o = np.split(x, 4, axis=-1)
+    return np.concatenate([i, f, j, o], axis=-1)
+
+
+def _forget_bias(bias: Array) -> Array:
+    """What the old cells added to the forget gate when they ran."""
+    size = len(bias) // 4
+    return np.repeat([0.0, 1.0, 0.0, 0.0], size)
+
+
+_OLD_GATES = Change(_swap_gates, _swap_gates)
+_OLD_BIAS = Change(
+    lambda x: _swap_gates(x) + _forget_bias(x), lambda x: _swap_gates(x - _forget_bias(x))
+)
+
+
+_HEADS_OF_OLD = (
+    Move("action/w", "logits.kernel"),
+    Move("action/b", "logits.bias"),
+    Move("cell/kernel", "lstm.kernel", _OLD_GATES),
+    Move("cell/recurrent_kernel", "lstm.recurrent_kernel", _OLD_GATES),
+    Move("cell/bias", "lstm.bias", _OLD_BIAS),
+)
+#: With convolutions, the value function's head was one of 1 x 1.
+_CONVOLUTION_HEAD = (
+    Move(
+        "value_function/fc2/weights",
+        "value_out.kernel",
+        Change(lambda x: x.reshape(x.shape[-2:]), lambda x: x[None, None]),
+    ),
+    Move("value_function/fc2/biases", "value_out.bias"),
+)
+
+
+def _keras_cell(theirs: str) -> Table:
+    return tuple(
+        Move(f"{theirs}/{part}", f"lstm.{part}") for part in ("kernel", "recurrent_kernel", "bias")
+    )
+
+
+#: By scheme, the rows beside the trunk's.
+LSTM_TABLES: Mapping[str, Table] = {
+    "slim": (
+        *_HEADS_OF_OLD,
+        Move("value/w", "value.kernel"),
+        Move("value/b", "value.bias"),
+        Move("value_function/fc_out/weights", "value_out.kernel"),
+        Move("value_function/fc_out/biases", "value_out.bias"),
+    ),
+    "layers": (
+        *(Move(f"default_model/{m.theirs}", m.ours, m.change) for m in _HEADS_OF_OLD),
+        Move("default_model/value_function/value_function/w", "value.kernel"),
+        Move("default_model/value_function/value_function/b", "value.bias"),
+        *keras("default_model/value_function/fc_out", "value_out"),
+        *keras("default_model/value_function/fc{i+1}", "value_hidden.{i}"),
+    ),
+    "keras": (
+        # TensorFlow 1 and 2.0, and TensorFlow from 2.2 on
+        *_keras_cell("lstm"),
+        *_keras_cell("lstm/lstm_cell"),
+        *keras("logits", "logits"),
+        *keras("values", "value"),
+    ),
+    "torch": (
+        Move("lstm.weight_ih_l0", "lstm.kernel", TRANSPOSED),
+        Move("lstm.weight_hh_l0", "lstm.recurrent_kernel", TRANSPOSED),
+        Move("lstm.bias_ih_l0", "lstm.bias"),
+        Move("lstm.bias_hh_l0", "lstm.recurrent_bias"),
+        *torch_dense("_logits_branch._model.0", "logits"),
+        *torch_dense("_value_branch._model.0", "value"),
+    ),
+}
+
+
+def scheme_of(names: Iterable[str]) -> str:
+    """Which code named the arrays of a wrapper."""
+    found = tuple(names)
+    if any(name.startswith("default_model/") for name in found):
+        return "layers"
+    if any(name.startswith("cell/") for name in found):
+        return "slim"
+    return "torch" if any("weight_ih" in name for name in found) else "keras"
+
+
+def table(trunk: Trunk, scheme: str) -> Table:
+    """The names of a whole wrapper in one scheme."""
+    if scheme != "layers" and scheme != "slim":
+        return (*LSTM_TABLES[scheme], *trunk.tables[scheme])
+    slim = trunk.tables["slim"]
+    own = tuple(
+        Move(f"value_function/{m.theirs}", f"value_{m.ours}", m.change)
+        for m in slim
+        if "fc_out" not in m.theirs
+    )
+    if scheme == "slim":
+        head = () if trunk is FULLY_CONNECTED else _CONVOLUTION_HEAD
+        return (*LSTM_TABLES["slim"], *head, *own, *slim)
+    renamed = (
+        Move(f"default_model/{_as_layers(m.theirs)}", m.ours, m.change)
+        for m in slim
+        if "fc_out" not in m.theirs
+    )
+    return (*LSTM_TABLES["layers"], *renamed)
+
+
+def _as_layers(slim: str) -> str:
+    """What tf.layers called an array of tf.contrib.slim."""
+    return slim.replace("/weights", "/kernel").replace("/biases", "/bias")
+
+
+def split_cells(plain: Mapping[str, Array]) -> dict[str, Array]:
+    """Parts the kernel of an old cell `[in + n, 4 n]` into that of its input and of its state."""
+    out: dict[str, Array] = {}
+    for name, array in plain.items():
+        found = _CELL.search(name)
+        if found is None:
+            out[name] = array
+            continue
+        cell = name[: found.start()] + "cell/"
+        if found[1] == "kernel":
+            size = array.shape[1] // 4
+            out[f"{cell}kernel"], out[f"{cell}recurrent_kernel"] = array[:-size], array[-size:]
+        else:
+            out[f"{cell}bias"] = array
+    return out
+
+
+def dead(trunk: Trunk, scheme: str, names: Iterable[str]) -> list[str]:
+    """The names of arrays that nothing reads."""
+    if trunk is COMPLEX:
+        return dead_names(names, heads=False)
+    patterns = [_DEAD[scheme]]
+    if trunk is not FULLY_CONNECTED and scheme in _DEAD_CONVOLUTION:
+        patterns.append(_DEAD_CONVOLUTION[scheme])
+    pattern = re.compile("|".join(patterns))
+    return [name for name in names if pattern.fullmatch(name)]

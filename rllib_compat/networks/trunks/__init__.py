@@ -1,0 +1,1 @@
+"""Base models: what turns an observation into features, the same under each head."""

@@ -1,0 +1,254 @@
+"""The base of RLlib's network for observations with images and other parts.
+
+What it is (`models/**/complex_input_net.py`, 1.2 – 2.x): convolutions for each image, dense layers
+for each other part (none at all until Ray 1.9), all of that behind one another, and then the dense
+layers of `post_fcnet_hiddens`. It takes the flat vector of the whole observation.
+
+Canonical arrays: `cnn.{n}.conv.{i}` of images, `fc.{n}.hidden.{i}` of other parts, and
+`fc.post.hidden.{i}` behind. torch numbers all parts; TensorFlow counts what is called alike, so
+there `fc.{n}` is of the n-th part that is no image, and the layers behind come after the last part.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rllib_compat.networks.graph import Array, Builder
+from rllib_compat.networks.mapping import Move, Table, keras, torch_layer
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunks.components import Component, original_space, require_components
+from rllib_compat.networks.trunks.dense import Trunk
+from rllib_compat.networks.trunks.vision import add_convolutions, is_torch
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import NotConvertibleError
+from rllib_compat.neutral.spaces import Box
+
+#: More layers of one part than this had no network.
+_MOST_LAYERS = 12
+
+#: Names that only this network has on torch, where its parts are modules of their own.
+_TORCH = ("cnn_", "one_hot_", "flatten_", "post_fc_stack.", "logits_layer.", "value_layer.")
+
+#: Value branches of the parts, which Ray made and nothing read; on torch also a second name for
+#: each part (`cnns.0` is `cnn_0`, Ray 2.3 on).
+_DEAD_TORCH = re.compile(r"(cnns?|one_hot|flatten|post_fc_stack)[._\d]*\._value_branch.*")
+_DEAD_KERAS = re.compile(r"(conv|fc)_value_.*|value_out(_\d+)?/.*")
+
+
+def _torch_table() -> Table:
+    """Each part is a network of its own; Ray 2.3 on has a second name for it."""
+    rows: list[Move] = []
+    for i in range(_MOST_LAYERS):
+        for part in ("cnn_{i}", "cnns.{i}"):
+            for model in ("_model.0", "_model.1"):
+                rows += torch_layer(f"{part}._convs.{i}.{model}", f"cnn.{{i}}.conv.{i}")
+            rows += [
+                Move(f"{part}._convs.{i}._model.{n}._beta", f"cnn.{{i}}.conv.{i}.swish.slope")
+                for n in (1, 2)
+            ]
+        for part in ("one_hot_{i}", "one_hot.{i}", "flatten_{i}", "flatten.{i}"):
+            rows += _torch_dense(f"{part}._hidden_layers.{i}", f"fc.{{i}}.hidden.{i}")
+        rows += _torch_dense(f"post_fc_stack._hidden_layers.{i}", f"fc.post.hidden.{i}")
+    return tuple(rows)
+
+
+def _torch_dense(theirs: str, ours: str) -> Table:
+    return (
+        *torch_layer(f"{theirs}._model.0", ours),
+        Move(f"{theirs}._model.1._beta", f"{ours}.beta"),
+    )
+
+
+def _keras_table() -> Table:
+    """What is called alike is counted: `fc_1`, `fc_1_1`, `fc_1_2` are of three parts."""
+    rows: list[Move] = []
+    for i in range(_MOST_LAYERS):
+        for theirs, ours in ((f"conv{i + 1}", "cnn.{}.conv"), (f"fc_{i + 1}", "fc.{}.hidden")):
+            rows += keras(theirs, f"{ours.format(0)}.{i}")
+            rows += keras(f"{theirs}_{{i}}", f"{ours.format('{i}')}.{i}")
+    return tuple(rows)
+
+
+TABLES: Mapping[str, Table] = {"torch": _torch_table(), "keras": _keras_table()}
+
+
+def is_complex(policy: PolicyState, names: Iterable[str]) -> bool:
+    """Whether arrays with these names (without TensorFlow's scope) are of such a network."""
+    names = list(names)
+    if any(name.startswith(_TORCH) for name in names):
+        return True
+    convolutions = any(name.startswith("conv") for name in names)
+    space = original_space(policy.observation_space)
+    return convolutions and space is not None and not isinstance(space, Box)
+
+
+def dead_names(names: Iterable[str], *, heads: bool) -> list[str]:
+    """The arrays that nothing reads.
+
+    Args:
+        names: All names, without TensorFlow's scope, in the order of the checkpoint.
+        heads: Whether the network has its own value function: TensorFlow calls it `value_out`, as
+            it calls those of the parts, and makes it last.
+    """
+    dead = [n for n in names if _DEAD_TORCH.fullmatch(n) or _DEAD_KERAS.fullmatch(n)]
+    if not heads:
+        return dead
+    counted = {int(found[1] or 0) for n in dead if (found := _VALUE_OUT.match(n))}
+    last = max(counted, default=0)
+    own = f"value_out_{last}/" if last else "value_out/"
+    return [name for name in dead if not name.startswith(own)]
+
+
+def second_names(names: Iterable[str]) -> list[str]:
+    """The names under which torch keeps an array once more (Ray 2.3 on): `cnn_0.` of `cnns.0.`."""
+    names = set(names)
+    second = []
+    for name in sorted(names):
+        found = _SECOND.match(name)
+        first = found and f"{_FIRST[found[1]]}.{found[2]}.{name[found.end() :]}"
+        second += [name] if first in names else []
+    return second
+
+
+_SECOND = re.compile(r"(cnn|one_hot|flatten)_(\d+)\.")
+_FIRST = {"cnn": "cnns", "one_hot": "one_hot", "flatten": "flatten"}
+_VALUE_OUT = re.compile(r"value_out(?:_(\d+))?/")
+
+
+def _inputs(_: Mapping[str, Array], policy: PolicyState, __: ModelSettings) -> tuple[int, ...]:
+    return (sum(part.size for part in require_components(policy)),)
+
+
+def _add(
+    build: Builder,
+    arrays: Mapping[str, Array],
+    policy: PolicyState,
+    settings: ModelSettings,
+    prefix: str,
+) -> str:
+    assert not prefix, "the value function always shares this network's layers"
+    components = require_components(policy)
+    layers = _Layers.of(arrays, policy, settings, components)
+    activation = settings.model.get("fcnet_activation", "tanh")
+    made: list[str] = []
+    width = 0
+    for i, part in enumerate(components):
+        taken = build.add(
+            "cut",
+            f"part.{i}",
+            "obs",
+            start=part.start,
+            stop=part.start + part.size,
+            shape=list(part.image or (part.size,)),
+        )
+        if part.image is None:
+            made.append(_add_dense(build, arrays, layers.dense[i], taken, activation))
+            width += len(arrays[f"{layers.dense[i][-1]}.bias"]) if layers.dense[i] else part.size
+            continue
+        stack = layers.convolutions[i]
+        image, size = add_convolutions(
+            build, arrays, policy, settings, stack, image=part.image, takes=taken
+        )
+        features = build.add("flatten", f"{stack}features", image, channels_first=is_torch(policy))
+        made.append(features)
+        width += math.prod(size) * len(arrays[f"{image}.bias"])
+    _require_all_parts(arrays, policy, components, layers, width)
+    features = build.add("concat", "parts", *made)
+    post = settings.model.get("post_fcnet_activation", "relu")
+    return _add_dense(build, arrays, layers.behind, features, post)
+
+
+def _add_dense(
+    build: Builder,
+    arrays: Mapping[str, Array],
+    names: Sequence[str],
+    takes: str,
+    activation: str | None,
+) -> str:
+    for name in names:
+        if f"{name}.beta" in arrays:
+            takes = build.add("sloped_dense", name, takes)
+        else:
+            takes = build.add("dense", name, takes, activation=activation)
+    return takes
+
+
+@dataclass(frozen=True)
+class _Layers:
+    """Which arrays are whose.
+
+    Attributes:
+        convolutions: The prefix of an image's arrays, by its number among all parts.
+        dense: The layers of every other part; none where the part goes in as it is.
+        behind: The layers behind all of them.
+    """
+
+    convolutions: Mapping[int, str]
+    dense: Mapping[int, Sequence[str]]
+    behind: Sequence[str]
+
+    @classmethod
+    def of(
+        cls,
+        arrays: Mapping[str, Array],
+        policy: PolicyState,
+        settings: ModelSettings,
+        components: Sequence[Component],
+    ) -> _Layers:
+        """Finds the layers of each part."""
+        images = [i for i, part in enumerate(components) if part.image is not None]
+        others = [i for i, part in enumerate(components) if part.image is None]
+        if is_torch(policy) or not images:
+            return cls(
+                {i: f"cnn.{i}." for i in images},
+                {i: _stack(arrays, f"fc.{i}") for i in others},
+                _stack(arrays, "fc.post"),
+            )
+        # keras counts what is called alike: first the parts, then the layers behind.
+        each = len(settings.model.get("fcnet_hiddens", (256, 256)))
+        post = len(settings.model.get("post_fcnet_hiddens") or ())
+        count = len({name for name in arrays if re.fullmatch(r"fc\.\d+\.hidden\.0\.kernel", name)})
+        if count < len(others) + bool(post):
+            each = 0  # Ray until 1.9 let the parts in as they are
+        behind = [f"fc.{len(others) if i < each else 0}.hidden.{i}" for i in range(post)]
+        return cls(
+            {i: f"cnn.{n}." for n, i in enumerate(images)},
+            {i: [f"fc.{n}.hidden.{j}" for j in range(each)] for n, i in enumerate(others)},
+            behind,
+        )
+
+
+def _stack(arrays: Mapping[str, Array], prefix: str) -> list[str]:
+    names = (f"{prefix}.hidden.{i}" for i in range(_MOST_LAYERS))
+    return [name for name in names if f"{name}.kernel" in arrays]
+
+
+def _require_all_parts(
+    arrays: Mapping[str, Array],
+    policy: PolicyState,
+    components: Sequence[Component],
+    layers: _Layers,
+    width: int,
+) -> None:
+    """Makes sure that no part's layers were left out of the checkpoint.
+
+    Ray 1.10 – 2.2 kept them in a plain dict on torch, where torch finds no parameters.
+    """
+    first = (layers.behind or ["logits"])[0]
+    kernel = arrays.get(f"{first}.kernel")
+    if kernel is None or len(kernel) == width:
+        return
+    bare = [str(i) for i, part in enumerate(components) if not layers.dense.get(i, part.image)]
+    raise NotConvertibleError(
+        f"The dense layers of the observation's parts {', '.join(bare)} are not in the checkpoint: "
+        "this Ray did not save or train them on torch, and made new ones at random each time.",
+        where=f"policies.{policy.policy_id}.weights",
+        fix="What the policy computed can't be told from the checkpoint; `--to msgpack` keeps the "
+        "weights that it has.",
+    )
+
+
+COMPLEX = Trunk(kind="complex input", tables=TABLES, inputs=_inputs, add=_add)

@@ -1,0 +1,78 @@
+"""A network with its observation filter in front.
+
+Where today's Ray has no algorithm that a module could go on in, there is no connector to hold the
+filter either. The module then takes observations as the environment gives them, and computes the
+same actions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rllib_compat.networks.graph import Graph, Step
+from rllib_compat.networks.heads.q_network import MODULE as Q_MODULE
+from rllib_compat.networks.heads.q_network import SETTINGS as Q_SETTINGS
+from rllib_compat.networks.network import TARGET_PREFIX, Network, own_module
+from rllib_compat.neutral.checkpoint import ObservationFilter
+
+STEP = "filter"
+
+_ACTOR_CRITIC = "rllib_compat.networks.modules.actor_critic:ActorCriticModule"
+
+
+def can_hold(network: Network, observation_filter: ObservationFilter | None) -> bool:
+    """Whether the filter changes anything, and is one mean and one deviation for the whole."""
+    stats = observation_filter.stats if observation_filter else []
+    return len(stats) == 1 and stats[0].mean.size == int(np.prod(network.inputs))
+
+
+def with_filter(network: Network, observation_filter: ObservationFilter) -> Network:
+    """The network on observations that are not filtered yet.
+
+    Args:
+        network: A network that took filtered observations.
+        observation_filter: Their filter (see `can_hold`); its statistics become constants.
+    """
+    (stat,) = observation_filter.stats
+    settings = {
+        "demean": observation_filter.demean,
+        "destd": observation_filter.destd,
+        "clip": observation_filter.clip,
+        "trained": False,
+    }
+    steps = [Step("normalize", STEP, ("obs",), settings)]
+    for step in network.graph.steps:
+        steps.append(replace(step, takes=tuple(STEP if t == "obs" else t for t in step.takes)))
+    graph: Graph = replace(network.graph, steps=tuple(steps))
+    arrays = {
+        f"{STEP}.mean": np.asarray(stat.mean, np.float64).reshape(network.inputs),
+        f"{STEP}.std": np.asarray(stat.std, np.float64).reshape(network.inputs),
+        **network.arrays,
+    }
+    module, rest = _own(network)
+    if module == Q_MODULE or any(name.startswith(TARGET_PREFIX) for name in arrays):
+        # A target network takes observations as its own network does.
+        both = {name: array for name, array in arrays.items() if name.startswith(f"{STEP}.")}
+        arrays |= {TARGET_PREFIX + name: array for name, array in both.items()}
+    return replace(
+        network,
+        summary=f"{network.summary}, observation filter",
+        graph=graph,
+        arrays=arrays,
+        target=own_module(module, graph, arrays, **rest),
+    )
+
+
+def _own(network: Network) -> tuple[str, dict[str, Any]]:
+    """The module of ours that takes a network, and what else that has to be told."""
+    target = network.target
+    if target.module is not None:
+        return target.module, {
+            k: v for k, v in target.model_config.items() if k not in ("graph", "shapes")
+        }
+    if "q_values" in network.graph.outputs:
+        return Q_MODULE, {k: target.model_config[k] for k in Q_SETTINGS}
+    return _ACTOR_CRITIC, {}
