@@ -9,8 +9,8 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
+from rllib_compat import registry
 from rllib_compat.config import keys
-from rllib_compat.config.algorithms import REMOVED
 from rllib_compat.config.rule import Rule
 from rllib_compat.config.rules import FAMILIES
 from rllib_compat.config.settle import STEPS
@@ -135,7 +135,8 @@ def _whole_config() -> str:
     ]
     parts += [f"## {name}\n\n{text}" for name, text in WHOLE.items()]
     parts += [f"## settle.{name}\n\n{inspect.getdoc(step)}" for name, step in STEPS.items()]
-    rows = [f"| {n} | {s.target or '–'} | {s.why} |" for n, s in sorted(REMOVED.items())]
+    gone = [row for _, row in sorted(registry.ALGORITHMS.items()) if row.removed]
+    rows = [f"| {row.name} | {row.becomes or '–'} | {row.why} |" for row in gone]
     parts += [
         "## Removed algorithms and their successors",
         "\n".join(["| algorithm | successor | |", "|---|---|---|", *rows]),

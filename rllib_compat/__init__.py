@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(_HOMES[name]), name)
     if name == "tune":
         return importlib.import_module("rllib_compat.tune")
-    from rllib_compat.trainer.names import class_names
+    from rllib_compat.registry import class_names
 
     if name in ("Trainer", "Agent") or name in class_names():
         from rllib_compat.trainer.classes import trainer_class

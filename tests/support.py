@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from rllib_compat.convert.pipeline import RESUMABLE
+from rllib_compat import registry
 from tests.docs import ROOT
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import read
@@ -42,7 +42,7 @@ def rows() -> list[tuple[str, str, str, str, str]]:
         else:
             _, networks = read(case)
             kind = " and ".join(sorted({network.kind for network in networks.values()}))
-            outcome = _TRAINS if case.algorithm in RESUMABLE else _INFERS
+            outcome = _TRAINS if registry.of(case.algorithm).trains_on else _INFERS
         framework = case.framework + ("" if case.stack == "old" else f", {case.stack} API")
         found[kind, case.algorithm, framework, outcome].add(case.version)
     return sorted((k, a, f, _span(versions), o) for (k, a, f, o), versions in found.items())

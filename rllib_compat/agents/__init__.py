@@ -12,7 +12,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from rllib_compat.trainer.names import MODULES, STEMS, SUFFIXES
+from rllib_compat import registry
 from rllib_compat.trainer.stock_policies import policy_class, policy_modules, policy_names
 
 # Names that are no algorithm's: the module below `agents` → name → where it is here.
@@ -64,8 +64,9 @@ def __getattr__(name: str) -> Any:
 
 
 def _names(place: str) -> set[str]:
-    classes = {f"{stem}{suffix}" for stem in MODULES.get(place, ()) for suffix in SUFFIXES}
-    configs = {"DEFAULT_CONFIG"} if place in MODULES else set()
+    rows = registry.modules().get(place, ())
+    classes = {f"{row.stems[0]}{suffix}" for row in rows for suffix in registry.SUFFIXES}
+    configs = {"DEFAULT_CONFIG"} if rows else set()
     common = {"COMMON_CONFIG"} if place in ("trainer", "agent") else set()
     return classes | configs | common | policy_names(place) | set(_OTHERS.get(place, ()))
 
@@ -86,11 +87,11 @@ def _get(place: str, name: str) -> Any:
     if name == "COMMON_CONFIG":
         return defaults.common_config()
     if name == "DEFAULT_CONFIG":
-        return defaults.defaults_of(STEMS[MODULES[place][0]])
+        return defaults.defaults_of(registry.modules()[place][0].name)
     from rllib_compat.trainer.classes import trainer_class
 
     return trainer_class(name)
 
 
-for _place in (*MODULES, *policy_modules(), *filter(None, _OTHERS)):
+for _place in (*registry.modules(), *policy_modules(), *filter(None, _OTHERS)):
     sys.modules[f"{__name__}.{_place}"] = _Agents(_place)

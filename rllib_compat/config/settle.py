@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from rllib_compat import ray_versions
+from rllib_compat import ray_versions, registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import AdaptedCallbacks, AdaptedEnv, EnvSpace, OldReplayBuffer
 from rllib_compat.config.rule import Settings, nested
@@ -38,7 +38,6 @@ CAPACITY = {"DQN": 50_000, "SAC": 1_000_000, "CQL": 1_000_000}
 PRIORITIES = {"alpha": 0.6, "beta": 0.4}
 TODAYS_KEYS = ("num_env_runners", "num_learners", "enable_env_runner_and_connector_v2")
 SEQUENCE = 20
-OFFLINE = ("MARWIL", "BC", "CQL", "IQL")
 
 
 def settle(settings: Settings, context: Context) -> None:
@@ -234,7 +233,7 @@ def _evaluation(settings: Settings, context: Context) -> None:
 
 def _offline(settings: Settings, context: Context) -> None:
     """A local learner has to know how many passes an iteration makes."""
-    if context.algorithm not in OFFLINE or context.stack == "old":
+    if not registry.of(context.algorithm).offline or context.stack == "old":
         return
     if context.algorithm == "CQL":
         settings["training.lr"] = None  # SAC's validate() wants the separate rates alone
@@ -250,7 +249,7 @@ def _offline(settings: Settings, context: Context) -> None:
 
 def _spaces(settings: Settings, context: Context) -> None:
     """Without evaluation, offline algorithms see no environment; and have to be told its spaces."""
-    if context.algorithm not in OFFLINE or context.stack == "old":
+    if not registry.of(context.algorithm).offline or context.stack == "old":
         return
     evaluated = any(
         settings.get(f"evaluation.evaluation_{name}") for name in ("interval", "num_env_runners")
@@ -280,7 +279,9 @@ def _spaces(settings: Settings, context: Context) -> None:
 def _offline_iterations(settings: Settings, context: Context) -> None:
     """What is read offline counts as trained; an iteration that waits for samples never ends."""
     sampled = "reporting.min_sample_timesteps_per_iteration"
-    if context.algorithm not in OFFLINE or context.stack == "old" or not settings.get(sampled):
+    if not registry.of(context.algorithm).offline or context.stack == "old":
+        return
+    if not settings.get(sampled):
         return
     settings.setdefault("reporting.min_train_timesteps_per_iteration", settings.pop(sampled))
     settings[sampled] = 0

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from rllib_compat import ray_versions
+from rllib_compat import ray_versions, registry
 from rllib_compat.config import defaults, engine
-from rllib_compat.config.algorithms import REMOVED, TARGETS, find_algorithm
+from rllib_compat.config.algorithms import find_algorithm
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import AdaptedEnv, PolicyLater
 from rllib_compat.config.rule import Settings, nested
@@ -123,8 +123,7 @@ def _copied(value: Any) -> Any:
 
 
 def _target(legacy_algorithm: str) -> str:
-    successor = REMOVED.get(legacy_algorithm)
-    return (successor.target if successor else "") or legacy_algorithm
+    return registry.of(legacy_algorithm).becomes or legacy_algorithm
 
 
 def _choose_stack(
@@ -148,7 +147,7 @@ def _adopt_defaults(
     config: Mapping[str, Any], settings: Settings, context: Context, legacy_ray: str | None
 ) -> None:
     """Makes differing legacy defaults explicit, or tells which there are."""
-    if context.algorithm not in TARGETS:
+    if registry.of(context.algorithm).removed:
         return
     release = legacy_ray or defaults.newest_release_with(config)
     if release is None:
@@ -191,7 +190,7 @@ def _about_unknown(findings: list[Finding], on_unknown: OnUnknown) -> list[Findi
 
 
 def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
-    if target not in TARGETS:
+    if registry.of(target).removed:
         return [
             Finding(
                 "algorithm.removed",
@@ -199,7 +198,7 @@ def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
                 Verdict.REFUSED,
                 "$",
                 f"{legacy} was removed from RLlib",
-                REMOVED[legacy].why,
+                registry.of(legacy).why,
             )
         ]
     if legacy != target:
@@ -209,7 +208,8 @@ def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
                 Severity.WARNING,
                 Verdict.CONVERTED,
                 "$",
-                f"{legacy} was removed from RLlib; {target} takes its place: {REMOVED[legacy].why}",
+                f"{legacy} was removed from RLlib; {target} takes its place: "
+                f"{registry.of(legacy).why}",
             )
         ]
     if how == "assumed":

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat import registry
 from rllib_compat.config.algorithms import find_algorithm
 from rllib_compat.convert.inert import without_code
 from rllib_compat.neutral import spaces
@@ -150,9 +151,9 @@ def _from_env(checkpoint: LegacyCheckpoint) -> str:
 
 def _algorithm(checkpoint: LegacyCheckpoint, given: Given) -> str:
     if given.algorithm:
-        return find_algorithm({}, given.algorithm)[0]
+        return registry.find(given.algorithm).name
     if checkpoint.algorithm:
-        return find_algorithm({}, checkpoint.algorithm)[0]
+        return registry.find(checkpoint.algorithm).name
     for policy in checkpoint.policies.values():
         match = _CLASS_OF_POLICY.fullmatch((policy.policy_class or "").rsplit(".", 1)[-1])
         if match and (name := _known(match[1])):
@@ -175,7 +176,7 @@ def _algorithm(checkpoint: LegacyCheckpoint, given: Given) -> str:
 
 def _known(name: str) -> str | None:
     try:
-        return find_algorithm({}, name)[0]
+        return registry.find(name).name
     except ConfigError:
         return None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.config import Translation, default_config, translate
 from rllib_compat.convert.complete import SINGLE_AGENT_IDS
 from rllib_compat.neutral import spaces
@@ -19,9 +20,6 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.runtime.policy_mapping import PolicyOfSameName
 
 _NO_VALUE = object()
-
-#: Algorithms that learn from recorded steps.
-OFFLINE = ("MARWIL", "BC", "CQL")
 
 #: Where the policies were told, by era: a dict of their own, or attributes of the config object.
 _MULTI_AGENT_KEYS = ("multiagent", "policies", "policy_mapping_fn", "policies_to_train")
@@ -52,7 +50,7 @@ def _leave_out_recordings(checkpoint: LegacyCheckpoint, config: dict[str, Any]) 
     """
     found: dict[str, Any] = {key: config.pop(key) for key in ("input", "input_") if key in config}
     told = [value for value in found.values() if value not in (None, "", "sampler")]
-    if not told or checkpoint.algorithm not in OFFLINE:
+    if not told or not registry.of(checkpoint.algorithm).offline:
         config |= found
         return
     checkpoint.findings.append(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat import ray_versions
+from rllib_compat import ray_versions, registry
 from rllib_compat.convert import complete as resolve
 from rllib_compat.convert import verify
 from rllib_compat.convert.complete import Given
@@ -40,13 +40,6 @@ from rllib_compat.neutral.spaces import Discrete
 
 if TYPE_CHECKING:
     from rllib_compat.config import Translation
-
-#: Algorithms whose training goes on after a conversion. All others that can be read become modules
-#: that compute the same actions: today's Ray has no such algorithm.
-RESUMABLE = ("PPO", "APPO", "IMPALA", "MARWIL", "BC", "SAC", "CQL", "DQN", "SimpleQ")
-
-#: Algorithms whose policies had an optimizer for each of their networks.
-SEVERAL_OPTIMIZERS = ("SAC", "CQL")
 
 
 @dataclass
@@ -126,7 +119,7 @@ def convert(
     _describe(conversion, to)
     if dry_run:
         if to != "msgpack":
-            several = checkpoint.algorithm in SEVERAL_OPTIMIZERS
+            several = registry.of(checkpoint.algorithm).soft_actor_critic
             plan = sac_optimizers.plan if several else optimizers.plan
             report.extend(plan(checkpoint.policies, conversion.networks)[1])
         return conversion
@@ -224,9 +217,9 @@ def hold_filters(
 
 def why_not_whole(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]) -> str | None:
     """Why only the modules of a checkpoint can be written; None where all of it can be."""
-    if checkpoint.algorithm not in RESUMABLE:
+    if not registry.of(checkpoint.algorithm).trains_on:
         return f"today's Ray has no {checkpoint.algorithm}"
-    several = checkpoint.algorithm in SEVERAL_OPTIMIZERS
+    several = registry.of(checkpoint.algorithm).soft_actor_critic
     if several and any("q_values" not in n.graph.outputs for n in networks.values()):
         return "the checkpoint has no whole critics"
     discrete = any(isinstance(p.action_space, Discrete) for p in checkpoint.policies.values())

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from packaging.version import Version
 
+from rllib_compat import registry
 from rllib_compat.networks import custom, own
 from rllib_compat.networks.custom import CustomModel
 from rllib_compat.networks.heads import (
@@ -63,9 +64,6 @@ ACTOR_CRITIC: dict[str, Reader] = {
     ATTENTION: attention.read,
 }
 
-#: The algorithms of old RLlib, and how their policies are read.
-READERS: dict[str, Reader] = {}
-
 
 def identify(
     policy: PolicyState, settings: ModelSettings, model: CustomModel | None = None
@@ -91,14 +89,14 @@ def identify(
         if model is None:
             raise custom.refusal(policy, settings)
         return custom.read(policy, settings, model)
-    reader = READERS.get(settings.algorithm)
-    if reader is None:
+    known = registry.ALGORITHMS.get(settings.algorithm)
+    if known is None or not known.reader:
         raise NotYetError(
             f"Not yet: the algorithm {settings.algorithm}.",
             where=f"policies.{policy.policy_id}",
             fix="`--to msgpack` keeps all weights by name.",
         )
-    network, findings = reader(policy, settings)
+    network, findings = READERS[known.reader](policy, settings)
     if _preprocessed(network, settings):
         findings = [*findings, *scaling_findings(policy, settings)]
     return network, findings
@@ -182,9 +180,14 @@ def read_bc(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list
     return imitation.without_value(network) if default else network, findings
 
 
-READERS |= {"APPO": read_appo, "MARWIL": read_marwil, "BC": read_bc}
-READERS |= dict.fromkeys(("ES", "ARS"), evolution.read)
-READERS |= dict.fromkeys(("DQN", "SimpleQ", "APEX", "R2D2"), q.read)
-READERS |= dict.fromkeys(("SAC", "CQL"), sac.read)
-READERS |= dict.fromkeys(("DDPG", "TD3", "APEX_DDPG"), ddpg.read)
-READERS |= dict.fromkeys(("PPO", "IMPALA", "A2C", "A3C", "PG", "DDPPO"), read_actor_critic)
+#: The readers that `registry` names.
+READERS: dict[str, Reader] = {
+    "actor_critic": read_actor_critic,
+    "appo": read_appo,
+    "bc": read_bc,
+    "ddpg": ddpg.read,
+    "evolution": evolution.read,
+    "marwil": read_marwil,
+    "q": q.read,
+    "sac": sac.read,
+}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
@@ -16,7 +17,7 @@ _WRAPPERS = {"use_attention": "attention (GTrXL)", "use_lstm": "LSTM"}
 
 #: Algorithms whose value function had layers of its own unless the user said otherwise; in all
 #: others it shared the policy's (`MODEL_DEFAULTS`, and each algorithm's `DEFAULT_CONFIG`).
-_OWN_VALUE_LAYERS = ("PPO", "DDPPO")
+_OWN_VALUE_LAYERS = registry.family("PPO")
 
 
 @dataclass(frozen=True)

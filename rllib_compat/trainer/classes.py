@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import cache, partialmethod
 from typing import Any
 
-from rllib_compat.config.algorithms import REMOVED
+from rllib_compat import registry
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
-from rllib_compat.trainer.names import class_names
 from rllib_compat.trainer.trainer import Trainer
 
 
@@ -20,7 +19,7 @@ def trainer_class(name: str) -> type[Trainer]:
     """
     if name in ("Trainer", "Agent"):
         return Trainer
-    algorithm = class_names().get(name)
+    algorithm = registry.class_names().get(name)
     if algorithm is None:
         raise ConfigError(f"No trainer of RLlib was ever called {name!r}.")
     members: dict[str, Any] = {
@@ -28,7 +27,7 @@ def trainer_class(name: str) -> type[Trainer]:
         "__module__": "rllib_compat",  # where pickle finds it again
         "_algorithm_name": algorithm,
     }
-    if algorithm in REMOVED and not REMOVED[algorithm].target:
+    if not registry.of(algorithm).becomes:
         members["__init__"] = partialmethod(_removed, algorithm)
     return type(name, (Trainer,), members)
 
@@ -43,9 +42,9 @@ def raise_if_removed(algorithm: str | None) -> None:
     Raises:
         RefusedKeysError: Ray has removed it, and none that it has left learns the same way.
     """
-    removed = REMOVED.get(algorithm or "")
-    if removed is not None and not removed.target:
-        raise RefusedKeysError(f"{algorithm} was removed from RLlib.", fix=removed.why)
+    row = registry.ALGORITHMS.get(algorithm or "")
+    if row is not None and not row.becomes:
+        raise RefusedKeysError(f"{algorithm} was removed from RLlib.", fix=row.why)
 
 
 def class_of_algorithm(algorithm: str) -> type[Trainer]:
@@ -54,8 +53,4 @@ def class_of_algorithm(algorithm: str) -> type[Trainer]:
     Raises:
         ConfigError: No algorithm of RLlib was ever called so.
     """
-    from rllib_compat.config import find_algorithm
-
-    found, _ = find_algorithm({}, algorithm)
-    names = class_names()
-    return trainer_class(next(n for n in names if names[n] == found and n.endswith("Trainer")))
+    return trainer_class(f"{registry.find(algorithm).stems[0]}Trainer")

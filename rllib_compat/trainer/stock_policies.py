@@ -11,16 +11,20 @@ import re
 from functools import cache
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.neutral.errors import GoneError
-from rllib_compat.trainer.names import MODULES
 
 KINDS = ("TFPolicy", "TorchPolicy", "Policy", "PolicyGraph")
+
+
+def _stems() -> dict[str, tuple[str, ...]]:
+    return {place: tuple(a.stems[0] for a in rows) for place, rows in registry.modules().items()}
 
 
 def policy_modules() -> dict[str, tuple[str, ...]]:
     """The modules below `ray.rllib.agents` that policies stood in → the stems of their names."""
     found = {}
-    for place, stems in MODULES.items():
+    for place, stems in _stems().items():
         for ending in ("tf_policy", "torch_policy", "policy", "policy_graph"):
             folder, _, name = place.partition(".")
             found[f"{folder}.{name or folder}_{ending}"] = stems
@@ -29,7 +33,7 @@ def policy_modules() -> dict[str, tuple[str, ...]]:
 
 def policy_names(place: str) -> set[str]:
     """The policies in a module below `ray.rllib.agents`."""
-    stems = policy_modules().get(place) or MODULES.get(place, ())
+    stems = policy_modules().get(place) or _stems().get(place, ())
     return {f"{stem}{kind}" for stem in stems for kind in KINDS}
 
 
@@ -65,7 +69,7 @@ class StockPolicy:
 
 
 def __getattr__(name: str) -> Any:  # where pickle finds them again
-    if any(name in policy_names(place) for place in MODULES):
+    if any(name in policy_names(place) for place in registry.modules()):
         return policy_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

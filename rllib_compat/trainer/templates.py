@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat import registry
 from rllib_compat.neutral.errors import ConfigError, GoneError
 from rllib_compat.trainer.defaults import merge
-from rllib_compat.trainer.names import STEMS, class_names
 
 if TYPE_CHECKING:
     from rllib_compat.trainer.trainer import Trainer
@@ -77,7 +77,7 @@ def build_trainer(
     from rllib_compat.config import find_algorithm
     from rllib_compat.trainer.trainer import Trainer
 
-    algorithm = class_names().get(name) or _algorithm_of(default_policy)
+    algorithm = registry.class_names().get(name) or _algorithm_of(default_policy)
     if algorithm is None:
         if default_policy is not None:
             raise _gone(["default_policy"], "build_trainer()")
@@ -164,7 +164,7 @@ def _differ(one: Any, other: Any) -> bool:
 def _algorithm_of(policy: Any) -> str | None:
     """The algorithm of one of RLlib's own policy classes."""
     match = _STOCK_POLICY.fullmatch(getattr(policy, "__name__", str(policy)))
-    return STEMS.get(match[1]) if match else None
+    return registry.class_names().get(match[1]) if match else None
 
 
 def _gone(names: list[str], where: str) -> GoneError:

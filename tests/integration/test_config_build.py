@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
+from rllib_compat import registry
 from rllib_compat.config import default_config, translate
-from rllib_compat.config.algorithms import TARGETS
 from rllib_compat.neutral.errors import UnknownKeysError
 from rllib_compat.neutral.report import Severity
 from tests.unit.config.samples import FILES, first_of_grids, read
@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.ray,
     pytest.mark.filterwarnings("ignore"),  # Ray's and gymnasium's own, at every build
 ]
-LIVING = [path for path in FILES if translate({}, algorithm=read(path)["run"]).algorithm in TARGETS]
+LIVING = [path for path in FILES if registry.find(read(path)["run"]).becomes]
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from rllib_compat import ray_versions
+from rllib_compat import ray_versions, registry
 from rllib_compat.convert.complete import Given
-from rllib_compat.convert.pipeline import RESUMABLE, convert, verify_pair
+from rllib_compat.convert.pipeline import convert, verify_pair
 from rllib_compat.convert.verify import DEEP_TOLERANCE, TOLERANCE
 from rllib_compat.convert.write import modules
 from rllib_compat.formats import layouts
@@ -52,7 +52,7 @@ def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
             continue
         inputs, expected = known
         filtered = checkpoint.policies[policy_id].observation_filter
-        if case.algorithm not in RESUMABLE and filtered and filtered.stats:
+        if not registry.of(case.algorithm).trains_on and filtered and filtered.stats:
             # A module that is written alone holds the filter, and takes raw observations.
             raw = case.expected(policy_id).observations[""]
             inputs = {**inputs, "obs": raw.reshape(inputs["obs"].shape)}

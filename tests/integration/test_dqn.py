@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rllib_compat import ray_versions
+from rllib_compat import ray_versions, registry
 from rllib_compat.convert.complete import Given
 from rllib_compat.convert.pipeline import convert
 from rllib_compat.convert.write import modules
@@ -14,11 +14,9 @@ from tests.marks import CONVERSIONS
 
 pytestmark = CONVERSIONS
 
-Q_LEARNERS = ("DQN", "SimpleQ", "APEX", "R2D2")
-
 
 def case_of(name):
-    (case,) = [case for case in find(algorithm=Q_LEARNERS) if str(case) == name]
+    (case,) = [case for case in find(algorithm=registry.family("DQN")) if str(case) == name]
     return case
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rllib_compat import registry
 from rllib_compat.config import keys, translate
-from rllib_compat.config.algorithms import REMOVED, TARGETS
 from rllib_compat.config.rules import every_rule
 from rllib_compat.neutral.later import Later
 from rllib_compat.neutral.records import GlobalRef
@@ -40,7 +40,7 @@ def configs(draw):
     return config
 
 
-algorithms = st.sampled_from([*TARGETS, *REMOVED])
+algorithms = st.sampled_from([*registry.ALGORITHMS])
 stacks = st.sampled_from(["auto", "new", "old"])
 
 

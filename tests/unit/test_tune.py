@@ -31,7 +31,7 @@ def ran(monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "trainer"),
-    [("PPO", "PPOTrainer"), ("APEX", "APEXTrainer"), ("DQNTrainer", "DQNTrainer")],
+    [("PPO", "PPOTrainer"), ("APEX", "ApexTrainer"), ("DQNTrainer", "DQNTrainer")],
 )
 def test_names_of_algorithms_are_our_trainers(ran, name, trainer):
     tune.run(name)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, kept, lost, renamed
 from rllib_compat.neutral.report import Verdict
 
 FAMILY = "reporting"
-OFFLINE = ("CQL", "MARWIL", "BC", "CRR", "DT")
 
 
 def _at_least(name: str) -> Any:
@@ -22,7 +22,7 @@ def _at_least(name: str) -> Any:
 
 
 def _timesteps(value: Any, context: Context) -> Outcome:
-    kind = "train" if context.algorithm in OFFLINE else "sample"
+    kind = "train" if registry.of(context.algorithm).offline else "sample"
     return _at_least(f"min_{kind}_timesteps_per_iteration")(value, context)  # type: ignore[no-any-return]
 
 

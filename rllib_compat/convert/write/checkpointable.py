@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat import ray_versions
+from rllib_compat import ray_versions, registry
 from rllib_compat.convert.write import modules, q_learning, soft_actor_critic
 from rllib_compat.convert.write.per_policy import set_for_policies
 from rllib_compat.formats import pickles
@@ -66,21 +66,23 @@ def write(
         add_previous_steps(config, actions, rewards)
     ray_versions.keep_env_runners(config)
     findings = _carry_kl_coefficients(config, checkpoint)
-    if checkpoint.algorithm in q_learning.ALGORITHMS:
+    row = registry.of(checkpoint.algorithm)
+    if row.reader == "q":
         findings += q_learning.delay_learning(config, checkpoint)
-    soft = checkpoint.algorithm in soft_actor_critic.ALGORITHMS
-    if soft:
+    if row.soft_actor_critic:
         findings += soft_actor_critic.carry_temperatures(config, checkpoint)
         findings += soft_actor_critic.keep_action_range(config, networks)
     findings += _tame_overrides(config)
     findings += _carry_moving_average(config, checkpoint)
     with ray_versions.quiet_ray(num_cpus=1), _algorithm(config) as algorithm:
         _set_weights(algorithm, networks)
-        set_optimizers = soft_actor_critic.set_optimizers if soft else _set_optimizers
+        set_optimizers = _set_optimizers
+        if row.soft_actor_critic:
+            set_optimizers = soft_actor_critic.set_optimizers
         findings += set_optimizers(algorithm, checkpoint, networks)
         findings += _set_filter(algorithm, checkpoint)
         findings += _set_counters(algorithm, checkpoint)
-        if checkpoint.algorithm in q_learning.ALGORITHMS:
+        if row.reader == "q":
             findings += q_learning.set_progress(algorithm, config, checkpoint)
         algorithm.config = config
         ray_versions.save(algorithm, target, state_format=state_format)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat import ray_versions
+from rllib_compat import ray_versions, registry
 from rllib_compat.networks import Network, Outputs
 from rllib_compat.networks.custom import WEIGHTS, weights_of
 from rllib_compat.networks.heads.fcnet import BUFFERS
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 MODULES = Path("learner_group/learner/rl_module")
-
-#: Algorithms whose networks are Q-networks.
-Q_LEARNERS = ("DQN", "SimpleQ", "APEX", "R2D2")
 
 
 def specs(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]) -> dict[str, RLModuleSpec]:
@@ -159,7 +156,7 @@ def _complete(spec: RLModuleSpec, algorithm: str | None) -> None:
 
 
 def _successor(algorithm: str | None) -> Any:
-    if algorithm in Q_LEARNERS:
+    if algorithm in registry.family("DQN"):
         from ray.rllib.algorithms.dqn import DQNConfig
 
         return DQNConfig()

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-#: The algorithms that this is about.
-ALGORITHMS = ("DQN", "SimpleQ")
-
 #: How far the schedule may be from the stored epsilon before the report warns.
 _NEAR = 0.02
 

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-#: The algorithms that this is about.
-ALGORITHMS = ("SAC", "CQL")
-
 
 def carry_temperatures(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
     """Puts temperatures and target entropies into the config.

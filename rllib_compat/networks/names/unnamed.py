@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rllib_compat import registry
 from rllib_compat.networks.heads.fcnet import Shape
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.settings import ModelSettings
@@ -96,7 +97,7 @@ def scalars_of(settings: ModelSettings) -> dict[str, float | None]:
     None: the value is not known (a schedule, a running mean). Sources: `ppo_policy.py`,
     `appo_policy.py`, `vtrace_policy.py`, `marwil_policy.py` of Ray 0.5 – 0.7.
     """
-    if settings.algorithm in ("PPO", "DDPPO"):
+    if settings.algorithm in registry.family("PPO"):
         return {"kl_coeff": settings.kl_coeff, "entropy_coeff": settings.entropy_coeff}
     if settings.algorithm == "APPO":
         return {"kl_coeff": settings.kl_coeff} if settings.config.get("use_kl_loss") else {}

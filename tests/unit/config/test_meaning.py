@@ -314,7 +314,7 @@ class TestAlgorithms:
         assert any(f.rule == "algorithm.assumed" for f in translation.report)
 
     def test_unknown(self):
-        with pytest.raises(ConfigError, match="no algorithm"):
+        with pytest.raises(ConfigError, match="never had an algorithm called 'PPPO'"):
             find_algorithm({}, "PPPO")
 
     def test_removed_ones_are_refused_with_advice(self):

@@ -6,9 +6,8 @@ from collections import Counter
 
 import pytest
 
-from rllib_compat import ray_versions
+from rllib_compat import ray_versions, registry
 from rllib_compat.config import keys
-from rllib_compat.config.algorithms import REMOVED, TARGETS
 from rllib_compat.config.rules import FAMILIES, every_rule, find
 from rllib_compat.neutral.report import Verdict
 
@@ -27,7 +26,7 @@ def test_families_are_named_after_their_files():
 def test_every_key_of_every_living_algorithm_has_a_rule():
     missing = []
     for section, key in keys.every_key():
-        if section in REMOVED:
+        if section in registry.ALGORITHMS and registry.of(section).removed:
             continue
         if section in keys.PARTS:
             part = "model" if section == "model_config" else section
@@ -47,15 +46,16 @@ def _of_replay(name):
 
 def test_keys_of_removed_algorithms_are_known():
     for section, key in keys.every_key():
-        if section in REMOVED:
+        if section in registry.ALGORITHMS and registry.of(section).removed:
             assert keys.lifetime(key) is not None
 
 
 def test_every_removed_algorithm_says_what_to_do():
-    assert set(keys.algorithms()) <= {*REMOVED, *TARGETS}
-    for successor in REMOVED.values():
-        assert successor.why
-        assert successor.target in (*TARGETS, "")
+    assert set(keys.algorithms()) <= set(registry.ALGORITHMS)
+    todays = {row.name for row in registry.todays()}
+    for row in registry.ALGORITHMS.values():
+        assert bool(row.why) == row.removed
+        assert row.becomes in (*todays, "")
 
 
 def test_rules_that_drop_or_refuse_say_why():
@@ -68,7 +68,7 @@ def test_rules_that_drop_or_refuse_say_why():
 def _arguments():
     """Method → argument names, over all algorithm configs of the installed Ray."""
     found = {}
-    for name in TARGETS:
+    for name in (row.name for row in registry.todays()):
         try:
             module = importlib.import_module(f"ray.rllib.algorithms.{name.lower()}")
         except ImportError:  # IQL came with Ray 2.52; DreamerV3 needs pillow

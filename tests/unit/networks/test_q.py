@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rllib_compat import registry
 from rllib_compat.convert import complete as resolve
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, identify
@@ -29,11 +30,9 @@ from rllib_compat.neutral.report import Verdict
 from tests.legacy.cases import find
 from tests.legacy.networks import given_if_asked, read
 
-Q_LEARNERS = ("DQN", "SimpleQ", "APEX", "R2D2")
-
 
 def case_of(name):
-    (case,) = [case for case in find(algorithm=Q_LEARNERS) if str(case) == name]
+    (case,) = [case for case in find(algorithm=registry.family("DQN")) if str(case) == name]
     return case
 
 

@@ -9,11 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 import rllib_compat as compat
-from rllib_compat.config.algorithms import REMOVED, TARGETS
+from rllib_compat import registry
 from rllib_compat.neutral.errors import ConfigError, GoneError, RefusedKeysError
 from rllib_compat.trainer import defaults, templates
 from rllib_compat.trainer.classes import class_of_algorithm
-from rllib_compat.trainer.names import MODULES, STEMS
 
 
 def test_importing_the_package_imports_nothing_heavy():
@@ -49,10 +48,10 @@ def test_an_agent_is_a_trainer():
     assert compat.Agent is compat.Trainer
 
 
-@pytest.mark.parametrize("algorithm", [*TARGETS, *REMOVED])
+@pytest.mark.parametrize("algorithm", registry.ALGORITHMS)
 def test_every_algorithm_has_a_class(algorithm):
     assert class_of_algorithm(algorithm)._algorithm_name == algorithm
-    assert algorithm in STEMS.values()
+    assert algorithm in registry.class_names().values()
 
 
 @pytest.mark.parametrize(
@@ -159,7 +158,9 @@ def test_merging_goes_into_dicts_and_leaves_the_base_alone():
     assert defaults.with_common_config({"lr": 3.0})["num_workers"] == 2
 
 
-@pytest.mark.parametrize("algorithm", [a for a in TARGETS if a not in ("DreamerV3", "IQL")])
+@pytest.mark.parametrize(
+    "algorithm", sorted({row.name for row in registry.todays()} - {"DreamerV3", "IQL"})
+)
 def test_default_configs_translate_as_they_are(algorithm):
     translation = compat.translate(defaults.defaults_of(algorithm), algorithm=algorithm)
     assert not translation.refused
@@ -172,10 +173,10 @@ def test_defaults_are_those_of_the_first_ray_that_had_the_algorithm():
     assert defaults.defaults_of("PPO", "0.6.6")["num_sgd_iter"] == 30
 
 
-@pytest.mark.parametrize("place", MODULES)
+@pytest.mark.parametrize("place", registry.modules())
 def test_modules_of_agents(place):
     module = importlib.import_module(f"rllib_compat.agents.{place}")
-    stem = MODULES[place][0]
+    stem = registry.modules()[place][0].stems[0]
     assert getattr(module, f"{stem}Trainer") is getattr(compat, f"{stem}Trainer")
     assert isinstance(module.DEFAULT_CONFIG, dict)
 
