@@ -15,20 +15,20 @@ def set_lifetime_counters(
 ) -> None:
     """Makes an algorithm go on counting where another one stopped.
 
-    Lifetime counters were sums that are not cleared (2.40). Later releases have a reduction of
-    their own for them, and a logger that refuses to mix what it counted with what it was sent;
-    so the numbers are sent as an env runner would.
+    Lifetime counters were sums that are not cleared, until Ray 2.54 brought a reduction of their
+    own for them, and a logger that refuses to mix what it counted with what it was sent; there
+    the numbers are sent as an env runner would.
     """
     from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
     algorithm._iteration = iteration  # what `Algorithm.set_state` sets, too
     names = ("num_env_steps_sampled_lifetime", "num_episodes_lifetime")
     values = {name: v for name, v in zip(names, (env_steps, episodes), strict=True) if v}
-    if not hasattr(algorithm.metrics, "aggregate"):
+    if not _has_class_per_reduction():
         for name, value in values.items():
-            algorithm.metrics.log_value(
-                ("env_runners", name), value, reduce="sum", clear_on_reduce=False
-            )
+            key = ("env_runners", name)
+            algorithm.metrics.log_value(key, value, reduce="sum", clear_on_reduce=False)
+            _keep_when_merged(algorithm.metrics.stats["env_runners"][name])
         return
     runner = MetricsLogger()
     for name, value in values.items():
@@ -37,12 +37,30 @@ def set_lifetime_counters(
         algorithm.metrics.aggregate([runner.reduce(compile=False)], key="env_runners")
 
 
+def _has_class_per_reduction() -> bool:
+    """Whether each reduction has a class of its own, with other names; since Ray 2.54."""
+    from ray.rllib.utils.metrics import metrics_logger as module
+
+    return hasattr(module, "DEFAULT_STATS_CLS_LOOKUP")
+
+
+def _keep_when_merged(stats: Any) -> None:
+    """Keeps a lifetime sum from being lost when the first env runner sends its own.
+
+    Ray 2.47 – 2.49 subtract from the last of its values what the runner has sent before, which is
+    NaN the first time; so the last value is a zero.
+    """
+    if hasattr(stats, "_reduce_history"):
+        stats.values.append(0)
+
+
 def set_steps_of_env_runner(algorithm: Algorithm, steps: int, env_runners: int) -> None:
     """Tells an env runner how many steps all of them have sampled; epsilon follows from that.
 
-    A runner of Ray 2.40 counts its own steps, and multiplies them by the number of runners. What
-    it has counted when it is restored is added to what the algorithm has counted, so there only
-    one of the two may know; with remote runners, that Ray counts all steps twice after any restore.
+    A runner counted its own steps until Ray 2.53, and multiplied them by the number of runners.
+    What it has counted when it is restored is added to what the algorithm has counted, so there
+    only one of the two may know; with remote runners, such a Ray counts all steps twice after any
+    restore.
     """
     runner = algorithm.env_runner
     if not hasattr(runner, "num_env_steps_sampled_lifetime"):
@@ -55,20 +73,34 @@ def set_steps_of_env_runner(algorithm: Algorithm, steps: int, env_runners: int) 
 def mark_steps_as_counted(algorithm: Algorithm) -> None:
     """Keeps a restored algorithm from counting again what it has counted already.
 
-    Env runners of Ray 2.40 send what their lifetime counter has grown by. A restore sets the
+    Env runners until Ray 2.53 send what their lifetime counter has grown by. A restore sets the
     counter, and not what they have sent before, so that all of it would be sent again. Where the
     algorithm knows of no steps (`set_steps_of_env_runner`), that is meant.
     """
-    if hasattr(algorithm.metrics, "aggregate") or algorithm.learner_group is None:
+    if _has_class_per_reduction() or algorithm.learner_group is None:
         return
-    if algorithm.metrics.peek(("env_runners", "num_env_steps_sampled_lifetime"), default=0):
-        foreach_env_runner(algorithm.env_runner_group, _mark_steps)
+    name = "num_env_steps_sampled_lifetime"
+    if not algorithm.metrics.peek(("env_runners", name), default=0):
+        return
+    counter = algorithm.metrics.stats["env_runners"][name]
+    sent = foreach_env_runner(algorithm.env_runner_group, _mark_steps)
+    if hasattr(counter, "_prev_merge_values"):  # Ray 2.50 – 2.53 know it by the sender
+        counter._prev_merge_values.update(filter(None, sent))
 
 
-def _mark_steps(env_runner: Any) -> None:
+def _mark_steps(env_runner: Any) -> tuple[Any, Any] | None:
+    """Lets a runner's counter of steps take what it holds as sent; its id and what it holds."""
     stats = env_runner.metrics.stats.get("num_env_steps_sampled_lifetime")
-    if stats is not None:
-        stats._hist = (stats.peek(), 0)
+    if stats is None:
+        return None
+    counted = stats.peek()
+    if hasattr(stats, "_reduce_history"):  # Ray 2.47 – 2.49
+        stats._reduce_history.append([counted])
+    elif isinstance(getattr(stats, "_hist", None), tuple):  # Ray 2.40
+        stats._hist = (counted, 0)
+    elif hasattr(stats, "_hist"):  # Ray 2.41 – 2.46
+        stats._hist.append(counted)
+    return getattr(stats, "id_", None), counted
 
 
 def log_item(metrics_logger: Any, key: str, item: Any) -> None:
@@ -76,9 +108,7 @@ def log_item(metrics_logger: Any, key: str, item: Any) -> None:
 
     That was `reduce=None`; the releases with a class per reduction call it `item_series`.
     """
-    from ray.rllib.utils.metrics import metrics_logger as module
-
-    if hasattr(module, "DEFAULT_STATS_CLS_LOOKUP"):
+    if _has_class_per_reduction():
         metrics_logger.log_value(key, item, reduce="item_series")
     else:
         metrics_logger.log_value(key, item, reduce=None, clear_on_reduce=True)
