@@ -5,18 +5,33 @@ and its comment says which release changed what. A file for one idea; what the r
 uses is named here.
 """
 
-from rllib_compat.ray_versions.algorithms import build_algorithm, local_learner
+from rllib_compat.ray_versions.algorithms import (
+    build_algorithm,
+    local_learner,
+    take_learning_rates_of_config,
+)
 from rllib_compat.ray_versions.callbacks import callback_class, callbacks_of
 from rllib_compat.ray_versions.checkpoints import save, unpatched_msgpack, writes_checkpoint_version
 from rllib_compat.ray_versions.configs import (
     has_setting,
     is_multi_agent,
     keep_env_runners,
+    set_cache_of_module_configs,
     vectorizes_multi_agent_envs,
     whole_model_config,
 )
-from rllib_compat.ray_versions.connectors import running_stat_state
+from rllib_compat.ray_versions.connectors import (
+    env_to_module,
+    env_to_module_factory,
+    frozen_statistics,
+    look_spaces_up_in,
+    made_connectors,
+    module_to_env,
+    module_to_env_factory,
+    running_stat_state,
+)
 from rllib_compat.ray_versions.episodes import to_numpy
+from rllib_compat.ray_versions.external import news, ongoing_episodes
 from rllib_compat.ray_versions.metrics import (
     log_item,
     mark_steps_as_counted,
@@ -25,6 +40,7 @@ from rllib_compat.ray_versions.metrics import (
 )
 from rllib_compat.ray_versions.modules import (
     BC_MODULE_NAMES,
+    action_distribution,
     bc_module_names,
     dqn_module,
     network_forward,
@@ -36,6 +52,7 @@ from rllib_compat.ray_versions.modules import (
 from rllib_compat.ray_versions.releases import NEWEST, OLDEST, at_least, installed
 from rllib_compat.ray_versions.replay import old_replay_buffer, weigh_replayed, weighted_buffer
 from rllib_compat.ray_versions.runners import (
+    earlier_chunks,
     foreach_env_runner,
     remote_env_runners,
     resets_at_the_next_step,
@@ -45,30 +62,59 @@ from rllib_compat.ray_versions.runners import (
 )
 from rllib_compat.ray_versions.sessions import quiet_logs, quiet_ray
 from rllib_compat.ray_versions.timers import log_sampler_times, untimed
-from rllib_compat.ray_versions.trainables import trainable_arguments, without_logger
-from rllib_compat.ray_versions.tune import tune_checkpoint_config, tune_report
+from rllib_compat.ray_versions.trainables import (
+    folder_of,
+    has_storage,
+    mark_restored,
+    mark_restored_by_tune,
+    trainable_arguments,
+    without_logger,
+)
+from rllib_compat.ray_versions.tune import (
+    is_registered_env,
+    is_registered_trainable,
+    tune_checkpoint_config,
+    tune_report,
+)
 
 __all__ = [
     "BC_MODULE_NAMES",
     "NEWEST",
     "OLDEST",
+    "action_distribution",
     "at_least",
     "bc_module_names",
     "build_algorithm",
     "callback_class",
     "callbacks_of",
     "dqn_module",
+    "earlier_chunks",
+    "env_to_module",
+    "env_to_module_factory",
+    "folder_of",
     "foreach_env_runner",
+    "frozen_statistics",
     "has_setting",
+    "has_storage",
     "installed",
     "is_multi_agent",
+    "is_registered_env",
+    "is_registered_trainable",
     "keep_env_runners",
     "local_learner",
     "log_item",
     "log_sampler_times",
+    "look_spaces_up_in",
+    "made_connectors",
+    "mark_restored",
+    "mark_restored_by_tune",
     "mark_steps_as_counted",
+    "module_to_env",
+    "module_to_env_factory",
     "network_forward",
+    "news",
     "old_replay_buffer",
+    "ongoing_episodes",
     "q_values",
     "quiet_logs",
     "quiet_ray",
@@ -78,10 +124,12 @@ __all__ = [
     "save",
     "seed_env_runner",
     "send_weights",
+    "set_cache_of_module_configs",
     "set_lifetime_counters",
     "set_steps_of_env_runner",
     "soft_actor_critic_modules",
     "sub_environments",
+    "take_learning_rates_of_config",
     "to_numpy",
     "torch_distributions",
     "trainable_arguments",

@@ -17,3 +17,13 @@ def build_algorithm(config: AlgorithmConfig) -> Algorithm:
 def local_learner(algorithm: Algorithm) -> Any:
     """The learner of an algorithm without remote ones."""
     return algorithm.learner_group._learner  # no public name in any supported Ray
+
+
+def take_learning_rates_of_config(learner: Any) -> None:
+    """Sets a learner's rates to those of its config: optimizers' states carry what they had.
+
+    Ray does it itself, but only after the next iteration; a schedule it does at each.
+    """
+    for optimizer, schedule in learner._optimizer_lr_schedules.items():
+        if not schedule.use_schedule:
+            learner._set_optimizer_lr(optimizer, schedule.get_current_value())

@@ -100,3 +100,8 @@ def whole_model_config(config: AlgorithmConfig, told: dict[str, Any]) -> dict[st
         return told
     whole: dict[str, Any] = config.model_config | told
     return whole
+
+
+def set_cache_of_module_configs(config: AlgorithmConfig, cache: dict[str, Any]) -> None:
+    """Gives a config another cache of the configs of its modules (Ray 2.40 – 2.60)."""
+    config._per_module_overrides = cache

@@ -1,8 +1,105 @@
-"""The state of connectors."""
+"""Connector pipelines: of a runner, of a config, the spaces they remember, their filters' state.
+
+Neither runners nor configs have public names for their pipelines (Ray 2.40 – 2.60).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+
+def env_to_module(env_runner: Any) -> Any:
+    """A runner's pipeline from the environment's observations to the module's batch."""
+    return env_runner._env_to_module
+
+
+def module_to_env(env_runner: Any) -> Any:
+    """A runner's pipeline from the module's outputs to the environment's actions."""
+    return env_runner._module_to_env
+
+
+def env_to_module_factory(config: AlgorithmConfig) -> Callable[..., Any] | None:
+    """The function of a config that makes the user's env-to-module connectors."""
+    return config._env_to_module_connector  # type: ignore[no-any-return]  # Ray has no types
+
+
+def module_to_env_factory(config: AlgorithmConfig) -> Callable[..., Any] | None:
+    """The function of a config that makes the user's module-to-env connectors."""
+    return config._module_to_env_connector  # type: ignore[no-any-return]  # Ray has no types
+
+
+def made_connectors(factory: Callable[..., Any] | None, *arguments: Any) -> list[Any]:
+    """The connectors that a user's factory makes, as a list; none without a factory.
+
+    Factories of Ray 2.40 take the environment only; later ones also the spaces, and those of the
+    env-to-module pipeline the device. The signature decides, so that a factory runs once.
+
+    Args:
+        factory: What the config has.
+        *arguments: The environment, then what later releases add.
+    """
+    if factory is None:
+        return []
+    made = factory(*arguments) if _takes(factory, len(arguments)) else factory(arguments[0])
+    return list(made) if isinstance(made, (list, tuple)) else [made]
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function takes that many positional arguments."""
+    kinds = [p.kind for p in inspect.signature(function).parameters.values()]
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return (
+        inspect.Parameter.VAR_POSITIONAL in kinds
+        or sum(kind in positional for kind in kinds) >= count
+    )
+
+
+# Where connectors keep the spaces of all agents, since they are made (Ray 2.40 – 2.60).
+_TABLES = {"_action_space_struct": "action", "_input_obs_base_struct": "observation"}
+
+
+def look_spaces_up_in(env_runner: Any, tables: Mapping[str, Any], spaces: Any) -> None:
+    """Makes a runner's connectors take agents' spaces from tables that may change.
+
+    Args:
+        env_runner: The runner.
+        tables: The spaces by agent without their outer classes, as connectors want them, below
+            "action" and "observation".
+        spaces: The observation spaces themselves by agent. The first connector of Ray 2.60 asks
+            for them.
+    """
+    import gymnasium
+
+    for pipeline in (env_runner._env_to_module, env_runner._module_to_env):
+        for connector in pipeline.connectors:
+            for name, table in _TABLES.items():
+                if isinstance(getattr(connector, name, None), dict):
+                    setattr(connector, name, tables[table])
+    first = env_runner._env_to_module.connectors[0]
+    known = first._input_observation_space
+    if isinstance(known, gymnasium.spaces.Dict) and known.spaces is not spaces:
+        live = gymnasium.spaces.Dict(spaces)
+        live.spaces = spaces
+        first._input_observation_space = live
+
+
+@contextmanager
+def frozen_statistics(pipeline: Any) -> Iterator[None]:
+    """Keeps the filters of a pipeline from counting what passes in the block."""
+    filters = [c for c in pipeline.connectors if getattr(c, "_update_stats", False)]
+    for connector in filters:
+        connector._update_stats = False
+    try:
+        yield
+    finally:
+        for connector in filters:
+            connector._update_stats = True
 
 
 def running_stat_state(count: int, mean: Any, m2: Any) -> dict[str, Any]:

@@ -82,3 +82,10 @@ def q_values(module: Any, batch: Mapping[str, Any]) -> Any:
     """The Q-values of a default DQN module `[B, actions]`; the method was `_qf` in Ray 2.40."""
     compute = getattr(module, "compute_q_values", None) or module._qf
     return compute(batch)["qf_preds"]
+
+
+def action_distribution(action_space: Any) -> Any:
+    """The class of torch's action distribution for a space, as Ray's catalog chooses it."""
+    from ray.rllib.core.models.catalog import Catalog
+
+    return Catalog._get_dist_cls_from_action_space(action_space=action_space, framework="torch")

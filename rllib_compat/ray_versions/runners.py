@@ -68,3 +68,11 @@ def resets_at_the_next_step() -> dict[str, Any]:
 
     mode = getattr(vector, "AutoresetMode", None)
     return {} if mode is None else {"autoreset_mode": mode.NEXT_STEP}
+
+
+def earlier_chunks(env_runner: Any, episode_id: Any) -> list[Any]:
+    """The chunks of an ongoing episode that earlier samples of a runner have returned.
+
+    No supported Ray has a public name for them; `get` keeps the default dict from growing.
+    """
+    return list(env_runner._ongoing_episodes_for_metrics.get(episode_id, ()))

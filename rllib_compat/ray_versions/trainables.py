@@ -43,3 +43,26 @@ def _no_logger(logdir: str | None, config: Any) -> Any:
         now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
         logdir = tempfile.mkdtemp(prefix=now, dir=results)
     return NoopLogger(config, logdir)
+
+
+def has_storage(trainable: Any) -> bool:
+    """Whether Tune keeps a trainable's results and checkpoints."""
+    return trainable._storage is not None
+
+
+def folder_of(trainable: Any) -> str:
+    """Where a trainable's files go, if it has no logger of its own."""
+    return str(trainable._logdir)
+
+
+def mark_restored(trainable: Any, *, iteration: int) -> None:
+    """Makes a trainable count on from a checkpoint, as `Trainable.restore` does."""
+    trainable._iteration = iteration
+    trainable._time_since_restore, trainable._iterations_since_restore = 0.0, 0
+    trainable._timesteps_since_restore = 0
+
+
+def mark_restored_by_tune(trainable: Any, *, time_total: float) -> None:
+    """Says that Tune has restored a trainable, after so many seconds of training."""
+    trainable._time_total = time_total
+    trainable._restored = True

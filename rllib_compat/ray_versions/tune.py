@@ -1,7 +1,8 @@
-"""What Tune took over from `ray.train`."""
+"""Tune: what it took over from `ray.train`, and its registry."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 
@@ -17,3 +18,21 @@ def tune_report(metrics: dict[str, Any], *, checkpoint: Any = None) -> None:
     from ray import train, tune
 
     (tune if hasattr(tune, "report") else train).report(metrics, checkpoint=checkpoint)
+
+
+def is_registered_env(name: Any) -> bool:
+    """Whether `ray.tune.register_env` has had this name."""
+    return _is_registered("ENV_CREATOR", name)
+
+
+def is_registered_trainable(name: Any) -> bool:
+    """Whether `ray.tune.register_trainable` has had this name."""
+    return _is_registered("TRAINABLE_CLASS", name)
+
+
+def _is_registered(category: str, name: Any) -> bool:
+    # Who registers a name has imported the registry; without it there is nothing to ask.
+    registry = sys.modules.get("ray.tune.registry")
+    if registry is None or not isinstance(name, str):
+        return False
+    return bool(registry._global_registry.contains(getattr(registry, category), name))

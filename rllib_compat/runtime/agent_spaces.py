@@ -2,7 +2,7 @@
 
 Today's connectors ask once, when they are made, what the agents' spaces are. Environments of old
 could bring new agents at any time. So the connectors' tables of spaces become views on those of the
-environment (`_action_space_struct`, `_input_obs_base_struct`; Ray 2.40 – 2.60).
+environment.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from typing import Any
 
 from rllib_compat import ray_versions
 from rllib_compat.runtime.multi_agent import MultiAgentAdapter
-
-TABLES = {"_action_space_struct": "action_spaces", "_input_obs_base_struct": "observation_spaces"}
 
 
 class LiveStructs(Mapping[Any, Any]):
@@ -53,20 +51,5 @@ def follow_agents(env_runner: Any) -> None:
     adapter = next((e for e in envs if isinstance(e, MultiAgentAdapter)), None)
     if adapter is None:
         return
-    for pipeline in (env_runner._env_to_module, env_runner._module_to_env):
-        for connector in pipeline.connectors:
-            for table, spaces in TABLES.items():
-                if isinstance(getattr(connector, table, None), dict):
-                    setattr(connector, table, LiveStructs(adapter, spaces))
-    _follow_spaces(env_runner._env_to_module.connectors[0], adapter)
-
-
-def _follow_spaces(first: Any, adapter: MultiAgentAdapter) -> None:
-    """Ray 2.60 looks at the spaces themselves; the first connector gets the environment's."""
-    import gymnasium
-
-    known = first._input_observation_space
-    if isinstance(known, gymnasium.spaces.Dict) and known.spaces is not adapter.observation_spaces:
-        live = gymnasium.spaces.Dict(adapter.observation_spaces)
-        live.spaces = adapter.observation_spaces
-        first._input_observation_space = live
+    tables = {kind: LiveStructs(adapter, f"{kind}_spaces") for kind in ("action", "observation")}
+    ray_versions.look_spaces_up_in(env_runner, tables, adapter.observation_spaces)

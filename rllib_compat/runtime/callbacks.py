@@ -27,9 +27,9 @@ from rllib_compat.runtime.legacy_callbacks import (
 from rllib_compat.runtime.offline.files import Recording, Writer
 from rllib_compat.runtime.old_stack import OldStackEvents
 from rllib_compat.runtime.results import RECORDS, LegacyResults
-from rllib_compat.runtime.workers import LegacyBaseEnv, LegacyPolicies, LegacyWorker
+from rllib_compat.runtime.workers import LegacyBaseEnv, LegacyWorker
 
-__all__ = ["CallbackAdapter", "DefaultCallbacks", "adapt_callbacks"]
+__all__ = ["CallbackAdapter", "DefaultCallbacks", "adapt_callbacks", "with_trainer"]
 
 RayCallbacks = ray_versions.callback_class()
 
@@ -55,6 +55,11 @@ def adapt_callbacks(callbacks: Any, recording: Recording | None = None) -> type:
         "__module__": __name__,
     }
     return type("LegacyCallbacks", (base,), members)
+
+
+def with_trainer(adapter: type[CallbackAdapter]) -> type[CallbackAdapter]:
+    """The adapter for a trainer, which will `adopt` its object when the trainer is complete."""
+    return type(adapter.__name__, (adapter,), {"has_trainer": True, "__module__": __name__})
 
 
 # What today's callbacks call → what the same moment was called, and the era's other names.
@@ -84,6 +89,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         recording: Where env runners write what they sample for training, if anywhere.
         hears_learners: Whether they want to see each train batch.
         has_trainer: Whether a legacy trainer will `adopt` the object in its own process.
+        results: What completes the algorithm's results with their legacy keys.
         legacy: The objects made of them; code that looks for `worker.callbacks` finds the first.
         owner: The legacy trainer, in its process; the algorithm itself stands in for it elsewhere.
     """
@@ -103,7 +109,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         }
         self._worker: LegacyWorker | None = None
         self._episodes: dict[int, LegacyEpisode] = {}
-        self._results = LegacyResults()
+        self.results = LegacyResults()
         self._created: set[str] = set()
         self._writer: Writer | None = None
         # For `collect_episodes`; nobody may ever ask.
@@ -182,7 +188,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     def on_train_result(self, **kwargs: Any) -> None:
         """Completes the result with its legacy keys, then lets the callbacks change it."""
         algorithm = kwargs["algorithm"]
-        self._results.complete(kwargs["result"], algorithm.config)
+        self.results.complete(kwargs["result"], algorithm.config)
         self._algorithm_event("on_train_result", kwargs)
 
     def on_algorithm_init(self, **kwargs: Any) -> None:
@@ -230,7 +236,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     def _postprocess(self, chunk: Any, episode: LegacyEpisode) -> None:
         """Lets the callbacks see, and change, what was sampled of an episode."""
         episode.settle_rewards(chunk)
-        policies = LegacyPolicies(self._worker._env_runner) if self._worker else {}
+        policies = self._worker.policy_map if self._worker else {}
         parts = agent_parts(chunk)
         before = {a: sample_batch(part, i) for i, (a, part) in enumerate(parts.items())}
         originals = {

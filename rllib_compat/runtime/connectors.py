@@ -19,7 +19,7 @@ REPLACING = {"FlattenObservations", "MeanStdFilter", "PolicyMeanStdFilter", "Pre
 
 def add_preprocessors(config: AlgorithmConfig) -> None:
     """Puts the preprocessors in front of a config's connectors, once."""
-    inner = config._env_to_module_connector
+    inner = ray_versions.env_to_module_factory(config)
     if isinstance(inner, partial) and inner.func is with_preprocessors:
         return
     multi_agent = ray_versions.is_multi_agent(config)
@@ -102,8 +102,7 @@ def with_preprocessors(
 
     from rllib_compat.runtime.float_space import FloatSpace, has_integers
 
-    own = _call(inner, env, spaces, device) if inner is not None else []
-    own = list(own) if isinstance(own, (list, tuple)) else [own]
+    own = ray_versions.made_connectors(inner, env, spaces, device)
     space = _observation_space(env, spaces)
     by_agent = space.spaces.values() if multi_agent and space is not None else [space]
     if structured or any(type(part).__name__ not in ("Box", "NoneType") for part in by_agent):
@@ -118,16 +117,6 @@ def _observation_space(env: Any, spaces: Any) -> Any:
     return spaces["__env_single__"][0] if spaces and "__env_single__" in spaces else None
 
 
-def _call(inner: Callable[..., Any], env: Any, spaces: Any, device: Any) -> Any:
-    """Calls a connector function of any supported Ray: older ones take `env` only."""
-    try:
-        return inner(env, spaces, device)
-    except TypeError as error:
-        if "positional argument" not in str(error):
-            raise
-        return inner(env)
-
-
 def add_previous_steps(config: AlgorithmConfig, actions: int, rewards: int) -> None:
     """Lets a config's modules see previous actions and rewards.
 
@@ -136,7 +125,7 @@ def add_previous_steps(config: AlgorithmConfig, actions: int, rewards: int) -> N
         actions: How many previous actions.
         rewards: How many previous rewards.
     """
-    inner = config._env_to_module_connector
+    inner = ray_versions.env_to_module_factory(config)
     multi_agent = ray_versions.is_multi_agent(config)
     made = partial(with_previous_steps, inner, actions, rewards, multi_agent)
     config.env_runners(
@@ -168,6 +157,5 @@ def with_previous_steps(
     """
     from rllib_compat.runtime.previous_steps import PreviousSteps
 
-    own = _call(inner, env, spaces, device) if inner is not None else []
-    own = list(own) if isinstance(own, (list, tuple)) else [own]
+    own = ray_versions.made_connectors(inner, env, spaces, device)
     return [*own, PreviousSteps(actions=actions, rewards=rewards, multi_agent=multi_agent)]

@@ -9,7 +9,8 @@ from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
-from rllib_compat.runtime.envs import find_creator, is_registered
+from rllib_compat import ray_versions
+from rllib_compat.runtime.envs import find_creator
 
 # `default_policy` alone means one agent to today's Ray (`AlgorithmConfig.is_multi_agent`).
 SHARED = "shared_policy"
@@ -40,7 +41,7 @@ def _has_many_agents(config: Mapping[str, Any]) -> bool:
     env = config.get("env")
     if isinstance(env, type):
         return issubclass(env, _KINDS)
-    if not (callable(env) or is_registered(env)):
+    if not (callable(env) or ray_versions.is_registered_env(env)):
         return False
     creator = find_creator(env)
     assert creator is not None

@@ -11,11 +11,11 @@ import importlib
 import importlib.util
 import inspect
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
+from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
 
 
@@ -90,7 +90,7 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
     if env is None:
         return None
     if settings.plain:
-        if isinstance(env, str) and not is_registered(env):
+        if isinstance(env, str) and not ray_versions.is_registered_env(env):
             name, _ = resolve_env_name(env)
             if _in_gymnasium(name) and not _wants_atari_wrappers(settings, name):
                 return name
@@ -108,7 +108,7 @@ def resolve_env_name(name: str) -> tuple[str, str | None]:
         The name to use, and a note for the report or None. Names that `ray.tune.register_env`
         knows, and those that nobody knows here (they may be registered later), stay as they are.
     """
-    if is_registered(name):
+    if ray_versions.is_registered_env(name):
         return name, None
     if _in_gymnasium(name):
         newest = _versions(name)[-1][1]
@@ -188,7 +188,7 @@ def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | No
     """
     if callable(env):
         return cast("Callable[[Any], Any]", env)
-    if is_registered(env):
+    if ray_versions.is_registered_env(env):
         from ray.tune.registry import ENV_CREATOR, _global_registry
 
         return cast("Callable[[Any], Any]", _global_registry.get(ENV_CREATOR, env))
@@ -214,17 +214,6 @@ def _by_path(path: str) -> Callable[..., Any] | None:
     except ImportError:
         return None
     return found if callable(found) else None
-
-
-def is_registered(name: Any) -> bool:
-    """Whether `ray.tune.register_env` has had this name."""
-    # Who registers a name has imported the registry; without it there is nothing to ask.
-    registry = sys.modules.get("ray.tune.registry")
-    return bool(
-        registry is not None
-        and isinstance(name, str)
-        and registry._global_registry.contains(registry.ENV_CREATOR, name)
-    )
 
 
 def _in_gym(name: str) -> bool:

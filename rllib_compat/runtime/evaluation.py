@@ -78,7 +78,7 @@ def collect_episodes(
         ready, pending = ray.wait(pending, num_returns=len(pending), timeout=timeout_seconds)
         episodes = [episode for taken in ray.get(ready) for episode in taken]
     if local_worker is not None:
-        episodes += _take(getattr(local_worker, "_env_runner", local_worker))
+        episodes += _take(getattr(local_worker, "env_runner", local_worker))
     return episodes, pending
 
 

@@ -71,7 +71,7 @@ class ServedEnv:
         _, item = self._wait(lambda: [episode])
         self._last = item
         if item["terminated"]["__all__"] if self._multi_agent else item["terminated"]:
-            del self.external_env._episodes[episode.episode_id]
+            del ray_versions.ongoing_episodes(self.external_env)[episode.episode_id]
             self._episode = None
         info = self._info(item)
         return item["obs"], item["reward"], item["terminated"], item["truncated"], info
@@ -85,11 +85,11 @@ class ServedEnv:
         return getattr(self.external_env, name)
 
     def _started(self) -> list[Any]:
-        return list(self.external_env._episodes.values())
+        return list(ray_versions.ongoing_episodes(self.external_env).values())
 
     def _wait(self, episodes: Any) -> tuple[Any, Any]:
         """The first of some episodes that has something to say, and what it says."""
-        told = self.external_env._results_avail_condition
+        told = ray_versions.news(self.external_env)
         with told:
             while True:
                 for episode in episodes():
@@ -125,14 +125,13 @@ class ServedEnv:
 
 def record_logged_actions(config: AlgorithmConfig) -> None:
     """Makes episodes hold the actions that simulators have chosen, where they have."""
-    inner = config._module_to_env_connector
+    inner = ray_versions.module_to_env_factory(config)
     if not (isinstance(inner, partial) and inner.func is _with_logged_actions):
         config.env_runners(module_to_env_connector=partial(_with_logged_actions, inner))
 
 
-def _with_logged_actions(inner: Any, env: Any = None, *_: Any) -> list[Any]:
-    own = inner(env) if inner is not None else []
-    own = list(own) if isinstance(own, (list, tuple)) else [own]
+def _with_logged_actions(inner: Any, env: Any = None, *spaces: Any) -> list[Any]:
+    own = ray_versions.made_connectors(inner, env, *spaces)
     envs = ray_versions.sub_environments(getattr(env, "unwrapped", env))
     external = any(isinstance(getattr(e.unwrapped, "env", None), ServedEnv) for e in envs)
     return [*own, LoggedActions()] if external else own

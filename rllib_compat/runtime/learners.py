@@ -11,8 +11,6 @@ from rllib_compat.runtime.policies import LegacyPolicy
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-EVENT = "on_learn_on_batch"
-
 
 def tell_callbacks(config: AlgorithmConfig) -> None:
     """Gives a config with callbacks that want to see train batches the learner that calls them."""

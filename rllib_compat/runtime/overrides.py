@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat import ray_versions
+
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
@@ -37,5 +39,5 @@ def tame(config: AlgorithmConfig) -> bool:
     """
     if len(config.algorithm_config_overrides_per_module) <= MANY:
         return False
-    config._per_module_overrides = OverridesCache()
+    ray_versions.set_cache_of_module_configs(config, OverridesCache())
     return True

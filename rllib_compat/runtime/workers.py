@@ -89,17 +89,17 @@ class LegacyWorker:
     """
 
     def __init__(self, env_runner: Any) -> None:
-        self._env_runner = env_runner
+        self.env_runner = env_runner
 
     @property
     def policy_map(self) -> LegacyPolicies:
         """The policies by id."""
-        return LegacyPolicies(self._env_runner)
+        return LegacyPolicies(self.env_runner)
 
     @property
     def callbacks(self) -> Any:
         """The user's callbacks object in this process."""
-        for adapter in ray_versions.callbacks_of(self._env_runner):
+        for adapter in ray_versions.callbacks_of(self.env_runner):
             if hasattr(adapter, "legacy"):
                 return adapter.legacy[0] if adapter.legacy else None
         return None
@@ -107,7 +107,7 @@ class LegacyWorker:
     @property
     def base_env(self) -> LegacyBaseEnv:
         """All environments of this worker."""
-        env = self._env_runner.env
+        env = self.env_runner.env
         return LegacyBaseEnv(getattr(env, "unwrapped", env))
 
     @property
@@ -118,7 +118,7 @@ class LegacyWorker:
     @property
     def policy_config(self) -> dict[str, Any]:
         """The config of the runner as a dict."""
-        return dict(self._env_runner.config.to_dict())
+        return dict(self.env_runner.config.to_dict())
 
     def get_policy(self, policy_id: str = ONLY_POLICY) -> LegacyPolicy | None:
         """The policy of that id, or None."""
@@ -145,7 +145,7 @@ class LegacyWorker:
 
     def is_policy_to_train(self, policy_id: str, batch: Any = None) -> bool:
         """Whether a policy learns."""
-        to_train = self._env_runner.config.policies_to_train
+        to_train = self.env_runner.config.policies_to_train
         if callable(to_train):
             return bool(to_train(policy_id, batch))
         return to_train is None or policy_id in to_train
@@ -166,7 +166,7 @@ class LegacyWorker:
         """
         if policies_to_train is not None:
             ids = policies_to_train if callable(policies_to_train) else list(policies_to_train)
-            self._env_runner.config.multi_agent(policies_to_train=ids)
+            self.env_runner.config.multi_agent(policies_to_train=ids)
 
     set_is_policy_to_train = set_policies_to_train
 
@@ -174,12 +174,12 @@ class LegacyWorker:
         """Sets which policy an agent has, from the next episode on."""
         if policy_mapping_fn is not None:
             mapping = MappingFn(policy_mapping_fn)
-            self._env_runner.config.multi_agent(policy_mapping_fn=mapping)
+            self.env_runner.config.multi_agent(policy_mapping_fn=mapping)
 
     @property
     def policy_mapping_fn(self) -> Callable[..., str]:
         """Which policy an agent has, as (agent id, episode) says."""
-        found: Callable[..., str] = self._env_runner.config.policy_mapping_fn
+        found: Callable[..., str] = self.env_runner.config.policy_mapping_fn
         return found
 
     def foreach_env(self, func: Callable[[Any], Any]) -> list[Any]:
@@ -188,8 +188,8 @@ class LegacyWorker:
 
     def foreach_env_with_context(self, func: Callable[[Any, Any], Any]) -> list[Any]:
         """Calls `func(env, env_context)` for all of the user's environments."""
-        context = self._env_runner.config.env_config
-        index = getattr(self._env_runner, "worker_index", 0)
+        context = self.env_runner.config.env_config
+        index = getattr(self.env_runner, "worker_index", 0)
         return [
             func(env, env_context(context, worker_index=index, vector_index=number))
             for number, env in enumerate(self.base_env.get_sub_environments())
@@ -210,12 +210,11 @@ class LegacyWorker:
 
     def earlier_chunks(self, episode_id: Any) -> list[Any]:
         """The chunks of an ongoing episode that earlier samples have returned."""
-        # No public name in any supported Ray; `get` keeps the default dict from growing.
-        return list(self._env_runner._ongoing_episodes_for_metrics.get(episode_id, ()))
+        return ray_versions.earlier_chunks(self.env_runner, episode_id)
 
     def keeps_observations(self) -> bool:
         """Whether no connector replaces the observations of the environment."""
-        connectors = self._env_runner._env_to_module.connectors
+        connectors = ray_versions.env_to_module(self.env_runner).connectors
         return not any(type(connector).__name__ in REPLACING for connector in connectors)
 
     def action_space(self, policy_id: str) -> Any:
@@ -224,7 +223,7 @@ class LegacyWorker:
 
     def sub_environments(self) -> list[Any]:
         """The environments as this package wrapped them."""
-        env = self._env_runner.env
+        env = self.env_runner.env
         unwrapped = getattr(env, "unwrapped", env)
         return [e.unwrapped for e in ray_versions.sub_environments(unwrapped)]
 
@@ -233,9 +232,9 @@ class LegacyWorker:
             raise GoneError(
                 f"A worker has no `{name}` any more.", where=f"worker.{name}", fix=GONE[name]
             )
-        if name.startswith("_"):
+        if name.startswith("_") or name == "env_runner":
             raise AttributeError(name)
-        return getattr(self._env_runner, name)
+        return getattr(self.env_runner, name)
 
 
 def env_context(config: Mapping[str, Any], *, worker_index: int, vector_index: int) -> Any:

@@ -25,7 +25,7 @@ def trainer_class(name: str) -> type[Trainer]:
     members: dict[str, Any] = {
         "__doc__": f"The Trainer of {algorithm}.",
         "__module__": "rllib_compat",  # where pickle finds it again
-        "_algorithm_name": algorithm,
+        "algorithm_name": algorithm,
     }
     if not registry.of(algorithm).becomes:
         members["__init__"] = partialmethod(_removed, algorithm)

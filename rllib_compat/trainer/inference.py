@@ -7,8 +7,8 @@ statistics stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,8 +72,9 @@ def compute(
     agent = agent_of(env_runner, policy_id) if multi_agent else None
     episodes = [_episode(env_runner, module, agent, policy_id, request) for request in requests]
     shared: dict[str, Any] = {}
-    with _frozen_statistics(env_runner._env_to_module):
-        batch = env_runner._env_to_module(
+    to_module = ray_versions.env_to_module(env_runner)
+    with ray_versions.frozen_statistics(to_module):
+        batch = to_module(
             episodes=episodes,
             batch={},
             explore=explore,
@@ -85,7 +86,7 @@ def compute(
         out = env_runner.module.forward_exploration(batch, t=timestep)
     else:
         out = env_runner.module.forward_inference(batch)
-    out = env_runner._module_to_env(
+    out = ray_versions.module_to_env(env_runner)(
         rl_module=env_runner.module,
         batch=out,
         episodes=episodes,
@@ -168,7 +169,7 @@ def _single_agent(
 ) -> Any:
     from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-    pipeline = env_runner._env_to_module
+    pipeline = ray_versions.env_to_module(env_runner)
     return SingleAgentEpisode(
         observations=observations,
         infos=infos,
@@ -193,7 +194,7 @@ def _multi_agent(
 ) -> Any:
     from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
-    pipeline = env_runner._env_to_module
+    pipeline = ray_versions.env_to_module(env_runner)
     return MultiAgentEpisode(
         observations=[{agent: value} for value in observations],
         infos=[{agent: value} for value in infos],
@@ -221,27 +222,16 @@ def agent_of(env_runner: Any, policy_id: str, mapping: Callable[..., str] | None
         policy_id: The policy.
         mapping: The mapping from agents to policies, if not that of the runner.
     """
-    agents = list(env_runner._env_to_module.input_observation_space.spaces)
+    pipeline = ray_versions.env_to_module(env_runner)
+    agents = list(pipeline.input_observation_space.spaces)
     mapping = mapping or env_runner.config.policy_mapping_fn
     for agent in agents:
         with suppress(AttributeError, TypeError):  # there is no episode to look at
             if mapping(agent, None) == policy_id:
                 return agent
     module = env_runner.module.get(policy_id)
-    actions = env_runner._env_to_module.input_action_space.spaces
+    actions = pipeline.input_action_space.spaces
     return next((a for a in agents if module and actions[a] == module.action_space), agents[0])
-
-
-@contextmanager
-def _frozen_statistics(pipeline: Any) -> Iterator[None]:
-    filters = [c for c in pipeline.connectors if getattr(c, "_update_stats", False)]
-    for connector in filters:
-        connector._update_stats = False
-    try:
-        yield
-    finally:
-        for connector in filters:
-            connector._update_stats = True
 
 
 def _computed(outputs: dict[str, Any], agent: Any) -> Computed:

@@ -47,7 +47,7 @@ def _known_to(trainer: Trainer) -> Given:
     from rllib_compat.convert.complete import Given
 
     algorithm = trainer.algorithm
-    pipeline = algorithm.env_runner._env_to_module
+    pipeline = ray_versions.env_to_module(algorithm.env_runner)
     observation, action = pipeline.input_observation_space, pipeline.input_action_space
     by_policy = {"default_policy": (observation, action)}
     if ray_versions.is_multi_agent(algorithm.config):

@@ -231,7 +231,7 @@ class Policies:
     ) -> tuple[Any, Any]:
         """What the module of a policy gets after all connectors, and what it gives."""
         runner = self.algorithm.env_runner
-        pipeline = runner._env_to_module
+        pipeline = ray_versions.env_to_module(runner)
         agent = inference.agent_of(runner, policy_id, mapping)
         if observation is None:
             observation = pipeline.input_observation_space[agent]

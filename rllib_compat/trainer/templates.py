@@ -88,7 +88,7 @@ def build_trainer(
                 where="build_trainer()",
                 fix="derive from one: PPOTrainer.with_updates(name=…, default_config=…)",
             )
-    base = type(name, (Trainer,), {"_algorithm_name": algorithm})
+    base = type(name, (Trainer,), {"algorithm_name": algorithm})
     return updated(base, name=name, default_config=default_config, mixins=mixins, **more)
 
 
@@ -117,15 +117,13 @@ def updated(
     where = f"{base.__name__}.with_updates()"
     given = {key: value for key, value in more.items() if value is not None}
     lost = [key for key in given if key not in HOOKS]
-    if default_policy is not None and _algorithm_of(default_policy) != base._algorithm_name:
+    if default_policy is not None and _algorithm_of(default_policy) != base.algorithm_name:
         lost.append("default_policy")
     if lost:
         raise _gone(lost, where)
-    members = {
-        "_algorithm_name": base._algorithm_name,
-        "_default_config": base._default_config if default_config is None else default_config,
-        "_hooks": {**base._hooks, **given},
-    }
+    members: dict[str, Any] = {"hooks": {**base.hooks, **given}}
+    if default_config is not None:
+        members["_default_config"] = default_config  # so it was called in classes of their time
     return type(name or base.__name__, (*(mixins or ()), base), members)
 
 

@@ -19,7 +19,7 @@ from rllib_compat import ray_versions
 from rllib_compat.config import Translation, find_algorithm, translate
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.report import Severity, Verdict
-from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks
+from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, with_trainer
 from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.default_policy import with_default_policy
 from rllib_compat.runtime.envs import find_creator, make_env, resolve_env_name
@@ -60,6 +60,8 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         **trainable: What Tune passes on to a Trainable.
 
     Attributes:
+        algorithm_name: The name of the algorithm that the class is for, or None.
+        hooks: What the class calls at the moments that `templates.HOOKS` names.
         algorithm: The `Algorithm` that does the work.
         translation: How the config was translated; `translation.report` has a line for every key.
         raw_user_config: The config as it was given.
@@ -70,9 +72,9 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         ConfigError: The config can't be translated.
     """
 
-    _algorithm_name: ClassVar[str | None] = None
+    algorithm_name: ClassVar[str | None] = None
     _default_config: ClassVar[Mapping[str, Any]] = {}
-    _hooks: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+    hooks: ClassVar[Mapping[str, Callable[..., Any]]] = {}
 
     merge_trainer_configs = staticmethod(merge)
 
@@ -91,7 +93,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         if env is not None:
             given["env"] = env
         self._asked: dict[str, Any] = {
-            "algorithm": algorithm or type(self)._algorithm_name,
+            "algorithm": algorithm or self.algorithm_name,
             "legacy_ray": legacy_ray,
         }
         self.last_result: dict[str, Any] = {}
@@ -100,7 +102,9 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         if not ray.is_initialized():
             ray.init(ignore_reinit_error=True)
         super().__init__(given, **ray_versions.trainable_arguments(trainable))
-        if self._logger is None and self._storage is None:  # Tune has loggers of its own
+        if self._logger is None and not ray_versions.has_storage(
+            self
+        ):  # Tune has loggers of its own
             self._logger = UnifiedLogger(self.config, self.logdir)
 
     def setup(self, config: dict[str, Any]) -> None:
@@ -111,7 +115,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
             given["output"] = self.logdir
         algorithm, _ = find_algorithm(given, self._asked["algorithm"])
         defaults = defaults_of(algorithm, self._asked["legacy_ray"])
-        given = templates.validated(self._hooks.get("validate_config"), defaults, given)
+        given = templates.validated(self.hooks.get("validate_config"), defaults, given)
         self.translation: Translation = translate(given, **self._asked)
         self._note_env_name()
         for finding in self.translation.report.at_least(Severity.WARNING):
@@ -125,10 +129,10 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
 
     def _built(self) -> Any:
         config = self.translation.algorithm_config.copy(copy_frozen=False)
-        if not _adapts(config.callbacks_class):
-            # Also without callbacks, the adapter completes the result.
-            config.callbacks(adapt_callbacks(config.callbacks_class))
-        config.callbacks_class.has_trainer = True
+        # Also without callbacks, the adapter completes the result.
+        given = config.callbacks_class
+        adapter = given if _adapts(given) else adapt_callbacks(given)
+        config.callbacks(with_trainer(adapter))
         if config.enable_env_runner_and_connector_v2:
             add_preprocessors(config)
         tame(config)
@@ -168,7 +172,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
     @property
     def logdir(self) -> str:
         """Where files of this trainer go: results and, unless told otherwise, checkpoints."""
-        return str(getattr(self._logger, "logdir", None) or self._logdir)
+        return str(getattr(self._logger, "logdir", None) or ray_versions.folder_of(self))
 
     @property
     def callbacks(self) -> Any:
@@ -199,7 +203,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
 
         Workers can't be chosen: what they have sampled is taken in by `train()`.
         """
-        return next((adapter._results.summary() for adapter in self._adapters()), {})
+        return next((adapter.results.summary() for adapter in self._adapters()), {})
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Goes on with another config; what was learned is lost until a restore.
@@ -224,7 +228,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         Returns:
             Its path, as it always was; Tune, which has a storage, gets what it wants.
         """
-        if self._storage is not None:
+        if ray_versions.has_storage(self):
             return super().save(checkpoint_dir)
         path = Path(checkpoint_dir or self.logdir) / f"checkpoint_{self.iteration:06d}"
         path.mkdir(parents=True, exist_ok=True)
@@ -256,8 +260,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         metrics = getattr(checkpoint_path, "metrics", None) or {}
         with getattr(checkpoint_path, "checkpoint", checkpoint_path).as_directory() as folder:
             self.load_checkpoint(folder)
-        self._time_total = metrics.get("time_total_s", 0.0)
-        self._restored = True
+        ray_versions.mark_restored_by_tune(self, time_total=metrics.get("time_total_s", 0.0))
 
     def restore_from_object(self, obj: bytes) -> None:
         """Restores what `save_to_object` returned."""
@@ -275,12 +278,10 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
 
         with as_todays(Path(checkpoint_dir), self) as path:
             self.algorithm.load_checkpoint(str(path))
-        self._iteration = self.algorithm.iteration
-        self._time_since_restore, self._iterations_since_restore = 0.0, 0
-        self._timesteps_since_restore = 0
+        ray_versions.mark_restored(self, iteration=self.algorithm.iteration)
         ray_versions.mark_steps_as_counted(self.algorithm)
         if self.algorithm.learner_group is not None:
-            self.algorithm.learner_group.foreach_learner(_take_lr_of_config)
+            self.algorithm.learner_group.foreach_learner(ray_versions.take_learning_rates_of_config)
         self.workers.sync_weights()
         self._local_is_stale = False
 
@@ -289,7 +290,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
     @classmethod
     def get_default_config(cls) -> dict[str, Any]:
         """The config that the legacy class started from."""
-        return merge(defaults_of(cls._algorithm_name or "PPO"), cls._default_config)
+        return merge(defaults_of(cls.algorithm_name or "PPO"), cls._default_config)
 
     @classmethod
     def with_updates(cls, **overrides: Any) -> type[Trainer]:
@@ -311,7 +312,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
             Bundles, as today; their `to_json()` is what `resources_per_trial` took until Ray 1.x.
         """
         given = merge(cls._default_config, config)
-        algorithm_config = translate(given, algorithm=cls._algorithm_name).algorithm_config
+        algorithm_config = translate(given, algorithm=cls.algorithm_name).algorithm_config
         request = algorithm_config.algo_class.default_resource_request(algorithm_config)
         return TrialResources.of(request)
 
@@ -331,8 +332,8 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def _call_hook(self, name: str, *arguments: Any) -> None:
-        if name in self._hooks:
-            self._hooks[name](self, *arguments)
+        if name in self.hooks:
+            self.hooks[name](self, *arguments)
 
     def _note_env_name(self) -> None:
         env = self.translation.env_settings.env
@@ -347,13 +348,3 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
 
 def _adapts(callbacks_class: Any) -> bool:
     return isinstance(callbacks_class, type) and issubclass(callbacks_class, CallbackAdapter)
-
-
-def _take_lr_of_config(learner: Any) -> None:
-    """Sets the learning rates of the config again: optimizers' states carry those they had.
-
-    Ray does it itself, but only after the next iteration; a schedule it does at each.
-    """
-    for optimizer, schedule in learner._optimizer_lr_schedules.items():
-        if not schedule.use_schedule:
-            learner._set_optimizer_lr(optimizer, schedule.get_current_value())

@@ -161,15 +161,14 @@ def _trainable(given: Any) -> Any:
         except ConfigError:
             return given  # an error that Ray tells
     if isinstance(given, type) and issubclass(given, Trainer):
-        raise_if_removed(given._algorithm_name)
+        raise_if_removed(given.algorithm_name)
     return given
 
 
 def _registered_by_user(name: str) -> bool:
     from ray.rllib.algorithms.registry import ALGORITHMS
-    from ray.tune.registry import TRAINABLE_CLASS, _global_registry
 
-    return name not in ALGORITHMS and bool(_global_registry.contains(TRAINABLE_CLASS, name))
+    return name not in ALGORITHMS and ray_versions.is_registered_trainable(name)
 
 
 def _experiment(name: str, spec: Mapping[str, Any]) -> Any:
@@ -222,6 +221,6 @@ def _todays_metric(key: str) -> str:
 
 def _completed(analysis: Any) -> Any:
     """The same analysis with the legacy methods; without a mode, the most is the best, as ever."""
-    analysis.__class__ = ExperimentAnalysis
-    analysis.default_mode = analysis.default_mode or "max"
-    return analysis
+    completed = ExperimentAnalysis.__new__(ExperimentAnalysis)  # its constructor reads all files
+    completed.__dict__.update(vars(analysis), default_mode=analysis.default_mode or "max")
+    return completed

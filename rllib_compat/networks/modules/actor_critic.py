@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.models.catalog import Catalog
 from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 
+from rllib_compat import ray_versions
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.modules.graph_net import GraphNet
 
@@ -39,9 +39,7 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
             kept = {step.name for step in self.graph.needed([LOGITS])}
             shapes = {k: v for k, v in shapes.items() if k.rpartition(".")[0] in kept}
         self.net = GraphNet(self.graph, shapes)
-        self.action_dist_cls = Catalog._get_dist_cls_from_action_space(
-            action_space=self.action_space, framework="torch"
-        )
+        self.action_dist_cls = ray_versions.action_distribution(self.action_space)
 
     def get_initial_state(self) -> dict[str, Any]:
         """Zeros for each state; nothing for a network without states."""

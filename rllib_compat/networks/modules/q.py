@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.utils import make_target_network
-from ray.rllib.core.models.catalog import Catalog
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch import nn
@@ -53,9 +52,7 @@ class QModule(_DQN):  # type: ignore[misc]  # Ray has no types
         self.epsilon_schedule = Scheduler(
             fixed_value_or_schedule=config.get("epsilon", 0.0), framework="torch"
         )
-        self.action_dist_cls = Catalog._get_dist_cls_from_action_space(
-            action_space=self.action_space, framework="torch"
-        )
+        self.action_dist_cls = ray_versions.action_distribution(self.action_space)
 
     def get_initial_state(self) -> dict[str, Any]:
         """Zeros for each state; nothing for a network without states."""

@@ -7,6 +7,7 @@ from gymnasium import spaces
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.policy.policy import PolicySpec
 
+from rllib_compat import ray_versions
 from rllib_compat.runtime.connectors import add_preprocessors, may_need_preprocessors
 
 
@@ -41,3 +42,24 @@ def test_policies_with_structured_spaces_get_flat_ones_for_their_modules():
     known = SimpleNamespace(observation_space=spaces.Dict({"x": spaces.Box(0, 1, (2,))}))
     (connector,) = config._env_to_module_connector(known, None, None)
     assert type(connector).__name__ == "FlattenObservations"
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [lambda env: [env], lambda env, spaces, device: [env], lambda *given: given[:1]],
+    ids=["environment only", "all that Ray passes", "anything"],
+)
+def test_factories_of_every_ray_get_what_they_take(factory):
+    assert ray_versions.made_connectors(factory, "env", "spaces", "device") == ["env"]
+
+
+def test_the_error_of_a_users_factory_is_theirs_and_it_runs_once():
+    runs = []
+
+    def factory(env, spaces, device):
+        runs.append(env)
+        raise TypeError("takes 2 positional arguments but 3 were given")  # in the user's own code
+
+    with pytest.raises(TypeError, match="takes 2"):
+        ray_versions.made_connectors(factory, "env", "spaces", "device")
+    assert runs == ["env"]

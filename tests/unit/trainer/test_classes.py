@@ -38,7 +38,7 @@ def test_importing_the_package_imports_nothing_heavy():
 )
 def test_one_class_a_name(name, algorithm):
     found = getattr(compat, name)
-    assert found._algorithm_name == algorithm
+    assert found.algorithm_name == algorithm
     assert issubclass(found, compat.Trainer)
     assert pickle.loads(pickle.dumps(found)) is found
     assert getattr(compat, name) is found
@@ -50,7 +50,7 @@ def test_an_agent_is_a_trainer():
 
 @pytest.mark.parametrize("algorithm", registry.ALGORITHMS)
 def test_every_algorithm_has_a_class(algorithm):
-    assert class_of_algorithm(algorithm)._algorithm_name == algorithm
+    assert class_of_algorithm(algorithm).algorithm_name == algorithm
     assert algorithm in registry.class_names().values()
 
 
@@ -70,11 +70,11 @@ def test_other_names_are_attribute_errors():
 
 def test_classes_with_other_defaults():
     mine = compat.PPOTrainer.with_updates(name="Mine", default_config={"num_sgd_iter": 3})
-    assert (mine.__name__, mine._algorithm_name) == ("Mine", "PPO")
+    assert (mine.__name__, mine.algorithm_name) == ("Mine", "PPO")
     assert mine.get_default_config()["num_sgd_iter"] == 3
     assert compat.PPOTrainer.get_default_config()["num_sgd_iter"] == 30
     named = type("Named", (compat.PPOTrainer,), {"_name": "my trainer"})  # what it was shown as
-    assert named._algorithm_name == "PPO"
+    assert named.algorithm_name == "PPO"
     with pytest.raises(GoneError, match="execution_plan"):
         compat.PPOTrainer.with_updates(execution_plan=print)
 
@@ -91,7 +91,7 @@ def test_a_built_trainer_knows_its_algorithm():
         {"name": "Mine", "default_config": defaults.defaults_of("PPO")},
     ):
         built = templates.build_trainer(**given)
-        assert built._algorithm_name == "PPO"
+        assert built.algorithm_name == "PPO"
         assert built.__name__ == given["name"]
     with pytest.raises(ConfigError, match="Nothing tells"):
         templates.build_trainer("Mine", default_config={"lr": 1.0})
@@ -106,7 +106,7 @@ def test_mixins_and_hooks_of_built_trainers():
     built = templates.build_trainer("PPO", mixins=[Mixin], after_init=calls.append)
     assert built.double(None) == 2
     again = built.with_updates(before_init=print)
-    assert set(again._hooks) == {"after_init", "before_init"}
+    assert set(again.hooks) == {"after_init", "before_init"}
 
 
 @pytest.mark.parametrize("hook", ["execution_plan", "make_policy_optimizer", "get_policy_class"])
