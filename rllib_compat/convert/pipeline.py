@@ -29,8 +29,7 @@ from rllib_compat.networks.custom import (
     without_custom_model,
 )
 from rllib_compat.networks.mapping import Array
-from rllib_compat.networks.optimizers import adam as optimizers
-from rllib_compat.networks.optimizers import sac as sac_optimizers
+from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, size_of
@@ -119,8 +118,6 @@ def convert(
     _describe(conversion, to)
     if dry_run:
         if to != "msgpack":
-            several = registry.of(checkpoint.algorithm).soft_actor_critic
-            plan = sac_optimizers.plan if several else optimizers.plan
             report.extend(plan(checkpoint.policies, conversion.networks)[1])
         return conversion
 
@@ -219,8 +216,8 @@ def why_not_whole(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network])
     """Why only the modules of a checkpoint can be written; None where all of it can be."""
     if not registry.of(checkpoint.algorithm).trains_on:
         return f"today's Ray has no {checkpoint.algorithm}"
-    several = registry.of(checkpoint.algorithm).soft_actor_critic
-    if several and any("q_values" not in n.graph.outputs for n in networks.values()):
+    critics = registry.of(checkpoint.algorithm).soft_actor_critic
+    if critics and any("q_values" not in n.graph.outputs for n in networks.values()):
         return "the checkpoint has no whole critics"
     discrete = any(isinstance(p.action_space, Discrete) for p in checkpoint.policies.values())
     if checkpoint.algorithm == "SAC" and discrete and not ray_versions.trains_discrete_sac():

@@ -131,6 +131,16 @@ def torch_layer(theirs: str, ours: str) -> Table:
     )
 
 
+def canonical_name(table: Table, name: str) -> str | None:
+    """The canonical name of an array; None where no row of the table takes it."""
+    for move in table:
+        theirs, ours = move.names
+        index = theirs.index_of(name)
+        if index is not None:
+            return ours.at(index)
+    return None
+
+
 def to_canonical(table: Table, arrays: Mapping[str, Array]) -> tuple[dict[str, Array], list[str]]:
     """Renames the scheme's arrays to the canonical form.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from rllib_compat.networks.graph import Array, Graph
 from rllib_compat.networks.mapping import Table, from_canonical
+from rllib_compat.networks.optimizers.groups import WHOLE, Group
 from rllib_compat.neutral.errors import CheckpointError
 
 #: Outputs by name: `action_dist_inputs` `[B, n]`, `vf_preds` `[B]`, `q_values` `[B, actions]`, …
@@ -86,6 +87,7 @@ class Network:
         unused: Arrays of the checkpoint that no output of the network depends on, by the names
             they had (Ray made value branches that nothing read). They are told, not carried.
         aliases: Second names of arrays that the checkpoint holds twice, and the optimizer once.
+        optimizers: The optimizers that trained it.
     """
 
     kind: str
@@ -97,6 +99,7 @@ class Network:
     names: Table
     unused: tuple[str, ...] = field(default=())
     aliases: tuple[str, ...] = field(default=())
+    optimizers: tuple[Group, ...] = WHOLE
 
     def __post_init__(self) -> None:
         self.graph.check(self.arrays, where=self.kind)

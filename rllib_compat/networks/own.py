@@ -20,6 +20,7 @@ from rllib_compat.networks.network import (
     own_name,
 )
 from rllib_compat.networks.ops.basic import OPS
+from rllib_compat.networks.optimizers.groups import WHOLE, soft_actor_critic
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
@@ -75,7 +76,10 @@ def read(policy: PolicyState, _: ModelSettings) -> tuple[Network, list[Finding]]
         target=own_module(f"{file}:{cls}", graph, arrays, **rest),
         names=tuple(Move(own_name(name), name) for name in arrays),
     )
-    return replace(network, unused=tuple(k for k in policy.weights if not _is_net(k))), []
+    unused = tuple(k for k in policy.weights if not _is_net(k))
+    soft = file.endswith(".sac")
+    groups = soft_actor_critic(arrays, unused) if soft else WHOLE
+    return replace(network, unused=unused, optimizers=groups), []
 
 
 def _is_net(name: str) -> bool:

@@ -8,7 +8,8 @@ from rllib_compat.convert import complete as resolve
 from rllib_compat.convert.complete import Given
 from rllib_compat.convert.pipeline import convert, identify_all
 from rllib_compat.formats import layouts
-from rllib_compat.networks.optimizers import adam as optimizers
+from rllib_compat.networks.optimizers.groups import DEFAULT
+from rllib_compat.networks.optimizers.plan import plan, read
 from rllib_compat.neutral.report import Verdict
 from tests.marks import CONVERSIONS
 from tests.unit.test_optimizers import EAGER, GRAPH, STORED, TORCH, only
@@ -22,9 +23,10 @@ LEARNER = only(STORED, ray="2.10.0", stack="learner", variant="vfshare")
 
 def same_as_old(algorithm, done):
     """How many of the old states the optimizers of an algorithm have."""
-    states, _ = optimizers.plan(done.checkpoint.policies, done.networks)
+    states, _ = plan(done.checkpoint.policies, done.networks)
     learner = ray_versions.local_learner(algorithm)
-    for policy_id, state in states.items():
+    for policy_id, named in states.items():
+        state = named[DEFAULT]
         optimizer = learner.get_optimizer(policy_id)
         network = done.networks[policy_id]
         mean, square = network.target.arrays(state.mean), network.target.arrays(state.square)
@@ -59,9 +61,9 @@ def test_from_checkpoint_has_the_old_moments_and_trains_on(case, tmp_path):
         if trains:
             algorithm.train()
             optimizer = ray_versions.local_learner(algorithm).get_optimizer("default_policy")
-            state, _ = optimizers.plan(done.checkpoint.policies, done.networks)
+            state, _ = plan(done.checkpoint.policies, done.networks)
             steps = {float(slot["step"]) for slot in optimizer.state.values()}
-            assert min(steps) > state["default_policy"].step
+            assert min(steps) > state["default_policy"][DEFAULT].step
     finally:
         algorithm.stop()
 
@@ -71,7 +73,7 @@ def test_what_was_converted_reads_back(tmp_path):
     again = layouts.read(tmp_path / "new")
     resolve.complete(again, Given())
     old, new = (
-        optimizers.read(checkpoint.policies["default_policy"], networks["default_policy"])
+        read(checkpoint.policies["default_policy"], networks["default_policy"])[DEFAULT]
         for checkpoint, networks in (
             (done.checkpoint, done.networks),
             (again, identify_all(again, Given())),

@@ -8,7 +8,8 @@ from rllib_compat.convert.complete import Given
 from rllib_compat.convert.pipeline import convert
 from rllib_compat.convert.write import modules
 from rllib_compat.networks.network import TARGET_PREFIX
-from rllib_compat.networks.optimizers import adam as optimizers
+from rllib_compat.networks.optimizers.groups import DEFAULT
+from rllib_compat.networks.optimizers.plan import plan
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
 
@@ -46,8 +47,8 @@ def test_training_goes_on_where_it_stopped(name, tmp_path):
         runner = algorithm.env_runner
         assert runner.get_state()["num_env_steps_sampled_lifetime"] == steps
         optimizer = learner.get_optimizer("default_policy")
-        adam, _ = optimizers.plan({"p": old}, {"p": network})
-        before = adam["p"].step if adam else 0
+        adam, _ = plan({"p": old}, {"p": network})
+        before = adam["p"][DEFAULT].step if adam else 0
         assert {float(slot["step"]) for slot in optimizer.state.values()} == (
             {before} if adam else set()
         )

@@ -6,7 +6,8 @@ import numpy as np
 from rllib_compat import ray_versions
 from rllib_compat.convert.complete import Given
 from rllib_compat.convert.pipeline import convert
-from rllib_compat.networks.optimizers import adam as optimizers
+from rllib_compat.networks.optimizers.groups import DEFAULT
+from rllib_compat.networks.optimizers.plan import plan
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
 
@@ -49,9 +50,9 @@ def test_training_goes_on_with_images_weights_and_moments(tmp_path):
         network = done.networks["default_policy"]
         for name, theirs in network.module_state().items():
             np.testing.assert_array_equal(module.get_state()[name], theirs)
-        states, _ = optimizers.plan(done.checkpoint.policies, done.networks)
+        states, _ = plan(done.checkpoint.policies, done.networks)
         slots = learner.get_optimizer("default_policy").state.values()
-        assert {float(slot["step"]) for slot in slots} == {states["default_policy"].step}
+        assert {float(slot["step"]) for slot in slots} == {states["default_policy"][DEFAULT].step}
         before = module.get_state()
         result = algorithm.train()
         assert np.isfinite(result["learners"]["default_policy"]["total_loss"])

@@ -12,7 +12,7 @@ from rllib_compat.convert.pipeline import convert
 from rllib_compat.convert.write import modules
 from rllib_compat.convert.write.soft_actor_critic import carry_temperatures, keep_action_range
 from rllib_compat.networks.network import own_name
-from rllib_compat.networks.optimizers import sac as sac_optimizers
+from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, Source
 from tests.legacy.cases import find
 from tests.legacy.networks import given_of, read
@@ -56,7 +56,7 @@ def trained_once(target, done):
         np.testing.assert_array_equal(before[own_name(name)], array.astype(np.float32))
     alpha = float(learner.curr_log_alpha[policy_id].detach()[0])
     assert alpha == pytest.approx(policy.log_alpha, abs=1e-6)
-    states, _ = sac_optimizers.plan({policy_id: policy}, {policy_id: network})
+    states, _ = plan({policy_id: policy}, {policy_id: network})
     for name, state in states.get(policy_id, {}).items():
         slots = learner.get_optimizer(policy_id, name).state.values()
         assert {int(slot["step"]) for slot in slots} == {state.step}

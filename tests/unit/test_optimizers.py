@@ -12,7 +12,9 @@ from rllib_compat.convert.complete import Given
 from rllib_compat.convert.pipeline import convert
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, identify
-from rllib_compat.networks.optimizers import adam as optimizers
+from rllib_compat.networks.optimizers.adam import torch_slots, updates_of
+from rllib_compat.networks.optimizers.groups import DEFAULT
+from rllib_compat.networks.optimizers.plan import plan, read
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Severity, Verdict
@@ -66,11 +68,12 @@ def test_the_museum_has_every_form():
 @pytest.mark.parametrize("case", CARRIED, ids=str)
 def test_moments_have_the_names_and_shapes_of_their_weights(case):
     policies, networks = policies_of(case)
-    states, findings = optimizers.plan(policies, networks)
+    states, findings = plan(policies, networks)
     assert states
     assert {f.verdict for f in findings} <= {DERIVED, EXACT, ABSENT}
     assert (DERIVED in {f.verdict for f in findings}) == (case.framework == "tf")
-    for policy_id, state in states.items():
+    for policy_id, named in states.items():
+        state = named[DEFAULT]
         arrays = networks[policy_id].arrays
         assert state.step > 0
         for moments in (state.mean, state.square):
@@ -84,8 +87,9 @@ def test_moments_have_the_names_and_shapes_of_their_weights(case):
 def test_moments_are_those_of_gradients_that_their_weights_can_have(case):
     """What no wrong order would show: which gradients of a network vanish together."""
     policies, networks = policies_of(case)
-    states, _ = optimizers.plan(policies, networks)
-    for policy_id, state in states.items():
+    states, _ = plan(policies, networks)
+    for policy_id, named in states.items():
+        state = named[DEFAULT]
         for name, square in state.square.items():
             if name.endswith(".bias"):  # a unit without gradient has none in its weights
                 dead = square == 0
@@ -100,7 +104,7 @@ def test_moments_are_those_of_gradients_that_their_weights_can_have(case):
 
 @pytest.mark.parametrize("case", SWISH, ids=str)
 def test_with_slopes_moved_into_the_weights_the_optimizer_starts_anew(case):
-    states, (finding,) = optimizers.plan(*policies_of(case))
+    states, (finding,) = plan(*policies_of(case))
     assert not states
     assert (finding.verdict, finding.severity) == (RESET, Severity.WARNING)
     assert "slopes of swish" in finding.message
@@ -108,7 +112,7 @@ def test_with_slopes_moved_into_the_weights_the_optimizer_starts_anew(case):
 
 def test_each_form_gives_the_stored_numbers():
     policy, network = one(TORCH)
-    state = optimizers.read(policy, network)
+    state = read(policy, network)[DEFAULT]
     (stored,) = policy.optimizer
     order = stored["param_groups"][0]["params"]
     assert state.step == stored["state"][order[0]]["step"] == 24
@@ -120,7 +124,7 @@ def test_each_form_gives_the_stored_numbers():
     )
 
     policy, network = one(GRAPH)
-    state = optimizers.read(policy, network)
+    state = read(policy, network)[DEFAULT]
     scope = "default_policy/default_policy"
     stored = policy.optimizer
     np.testing.assert_array_equal(
@@ -132,7 +136,7 @@ def test_each_form_gives_the_stored_numbers():
     assert stored["default_policy/beta1_power"] == pytest.approx(0.9 ** (state.step + 1), rel=1e-5)
 
     policy, network = one(EAGER)
-    state = optimizers.read(policy, network)
+    state = read(policy, network)[DEFAULT]
     assert state.step == 16
     values = {v.ref.state[2]["name"]: v.ref.state[2]["initial_value"] for v in policy.optimizer}
     np.testing.assert_array_equal(state.mean["logits.bias"], values["Adam/fc_out/bias/m"])
@@ -144,8 +148,8 @@ def test_each_form_gives_the_stored_numbers():
 def test_torchs_next_step_is_the_one_that_the_old_optimizer_would_have_made(case, epsilon):
     torch = pytest.importorskip("torch")
     policy, network = one(case)
-    state = optimizers.read(policy, network)
-    slots = optimizers.torch_slots(state, network)
+    state = read(policy, network)[DEFAULT]
+    slots = torch_slots(state, network)
     weights = network.module_state()
     parameters = {k: torch.nn.Parameter(torch.from_numpy(v.copy())) for k, v in weights.items()}
     adam = torch.optim.Adam(parameters.values(), lr=1e-3)
@@ -177,14 +181,14 @@ def test_updates_are_counted_from_the_powers_as_float32_keeps_them(updates):
     powers = [np.float32(0.9), np.float32(0.999)]
     for _ in range(updates):
         powers = [powers[0] * np.float32(0.9), powers[1] * np.float32(0.999)]
-    counted = optimizers.updates_of(*map(float, powers))
+    counted = updates_of(*map(float, powers))
     assert counted == pytest.approx(updates, abs=0, rel=1e-3 if updates > 800 else 0)
 
 
 def test_powers_beyond_all_digits_mean_many_updates_and_other_betas_none():
-    assert optimizers.updates_of(0.0, 0.0) > 80_000
+    assert updates_of(0.0, 0.0) > 80_000
     with pytest.raises(CheckpointError, match="betas"):
-        optimizers.updates_of(0.5**3, 0.999**3)
+        updates_of(0.5**3, 0.999**3)
 
 
 def _change(part):
@@ -199,16 +203,16 @@ def _change(part):
 
 
 BROKEN = {
-    "optimizers, its module has one": _change(lambda s, _: [s, s]),
+    "optimizers, its module has 1": _change(lambda s, _: [s, s]),
     "were never updated": _change(lambda s, _: s["state"].popitem() and None),
     "different number of times": _change(lambda _, slots: slots[0].update(step=3)),
     "no plain Adam": _change(lambda _, slots: slots[0].update(max_exp_avg_sq=0)),
     "its betas was": _change(lambda s, _: s["param_groups"][0].update(betas=[0.5, 0.9])),
     "parameters, the network": _change(lambda s, _: s["param_groups"][0]["params"].pop() and None),
     "has moments of shape": _change(lambda _, slots: slots[1].update(exp_avg=np.zeros(9))),
-    "no form that is known": _change(lambda s, _: s.update(state=[])),
+    "no known form": _change(lambda s, _: s.update(state=[])),
     "moments of -1 updates": _change(lambda _, slots: [s.update(step=-1) for s in slots] and None),
-    "no form": lambda _: np.ones(3),
+    "has no known form (": lambda _: np.ones(3),
     "no powers": lambda _: {"default_policy/fc_1/kernel/RMSProp": np.zeros(3)},
     "no values": lambda _: [StandIn(GlobalRef("tf", "ResourceVariable"))],
 }
@@ -218,7 +222,7 @@ BROKEN = {
 def test_half_a_state_or_another_optimizers_is_left_behind_with_the_reason(reason):
     policy, network = one(TORCH)
     policy = replace(policy, optimizer=BROKEN[reason](policy.optimizer))
-    states, (finding,) = optimizers.plan({"p": policy}, {"p": network})
+    states, (finding,) = plan({"p": policy}, {"p": network})
     assert not states
     assert finding.verdict is RESET
     assert reason in finding.message
@@ -239,7 +243,7 @@ def test_a_policy_that_made_no_update_starts_as_it_was():
     policy, network = one(TORCH)
     (stored,) = policy.optimizer
     policy = replace(policy, optimizer=[{**stored, "state": {}}])
-    states, (finding,) = optimizers.plan({"p": policy}, {"p": network})
+    states, (finding,) = plan({"p": policy}, {"p": network})
     assert not states
     assert finding.verdict is EXACT
 
@@ -247,7 +251,7 @@ def test_a_policy_that_made_no_update_starts_as_it_was():
 def test_other_settings_are_told():
     policy, network = one(TORCH)
     policy.optimizer[0]["param_groups"][0]["eps"] = 1e-5
-    _, (finding,) = optimizers.plan({"p": policy}, {"p": network})
+    _, (finding,) = plan({"p": policy}, {"p": network})
     assert finding.verdict is EXACT
     assert "its eps was 1e-05, and is torch's 1e-08 now" in finding.message
 
@@ -257,7 +261,7 @@ def test_the_state_goes_through_our_msgpack_form(case, tmp_path):
     convert(case.checkpoint, tmp_path / "packed", to="msgpack", given=given_of(case), inputs=5)
     policy, network = one(case)
     again = layouts.read(tmp_path / "packed").policies[policy.policy_id]
-    old, new = optimizers.read(policy, network), optimizers.read(again, network)
+    old, new = read(policy, network)[DEFAULT], read(again, network)[DEFAULT]
     assert old.step == new.step
     for name, mean in old.mean.items():
         np.testing.assert_array_equal(mean, new.mean[name])

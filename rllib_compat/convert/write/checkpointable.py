@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.convert.write import modules, q_learning, soft_actor_critic
+from rllib_compat.convert.write import modules, optimizers, q_learning, soft_actor_critic
 from rllib_compat.convert.write.per_policy import set_for_policies
 from rllib_compat.formats import pickles
 from rllib_compat.networks import Network
-from rllib_compat.networks.mapping import require_same_names
 from rllib_compat.networks.names.unnamed import MOVING_AVERAGE
-from rllib_compat.networks.optimizers import adam as optimizers
 from rllib_compat.networks.wrappers.previous_steps import previous_steps
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, ObservationFilter, PolicyState
@@ -76,10 +74,7 @@ def write(
     findings += _carry_moving_average(config, checkpoint)
     with ray_versions.quiet_ray(num_cpus=1), _algorithm(config) as algorithm:
         _set_weights(algorithm, networks)
-        set_optimizers = _set_optimizers
-        if row.soft_actor_critic:
-            set_optimizers = soft_actor_critic.set_optimizers
-        findings += set_optimizers(algorithm, checkpoint, networks)
+        findings += optimizers.set_states(algorithm, checkpoint, networks)
         findings += _set_filter(algorithm, checkpoint)
         findings += _set_counters(algorithm, checkpoint)
         if row.reader == "q":
@@ -226,23 +221,6 @@ def _set_weights(algorithm: Algorithm, networks: Mapping[str, Network]) -> None:
     algorithm.env_runner_group.sync_weights(
         from_worker_or_learner_group=algorithm.learner_group, inference_only=True
     )
-
-
-def _set_optimizers(
-    algorithm: Algorithm, checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]
-) -> list[Finding]:
-    """Gives the new optimizers the old moments; their settings stay the config's."""
-    states, findings = optimizers.plan(checkpoint.policies, networks)
-    learner = ray_versions.local_learner(algorithm)
-    for policy_id, state in states.items():
-        optimizer = learner.get_optimizer(policy_id)
-        names = {id(p): name for name, p in learner.module[policy_id].named_parameters()}
-        order = [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
-        slots = optimizers.torch_slots(state, networks[policy_id])
-        require_same_names(slots, order, where=f"optimizer {policy_id}")
-        numbered = {number: slots[name] for number, name in enumerate(order)}
-        optimizer.load_state_dict({**optimizer.state_dict(), "state": numbered})
-    return findings
 
 
 def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:

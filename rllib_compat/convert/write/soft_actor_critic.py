@@ -1,4 +1,4 @@
-"""What a SAC or CQL policy had besides its networks: the temperature, and four optimizers."""
+"""What a SAC or CQL policy had besides its networks: temperature, entropy, range of actions."""
 
 from __future__ import annotations
 
@@ -6,19 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import ray_versions
 from rllib_compat.convert.write.per_policy import set_for_policies
 from rllib_compat.networks import Network
-from rllib_compat.networks.mapping import require_same_names
-from rllib_compat.networks.network import own_name
-from rllib_compat.networks.optimizers import sac as sac_optimizers
-from rllib_compat.networks.optimizers.adam import torch_slots
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Discrete
 
 if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 
@@ -78,22 +72,3 @@ def _target_entropy(policy: PolicyState, config: Any) -> float | None:
 
 def _derived(rule: str, path: str, message: str) -> Finding:
     return Finding(rule, Severity.INFO, Verdict.DERIVED, path, message)
-
-
-def set_optimizers(
-    algorithm: Algorithm, checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]
-) -> list[Finding]:
-    """Gives the new optimizers the old moments; their settings stay the config's."""
-    states, findings = sac_optimizers.plan(checkpoint.policies, networks)
-    learner = ray_versions.local_learner(algorithm)
-    for policy_id, by_name in states.items():
-        names = {id(p): name for name, p in learner.module[policy_id].named_parameters()}
-        names[id(learner.curr_log_alpha[policy_id])] = own_name(sac_optimizers.ALPHA)
-        for name, state in by_name.items():
-            optimizer = learner.get_optimizer(policy_id, name)
-            order = [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
-            slots = torch_slots(state, networks[policy_id])
-            require_same_names(slots, order, where=f"optimizer {policy_id}_{name}")
-            numbered = {number: slots[name] for number, name in enumerate(order)}
-            optimizer.load_state_dict({**optimizer.state_dict(), "state": numbered})
-    return findings

@@ -29,6 +29,7 @@ from rllib_compat.networks.names.sac_arrays import (
     take_scalars,
 )
 from rllib_compat.networks.network import TARGET_PREFIX, Network, own_module
+from rllib_compat.networks.optimizers.groups import soft_actor_critic
 from rllib_compat.networks.settings import ModelSettings, require_inputs
 from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
 from rllib_compat.networks.trunks.vision import is_torch
@@ -90,6 +91,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         ),
         names=found.table,
         unused=found.unused,
+        optimizers=soft_actor_critic(arrays, found.unused),
     )
     return network, findings
 

@@ -9,30 +9,23 @@ The forms, by what wrote them::
             `…/Adam_1` (the mean of their squares), of TensorFlow 1 (Ray 0.8.6 – 2.x).
     eager   variables called `Adam/iter`, `Adam/fc_1/kernel/m` and `…/v`, which the pickle holds as
             calls that would make them (TensorFlow 2, Ray 1.x).
-
-A moment has the shape of its weight, so moments take the way of the weights, through the same
-tables. A state goes over whole or not at all: where one parameter has no counterpart, all of the
-optimizer starts anew, and the report says why.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from rllib_compat.networks.heads.fcnet import BUFFERS
-from rllib_compat.networks.mapping import Array, Table, to_canonical
-from rllib_compat.networks.names.attention import CONSTANT
-from rllib_compat.networks.network import OWN_TARGET_PREFIX, TARGET_PREFIX, Network
-from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.networks.mapping import Array, Move, Table, canonical_name, to_canonical
+from rllib_compat.networks.network import TARGET_PREFIX, Network
+from rllib_compat.networks.optimizers.groups import Group
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.records import StandIn
-from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 #: What today's learner makes: `torch.optim.Adam(params)`.
 TARGET = {"betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0, "amsgrad": False}
@@ -47,7 +40,11 @@ _EAGER = re.compile(r"(?P<name>.+)/(m|(?P<square>v))")
 
 _SLOT = {"step", "exp_avg", "exp_avg_sq"}
 
-_HINT = "the first updates may be larger or smaller than before"
+#: Buffers of torch modules that no optimizer has.
+_CONSTANT = re.compile(r".+\.(log_std_clip_param_const|inverse_freq)")
+
+#: What the default module of APPO calls its target network (`_old_encoder`, `_old_pi`).
+_COPY = "_old_"
 
 
 @dataclass(frozen=True)
@@ -71,73 +68,6 @@ class Adam:
     note: str = ""
 
 
-def plan(
-    policies: Mapping[str, PolicyState], networks: Mapping[str, Network]
-) -> tuple[dict[str, Adam], list[Finding]]:
-    """Finds what can be carried.
-
-    Returns:
-        The states of those policies whose optimizer goes on, and what becomes of each policy's.
-    """
-    states: dict[str, Adam] = {}
-    if all(stored_state(policies[policy_id]) is None for policy_id in networks):
-        return states, [finding("*", Verdict.ABSENT, "no optimizer state is stored")]
-    findings = []
-    for policy_id, network in networks.items():
-        if stored_state(policies[policy_id]) is None:
-            findings.append(finding(policy_id, Verdict.ABSENT, "no optimizer state is stored"))
-            continue
-        try:
-            state = read(policies[policy_id], network)
-        except CheckpointError as error:
-            message = f"the optimizer starts anew: {error.found}"
-            findings.append(finding(policy_id, Verdict.RESET, message))
-            continue
-        if state is None:
-            message = "it had made no update yet, and starts as it was"
-            findings.append(finding(policy_id, Verdict.EXACT, message))
-            continue
-        states[policy_id] = state
-        verdict = Verdict.DERIVED if state.derived else Verdict.EXACT
-        findings.append(finding(policy_id, verdict, "; ".join(told(state))))
-    return states, findings
-
-
-def read(policy: PolicyState, network: Network) -> Adam | None:
-    """Reads the stored state of a policy's optimizer.
-
-    Returns:
-        The state, complete for the network; None where no update was made yet.
-
-    Raises:
-        CheckpointError: It can't go over; `found` is the reason.
-    """
-    try:
-        state = _read(stored_state(policy), policy, network)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise CheckpointError(f"its state has no form that is known ({error})") from error
-    if state is not None:
-        if any(n.endswith(".beta") and n not in network.arrays for n in state.mean):
-            raise CheckpointError(
-                "the trained slopes of swish were moved into the weights, whose moments are of "
-                "gradients before that"
-            )
-        trained = {k: v for k, v in network.arrays.items() if not k.startswith(TARGET_PREFIX)}
-        require_whole(state, trained)
-    return state
-
-
-def _read(stored: Any, policy: PolicyState, network: Network) -> Adam | None:
-    states = stored if isinstance(stored, list) else [stored]
-    if all(isinstance(variable, StandIn) for variable in states):
-        return _eager(states, policy.old_id, network.names)
-    if len(states) > 1:
-        raise CheckpointError(f"the policy had {len(states)} optimizers, its module has one")
-    if "param_groups" in states[0]:
-        return _torch(states[0], policy, network)
-    return _graph(states[0], policy.old_id, network.names)
-
-
 def torch_slots(state: Adam, network: Network) -> dict[str, dict[str, Any]]:
     """What torch's Adam keeps for each parameter of today's default PPO module, by its name."""
     import torch
@@ -153,27 +83,8 @@ def torch_slots(state: Adam, network: Network) -> dict[str, dict[str, Any]]:
     }
 
 
-def stored_state(policy: PolicyState) -> Any:
-    """What was stored of a policy's optimizer, or None.
-
-    With the first Learner API, the policy itself had an empty list.
-    """
-    stored = policy.optimizer if policy.learner_optimizer is None else policy.learner_optimizer
-    empty = isinstance(stored, (list, Mapping)) and not stored
-    return None if empty else stored
-
-
-def finding(policy_id: str, verdict: Verdict, message: str) -> Finding:
-    """What becomes of a policy's optimizer."""
-    lost = verdict is Verdict.RESET
-    severity = Severity.WARNING if lost else Severity.INFO
-    path = f"policies.{policy_id}.optimizer"
-    return Finding("optimizer", severity, verdict, path, message, _HINT if lost else "")
-
-
-def told(state: Adam) -> Iterator[str]:
-    """What the report says of a state that goes over."""
-    yield f"Adam after {state.step:,} updates, both moments of {len(state.mean)} arrays"
+def notes(state: Adam) -> Iterator[str]:
+    """What else the report says of a state that goes over."""
     if state.derived:
         yield state.derived
     if state.note:
@@ -181,30 +92,18 @@ def told(state: Adam) -> Iterator[str]:
     for name, theirs in state.settings.items():
         if name in TARGET and theirs != TARGET[name]:
             yield f"its {name} was {theirs}, and is torch's {TARGET[name]} now"
-    yield "the learning rate is the config's"
-
-
-def _torch(stored: Mapping[str, Any], policy: PolicyState, network: Network) -> Adam | None:
-    once = {*BUFFERS, *network.aliases}
-    names = [str(n) for n in policy.weights if n not in once and not _is_no_parameter(str(n))]
-    return from_torch(stored, names, network.names, network.unused)
-
-
-def _is_no_parameter(name: str) -> bool:
-    """Whether a module's array is one of a target network, or a constant: no optimizer has it."""
-    return bool(name.startswith((OWN_TARGET_PREFIX, "_old_")) or CONSTANT.fullmatch(name))
 
 
 def from_torch(
-    stored: Mapping[str, Any], names: Sequence[str], table: Table, unused: Collection[str] = ()
+    stored: Mapping[str, Any], group: Group, weights: Iterable[str], network: Network
 ) -> Adam | None:
     """Reads torch's `state_dict()`: numbers instead of names, in the order of the weights.
 
     Args:
         stored: What `state_dict()` gave.
-        names: The names of the weights that the optimizer had.
-        table: Their canonical names.
-        unused: Those of them that no gradient reaches: they have no state.
+        group: Which of the network's optimizers it is of.
+        weights: The names of the policy's arrays, in their order.
+        network: The network.
 
     Returns:
         The state; None where no update was made yet.
@@ -217,9 +116,11 @@ def from_torch(
         return None
     groups = stored["param_groups"]
     numbers = [str(number) for group in groups for number in group["params"]]
+    names = list(_parameters(group, weights, network)) if group.modules else [group.stack]
     if len(names) != len(numbers):
         raise CheckpointError(f"it has {len(numbers)} parameters, the network {len(names)}")
-    pairs = [(n, i) for n, i in zip(names, numbers, strict=True) if n not in unused]
+    # No gradient reaches what is unused: it has no state.
+    pairs = [(n, i) for n, i in zip(names, numbers, strict=True) if n not in network.unused]
     missing = [name for name, number in pairs if number not in slots]
     if missing:
         raise CheckpointError(f"{missing[0]} and {len(missing) - 1} more were never updated")
@@ -232,14 +133,28 @@ def from_torch(
     steps = {int(slot["step"]) for slot in slots.values()}
     if len(steps) > 1:
         raise CheckpointError("its parameters were updated a different number of times")
-    moments = [
-        {name: slots[number][kind] for name, number in pairs} for kind in ("exp_avg", "exp_avg_sq")
-    ]
-    mean, square = (_canonical(table, moment) for moment in moments)
+    table = network.names if group.modules else (Move(group.stack, group.stack),)
+    mean, square = (
+        _canonical(table, {name: slots[number][kind] for name, number in pairs})
+        for kind in ("exp_avg", "exp_avg_sq")
+    )
     return Adam(steps.pop(), mean, square, settings=settings)
 
 
-def _graph(stored: Mapping[str, Any], policy_id: str, names: Table) -> Adam | None:
+def _parameters(group: Group, weights: Iterable[str], network: Network) -> Iterator[str]:
+    """The names of the arrays that an optimizer had, in its order.
+
+    It had no array twice, no constant, and nothing of a target network.
+    """
+    for name in weights:
+        canonical = canonical_name(network.names, name) or ""
+        target = canonical.startswith(TARGET_PREFIX) or name.startswith(_COPY)
+        own = name.startswith(group.modules) and name not in network.aliases
+        if own and not target and not _CONSTANT.fullmatch(name):
+            yield name
+
+
+def from_graph(stored: Mapping[str, Any], policy_id: str, names: Table) -> Adam | None:
     """Reads TensorFlow 1's variables; the powers of the betas count the updates."""
     scope = f"{policy_id}/"
     plain = {k.removeprefix(scope).removeprefix(scope): np.asarray(v) for k, v in stored.items()}
@@ -275,7 +190,7 @@ def updates_of(beta1_power: float, beta2_power: float) -> int:
     return round(use)
 
 
-def _eager(variables: list[StandIn], policy_id: str, names: Table) -> Adam | None:
+def from_eager(variables: list[StandIn], policy_id: str, names: Table) -> Adam | None:
     """Reads TensorFlow 2's variables: calls of a `functools.partial` with name and value."""
     plain: dict[str, Array] = {}
     for variable in variables:

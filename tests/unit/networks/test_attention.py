@@ -12,7 +12,7 @@ from rllib_compat.networks import ModelSettings, identify
 from rllib_compat.networks.names.attention import CONSTANT, ordered
 from rllib_compat.networks.ops import attention as ops_attention
 from rllib_compat.networks.ops import attention_torch as torch_ops_attention
-from rllib_compat.networks.optimizers import adam as optimizers
+from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.neutral.errors import CheckpointError, NotYetError
 from rllib_compat.neutral.report import Verdict
 from tests.legacy.cases import all_cases
@@ -118,7 +118,7 @@ def test_the_memory_has_the_length_of_acting_and_other_training_is_told(case):
 def test_adam_goes_on_and_constants_are_no_weights(case):
     checkpoint, policy, settings = policy_of(case)
     network, _ = identify(policy, settings)
-    _, findings = optimizers.plan(checkpoint.policies, {policy.policy_id: network})
+    _, findings = plan(checkpoint.policies, {policy.policy_id: network})
     assert findings[0].verdict in (Verdict.EXACT, Verdict.DERIVED)
     assert not any(CONSTANT.fullmatch(name) for name in network.unused)
 

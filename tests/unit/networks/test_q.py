@@ -17,7 +17,8 @@ from rllib_compat.networks.heads.q_head import Head
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.names import q as q_names
 from rllib_compat.networks.network import TARGET_PREFIX
-from rllib_compat.networks.optimizers import adam as optimizers
+from rllib_compat.networks.optimizers.groups import DEFAULT
+from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.networks.trunks.dense import FULLY_CONNECTED
 from rllib_compat.networks.wrappers.filter import with_filter
 from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
@@ -203,16 +204,18 @@ def test_the_number_of_actions_follows_from_a_flat_vector():
         ("1.13.0/dqn-torch-hiddens2", Verdict.EXACT, 88),
         ("1.13.0/simpleq-tf-default", Verdict.DERIVED, 88),
         ("0.8.7/dqn-tf-small", Verdict.DERIVED, 64),
+        ("2.40.0/dqn-torch_new-default", Verdict.EXACT, 88),  # its module has the target's arrays
     ],
 )
 def test_adam_goes_on_without_what_it_never_trained(name, verdict, steps):
     policy, _ = policy_of(name)
     network = network_of(name)
-    states, findings = optimizers.plan({"p": policy}, {"p": network})
+    states, findings = plan({"p": policy}, {"p": network})
     assert [f.verdict for f in findings] == [verdict]
-    assert states["p"].step == steps
+    state = states["p"][DEFAULT]
+    assert state.step == steps
     trained = {k for k in network.arrays if not k.startswith(TARGET_PREFIX)}
-    assert states["p"].mean.keys() == states["p"].square.keys() == trained
+    assert state.mean.keys() == state.square.keys() == trained
 
 
 HEADS = st.builds(

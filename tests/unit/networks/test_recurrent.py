@@ -13,7 +13,8 @@ from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.names.lstm import split_cells, table
 from rllib_compat.networks.ops import recurrent as ops_recurrent
 from rllib_compat.networks.ops import recurrent_torch as torch_ops_recurrent
-from rllib_compat.networks.optimizers import adam as optimizers
+from rllib_compat.networks.optimizers.groups import DEFAULT
+from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.networks.trunks.dense import FULLY_CONNECTED
 from rllib_compat.networks.trunks.vision import VISION
 from rllib_compat.networks.wrappers import lstm as recurrent
@@ -172,9 +173,9 @@ def test_an_lstm_that_ray_silently_left_out_is_told():
 def test_adam_goes_on_with_both_of_torchs_biases(name):
     checkpoint, policy, settings = only("1.13.0", name)
     network, _ = identify(policy, settings)
-    states, findings = optimizers.plan(checkpoint.policies, {policy.policy_id: network})
+    states, findings = plan(checkpoint.policies, {policy.policy_id: network})
     assert [f.verdict for f in findings] == [Verdict.EXACT]
-    mean = states[policy.policy_id].mean
+    mean = states[policy.policy_id][DEFAULT].mean
     np.testing.assert_allclose(mean["lstm.bias"], mean["lstm.recurrent_bias"], atol=1e-7)
 
 

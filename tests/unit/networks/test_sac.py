@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rllib_compat.networks import ModelSettings, identify
 from rllib_compat.networks.mapping import from_canonical
-from rllib_compat.networks.optimizers import sac as sac_optimizers
+from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.networks.wrappers.filter import with_filter
 from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
@@ -242,7 +242,7 @@ def test_actions_that_were_not_normalized_are_not_squashed(normalized):
 def test_each_of_four_optimizers_goes_over():
     for wanted in ({"ray": "0.8.7", "framework": "torch"}, {"ray": "2.0.1"}, {"ray": "2.40.0"}):
         _, policy, network = only(read(case(**wanted)))
-        states, (finding,) = sac_optimizers.plan({"p": policy}, {"p": network})
+        states, (finding,) = plan({"p": policy}, {"p": network})
         assert finding.verdict is Verdict.EXACT
         assert list(states["p"]) == ["policy", "qf", "qf_twin", "alpha"]
         critic = states["p"]["qf"].mean
@@ -254,7 +254,7 @@ def test_each_of_four_optimizers_goes_over():
 def test_optimizers_of_another_number_start_anew_and_say_why():
     _, policy, network = only(read(case(ray="2.0.1")))
     policy.optimizer = policy.optimizer[:3]
-    states, (finding,) = sac_optimizers.plan({"p": policy}, {"p": network})
+    states, (finding,) = plan({"p": policy}, {"p": network})
     assert not states
     assert finding.verdict is Verdict.RESET
     assert "3 optimizers" in finding.message
@@ -276,7 +276,7 @@ def test_the_lagrange_multiplier_of_cql_and_its_optimizer_are_told_and_left():
     told = dataclasses.replace(ModelSettings.of(checkpoint, policy), algorithm="CQL")
     network, _ = identify(policy, told)
     assert "log_alpha_prime" in network.unused
-    states, _ = sac_optimizers.plan({"p": policy}, {"p": network})
+    states, _ = plan({"p": policy}, {"p": network})
     assert list(states["p"]) == ["policy", "qf", "qf_twin", "alpha"]
 
 

@@ -12,8 +12,9 @@ from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.heads.vision import SCHEMES
 from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.names.unnamed_vision import keras_order
-from rllib_compat.networks.optimizers import adam as optimizers
-from rllib_compat.networks.optimizers.adam import plan
+from rllib_compat.networks.optimizers import adam
+from rllib_compat.networks.optimizers.groups import DEFAULT
+from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.networks.trunks.components import require_components
 from rllib_compat.networks.trunks.conv_filters import (
     DEFAULTS,
@@ -269,7 +270,7 @@ def test_the_moments_of_adam_are_carried(case):
     checkpoint, networks = read(case)
     states, (found,) = plan(checkpoint.policies, networks)
     assert found.verdict in (Verdict.EXACT, Verdict.DERIVED), found.message
-    state, network = states["default_policy"], networks["default_policy"]
-    squares = optimizers.torch_slots(state, network)
+    state, network = states["default_policy"][DEFAULT], networks["default_policy"]
+    squares = adam.torch_slots(state, network)
     assert squares.keys() == network.module_state().keys()
     assert state.step > 1

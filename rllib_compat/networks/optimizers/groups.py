@@ -1,0 +1,57 @@
+"""Which optimizers trained a network, and which of its arrays each of them trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rllib_compat.networks.stacks import CRITIC, POLICY, TWIN
+
+#: What today's learner calls the only optimizer of a module.
+DEFAULT = "default_optimizer"
+
+#: The temperature, as a learner of SAC trains it.
+ALPHA = "log_alpha"
+
+#: CQL's Lagrange multiplier (`lagrangian=True`) until Ray 2.x.
+MULTIPLIER = "log_alpha_prime"
+
+
+@dataclass(frozen=True)
+class Group:
+    """One of the optimizers that an old policy had.
+
+    Attributes:
+        name: What today's learner calls it; None: it has none of the kind.
+        stack: What the canonical names of its arrays begin with; with `modules=()`, it trained
+            this number alone, which is in no network.
+        modules: What their names in the old policy began with, of every torch.
+    """
+
+    name: str | None
+    stack: str = ""
+    modules: tuple[str, ...] = ()
+
+
+#: One optimizer for all of a network.
+WHOLE = (Group(DEFAULT, modules=("",)),)
+
+
+def soft_actor_critic(arrays: Iterable[str], unused: Iterable[str]) -> tuple[Group, ...]:
+    """The optimizers of SAC and CQL, in the order of the old policies' lists.
+
+    Args:
+        arrays: The network's arrays by canonical name.
+        unused: What else was among the weights.
+    """
+    groups = [
+        Group("policy", f"{POLICY}.", ("action_model.", "pi_encoder.", "pi.", "net.pi.")),
+        Group("qf", f"{CRITIC}.", ("q_net.", "qf_encoder.", "qf.", "net.q.")),
+    ]
+    if any(name.startswith(f"{TWIN}.") for name in arrays):
+        modules = ("twin_q_net.", "qf_twin_encoder.", "qf_twin.", "net.twin_q.")
+        groups.append(Group("qf_twin", f"{TWIN}.", modules))
+    groups.append(Group("alpha", ALPHA))
+    if any(name.startswith(MULTIPLIER) for name in unused):
+        groups.append(Group(None, MULTIPLIER))
+    return tuple(groups)
