@@ -61,6 +61,7 @@ from rllib_compat.ray_versions.runners import (
     sub_environments,
 )
 from rllib_compat.ray_versions.sessions import quiet_logs, quiet_ray
+from rllib_compat.ray_versions.startup import without_cluster
 from rllib_compat.ray_versions.timers import log_sampler_times, untimed
 from rllib_compat.ray_versions.trainables import (
     folder_of,
@@ -142,6 +143,7 @@ __all__ = [
     "weigh_replayed",
     "weighted_buffer",
     "whole_model_config",
+    "without_cluster",
     "without_logger",
     "writes_checkpoint_version",
 ]

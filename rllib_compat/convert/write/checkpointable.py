@@ -72,7 +72,7 @@ def write(
         findings += soft_actor_critic.keep_action_range(config, networks)
     findings += _tame_overrides(config)
     findings += _carry_moving_average(config, checkpoint)
-    with ray_versions.quiet_ray(num_cpus=1), _algorithm(config) as algorithm:
+    with ray_versions.without_cluster(), _algorithm(config) as algorithm:
         _set_weights(algorithm, networks)
         findings += optimizers.set_states(algorithm, checkpoint, networks)
         findings += _set_filter(algorithm, checkpoint)
@@ -209,6 +209,7 @@ def _algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
     small.evaluation(evaluation_interval=None, evaluation_num_env_runners=0)
     small.offline_data(input_="sampler")  # nothing is read; what is saved is the full config
     small.reporting(keep_per_episode_custom_metrics=False)
+    small.debugging(seed=None)  # nothing is drawn that stays; a seed makes torch load its compiler
     algorithm = ray_versions.build_algorithm(small)
     try:
         yield algorithm

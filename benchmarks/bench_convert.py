@@ -1,0 +1,41 @@
+"""`rllib-compat convert OLD NEW` against importing RLlib and torch, which it can't do without.
+
+What is above 1 is what a conversion itself costs: reading, building, writing and the proof.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from pairs import Contender, compare
+
+DEFAULT = Path(__file__).parents[1] / "rllib_compat/demo_data"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checkpoint", nargs="?", type=Path, default=DEFAULT)
+    parser.add_argument("--repetitions", type=int, default=10)
+    options = parser.parse_args()
+    cli = [sys.executable, "-m", "rllib_compat", "convert", str(options.checkpoint)]
+    imports = "import torch, ray.rllib"
+    with tempfile.TemporaryDirectory() as folder:
+        new = Path(folder) / "new"
+        compare(
+            Contender(
+                "rllib-compat convert",
+                [*cli, str(new)],
+                prepare=lambda: shutil.rmtree(new, ignore_errors=True),
+                worked=lambda output: "resumes training" in output,
+            ),
+            Contender(f"python -c '{imports}'", [sys.executable, "-c", imports]),
+            options.repetitions,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""A conversion must not start what it does not need: that takes longer than the conversion."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.legacy.cases import find
+
+SCRIPT = """
+import sys
+import ray
+
+def started(*args, **kwargs):
+    raise AssertionError("a conversion started Ray")
+
+ray.init = ray._private.worker.init = started
+from rllib_compat.convert.pipeline import convert
+put = ray.put
+conversion = convert(sys.argv[1], sys.argv[2], inputs=10)
+assert conversion.target is not None
+assert ray.put is put, "what was taken out for the conversion is not back"
+assert not ray.is_initialized()
+assert "torch._dynamo" not in sys.modules, "torch's compiler was imported"
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize(
+    "case",
+    [
+        next(c for c in find(ray="0.8.5") if c.variant == "worker1"),
+        next(c for c in find(ray="1.13.0", framework="torch", algorithm="DQN")),
+        next(c for c in find(ray="1.13.0", framework="torch", algorithm="SAC")),
+    ],
+    ids=str,
+)
+def test_a_conversion_starts_neither_ray_nor_torchs_compiler(case, tmp_path):
+    command = [sys.executable, "-c", SCRIPT, str(case.checkpoint), str(tmp_path / "new")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
