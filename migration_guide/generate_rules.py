@@ -13,7 +13,8 @@ from rllib_compat import registry
 from rllib_compat.config import keys
 from rllib_compat.config.rule import Rule
 from rllib_compat.config.rules import FAMILIES
-from rllib_compat.config.settle import STEPS
+from rllib_compat.config.steps import FIRST, STEPS
+from rllib_compat.config.steps.step import ABSENT, COMPUTED, Step
 
 PAGES = Path(__file__).parent / "rules"
 
@@ -134,7 +135,7 @@ def _whole_config() -> str:
         "Rows about the algorithm, about defaults, and about settings that only stand together.",
     ]
     parts += [f"## {name}\n\n{text}" for name, text in WHOLE.items()]
-    parts += [f"## settle.{name}\n\n{inspect.getdoc(step)}" for name, step in STEPS.items()]
+    parts += [_step(step) for step in (*FIRST, *STEPS)]
     gone = [row for _, row in sorted(registry.ALGORITHMS.items()) if row.removed]
     rows = [f"| {row.name} | {row.becomes or '–'} | {row.why} |" for row in gone]
     parts += [
@@ -142,6 +143,34 @@ def _whole_config() -> str:
         "\n".join(["| algorithm | successor | |", "|---|---|---|", *rows]),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _step(step: Step) -> str:
+    """A heading, the reason, and a list of what the row declares."""
+    whom = [*step.legacy] or [*step.algorithms] or ["all algorithms"]
+    stack = f", on the {step.stack} API stack" if step.stack else ""
+    fates = []
+    for setting, value in step.sets.items():
+        if value is ABSENT:
+            fates.append(f"takes out {_name(setting)}")
+        elif value is COMPUTED:
+            fates.append(f"sets {_name(setting)}")
+        else:
+            fates.append(f"sets {_name(setting)} to `{value!r}`")
+    lines = [f"For {', '.join(whom)}{stack}."]
+    if step.reads:
+        lines.append(f"Looks at {', '.join(map(_name, step.reads))}.")
+    done = "; ".join(fates)
+    lines.append(f"{done[0].upper()}{done[1:]}{', unless it is given' if step.fills else ''}.")
+    bullets = "\n".join(f"- {line}" for line in lines)
+    return f"## {step.id}\n\n{step.why}\n\n{bullets}"
+
+
+def _name(setting: str) -> str:
+    method, _, argument = setting.partition(".")
+    return (
+        f"`EnvSettings({argument}{'=' if argument else ''})`" if method == "env" else _call(setting)
+    )
 
 
 def _index() -> str:

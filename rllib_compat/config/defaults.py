@@ -15,13 +15,11 @@ from rllib_compat.config import engine
 from rllib_compat.config import keys as table
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Settings
+from rllib_compat.config.today import todays_default
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 # From this Ray on, configs are today's own.
 TODAY = "2.40.0"
-
-# Settings whose attribute in the table has another name.
-ATTRIBUTES = {"framework": "framework_str", "env_config": "env_config"}
 
 # These say nothing about how is learned, or follow from the rest.
 IGNORED = (
@@ -111,7 +109,7 @@ def differing(
         for setting, then in entry.settings.items():
             if setting in settings or setting.startswith(IGNORED):
                 continue
-            known, now = today(context.algorithm, setting)
+            known, now = todays_default(context.algorithm, setting)
             if known and now != then and not (now is None and not then):
                 found.append(Default(entry.leaf.path.removeprefix("$."), setting, then, now))
     unique = {default.setting: default for default in found}
@@ -127,25 +125,3 @@ def _without(defaults: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str
         elif key not in config:
             silent[key] = value
     return silent
-
-
-@cache
-def today(algorithm: str, setting: str) -> tuple[bool, Any]:
-    """Today's default of a setting, and whether the table knows it."""
-    newest = table.versions()[-1]
-    argument = setting.partition(".")[2]
-    if setting.startswith("rl_module.model_config."):
-        key = setting.rpartition(".")[2]
-        special = table.default_at(algorithm, f"model.{key}", newest)
-        return special if special[0] else table.default_at("model_config", key, newest)
-    name = ATTRIBUTES.get(argument, argument)
-    if name == "train_batch_size_per_learner":
-        known, value = table.default_at(algorithm, "_train_batch_size_per_learner", newest)
-        if known and value is not None:
-            return known, value
-        name = "train_batch_size"
-    for home in (algorithm, "common"):
-        known, value = table.default_at(home, name, newest)
-        if known:
-            return known, value
-    return False, None

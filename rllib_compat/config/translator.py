@@ -12,7 +12,7 @@ from rllib_compat.config.algorithms import find_algorithm
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import AdaptedEnv, PolicyLater
 from rllib_compat.config.rule import Settings, nested
-from rllib_compat.config.settle import settle
+from rllib_compat.config.steps import begin, settle
 from rllib_compat.config.translation import Translation
 from rllib_compat.neutral.errors import ConfigError, UnknownKeysError
 from rllib_compat.neutral.records import is_stand_in
@@ -20,15 +20,6 @@ from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 
 OnUnknown = Literal["error", "warn", "pass"]
 Stack = Literal["auto", "new", "old"]
-
-# What each legacy name gives its successor to begin with.
-HEAD_STARTS: Mapping[str, Settings] = {
-    "SimpleQ": {
-        "training.double_q": False,
-        "training.dueling": False,
-        "training.replay_buffer_config.type": "EpisodeReplayBuffer",
-    },
-}
 
 
 def translate(
@@ -72,8 +63,8 @@ def translate(
         context.legacy_ray = legacy_ray
 
     entries = engine.apply(legacy, context)
-    settings: Settings = dict(HEAD_STARTS.get(legacy_algorithm, {}))
-    settings |= engine.settings_of(entries)
+    settings = engine.settings_of(entries)
+    begin(settings, context)
     _adopt_defaults(legacy, settings, context, legacy_ray)
     settle(settings, context)
     _leave_out_unknown_settings(settings, context)

@@ -1,0 +1,141 @@
+"""Batches, minibatches and fragments: the sizes have to fit into one another."""
+
+from __future__ import annotations
+
+from rllib_compat import ray_versions
+from rllib_compat.config import keys as table
+from rllib_compat.config.context import Context
+from rllib_compat.config.steps.replay import REPLAYING
+from rllib_compat.config.steps.step import COMPUTED, Change, Given, Step, are_counts
+from rllib_compat.neutral.report import Severity
+
+FRAGMENT = "env_runners.rollout_fragment_length"
+RUNNERS = "env_runners.num_env_runners"
+ENVS = "env_runners.num_envs_per_env_runner"
+BATCH = "training.train_batch_size_per_learner"
+WHOLE_BATCH = "training.train_batch_size"
+MINIBATCH = "training.minibatch_size"
+LEARNERS = "learners.num_learners"
+N_STEP = "training.n_step"
+
+#: The last Ray in which the fragments of DDPPO are a number of steps by default.
+_LAST_DDPPO = "2.1.0"
+
+
+def _one_env_per_runner(given: Given, _: Context) -> Change | None:
+    envs = given.get(ENVS)
+    if "multi_agent.policies" not in given or not are_counts(envs) or envs <= 1:
+        return None
+    if ray_versions.vectorizes_multi_agent_envs():
+        return None
+    message = f"the installed Ray steps one multi-agent environment per env runner, not {envs}"
+    return Change({ENVS: 1}, message)
+
+
+def _learner_per_worker(given: Given, _: Context) -> Change | None:
+    changed = {}
+    workers = given.get(RUNNERS)
+    if are_counts(workers) and workers > 0 and LEARNERS not in given:
+        changed[LEARNERS] = workers
+    fragment, envs = given.get(FRAGMENT), given.get(ENVS)
+    if fragment is None:
+        fragment = table.default_at("DDPPO", "rollout_fragment_length", _LAST_DDPPO)[1]
+    if envs is None:
+        envs = table.default_at("DDPPO", "num_envs_per_worker", _LAST_DDPPO)[1]
+    if not are_counts(fragment, envs):
+        return Change(changed)
+    steps = fragment * envs
+    return Change(
+        {**changed, BATCH: steps, FRAGMENT: "auto"}, f"a learner for each, {steps} steps a batch"
+    )
+
+
+def _whole_rounds(given: Given, context: Context) -> Change | None:
+    fragment, learners = given.get(FRAGMENT), given.get(LEARNERS) or 1
+    batch = given.get(WHOLE_BATCH) or given.effective(BATCH)
+    runners, envs = given.effective(RUNNERS), given.effective(ENVS)
+    if not are_counts(fragment, learners, batch, runners, envs) or min(fragment, batch, envs) < 1:
+        return None
+    total = batch * learners if BATCH in given else batch
+    per_round = max(runners, 1) * envs * fragment
+    rounds = -(-total // per_round)
+    if rounds * per_round - total <= 0.1 * total:
+        return None
+    name = WHOLE_BATCH if context.stack == "old" else BATCH
+    return Change(
+        {name: -(-rounds * per_round // (learners if name == BATCH else 1))},
+        f"fragments come in rounds of {per_round} steps ({fragment} × {envs} environments × "
+        f"{max(runners, 1)} env runners); {rounds} of them make {rounds * per_round} steps, which "
+        f"is what RLlib trained on when it was told {total}",
+    )
+
+
+def _minibatch_that_fits(given: Given, _: Context) -> Change | None:
+    batch = given.get(WHOLE_BATCH) or given.effective(BATCH)
+    minibatch = given.effective(MINIBATCH)
+    if not are_counts(batch, minibatch) or minibatch <= batch:
+        return None
+    message = f"{minibatch} does not fit into a train batch of {batch}, which is taken instead"
+    return Change({MINIBATCH: batch}, message)
+
+
+def _fragment_of_n_steps(given: Given, _: Context) -> Change | None:
+    fragment, steps = given.get(FRAGMENT), given.effective(N_STEP) or 1
+    if isinstance(steps, (list, tuple)):
+        steps = steps[1]  # a range that n is drawn from
+    if not are_counts(fragment, steps) or fragment >= steps:
+        return None
+    return Change({FRAGMENT: steps}, f"{fragment} is shorter than n_step={steps}")
+
+
+STEPS = (
+    Step(
+        "many_agents",
+        "Ray 2.40's new API stack does not vectorize multi-agent environments; later releases do.",
+        stack="new",
+        reads=(ENVS, "multi_agent.policies"),
+        sets={ENVS: 1},
+        key="num_envs_per_worker",
+        change=_one_env_per_runner,
+        severity=Severity.WARNING,
+    ),
+    Step(
+        "ddppo",
+        "DDPPO's workers learned from their own samples. PPO gets a learner for each worker, and "
+        "each learner a batch as large as a worker's fragments were.",
+        legacy=("DDPPO",),
+        stack="new",
+        reads=(RUNNERS, LEARNERS, FRAGMENT, ENVS),
+        sets={LEARNERS: COMPUTED, BATCH: COMPUTED, FRAGMENT: "auto"},
+        key="num_workers",
+        change=_learner_per_worker,
+    ),
+    Step(
+        "fragment",
+        "PPO takes whole rounds of fragments from all environments. Today's `validate()` asks that "
+        "they come within 10 % of the train batch; RLlib used to train on however many there were.",
+        algorithms=("PPO",),
+        reads=(FRAGMENT, RUNNERS, ENVS, LEARNERS, BATCH, WHOLE_BATCH),
+        sets={BATCH: COMPUTED, WHOLE_BATCH: COMPUTED},
+        key="train_batch_size",
+        change=_whole_rounds,
+    ),
+    Step(
+        "minibatch",
+        "PPO's minibatch has to fit into its train batch.",
+        algorithms=("PPO",),
+        reads=(MINIBATCH, BATCH, WHOLE_BATCH),
+        sets={MINIBATCH: COMPUTED},
+        key="sgd_minibatch_size",
+        change=_minibatch_that_fits,
+    ),
+    Step(
+        "n_step",
+        "A fragment of an off-policy algorithm holds at least one n-step return.",
+        algorithms=REPLAYING,
+        reads=(FRAGMENT, N_STEP),
+        sets={FRAGMENT: COMPUTED},
+        key="rollout_fragment_length",
+        change=_fragment_of_n_steps,
+    ),
+)

@@ -1,0 +1,155 @@
+"""What a step is: a row that says which settings of the whole config can't stand as they are.
+
+Steps are data, like rules. A rule looks at one legacy key; a step looks at settings that several
+keys made. Most rows are a condition and the values to set; those that need arithmetic name a
+function that returns a `Change`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from rllib_compat.config.context import Context
+from rllib_compat.config.rule import Settings
+from rllib_compat.config.today import todays_default
+from rllib_compat.neutral.report import Severity, Verdict
+
+#: Stands for a value in `Step.sets` that the step's function computes.
+COMPUTED: Any = ...
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+#: The value of a setting that a step takes out.
+ABSENT = _Absent()
+
+
+@dataclass(frozen=True)
+class Given:
+    """The settings that a step reads.
+
+    Attributes:
+        settings: All settings of the config.
+        reads: Those that the step may look at.
+        algorithm: The target algorithm.
+    """
+
+    settings: Mapping[str, Any]
+    reads: tuple[str, ...]
+    algorithm: str
+
+    def __contains__(self, name: str) -> bool:
+        self._require(name)
+        return name in self.settings
+
+    def get(self, name: str) -> Any:
+        """A setting, None where nothing was set."""
+        self._require(name)
+        return self.settings.get(name)
+
+    def effective(self, name: str) -> Any:
+        """A setting, today's default where nothing was set; None if that is not known either."""
+        value = self.get(name)
+        return todays_default(self.algorithm, name)[1] if value is None else value
+
+    def below(self, prefix: str) -> Iterator[str]:
+        """The names of the settings that begin with `prefix`, which the step reads as a whole."""
+        self._require(prefix)
+        return (name for name in self.settings if name.startswith(f"{prefix}."))
+
+    def _require(self, name: str) -> None:
+        parts = name.split(".")
+        if not any(".".join(parts[: i + 1]) in self.reads for i in range(len(parts))):
+            raise KeyError(f"a step that does not declare it reads {name}")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a step does to one config.
+
+    Attributes:
+        settings: What to set; `ABSENT` takes a setting out.
+        message: The sentence for the report; none where it is empty.
+    """
+
+    settings: Mapping[str, Any]
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Settings that can't stand together, and what to make of them.
+
+    Attributes:
+        name: Its rows in reports and its heading in the guide are called `settle.<name>`.
+        why: The reason, in a sentence or two.
+        sets: The settings that it may set, each with its value (or `COMPUTED`).
+        reads: The settings that it looks at; with those below them.
+        key: The legacy key that the report names.
+        algorithms: The target algorithms that it is for; empty: all.
+        legacy: The legacy algorithms that it is for; empty: all.
+        stack: The API stack that it is for; empty: both.
+        fills: Whether settings that the config gives stay as they are.
+        when: Whether the settings need it. Not asked where there is a `change`.
+        change: Computes what to set; None where nothing is to be done.
+        says: The sentence for the report, where `change` gives none.
+        severity: How much it matters.
+    """
+
+    name: str
+    why: str
+    sets: Mapping[str, Any]
+    reads: tuple[str, ...] = ()
+    key: str = ""
+    algorithms: tuple[str, ...] = ()
+    legacy: tuple[str, ...] = ()
+    stack: Literal["", "new", "old"] = ""
+    fills: bool = False
+    when: Callable[[Given], bool] = field(default=lambda _: True)
+    change: Callable[[Given, Context], Change | None] | None = None
+    says: str = ""
+    severity: Severity = Severity.INFO
+
+    @property
+    def id(self) -> str:
+        """The name that report and guide share."""
+        return f"settle.{self.name}"
+
+    def concerns(self, context: Context) -> bool:
+        """Whether it is for a config's algorithm and API stack."""
+        return (
+            (not self.algorithms or context.algorithm in self.algorithms)
+            and (not self.legacy or context.legacy_algorithm in self.legacy)
+            and self.stack in ("", context.stack)
+        )
+
+    def apply(self, settings: Settings, context: Context) -> None:
+        """Mends `settings` in place, and says so in the context's findings."""
+        if not self.concerns(context):
+            return
+        given = Given(settings, self.reads, context.algorithm)
+        if self.change is not None:
+            change = self.change(given, context)
+        else:
+            change = Change(self.sets, self.says) if self.when(given) else None
+        if change is None:
+            return
+        new = {k: v for k, v in change.settings.items() if not (self.fills and k in settings)}
+        for name, value in new.items():
+            if value is ABSENT:
+                settings.pop(name, None)
+            else:
+                settings[name] = value
+        if new and change.message:
+            at = replace(context, rule=self.id)
+            at.note(Verdict.CONVERTED, f".{self.key}", change.message, severity=self.severity)
+
+
+def are_counts(*values: Any) -> bool:
+    """Whether values can be computed with: not what a grid search varies, nor "auto"."""
+    return all(type(value) is int for value in values)
