@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from rllib_compat.convert.complete import Given
+    from rllib_compat.convert.given import Given
     from rllib_compat.neutral.spaces import Space
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -122,7 +122,7 @@ def given(
     weights_map: dict[str, str] | None,
 ) -> Given:
     """Makes a `Given` of the options; a module is looked for in the current folder, too."""
-    from rllib_compat.convert.complete import Given
+    from rllib_compat.convert.given import Given
 
     if model is not None and (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)

@@ -33,6 +33,7 @@ class Translation:
         legacy_config: A copy of what came in.
         env: What `EnvSettings` takes.
         legacy_callbacks: The callbacks as they came in.
+        needs_old_stack: The paths of the keys that only the old API stack can run.
     """
 
     algorithm: str
@@ -43,6 +44,7 @@ class Translation:
     legacy_config: dict[str, Any]
     env: Mapping[str, Any] = field(default_factory=dict)
     legacy_callbacks: Any = None
+    needs_old_stack: tuple[str, ...] = ()
 
     @property
     def refused(self) -> bool:

@@ -94,6 +94,7 @@ def translate(
         legacy,
         {**wrapping, "env_config": settings.get("environment.env_config") or {}},
         legacy.get("callbacks", legacy.get("callbacks_class")),
+        tuple(decided_by),
     )
 
 

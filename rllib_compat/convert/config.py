@@ -8,16 +8,19 @@ those that the checkpoint really has, with the spaces that were found for them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from rllib_compat import registry
 from rllib_compat.config import Translation, default_config, translate
-from rllib_compat.convert.complete import SINGLE_AGENT_IDS
+from rllib_compat.convert.find_spaces import SINGLE_AGENT_IDS
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.records import GlobalRef, StandIn, is_stand_in
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.runtime.policy_mapping import PolicyOfSameName
+
+Config: TypeAlias = "dict[str, Any]"
+Findings: TypeAlias = "list[Finding]"
 
 _NO_VALUE = object()
 
@@ -25,71 +28,71 @@ _NO_VALUE = object()
 _MULTI_AGENT_KEYS = ("multiagent", "policies", "policy_mapping_fn", "policies_to_train")
 
 
-def config_for_target(checkpoint: LegacyCheckpoint) -> Translation:
-    """Translates the checkpoint's config for the installed Ray."""
+def config_for_target(checkpoint: LegacyCheckpoint) -> tuple[Translation, list[Finding]]:
+    """Translates the checkpoint's config for the installed Ray.
+
+    Returns:
+        The translation with its own report, and what was done to the config before it.
+    """
     assert checkpoint.algorithm is not None
     config = dict(checkpoint.config)
-    legacy_ray = checkpoint.source.ray_version
-    if checkpoint.config_is_complete:
-        config = _chosen(checkpoint, config, legacy_ray)
-    config = {key: value for key, value in config.items() if key not in _MULTI_AGENT_KEYS}
-    config |= _without_attention(checkpoint, config)
-    config |= _multi_agent(checkpoint)
-    config |= _environment(checkpoint, config)
-    _leave_out_recordings(checkpoint, config)
-    return translate(
-        config, algorithm=checkpoint.algorithm, legacy_ray=legacy_ray, on_unknown="warn"
+    findings: list[Finding] = []
+    for step in (_chosen, _without_attention, _with_policies, _with_env, _without_recordings):
+        config, found = step(checkpoint, config)
+        findings += found
+    translation = translate(
+        config,
+        algorithm=checkpoint.algorithm,
+        legacy_ray=checkpoint.source.ray_version,
+        on_unknown="warn",
     )
+    return translation, findings
 
 
-def _leave_out_recordings(checkpoint: LegacyCheckpoint, config: dict[str, Any]) -> None:
+def _without_recordings(checkpoint: LegacyCheckpoint, config: Config) -> tuple[Config, Findings]:
     """Takes out where recorded steps were read from, and the spaces that follow from it.
 
     Ray reads it as soon as a checkpoint is loaded; then the files would have to be where they
     were, in a form that today's readers know.
     """
-    found: dict[str, Any] = {key: config.pop(key) for key in ("input", "input_") if key in config}
+    found = {key: config[key] for key in ("input", "input_") if key in config}
     told = [value for value in found.values() if value not in (None, "", "sampler")]
     if not told or not registry.of(checkpoint.algorithm).offline:
-        config |= found
-        return
-    checkpoint.findings.append(
-        Finding(
-            "offline-data",
-            Severity.WARNING,
-            Verdict.RESET,
-            "config.input",
-            f"training read recorded steps from {told[0]!r}; the checkpoint loads without them",
-            "to train on: config = algorithm.config.copy(copy_frozen=False); "
-            "config.offline_data(input_=as_parquet(…), input_read_method='read_parquet', "
-            "input_read_episodes=True); new = config.build_algo(); new.restore_from_path(…). "
-            "as_parquet is in rllib_compat.runtime.offline.inputs, and reads old JSON files",
-        )
+        return config, []
+    finding = Finding(
+        "offline-data",
+        Severity.WARNING,
+        Verdict.RESET,
+        "config.input",
+        f"training read recorded steps from {told[0]!r}; the checkpoint loads without them",
+        "to train on: config = algorithm.config.copy(copy_frozen=False); "
+        "config.offline_data(input_=as_parquet(…), input_read_method='read_parquet', "
+        "input_read_episodes=True); new = config.build_algo(); new.restore_from_path(…). "
+        "as_parquet is in rllib_compat.runtime.offline.inputs, and reads old JSON files",
     )
+    return {key: value for key, value in config.items() if key not in found}, [finding]
 
 
-def _without_attention(checkpoint: LegacyCheckpoint, config: Mapping[str, Any]) -> dict[str, Any]:
+def _without_attention(_: LegacyCheckpoint, config: Config) -> tuple[Config, Findings]:
     """The `model` part without an attention net, which only today's old API stack knows as a key.
 
     The modules of a converted checkpoint have it themselves.
     """
     model = config.get("model")
     if not isinstance(model, Mapping) or not model.get("use_attention"):
-        return {}
+        return config, []
     kept = {k: v for k, v in model.items() if k != "use_attention" and k[:10] != "attention_"}
-    checkpoint.findings.append(
-        Finding(
-            "attention",
-            Severity.INFO,
-            Verdict.CONVERTED,
-            "config.model.use_attention",
-            f"{len(model) - len(kept)} keys became part of the modules",
-        )
+    finding = Finding(
+        "attention",
+        Severity.INFO,
+        Verdict.CONVERTED,
+        "config.model.use_attention",
+        f"{len(model) - len(kept)} keys became part of the modules",
     )
-    return {"model": kept}
+    return {**config, "model": kept}, [finding]
 
 
-def _environment(checkpoint: LegacyCheckpoint, config: Mapping[str, Any]) -> dict[str, Any]:
+def _with_env(checkpoint: LegacyCheckpoint, config: Config) -> tuple[Config, Findings]:
     """An environment by name, where this machine has not got the checkpoint's.
 
     It is made when the name is known, then or later; until then it only has the spaces.
@@ -101,7 +104,7 @@ def _environment(checkpoint: LegacyCheckpoint, config: Mapping[str, Any]) -> dic
     name = env if isinstance(env, str) else getattr(env, "label", None)
     # A name that could import anything is a record by now, unless the caller gave it.
     if isinstance(env, str) and find_creator(env) is not None:
-        return {}
+        return config, []
     env_config = config.get("env_config")
     env_config = dict(env_config) if isinstance(env_config, Mapping) else {}
     known = {
@@ -114,42 +117,40 @@ def _environment(checkpoint: LegacyCheckpoint, config: Mapping[str, Any]) -> dic
         cls, env_config = placeholder_env(name, observation, action, env_config)
     else:
         cls, env_config = placeholder_multi_agent_env(name, known, env_config)
-    checkpoint.findings.append(
-        Finding(
-            "environment",
-            Severity.WARNING,
-            Verdict.DERIVED,
-            "config.env",
-            f"the environment {name!r} is not known on this machine; the checkpoint loads, and "
-            "has its spaces"
-            if name
-            else "the checkpoint does not tell its environment; it loads, and has the spaces",
-            f"call ray.tune.register_env({name!r}, …) before training goes on"
-            if name
-            else "give it with --env, or as config.environment(env=…) before training goes on",
-        )
+    finding = Finding(
+        "environment",
+        Severity.WARNING,
+        Verdict.DERIVED,
+        "config.env",
+        f"the environment {name!r} is not known on this machine; the checkpoint loads, and "
+        "has its spaces"
+        if name
+        else "the checkpoint does not tell its environment; it loads, and has the spaces",
+        f"call ray.tune.register_env({name!r}, …) before training goes on"
+        if name
+        else "give it with --env, or as config.environment(env=…) before training goes on",
     )
-    return {"env": cls, "env_config": env_config, "disable_env_checking": True}
+    placeholder = {"env": cls, "env_config": env_config, "disable_env_checking": True}
+    return {**config, **placeholder}, [finding]
 
 
-def _chosen(
-    checkpoint: LegacyCheckpoint, config: Mapping[str, Any], legacy_ray: str | None
-) -> dict[str, Any]:
-    """What differs from the defaults of the Ray that wrote it."""
+def _chosen(checkpoint: LegacyCheckpoint, config: Config) -> tuple[Config, Findings]:
+    """Of a config with defaults in it: what differs from those of the Ray that wrote it."""
+    if not checkpoint.config_is_complete:
+        return config, []
+    legacy_ray = checkpoint.source.ray_version
     defaults = default_config(checkpoint.algorithm or "PPO", legacy_ray or "2.10.0")
     chosen = {k: v for k, v in _differences(config, defaults).items() if not _is_rays_own(v)}
-    checkpoint.findings.append(
-        Finding(
-            "config",
-            Severity.INFO,
-            Verdict.NOTE,
-            "config",
-            f"{len(config) - len(chosen)} of {len(config)} keys have the default of Ray "
-            f"{legacy_ray}, or name classes of Ray itself; {len(chosen)} were chosen and are "
-            "translated",
-        )
+    finding = Finding(
+        "config",
+        Severity.INFO,
+        Verdict.NOTE,
+        "config",
+        f"{len(config) - len(chosen)} of {len(config)} keys have the default of Ray "
+        f"{legacy_ray}, or name classes of Ray itself; {len(chosen)} were chosen and are "
+        "translated",
     )
-    return chosen
+    return chosen, [finding]
 
 
 def _is_rays_own(value: Any) -> bool:
@@ -180,10 +181,11 @@ def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def _multi_agent(checkpoint: LegacyCheckpoint) -> dict[str, Any]:
-    """The `multiagent` part, from the policies that the checkpoint has."""
+def _with_policies(checkpoint: LegacyCheckpoint, config: Config) -> tuple[Config, Findings]:
+    """With a `multiagent` part of the policies that the checkpoint has, in place of any other."""
+    config = {key: value for key, value in config.items() if key not in _MULTI_AGENT_KEYS}
     if set(checkpoint.policies) <= set(SINGLE_AGENT_IDS):
-        return {}
+        return config, []
     policies = {}
     for policy_id, policy in checkpoint.policies.items():
         assert policy.observation_space is not None
@@ -199,20 +201,18 @@ def _multi_agent(checkpoint: LegacyCheckpoint) -> dict[str, Any]:
         "policies": policies,
         "policy_mapping_fn": PolicyOfSameName(tuple(policies)),
     }
-    checkpoint.findings.append(
-        Finding(
-            "policy-mapping",
-            Severity.WARNING,
-            Verdict.RESET,
-            "policy_mapping_fn",
-            "the mapping function is code and was not executed; an agent now gets the policy of "
-            "its own name",
-            "give it again before training goes on: config.multi_agent(policy_mapping_fn=…)",
-        )
+    finding = Finding(
+        "policy-mapping",
+        Severity.WARNING,
+        Verdict.RESET,
+        "policy_mapping_fn",
+        "the mapping function is code and was not executed; an agent now gets the policy of "
+        "its own name",
+        "give it again before training goes on: config.multi_agent(policy_mapping_fn=…)",
     )
     if isinstance(checkpoint.policies_to_train, (list, tuple, set)):
         part["policies_to_train"] = [str(p) for p in checkpoint.policies_to_train]
-    return {"multiagent": part}
+    return {**config, "multiagent": part}, [finding]
 
 
 def _own(checkpoint: LegacyCheckpoint, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.convert import complete as resolve
-from rllib_compat.convert.complete import Given
+from rllib_compat.convert.complete import complete, require_algorithm, require_config
+from rllib_compat.convert.given import Given
+from rllib_compat.convert.identify import identify_one
 from rllib_compat.formats import layouts
-from rllib_compat.networks import ModelSettings, Network, identify
-from rllib_compat.networks.custom import CustomModel
+from rllib_compat.networks import Network
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Weights, size_of
 from rllib_compat.neutral.errors import CompatError
-from rllib_compat.neutral.report import Report, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 
 
-@dataclass
+@dataclass(frozen=True)
 class Inspection:
     """A checkpoint, and what could be told of it.
 
@@ -29,7 +29,7 @@ class Inspection:
 
     checkpoint: LegacyCheckpoint
     report: Report
-    networks: dict[str, Network] = field(default_factory=dict)
+    networks: Mapping[str, Network] = field(default_factory=dict)
 
     def facts(self) -> list[tuple[str, str]]:
         """Name and value pairs that head the output."""
@@ -96,34 +96,33 @@ def inspect(path: str | Path, given: Given | None = None) -> Inspection:
     Raises:
         CheckpointError: No layout fits, or a file is damaged.
     """
-    checkpoint = layouts.read(path)
+    given = given or Given()
+    checkpoint = complete(layouts.read(path), given)
     report = Report(f"Inspection of {path}")
-    found = Inspection(checkpoint, report)
-    try:
-        resolve.complete(checkpoint, given or Given())
-    except CompatError as error:
-        _note(report, error, "algorithm")
+    networks = {}
+    findings = list(checkpoint.findings)
     for policy_id, policy in checkpoint.policies.items():
         try:
-            resolve.require_config(checkpoint)
-            settings = ModelSettings.of(checkpoint, policy)
-            model = CustomModel(given.model, given.weights_map) if given and given.model else None
-            found.networks[policy_id], findings = identify(policy, settings, model)
-            checkpoint.findings += findings
+            require_algorithm(checkpoint)
+            require_config(checkpoint)
+            networks[policy_id], _, found = identify_one(checkpoint, policy, given)
+            findings += found
         except CompatError as error:
-            _note(report, error, f"policies.{policy_id}")
-    report.extend(checkpoint.findings)
-    return found
+            unknown = _unknown(error, f"policies.{policy_id}")
+            if unknown not in report.findings:  # what no policy has is said once
+                report.extend([unknown])
+    report.extend(findings)
+    return Inspection(checkpoint, report, networks)
 
 
-def _note(report: Report, error: CompatError, path: str) -> None:
-    report.add(
+def _unknown(error: CompatError, path: str) -> Finding:
+    return Finding(
         "unknown",
+        Severity.WARNING,
         Verdict.NOTE,
         error.where or path,
         error.found,
-        severity=Severity.WARNING,
-        hint=error.fix or "",
+        error.fix or "",
     )
 
 

@@ -1,12 +1,16 @@
 """The neutral form: what a legacy checkpoint holds, as numpy arrays and plain Python only.
 
-Readers (`layouts/`) fill it, `networks/` and `writers/` take from it. It knows nothing of Ray,
-torch or TensorFlow, and nothing of how a layout lies on disk.
+Readers (`formats/layouts/`) make it, `networks/` and `convert/` take from it. It knows nothing of
+Ray, torch or TensorFlow, and nothing of how a layout lies on disk.
+
+It never changes once it is made: whoever knows more makes another one, with `dataclasses.replace`,
+`with_policies` and `with_findings`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -45,10 +49,10 @@ class Source:
     path: Path
     layout: str
     ray_version: str | None = None
-    digests: dict[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(frozen=True)
 class RunningStat:
     """Running statistics of one array of observations (`ray.rllib.utils.filter.RunningStat`).
 
@@ -70,7 +74,7 @@ class RunningStat:
         return np.asarray(np.abs(self.mean))
 
 
-@dataclass
+@dataclass(frozen=True)
 class ObservationFilter:
     """The state of an observation filter.
 
@@ -86,7 +90,7 @@ class ObservationFilter:
     demean: bool = True
     destd: bool = True
     clip: float | None = None
-    stats: list[RunningStat] = field(default_factory=list)
+    stats: tuple[RunningStat, ...] = ()
 
     def __call__(self, observations: Array) -> Array:
         """Filters a batch of observations `[B, …]` of a single-leaf space; updates nothing."""
@@ -134,14 +138,14 @@ class PolicyState:
     observation_space: Space | None = None
     action_space: Space | None = None
     observation_filter: ObservationFilter | None = None
-    config: dict[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
     policy_class: str | None = None
     kl_coeff: float | None = None
     log_alpha: float | None = None
     target_entropy: float | None = None
     global_timestep: int | None = None
     exploration: Any = None
-    learner_weights: dict[str, Array] | None = None
+    learner_weights: Mapping[str, Array] | None = None
     learner_optimizer: Any = None
     extra: dict[str, Any] = field(default_factory=dict)
     is_module: bool = False
@@ -153,7 +157,7 @@ class PolicyState:
         return self.policy_id if self.found_as is None else self.found_as
 
 
-@dataclass
+@dataclass(frozen=True)
 class Counters:
     """How far the training was; None where the checkpoint does not tell.
 
@@ -173,10 +177,10 @@ class Counters:
     trained_steps: int | None = None
     episodes: int | None = None
     seconds: float | None = None
-    raw: dict[str, Any] = field(default_factory=dict)
+    raw: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(frozen=True)
 class LegacyCheckpoint:
     """All that a legacy checkpoint holds.
 
@@ -197,12 +201,20 @@ class LegacyCheckpoint:
 
     source: Source
     algorithm: str | None = None
-    config: dict[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
     config_is_complete: bool = False
-    policies: dict[str, PolicyState] = field(default_factory=dict)
+    policies: Mapping[str, PolicyState] = field(default_factory=dict)
     policy_mapping_fn: Any = None
     policies_to_train: Any = None
     counters: Counters = field(default_factory=Counters)
-    findings: list[Finding] = field(default_factory=list)
-    stand_ins: dict[str, int] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    stand_ins: Mapping[str, int] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_policies(self, policies: Iterable[PolicyState]) -> LegacyCheckpoint:
+        """The same checkpoint with other policies, by their ids."""
+        return replace(self, policies={policy.policy_id: policy for policy in policies})
+
+    def with_findings(self, findings: Iterable[Finding]) -> LegacyCheckpoint:
+        """The same checkpoint with more findings."""
+        return replace(self, findings=(*self.findings, *findings))

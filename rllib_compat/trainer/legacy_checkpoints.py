@@ -13,7 +13,7 @@ from rllib_compat.neutral import spaces
 from rllib_compat.trainer.inference import agent_of
 
 if TYPE_CHECKING:
-    from rllib_compat.convert.complete import Given
+    from rllib_compat.convert.given import Given
     from rllib_compat.trainer.trainer import Trainer
 
 # Ray's Checkpointable tree has this beside its state; no older layout does.
@@ -44,7 +44,7 @@ def as_todays(path: Path, trainer: Trainer) -> Iterator[Path]:
 
 def _known_to(trainer: Trainer) -> Given:
     """What the trainer can tell about a checkpoint that was made with its config."""
-    from rllib_compat.convert.complete import Given
+    from rllib_compat.convert.given import Given
 
     algorithm = trainer.algorithm
     pipeline = ray_versions.env_to_module(algorithm.env_runner)

@@ -1,6 +1,7 @@
 """Algorithms besides PPO in the installed Ray: loaded, trained on, or acting alone."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from rllib_compat import ray_versions
 from rllib_compat.convert import pipeline
-from rllib_compat.convert.complete import Given
+from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert, verify_pair
 from rllib_compat.convert.write import modules
 from rllib_compat.formats import layouts
@@ -189,14 +190,17 @@ def test_each_policys_filter_goes_on_whatever_the_agents_are_called(tmp_path, lo
 
     def with_filters(path):
         checkpoint = read(path)
-        if checkpoint.source.layout.startswith("1"):
-            checkpoint.config["observation_filter"] = "MeanStdFilter"
-            checkpoint.config_is_complete = False
-            for seen, policy in enumerate(checkpoint.policies.values(), start=100):
-                size = policy.observation_space.flat_size()
-                stat = RunningStat(seen, np.full(size, seen / 100), np.full(size, 99.0))
-                policy.observation_filter = ObservationFilter("MeanStdFilter", stats=[stat])
-        return checkpoint
+        if not checkpoint.source.layout.startswith("1"):
+            return checkpoint
+        policies = []
+        for seen, policy in enumerate(checkpoint.policies.values(), start=100):
+            size = policy.observation_space.flat_size()
+            stat = RunningStat(seen, np.full(size, seen / 100), np.full(size, 99.0))
+            own = ObservationFilter("MeanStdFilter", stats=(stat,))
+            policies.append(replace(policy, observation_filter=own))
+        config = {**checkpoint.config, "observation_filter": "MeanStdFilter"}
+        checkpoint = replace(checkpoint, config=config, config_is_complete=False)
+        return checkpoint.with_policies(policies)
 
     monkeypatch.setattr(pipeline.layouts, "read", with_filters)
     done = convert(TWO_POLICIES.checkpoint, tmp_path / "new", inputs=50)

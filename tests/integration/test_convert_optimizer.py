@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions
-from rllib_compat.convert import complete as resolve
-from rllib_compat.convert.complete import Given
-from rllib_compat.convert.pipeline import convert, identify_all
+from rllib_compat.convert.decide import decide
+from rllib_compat.convert.given import Given
+from rllib_compat.convert.pipeline import convert
 from rllib_compat.formats import layouts
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan, read
@@ -70,13 +70,12 @@ def test_from_checkpoint_has_the_old_moments_and_trains_on(case, tmp_path):
 
 def test_what_was_converted_reads_back(tmp_path):
     done = convert(TORCH.checkpoint, tmp_path / "new", given=Given(algorithm="PPO"), inputs=5)
-    again = layouts.read(tmp_path / "new")
-    resolve.complete(again, Given())
+    again = decide(layouts.read(tmp_path / "new"), Given())
     old, new = (
         read(checkpoint.policies["default_policy"], networks["default_policy"])[DEFAULT]
         for checkpoint, networks in (
             (done.checkpoint, done.networks),
-            (again, identify_all(again, Given())),
+            (again.checkpoint, again.networks),
         )
     )
     assert old.step == new.step

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.convert.complete import Given
+from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert, verify_pair
 from rllib_compat.convert.verify import DEEP_TOLERANCE, TOLERANCE
 from rllib_compat.convert.write import modules

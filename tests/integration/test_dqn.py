@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.convert.complete import Given
+from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert
 from rllib_compat.convert.write import modules
 from rllib_compat.networks.network import TARGET_PREFIX

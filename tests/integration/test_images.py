@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 
 from rllib_compat import ray_versions
-from rllib_compat.convert.complete import Given
+from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan

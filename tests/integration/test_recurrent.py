@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rllib_compat.convert.complete import Given
+from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS

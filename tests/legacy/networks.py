@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from rllib_compat.convert import complete as resolve
-from rllib_compat.convert.complete import Given
+from rllib_compat.convert.given import Given
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network, identify
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
@@ -70,7 +70,7 @@ def given_if_asked(case: Case) -> Given:
 def read(case: Case) -> tuple[LegacyCheckpoint, dict[str, Network]]:
     """A case's checkpoint, and the network of each policy under its id in the checkpoint."""
     checkpoint = layouts.read(case.checkpoint)
-    resolve.complete(checkpoint, given_if_asked(case))
+    checkpoint = resolve.complete(checkpoint, given_if_asked(case))
     resolve.require_config(checkpoint)
     networks = {
         policy_id: identify(policy, ModelSettings.of(checkpoint, policy))[0]

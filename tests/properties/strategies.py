@@ -166,7 +166,7 @@ filters = st.builds(
     st.booleans(),
     st.booleans(),
     st.none() | floats,
-    st.lists(running_stats, max_size=2),
+    st.lists(running_stats, max_size=2).map(tuple),
 )
 weights = st.one_of(
     st.dictionaries(names, weight_arrays, max_size=3),
@@ -229,7 +229,7 @@ checkpoints = st.builds(
             Finding, names, st.sampled_from(Severity), st.sampled_from(Verdict), text, text, text
         ),
         max_size=2,
-    ),
+    ).map(tuple),
     stand_ins=st.dictionaries(names, st.integers(1, 9), max_size=2),
     extra=neutral_dicts,
 )

@@ -41,7 +41,7 @@ def test_a_checkpoint_of_any_era_survives_a_msgpack_checkpoint(checkpoint):
     with tempfile.TemporaryDirectory() as folder:
         writer.write(checkpoint, Path(folder))
         back = own_msgpack.read(Path(folder))
-    back.source = replace(back.source, path=checkpoint.source.path)
+    back = replace(back, source=replace(back.source, path=checkpoint.source.path))
     assert_same(back, checkpoint)
 
 

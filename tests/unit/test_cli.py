@@ -108,7 +108,7 @@ def test_verify_finds_a_changed_weight_and_exits_with_1(run, tmp_path):
         (["inspect", "/nothing/here"], "no such file"),
         (["convert", CASE.path, "{new}", "--action-space", "Circle(3)"], "no space"),
         (["convert", CASE.path, "{new}", "--config", "/nothing.json"], "No such file"),
-        (["convert", CASE.path, "{new}", "--algorithm", "Nonsense"], "no algorithm"),
+        (["convert", CASE.path, "{new}", "--algorithm", "Nonsense"], "never had an algorithm"),
         (["convert", CUSTOM.checkpoint, "{new}"], "has the custom model MyModel"),
         (["convert", CASE.path], "Missing argument"),
         (["explode"], "No such command"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.convert import complete as resolve
-from rllib_compat.convert.complete import Given
+from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert, verify_pair
 from rllib_compat.convert.verify import compare, require_equal, sample_inputs
 from rllib_compat.formats import layouts
@@ -112,9 +112,9 @@ def test_the_target_may_not_lie_in_the_source(tmp_path):
 
 
 def test_a_failed_proof_leaves_nothing_behind(tmp_path, monkeypatch):
-    from rllib_compat.convert import pipeline as module
+    from rllib_compat.convert import prove as module
 
-    def wrong(target, networks, *, to):
+    def wrong(target, networks, form):
         return {
             k: lambda x, n=n: {name: out + 1 for name, out in n.forward(x).items()}
             for k, n in networks.items()
@@ -211,7 +211,7 @@ def test_what_the_caller_gives_comes_before_what_is_found(bare):
         env="CartPole-v1",
         observation_spaces={None: space},
     )
-    resolve.complete(checkpoint, given)
+    checkpoint = resolve.complete(checkpoint, given)
     assert checkpoint.algorithm == "PPO"
     assert checkpoint.config == {"lr": 1.0, "env": "CartPole-v1"}
     policy = checkpoint.policies["default_policy"]
@@ -224,14 +224,14 @@ def test_a_trial_folders_name_tells_algorithm_and_environment(bare):
     trial.mkdir()
     bare.rename(trial / "checkpoint_2")
     checkpoint = layouts.read(trial)
-    resolve.complete(checkpoint, Given())
+    checkpoint = resolve.complete(checkpoint, Given())
     assert checkpoint.algorithm == "PPO"
     assert checkpoint.config["env"] == "CartPole-v0"
 
 
 def test_the_only_policy_of_ray_0_5_gets_todays_name():
     checkpoint = layouts.read(find(ray="0.5.3", algorithm="PPO")[0].checkpoint)
-    resolve.complete(checkpoint, Given(algorithm="PPO"))
+    checkpoint = resolve.complete(checkpoint, Given(algorithm="PPO"))
     assert list(checkpoint.policies) == ["default_policy"]
     assert any(f.rule == "policy-id" for f in checkpoint.findings)
 

@@ -7,10 +7,11 @@ import sys
 import pytest
 
 from rllib_compat.convert import complete as resolve
-from rllib_compat.convert.complete import Given
+from rllib_compat.convert.config import config_for_target
+from rllib_compat.convert.given import Given
 from rllib_compat.convert.inert import without_code
 from rllib_compat.convert.inspect import inspect
-from rllib_compat.convert.pipeline import convert, translate_config
+from rllib_compat.convert.pipeline import convert
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.spaces import parse_repr
@@ -71,8 +72,8 @@ def test_text_that_names_code_is_not_imported_by_inspect_or_by_translating(trap,
     found = inspect(old, SPACES)
     assert any(f.rule == "code-as-text" for f in found.report)
     checkpoint = layouts.read(old)
-    resolve.complete(checkpoint, SPACES)
-    assert translate_config(checkpoint).report
+    checkpoint = resolve.complete(checkpoint, SPACES)
+    assert config_for_target(checkpoint)[0].report
 
 
 @pytest.mark.parametrize("config", HOSTILE, ids=str)
@@ -121,11 +122,11 @@ def test_names_of_environments_are_left_as_they_are(name):
 
 def test_what_the_caller_gives_is_trusted():
     checkpoint = layouts.read(WORKER1.checkpoint)
-    resolve.complete(checkpoint, Given(env="my.module:Env"))
+    checkpoint = resolve.complete(checkpoint, Given(env="my.module:Env"))
     assert checkpoint.config["env"] == "my.module:Env"
 
 
 def test_a_config_that_is_given_as_a_file_is_not_trusted():
     checkpoint = layouts.read(WORKER1.checkpoint)
-    resolve.complete(checkpoint, Given("PPO", {"callbacks": "evilmod.Callbacks"}))
+    checkpoint = resolve.complete(checkpoint, Given("PPO", {"callbacks": "evilmod.Callbacks"}))
     assert is_stand_in(checkpoint.config["callbacks"])

@@ -55,8 +55,7 @@ def checkpoint(policy_id="default_policy", **policy):
 def read_back(folder, value):
     """Reads a written checkpoint; only its path is another one."""
     back = own_msgpack.read(folder)
-    back.source = replace(back.source, path=value.source.path)
-    return back
+    return replace(back, source=replace(back.source, path=value.source.path))
 
 
 def written(tmp_path, value):
@@ -109,8 +108,8 @@ def test_the_files_and_keys_are_those_of_ray(tmp_path):
 
 
 def test_the_metadata_hold_no_path_of_this_machine(tmp_path):
-    value = checkpoint()
-    value.source = Source(tmp_path / "secret" / "checkpoint-7", "1.0", "2.1.0")
+    source = Source(tmp_path / "secret" / "checkpoint-7", "1.0", "2.1.0")
+    value = replace(checkpoint(), source=source)
     target = tmp_path / "new"
     target.mkdir()
     writer.write(value, target)
@@ -175,14 +174,14 @@ def test_a_torch_optimizer_is_written_so_that_ray_and_torch_can_read_it(tmp_path
 
 
 def test_code_is_named_and_left_out_and_classes_that_ray_looks_up_are_named_in_place(tmp_path):
-    value = checkpoint()
     function = StandIn(GlobalRef("ray.cloudpickle", "_make_function"), args=("code",))
-    value.policy_mapping_fn = function
-    value.config |= {
+    config = {
+        **checkpoint().config,
         "policy_mapping_fn": function,
         "callbacks_class": GlobalRef("mine", "Callbacks"),
         "observation_fn": GlobalRef("mine", "see"),
     }
+    value = replace(checkpoint(), config=config, policy_mapping_fn=function)
     algorithm, policy, findings = written(tmp_path, value)
     config = algorithm["config"]
     assert config["policy_mapping_fn"] == config["observation_fn"] == "__not_serializable__"
@@ -213,11 +212,11 @@ def test_a_pickle_inside_the_state_does_not_reach_ray(tmp_path):
 def test_what_the_form_has_no_place_for_is_kept_and_told(tmp_path):
     stat = RunningStat(3, np.ones(3), np.ones(3))
     value = checkpoint(
-        observation_filter=ObservationFilter("MeanStdFilter", stats=[stat]),
+        observation_filter=ObservationFilter("MeanStdFilter", stats=(stat,)),
         learner_weights={"w": np.ones(2)},
         observation_space=None,
     )
-    value.extra = {"train_exec_impl": {(1, 2): {3}}}
+    value = replace(value, extra={"train_exec_impl": {(1, 2): {3}}})
     _, _, findings = written(tmp_path, value)
     assert {f.path for f in findings} == {
         "extra.train_exec_impl",
@@ -228,8 +227,8 @@ def test_what_the_form_has_no_place_for_is_kept_and_told(tmp_path):
 
 
 def test_values_that_msgpack_has_no_form_for_do_not_stop_the_conversion(tmp_path):
-    value = checkpoint()
-    value.config |= {
+    config = {
+        **checkpoint().config,
         "seed": 1 << 100,
         "schedule": {1: "a", (2, 3): "b"},
         "set": {"b", "a"},
@@ -238,7 +237,7 @@ def test_values_that_msgpack_has_no_form_for_do_not_stop_the_conversion(tmp_path
         "queue": deque([1]),
         "space": spaces.Discrete(2),
     }
-    algorithm, _, findings = written(tmp_path, value)
+    algorithm, _, findings = written(tmp_path, replace(checkpoint(), config=config))
     config = algorithm["config"]
     assert config["seed"] == config["objects"] == config["name"] == "__not_serializable__"
     assert config["schedule"] == {"1": "a", "(2, 3)": "b"}

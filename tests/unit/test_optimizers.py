@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.convert import complete as resolve
-from rllib_compat.convert.complete import Given
+from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, identify
@@ -31,7 +31,7 @@ EXACT, DERIVED, RESET, ABSENT = Verdict.EXACT, Verdict.DERIVED, Verdict.RESET, V
 def policies_of(case):
     checkpoint = layouts.read(case.checkpoint)
     known = any(p.action_space for p in checkpoint.policies.values())
-    resolve.complete(checkpoint, Given(algorithm="PPO") if known else given_of(case))
+    checkpoint = resolve.complete(checkpoint, Given(algorithm="PPO") if known else given_of(case))
     networks = {}
     for policy_id, policy in checkpoint.policies.items():
         settings = ModelSettings.from_config(checkpoint.config, policy.config)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat import ray_versions, registry
+from rllib_compat.convert.decide import Plan
 from rllib_compat.convert.write import modules, optimizers, q_learning, soft_actor_critic
 from rllib_compat.convert.write.per_policy import set_for_policies
 from rllib_compat.formats import pickles
@@ -36,26 +37,20 @@ if TYPE_CHECKING:
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 
-def write(
-    checkpoint: LegacyCheckpoint,
-    networks: Mapping[str, Network],
-    config: AlgorithmConfig,
-    target: Path,
-    *,
-    state_format: str = "pkl",
-) -> list[Finding]:
+def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Finding]:
     """Writes a checkpoint into an empty folder.
 
     Args:
-        checkpoint: The neutral state; its policies have spaces.
-        networks: The network of each policy.
-        config: The translated config, with its environment.
+        plan: What is written: the state of policies with spaces, their networks, the config.
         target: The folder.
         state_format: `pkl`, or `msgpack` from Ray 2.44 on.
 
     Returns:
         What became of each part of the state.
     """
+    assert plan.translation is not None
+    checkpoint, networks = plan.checkpoint, plan.networks
+    config = plan.translation.algorithm_config
     _add_modules(config, modules.specs(checkpoint, networks))
     if not all(isinstance(p.observation_space, spaces.Box) for p in checkpoint.policies.values()):
         add_preprocessors(config)

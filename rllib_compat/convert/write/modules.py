@@ -1,8 +1,7 @@
 """The RLModules of a converted checkpoint: described, filled, written alone, and loaded again.
 
-Where today's Ray has the algorithm, the modules are part of its tree (`writers.checkpointable`).
-Where it has not, they are all that is written, in the same place of the tree: they compute the
-same actions, and nothing trains on.
+Where today's Ray trains on, the modules are part of its tree (`write.checkpointable`). Where it
+can't, they are all that is written, in the same place of the tree: they compute the same actions.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat import ray_versions, registry
+from rllib_compat.convert.decide import Plan
 from rllib_compat.networks import Network, Outputs
 from rllib_compat.networks.custom import WEIGHTS, weights_of
 from rllib_compat.networks.heads.fcnet import BUFFERS
@@ -88,22 +88,19 @@ def set_weights(module: MultiRLModule, networks: Mapping[str, Network]) -> None:
         module[policy_id].set_state({**state, **new})
 
 
-def write(
-    checkpoint: LegacyCheckpoint, networks: Mapping[str, Network], target: Path, *, why: str
-) -> list[Finding]:
-    """Writes the modules alone, for an algorithm that today's Ray has not.
+def write(plan: Plan, target: Path) -> list[Finding]:
+    """Writes the modules alone, where training can't go on.
 
     Args:
-        checkpoint: The neutral state; its policies have spaces.
-        networks: The network of each policy.
+        plan: What is written, and why it is not all.
         target: The folder.
-        why: Why not all of it can be written, for the report.
 
     Returns:
         What has no place in modules alone.
     """
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 
+    checkpoint, networks = plan.checkpoint, plan.networks
     made = specs(checkpoint, networks)
     for spec in made.values():
         _complete(spec, checkpoint.algorithm)
@@ -132,7 +129,7 @@ def write(
             Severity.WARNING,
             Verdict.DROPPED,
             path,
-            f"{why}; its modules were written alone, for inference",
+            f"{plan.why}; its modules were written alone, for inference",
             "all of it is in the msgpack form (`--to msgpack`)",
         )
         for path, is_there in left.items()

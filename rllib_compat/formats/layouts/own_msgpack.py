@@ -33,7 +33,7 @@ def read(path: Path) -> LegacyCheckpoint:
     if not isinstance(state, Mapping) or OWN_KEY not in state:
         raise Miss(f"`{_ALGORITHM}` was written by Ray")
     checkpoint: LegacyCheckpoint = _own_part(state, LegacyCheckpoint, _ALGORITHM)
-    checkpoint.policies = {}
+    policies: dict[str, PolicyState] = {}
     names = [path.name for path in folder.folders("policies")]
     ids = PolicyIds(names)
     for policy_name in names:
@@ -47,13 +47,12 @@ def read(path: Path) -> LegacyCheckpoint:
         policy: PolicyState = _own_part(folder.msgpack(file), PolicyState, file)
         if policy.policy_id != policy_name:
             raise CorruptCheckpointError("It holds the policy of another folder.", where=file)
-        policy.policy_id = ids[policy_name]
-        policy.found_as = ids.found_as(policy.policy_id) or policy.found_as
-        checkpoint.policies[policy.policy_id] = policy
-    checkpoint.findings += ids.findings()
-    _check_policies(state, checkpoint)
-    checkpoint.source = replace(checkpoint.source, path=path)
-    return checkpoint
+        policy_id = ids[policy_name]
+        found_as = ids.found_as(policy_id) or policy.found_as
+        policies[policy_id] = replace(policy, policy_id=policy_id, found_as=found_as)
+    checkpoint = checkpoint.with_policies(_in_order(state, policies))
+    source = replace(checkpoint.source, path=path)
+    return replace(checkpoint, source=source).with_findings(ids.findings())
 
 
 def _own_part(state: Any, kind: type, file: str) -> Any:
@@ -64,14 +63,14 @@ def _own_part(state: Any, kind: type, file: str) -> Any:
     return value
 
 
-def _check_policies(state: Mapping[str, Any], checkpoint: LegacyCheckpoint) -> None:
+def _in_order(state: Mapping[str, Any], policies: Mapping[str, PolicyState]) -> list[PolicyState]:
+    """The policies as they were listed: their folders come in alphabetical order."""
     worker = state.get("worker")
     listed = worker.get("policy_ids") if isinstance(worker, Mapping) else None
-    if not isinstance(listed, list) or set(listed) != set(checkpoint.policies):
+    if not isinstance(listed, list) or set(listed) != set(policies):
         raise CorruptCheckpointError(
-            f"The policies {sorted(checkpoint.policies)} are there, {listed} are listed.",
+            f"The policies {sorted(policies)} are there, {listed} are listed.",
             where=_ALGORITHM,
             fix="Copy the checkpoint again, with the folder `policies`.",
         )
-    # As they were before: the folders come in alphabetical order.
-    checkpoint.policies = {policy_id: checkpoint.policies[policy_id] for policy_id in listed}
+    return [policies[policy_id] for policy_id in listed]

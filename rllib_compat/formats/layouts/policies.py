@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,7 @@ def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
         if all(isinstance(part, np.ndarray) for part in state):
             return PolicyState(policy_id, [np.asarray(part) for part in state])
         inner = policy_state(policy_id, state[0], where)
-        inner.exploration = list(state[1:])
-        return inner
+        return replace(inner, exploration=list(state[1:]))
     if not isinstance(state, Mapping):
         raise CorruptCheckpointError(
             f"A policy's state is {type(state).__name__}, not weights.", where=where
@@ -44,6 +44,7 @@ def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
     optimizer = rest.pop("_optimizer_variables", None)
     if "weights" not in rest:
         return PolicyState(policy_id, _weights(rest, where), optimizer=optimizer)
+    spec = rest.pop("policy_spec", None)
     policy = PolicyState(
         policy_id,
         _weights(rest.pop("weights"), where),
@@ -51,10 +52,9 @@ def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
         exploration=rest.pop("_exploration_state", None),
         kl_coeff=_number(rest.pop("current_kl_coeff", None)),
         global_timestep=_integer(rest.pop("global_timestep", None)),
+        extra=rest,
     )
-    apply_spec(policy, rest.pop("policy_spec", None))
-    policy.extra = rest
-    return policy
+    return with_spec(policy, spec)
 
 
 def _weights(weights: Any, where: str) -> Weights:
@@ -75,15 +75,16 @@ def _weights(weights: Any, where: str) -> Weights:
     raise CorruptCheckpointError(f"Weights are {type(weights).__name__}.", where=where)
 
 
-def apply_spec(policy: PolicyState, spec: Any) -> None:
-    """Takes spaces, class and config of a policy from its `PolicySpec`, in any era's form."""
+def with_spec(policy: PolicyState, spec: Any) -> PolicyState:
+    """A policy with spaces, class and config of its `PolicySpec`, in any era's form."""
     fields = _spec_fields(spec)
-    policy.observation_space = _space(fields.get("observation_space")) or policy.observation_space
-    policy.action_space = _space(fields.get("action_space")) or policy.action_space
-    policy.policy_class = _class_name(fields.get("policy_class")) or policy.policy_class
-    config = config_dict(fields.get("config"))
-    if config:
-        policy.config = config
+    return replace(
+        policy,
+        observation_space=_space(fields.get("observation_space")) or policy.observation_space,
+        action_space=_space(fields.get("action_space")) or policy.action_space,
+        policy_class=_class_name(fields.get("policy_class")) or policy.policy_class,
+        config=config_dict(fields.get("config")) or policy.config,
+    )
 
 
 def _spec_fields(spec: Any) -> Mapping[str, Any]:
@@ -132,11 +133,13 @@ def _integer(value: Any) -> int | None:
     return int(value) if isinstance(value, (int, np.integer)) else None
 
 
-def apply_filters(policies: dict[str, PolicyState], ids: PolicyIds, filters: Any) -> None:
-    """Gives each policy its observation filter."""
-    if not isinstance(filters, Mapping):
-        return
-    for found, observation_filter in filters.items():
-        policy = policies.get(ids.get(found) or "")
+def with_filters(
+    policies: Mapping[str, PolicyState], ids: PolicyIds, filters: Any
+) -> dict[str, PolicyState]:
+    """The policies with their observation filters."""
+    made = dict(policies)
+    for found, observation_filter in filters.items() if isinstance(filters, Mapping) else ():
+        policy = made.get(ids.get(found) or "")
         if policy is not None and isinstance(observation_filter, ObservationFilter):
-            policy.observation_filter = observation_filter
+            made[policy.policy_id] = replace(policy, observation_filter=observation_filter)
+    return made

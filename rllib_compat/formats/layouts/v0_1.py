@@ -9,7 +9,8 @@ the same. Spaces and config are in it from Ray 1.13 on; before, they lie in the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from rllib_compat.formats.layouts import params
 from rllib_compat.formats.layouts.base import Miss
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.layouts.policies import (
-    apply_filters,
-    apply_spec,
     config_dict,
     policy_state,
+    with_filters,
+    with_spec,
 )
 from rllib_compat.neutral.checkpoint import (
     Counters,
@@ -62,16 +63,23 @@ def read(path: Path) -> LegacyCheckpoint:
     if outer is None:
         raise Miss(f"{file.name} has none of the keys {', '.join(sorted(_KNOWN_KEYS))}")
 
-    checkpoint = LegacyCheckpoint(Source(path, name), findings=folder.findings)
     metadata = _metadata(folder, file)
     ray_version = _text(metadata.pop("ray_version", None)) or _era(outer)
-    _read_worker(checkpoint, outer, folder, file.name)
-    _read_config(checkpoint, metadata, outer, folder)
-    checkpoint.extra = outer
-    checkpoint.counters = _counters(checkpoint, metadata)
-    checkpoint.source = Source(path, name, ray_version, folder.digests)
-    checkpoint.stand_ins = folder.stand_ins
-    return checkpoint
+    policies, mapping = _read_worker(outer, folder, file.name)
+    config, is_complete = _read_config(metadata, outer, folder)
+    counters = _counters(outer, metadata, policies.values())
+    return LegacyCheckpoint(
+        Source(path, name, ray_version, folder.digests),
+        config=config,
+        config_is_complete=is_complete,
+        policies=policies,
+        policy_mapping_fn=mapping.get("policy_mapping_fn"),
+        policies_to_train=mapping.get("is_policy_to_train"),
+        counters=counters,
+        findings=tuple(folder.findings),
+        stand_ins=folder.stand_ins,
+        extra=outer,
+    )
 
 
 def _find_file(path: Path) -> tuple[Path, list[Finding]]:
@@ -155,17 +163,21 @@ def _metadata(folder: Folder, file: Path) -> dict[str, Any]:
 
 
 def _read_worker(
-    checkpoint: LegacyCheckpoint, outer: dict[str, Any], folder: Folder, file: str
-) -> None:
-    """Fills in the policies, their filters and their specs."""
+    outer: dict[str, Any], folder: Folder, file: str
+) -> tuple[dict[str, PolicyState], dict[str, Any]]:
+    """Reads the policies with their filters and specs, and which agent and learner they have.
+
+    What else the worker held goes into `outer`.
+    """
     key = next((k for k in _WORKER_KEYS if k in outer), None)
     if key is None:  # ES and ARS: one vector, one filter
-        policy = PolicyState(PolicyId("default_policy"), np.asarray(outer.pop("weights")))
-        observation_filter = outer.pop("filter", None)
-        if isinstance(observation_filter, ObservationFilter):
-            policy.observation_filter = observation_filter
-        checkpoint.policies[policy.policy_id] = policy
-        return
+        stored = outer.pop("filter", None)
+        policy = PolicyState(
+            PolicyId("default_policy"),
+            np.asarray(outer.pop("weights")),
+            observation_filter=stored if isinstance(stored, ObservationFilter) else None,
+        )
+        return {policy.policy_id: policy}, {}
     where = f"{file} → {key}"
     worker = folder.nested(outer.pop(key), where)
     if not isinstance(worker, Mapping) or not isinstance(worker.get("state"), Mapping):
@@ -173,25 +185,26 @@ def _read_worker(
     rest = {str(k): v for k, v in worker.items()}
     states = rest.pop("state")
     ids = PolicyIds(states)
+    policies: dict[str, PolicyState] = {}
     for found, state in states.items():
         policy_id = ids[found]
         place = f"{where} → state → {policy_id}"
         policy = policy_state(policy_id, folder.nested(state, place), place)
-        policy.found_as = ids.found_as(policy_id)
-        checkpoint.policies[policy_id] = policy
+        policies[policy_id] = replace(policy, found_as=ids.found_as(policy_id))
     folder.findings += ids.findings()
-    apply_filters(checkpoint.policies, ids, rest.pop("filters", None))
+    policies = with_filters(policies, ids, rest.pop("filters", None))
     specs = rest.pop("policy_specs", None)
     for found, spec in specs.items() if isinstance(specs, Mapping) else ():
-        if (policy_id_of_spec := ids.get(found)) is not None:
-            apply_spec(checkpoint.policies[policy_id_of_spec], spec)
-    checkpoint.policy_mapping_fn = rest.pop("policy_mapping_fn", None)
-    checkpoint.policies_to_train = rest.pop("is_policy_to_train", None)
+        if (known := ids.get(found)) is not None:
+            policies[known] = with_spec(policies[known], spec)
+    mapping = {name: rest.pop(name, None) for name in ("policy_mapping_fn", "is_policy_to_train")}
     outer.update(rest)
+    return policies, mapping
 
 
-def _counters(checkpoint: LegacyCheckpoint, metadata: Mapping[str, Any]) -> Counters:
-    outer = checkpoint.extra
+def _counters(
+    outer: dict[str, Any], metadata: Mapping[str, Any], policies: Iterable[PolicyState]
+) -> Counters:
     execution = outer.pop("train_exec_impl", None)
     raw = execution.get("counters") if isinstance(execution, Mapping) else None
     raw = {str(k): v for k, v in raw.items()} if isinstance(raw, Mapping) else {}
@@ -209,7 +222,7 @@ def _counters(checkpoint: LegacyCheckpoint, metadata: Mapping[str, Any]) -> Coun
             last.get("num_env_steps_sampled"),
             last.get("timesteps_total"),
             sampled,
-            *(p.global_timestep for p in checkpoint.policies.values()),
+            *(policy.global_timestep for policy in policies),
         ),
         agent_steps=_first(raw.get("num_agent_steps_sampled"), last.get("num_agent_steps_sampled")),
         trained_steps=_first(
@@ -228,19 +241,19 @@ _NONE = (None, None)
 
 
 def _read_config(
-    checkpoint: LegacyCheckpoint,
-    metadata: Mapping[str, Any],
-    outer: dict[str, Any],
-    folder: Folder,
-) -> None:
-    """Takes the config from the first of: params, the worker (Ray 2.0), the last result (1.13)."""
-    checkpoint.config = params.read(folder.root, folder)
+    metadata: Mapping[str, Any], outer: dict[str, Any], folder: Folder
+) -> tuple[dict[str, Any], bool]:
+    """Takes the config from the first of: params, the worker (Ray 2.0), the last result (1.13).
+
+    Returns:
+        The config, and whether defaults are in it.
+    """
+    given = params.read(folder.root, folder)
     last_result = metadata.get("last_result")
     complete = config_dict(outer.pop("policy_config", None))
     if not complete and isinstance(last_result, Mapping):
         complete = config_dict(last_result.get("config"))
-    if not checkpoint.config and complete:
-        checkpoint.config, checkpoint.config_is_complete = complete, True
+    return (complete, True) if complete and not given else (given, False)
 
 
 def _text(value: Any) -> str | None:

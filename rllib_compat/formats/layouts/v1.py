@@ -17,6 +17,7 @@ Sources: `ray/rllib/algorithms/algorithm.py` (`save_checkpoint`), `ray/rllib/pol
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -26,7 +27,7 @@ from rllib_compat.formats import pickles
 from rllib_compat.formats.layouts import params
 from rllib_compat.formats.layouts.base import Miss
 from rllib_compat.formats.layouts.folder import Folder
-from rllib_compat.formats.layouts.policies import apply_filters, config_dict, policy_state
+from rllib_compat.formats.layouts.policies import config_dict, policy_state, with_filters
 from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicyState, Source
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
@@ -68,53 +69,54 @@ def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     state = _load(folder, state_file)
     worker = state.get("worker")
     worker = dict(worker) if isinstance(worker, Mapping) else {}
-    checkpoint = LegacyCheckpoint(
-        Source(path, _version(metadata, state, state_file), _ray_version(metadata)),
-        algorithm=_class_name(state.pop("algorithm_class", None)),
-        config=config_dict(state.pop("config", None)),
-        config_is_complete=True,
-        findings=folder.findings,
-    )
-    if not checkpoint.config:
-        checkpoint.config, checkpoint.config_is_complete = params.read(path, folder), False
-    ids = _read_policies(checkpoint, worker, folder, state_file)
-    _check_policies(worker.pop("policy_ids", None), ids, checkpoint, folder)
-    _read_learner(checkpoint, folder)
-    apply_filters(checkpoint.policies, ids, worker.pop("filters", None))
-    checkpoint.policy_mapping_fn = worker.pop("policy_mapping_fn", None)
-    checkpoint.policies_to_train = worker.pop("is_policy_to_train", None)
-    checkpoint.counters = _counters(state, folder)
+    version = _version(metadata, state, state_file)
+    algorithm = _class_name(state.pop("algorithm_class", None))
+    config, is_complete = config_dict(state.pop("config", None)), True
+    if not config:
+        config, is_complete = params.read(path, folder), False
+    policies, ids = _read_policies(worker, folder, state_file)
+    _check_policies(worker.pop("policy_ids", None), ids, policies, folder)
+    policies = _with_learners(policies, folder)
+    policies = with_filters(policies, ids, worker.pop("filters", None))
+    mapping = worker.pop("policy_mapping_fn", None)
+    to_train = worker.pop("is_policy_to_train", None)
+    counters = _counters(state, folder)
     state.pop("worker", None)
     state.pop("checkpoint_version", None)
-    checkpoint.extra = {**state, **worker}
-    checkpoint.source.digests.update(folder.digests)
-    checkpoint.stand_ins = folder.stand_ins
-    return checkpoint
+    return LegacyCheckpoint(
+        Source(path, version, _ray_version(metadata), folder.digests),
+        algorithm=algorithm,
+        config=config,
+        config_is_complete=is_complete,
+        policies=policies,
+        policy_mapping_fn=mapping,
+        policies_to_train=to_train,
+        counters=counters,
+        findings=tuple(folder.findings),
+        stand_ins=folder.stand_ins,
+        extra={**state, **worker},
+    )
 
 
 def _read_policies(
-    checkpoint: LegacyCheckpoint, worker: dict[str, Any], folder: Folder, state_file: str
-) -> PolicyIds:
+    worker: dict[str, Any], folder: Folder, state_file: str
+) -> tuple[dict[str, PolicyState], PolicyIds]:
     """Reads the policies from their folders, or from the worker's state where there are none."""
+    policies: dict[str, PolicyState] = {}
     inline = worker.pop("policy_states", None) or worker.pop("state", None)
     folders = {path.name: path for path in folder.folders("policies")}
     if folders:
         ids = PolicyIds(folders)
         for name, path in folders.items():
-            policy = _policy(Folder(path, folder.budget), ids[name], folder)
-            checkpoint.policies[ids[name]] = policy
+            policies[ids[name]] = _policy(Folder(path, folder.budget), ids[name], folder)
     else:
         states = inline if isinstance(inline, Mapping) else {}
         ids = PolicyIds(states)
         for found, state in states.items():
             where = f"{state_file} → worker → {ids[found]}"
-            checkpoint.policies[ids[found]] = policy_state(
-                ids[found], folder.nested(state, where), where
-            )
-    for policy_id, policy in checkpoint.policies.items():
-        policy.found_as = ids.found_as(PolicyId(policy_id))
+            policies[ids[found]] = policy_state(ids[found], folder.nested(state, where), where)
     folder.findings += ids.findings()
-    return ids
+    return {k: replace(p, found_as=ids.found_as(PolicyId(k))) for k, p in policies.items()}, ids
 
 
 def _single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
@@ -123,19 +125,18 @@ def _single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpo
     ids = PolicyIds([path.resolve().name])
     (policy_id,) = ids
     policy = _policy(folder, policy_id, folder)
-    policy.found_as = ids.found_as(policy_id)
+    policy = replace(policy, found_as=ids.found_as(policy_id))
     folder.findings += ids.findings()
     version = _version(metadata, policy.extra, state_file)
-    checkpoint = LegacyCheckpoint(
+    return LegacyCheckpoint(
         Source(path, f"{version} policy", _ray_version(metadata), folder.digests),
         config=policy.config,
         config_is_complete=bool(policy.config),
         policies={policy.policy_id: policy},
-        findings=folder.findings,
+        counters=Counters(env_steps=policy.global_timestep),
+        findings=tuple(folder.findings),
         stand_ins=folder.stand_ins,
     )
-    checkpoint.counters.env_steps = policy.global_timestep
-    return checkpoint
 
 
 def _policy(folder: Folder, policy_id: PolicyId, outer: Folder) -> PolicyState:
@@ -208,9 +209,9 @@ def _class_name(value: Any) -> str | None:
 
 
 def _check_policies(
-    listed: Any, ids: PolicyIds, checkpoint: LegacyCheckpoint, folder: Folder
+    listed: Any, ids: PolicyIds, policies: Mapping[str, PolicyState], folder: Folder
 ) -> None:
-    if not checkpoint.policies:
+    if not policies:
         raise CorruptCheckpointError(
             "The checkpoint has no policies.",
             where=str(folder.root / "policies"),
@@ -231,20 +232,23 @@ def _check_policies(
         )
 
 
-def _read_learner(checkpoint: LegacyCheckpoint, folder: Folder) -> None:
-    """RLModules and optimizers of a 1.2 checkpoint, which the Learner trained (2.5 – 2.3x)."""
-    by_name = {policy.old_id: policy for policy in checkpoint.policies.values()}
+def _with_learners(policies: Mapping[str, PolicyState], folder: Folder) -> dict[str, PolicyState]:
+    """With the RLModules and optimizers of a 1.2 checkpoint, which the Learner trained."""
+    by_name = {policy.old_id: policy for policy in policies.values()}
     for module_folder in folder.folders("learner/module_state"):
         policy = by_name.get(module_folder.name)
         file = f"learner/module_state/{module_folder.name}/module_state_dir/module_state.pt"
         if policy is not None and folder.has(file):
             weights = folder.torch(file)
             if isinstance(weights, Mapping):
-                policy.learner_weights = {str(k): np.asarray(v) for k, v in weights.items()}
+                named = {str(k): np.asarray(v) for k, v in weights.items()}
+                by_name[module_folder.name] = replace(policy, learner_weights=named)
     for file_name in folder.files("learner/optimizer_state"):
-        policy = by_name.get(file_name.removesuffix(_OPTIMIZER))
-        if policy is not None and file_name.endswith(_OPTIMIZER):
-            policy.learner_optimizer = folder.try_side_file(f"learner/optimizer_state/{file_name}")
+        name = file_name.removesuffix(_OPTIMIZER)
+        if name in by_name and file_name.endswith(_OPTIMIZER):
+            state = folder.try_side_file(f"learner/optimizer_state/{file_name}")
+            by_name[name] = replace(by_name[name], learner_optimizer=state)
+    return {policy.policy_id: policy for policy in by_name.values()}
 
 
 def _counters(state: dict[str, Any], folder: Folder) -> Counters:

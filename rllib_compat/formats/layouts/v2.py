@@ -18,6 +18,7 @@ Source: `ray/rllib/utils/checkpoints.py` (`Checkpointable.save_to_path`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ import numpy as np
 
 from rllib_compat.formats.layouts.base import Miss
 from rllib_compat.formats.layouts.folder import Folder
-from rllib_compat.formats.layouts.policies import config_dict
+from rllib_compat.formats.layouts.policies import config_dict, with_filters
 from rllib_compat.formats.space_serialization import decode_array
 from rllib_compat.neutral.checkpoint import (
     Counters,
@@ -34,6 +35,7 @@ from rllib_compat.neutral.checkpoint import (
     PolicyState,
     RunningStat,
     Source,
+    Weights,
 )
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
@@ -52,6 +54,7 @@ _FILTERS = tuple(
     f"env_runner/env_to_module_connector/{name}"
     for name in ("MeanStdFilter", "PolicyMeanStdFilter")
 )
+_ITERATION = "training_iteration"
 _STEPS = ("env_runners", "num_env_steps_sampled_lifetime")
 _EPISODES = ("env_runners", "num_episodes_lifetime")
 
@@ -67,38 +70,40 @@ def read(path: Path) -> LegacyCheckpoint:
     made = folder.try_side_file("class_and_ctor_args.pkl")
     state = _state(folder, "algorithm_state") or {}
     cls, config = _class_and_config(made)
-    checkpoint = LegacyCheckpoint(
-        Source(path, str(metadata.get("checkpoint_version", "2.x")), metadata.get("ray_version")),
-        algorithm=cls,
-        config=config,
-        config_is_complete=True,
-        findings=folder.findings,
-    )
     names = [path.name for path in folder.folders(_MODULES)]
     ids = PolicyIds(names)
+    policies: dict[str, PolicyState] = {}
     for module_name in names:
         policy = _module(folder, module_name, ids[module_name])
         if policy is not None:
-            policy.found_as = ids.found_as(ids[module_name])
-            checkpoint.policies[policy.policy_id] = policy
+            found_as = ids.found_as(ids[module_name])
+            policies[policy.policy_id] = replace(policy, found_as=found_as)
     folder.findings += ids.findings()
-    if not checkpoint.policies:
+    if not policies:
         raise CorruptCheckpointError("The tree has no module with a state.", where=_MODULES)
-    _read_filter(folder, checkpoint, ids)
-    checkpoint.policy_mapping_fn = config.get("policy_mapping_fn") or config.get(
-        "_policy_mapping_fn"
-    )
-    checkpoint.policies_to_train = config.get("policies_to_train")
-    checkpoint.counters = _counters(state)
-    checkpoint.extra = {str(k): v for k, v in state.items() if k != "training_iteration"}
+    filters, other_filters = _read_filters(folder, policies, ids)
+    policies = with_filters(policies, ids, filters)
     learner = _state(folder, "learner_group/learner/state") or {}
     optimizers = learner.get("optimizer")
-    for policy in checkpoint.policies.values():
-        if isinstance(optimizers, Mapping):
-            policy.optimizer = _optimizers(optimizers, policy.old_id)
-    checkpoint.source.digests.update(folder.digests)
-    checkpoint.stand_ins = folder.stand_ins
-    return checkpoint
+    if isinstance(optimizers, Mapping):
+        policies = {
+            policy_id: replace(policy, optimizer=_optimizers(optimizers, policy.old_id))
+            for policy_id, policy in policies.items()
+        }
+    version = str(metadata.get("checkpoint_version", "2.x"))
+    return LegacyCheckpoint(
+        Source(path, version, metadata.get("ray_version"), folder.digests),
+        algorithm=cls,
+        config=config,
+        config_is_complete=True,
+        policies=policies,
+        policy_mapping_fn=config.get("policy_mapping_fn") or config.get("_policy_mapping_fn"),
+        policies_to_train=config.get("policies_to_train"),
+        counters=_counters(state),
+        findings=tuple(folder.findings),
+        stand_ins=folder.stand_ins,
+        extra={**{str(k): v for k, v in state.items() if k != _ITERATION}, **other_filters},
+    )
 
 
 def _optimizers(stored: Mapping[str, Any], found: str) -> Any:
@@ -143,22 +148,26 @@ def _module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyStat
         weights = folder.torch(f"{here}/module_state.pt")
     if not isinstance(weights, Mapping):
         return None
-    policy = PolicyState(module_id, {str(k): np.asarray(v) for k, v in weights.items()})
+    arrays: Weights = {str(k): np.asarray(v) for k, v in weights.items()}
     made = folder.try_side_file(f"{here}/class_and_ctor_args.pkl")
-    if isinstance(made, Mapping):
-        cls, arguments = made.get("class"), made.get("ctor_args_and_kwargs")
-        policy.policy_class = cls.qualified if isinstance(cls, GlobalRef) else None
-        policy.is_module = policy.policy_class is not None
-        named = _module_arguments(arguments)
-        policy.observation_space = from_object(named.get("observation_space"))
-        policy.action_space = from_object(named.get("action_space"))
-        model = named.get("model_config", named.get("model_config_dict"))
-        policy.config = {"model": config_dict(model)}
-        if (policy.policy_class or "").startswith("rllib_compat."):
-            # A network's description, which is no config: names in it (`hidden.0`) are no code.
-            policy.extra["module_config"] = policy.config["model"]
-            policy.config = {"model": {}}
-    return policy
+    if not isinstance(made, Mapping):
+        return PolicyState(module_id, arrays)
+    cls = made.get("class")
+    policy_class = cls.qualified if isinstance(cls, GlobalRef) else None
+    named = _module_arguments(made.get("ctor_args_and_kwargs"))
+    model = config_dict(named.get("model_config", named.get("model_config_dict")))
+    # That of our own is a network's description, and no config.
+    is_ours = (policy_class or "").startswith("rllib_compat.")
+    return PolicyState(
+        module_id,
+        arrays,
+        observation_space=from_object(named.get("observation_space")),
+        action_space=from_object(named.get("action_space")),
+        config={"model": {} if is_ours else model},
+        policy_class=policy_class,
+        is_module=policy_class is not None,
+        extra={"module_config": model} if is_ours else {},
+    )
 
 
 def _module_arguments(arguments: Any) -> Mapping[str, Any]:
@@ -169,8 +178,12 @@ def _module_arguments(arguments: Any) -> Mapping[str, Any]:
     return config_dict(positional[0]) if positional else config_dict(named)
 
 
-def _read_filter(folder: Folder, checkpoint: LegacyCheckpoint, ids: PolicyIds) -> None:
-    """The state of the filter's connector, if there is one."""
+def _read_filters(
+    folder: Folder, policies: Mapping[str, PolicyState], ids: PolicyIds
+) -> tuple[dict[str, ObservationFilter], dict[str, ObservationFilter]]:
+    """The states of the filter's connector: by what the file calls policies, and all others."""
+    known: dict[str, ObservationFilter] = {}
+    others: dict[str, ObservationFilter] = {}
     states = {path: _state(folder, f"{path}/state") or {} for path in _FILTERS}
     entries: list[tuple[str, Any, Any]] = [
         (path, name, entry) for path in states for name, entry in states[path].items()
@@ -178,7 +191,7 @@ def _read_filter(folder: Folder, checkpoint: LegacyCheckpoint, ids: PolicyIds) -
     for path, agent, entry in entries:
         if not isinstance(entry, Mapping):
             continue
-        stats = [
+        stats = tuple(
             RunningStat(
                 int(s["num_pushes"]),
                 decode_array(s["mean_array"]),
@@ -186,7 +199,7 @@ def _read_filter(folder: Folder, checkpoint: LegacyCheckpoint, ids: PolicyIds) -
                 decode_array(s.get("sum_sq_diff_array", s.get("std_array"))),
             )
             for s in entry.get("running_stats") or ()
-        ]
+        )
         observation_filter = ObservationFilter(
             "MeanStdFilter",
             bool(entry.get("de_mean_to_zero", True)),
@@ -194,13 +207,13 @@ def _read_filter(folder: Folder, checkpoint: LegacyCheckpoint, ids: PolicyIds) -
             entry.get("clip_by_value"),
             stats,
         )
-        if agent is None and len(checkpoint.policies) == 1:
-            (policy,) = checkpoint.policies.values()
-            policy.observation_filter = observation_filter
-        elif path == _FILTERS[1] and (ids.get(agent) or "") in checkpoint.policies:
-            checkpoint.policies[ids[agent]].observation_filter = observation_filter
+        if agent is None and len(policies) == 1:
+            known |= {policy.old_id: observation_filter for policy in policies.values()}
+        elif path == _FILTERS[1] and (ids.get(agent) or "") in policies:
+            known[agent] = observation_filter
         else:
-            checkpoint.extra[f"MeanStdFilter of agent {agent}"] = observation_filter
+            others[f"MeanStdFilter of agent {agent}"] = observation_filter
+    return known, others
 
 
 def _counters(state: Mapping[str, Any]) -> Counters:
@@ -218,7 +231,7 @@ def _counters(state: Mapping[str, Any]) -> Counters:
         numbers = [v for v in values if isinstance(v, (int, float, np.number))]
         return int(sum(numbers)) if numbers else None
 
-    iteration = state.get("training_iteration")
+    iteration = state.get(_ITERATION)
     return Counters(
         iteration=int(iteration) if isinstance(iteration, (int, np.integer)) else None,
         env_steps=lifetime(_STEPS),

@@ -173,7 +173,7 @@ def mean_std_filter(kind: str) -> Callable[..., ObservationFilter]:
             demean=bool(state.get("demean", True)),
             destd=bool(state.get("destd", True)),
             clip=None if clip is None else float(clip),
-            stats=list(_leaves(machine, nested)),
+            stats=tuple(_leaves(machine, nested)),
         )
 
     return fill

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_compat.convert import complete as resolve
-from rllib_compat.convert.complete import Given
+from rllib_compat.convert.given import Given
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, identify
 from rllib_compat.networks.mapping import from_canonical
@@ -188,7 +188,7 @@ def test_a_list_without_names_is_the_same_network():
 def test_a_space_as_old_gym_printed_it_gets_the_bounds_of_its_environment():
     (case,) = find(ray="0.8.5", algorithm="APEX_DDPG")
     checkpoint = layouts.read(case.checkpoint)
-    resolve.complete(
+    checkpoint = resolve.complete(
         checkpoint, Given(algorithm="APEX_DDPG", action_spaces={None: parse_repr("Box(1,)")})
     )
     space = checkpoint.policies["default_policy"].action_space

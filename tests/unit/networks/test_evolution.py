@@ -144,7 +144,7 @@ def test_the_module_holds_the_filter_as_constants_and_computes_as_the_network():
 
     rng = np.random.default_rng(1)
     stat = RunningStat(9, rng.normal(size=4), rng.uniform(1, 2, size=4))
-    old = ObservationFilter("MeanStdFilter", stats=[stat])
+    old = ObservationFilter("MeanStdFilter", stats=(stat,))
     rows = dict(Shape(4, (3, 5), 2, True, False).policy())
     vector = rng.normal(size=sum(np.prod(s) for s in rows.values()))
     network, _ = evolution.read(policy(vector), settings(framework="tf"))

@@ -41,7 +41,7 @@ def policy_of(name):
     """The only policy of a case, and what its config says of the network."""
     case = case_of(name)
     checkpoint = layouts.read(case.checkpoint)
-    resolve.complete(checkpoint, given_if_asked(case))
+    checkpoint = resolve.complete(checkpoint, given_if_asked(case))
     (policy,) = checkpoint.policies.values()
     return policy, ModelSettings.of(checkpoint, policy)
 
@@ -318,7 +318,7 @@ def test_the_own_module_gives_the_learner_what_todays_module_gives(name):
 def test_a_filter_goes_before_network_and_target_network(name):
     network = network_of(name)
     stat = RunningStat(3, np.arange(4.0), np.full(4, 8.0))
-    old = ObservationFilter("MeanStdFilter", clip=10.0, stats=[stat])
+    old = ObservationFilter("MeanStdFilter", clip=10.0, stats=(stat,))
     filtered = with_filter(network, old)
     obs = np.random.default_rng(0).normal(size=(5, 4))
     expected = network.forward({"obs": old(obs)})["q_values"]

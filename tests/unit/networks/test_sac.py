@@ -336,7 +336,7 @@ def test_targets_take_filtered_observations_too():
     policy, config = torch_policy(discrete=True)
     network, _ = identified(policy, config)
     stat = RunningStat(10, np.ones(3), np.full(3, 20.0))
-    held = with_filter(network, ObservationFilter("MeanStdFilter", stats=[stat]))
+    held = with_filter(network, ObservationFilter("MeanStdFilter", stats=(stat,)))
     for part in ("mean", "std"):
         own, target = (held.arrays[f"{prefix}filter.{part}"] for prefix in ("", "target."))
         np.testing.assert_array_equal(own, target)

@@ -1,0 +1,142 @@
+"""What becomes of a checkpoint: all of it, its modules alone, or its neutral state as msgpack.
+
+It is decided once, here. Writing, the proof and the report read the `Plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from rllib_compat import ray_versions, registry
+from rllib_compat.convert.complete import complete, require_algorithm, require_config
+from rllib_compat.convert.given import Given
+from rllib_compat.convert.identify import identify_all
+from rllib_compat.networks import Network
+from rllib_compat.networks.optimizers import plan as optimizers
+from rllib_compat.networks.wrappers.filter import can_hold, with_filter
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.spaces import Discrete
+
+if TYPE_CHECKING:
+    from rllib_compat.config import Translation
+
+
+class Form(Enum):
+    """What is written."""
+
+    #: A Checkpointable tree, on which training goes on.
+    WHOLE = "whole"
+    #: The RLModules of such a tree alone: they act, and nothing trains on.
+    MODULES = "modules"
+    #: The neutral state, which needs no Ray.
+    MSGPACK = "msgpack"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is written of a checkpoint, and why.
+
+    Attributes:
+        form: What is written.
+        checkpoint: The neutral state, completed.
+        networks: The network of each policy, as it is written; empty where msgpack keeps weights
+            of an unknown network.
+        why: Why not all of it is written, if it isn't.
+        translation: The translated config, where all of it is written.
+        findings: What was noticed while this was decided.
+    """
+
+    form: Form
+    checkpoint: LegacyCheckpoint
+    networks: Mapping[str, Network]
+    why: str = ""
+    translation: Translation | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+def decide(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpointable") -> Plan:
+    """Completes a checkpoint, finds its networks, and decides what is written of it.
+
+    Args:
+        checkpoint: What a layout has read.
+        given: What the caller knows besides.
+        to: `checkpointable` or `msgpack`.
+
+    Raises:
+        CheckpointError: Something has to be given, or a network is not known; `msgpack` keeps
+            such a checkpoint nevertheless.
+    """
+    checkpoint = complete(checkpoint, given)
+    if to == "msgpack":
+        return _msgpack(checkpoint, given)
+    require_algorithm(checkpoint)
+    require_config(checkpoint)
+    return _checkpointable(*identify_all(checkpoint, given))
+
+
+def optimizer_findings(plan: Plan) -> list[Finding]:
+    """What becomes of the optimizers' states."""
+    return optimizers.plan(plan.checkpoint.policies, plan.networks)[1]
+
+
+def _msgpack(checkpoint: LegacyCheckpoint, given: Given) -> Plan:
+    try:
+        require_algorithm(checkpoint)
+        require_config(checkpoint)
+        return Plan(Form.MSGPACK, *identify_all(checkpoint, given))
+    except CompatError as error:
+        unknown = Finding(
+            "network",
+            Severity.WARNING,
+            Verdict.NOTE,
+            error.where or "policies",
+            f"the weights are kept as they are: {error.found}",
+            "only their equality can be shown, not the network's outputs",
+        )
+        return Plan(Form.MSGPACK, checkpoint, {}, findings=(unknown,))
+
+
+def _checkpointable(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]) -> Plan:
+    why = _why_not_whole(checkpoint, networks)
+    if why is None:
+        from rllib_compat.convert.config import config_for_target
+
+        translation, findings = config_for_target(checkpoint)
+        if translation.api_stack == "new":
+            found = tuple(findings)
+            return Plan(Form.WHOLE, checkpoint, networks, "", translation, found)
+        keys = ", ".join(translation.needs_old_stack)
+        why = f"{keys} can be trained on the old API stack only"
+    return Plan(Form.MODULES, checkpoint, _with_filters(checkpoint, networks), why)
+
+
+def _why_not_whole(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]) -> str | None:
+    """Why only the modules can be written, as far as algorithm, networks and spaces tell."""
+    algorithm = registry.of(checkpoint.algorithm)
+    if not algorithm.trains_on:
+        return f"today's Ray has no {algorithm.name}"
+    if algorithm.soft_actor_critic and any(
+        "q_values" not in n.graph.outputs for n in networks.values()
+    ):
+        return "the checkpoint has no whole critics"
+    discrete = any(isinstance(p.action_space, Discrete) for p in checkpoint.policies.values())
+    if algorithm.name == "SAC" and discrete and not ray_versions.trains_discrete_sac():
+        return f"the SAC of Ray {ray_versions.installed()} learns no discrete actions (2.60's does)"
+    return None
+
+
+def _with_filters(
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]
+) -> dict[str, Network]:
+    """Puts observation filters into networks that are written alone, without connectors."""
+    held = {}
+    for policy_id, network in networks.items():
+        old = checkpoint.policies[policy_id].observation_filter
+        can = old is not None and can_hold(network, old)
+        held[policy_id] = with_filter(network, old) if old is not None and can else network
+    return held

@@ -1,0 +1,126 @@
+"""The spaces of policies, from whoever knows them: the caller, the config, the environment."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rllib_compat.convert.given import Given
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.spaces import Space
+
+#: The policy of a single-agent training.
+SINGLE_AGENT_IDS = ("default_policy",)
+
+#: What a policy was called before; callers may use either name.
+_OLD_IDS = {"default_policy": ("default",)}
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The two spaces of an environment."""
+
+    observation_space: Space
+    action_space: Space
+
+
+def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
+    """Adds the spaces that can be found; a policy may still lack one afterwards."""
+    specs = _specs_of_config(checkpoint.config)
+    policies = [_with_spec(p, specs.get(p.policy_id)) for p in checkpoint.policies.values()]
+    pair = _spaces_of_env(checkpoint.config, policies)
+    findings: list[Finding] = []
+
+    def choose(policy: PolicyState, kind: str, by_policy: Mapping[str | None, Space]) -> Any:
+        known, of_env = getattr(policy, kind), getattr(pair, kind, None)
+        told = _told(policy.policy_id, by_policy)
+        path = f"policies.{policy.policy_id}.{kind}"
+        source = f"taken from the environment {checkpoint.config.get('env')!r} as gymnasium has it"
+        if told is not None and of_env is not None and _gives_bounds(of_env, told):
+            # Old gym printed Box(1,) whatever the bounds were, and people copy that.
+            findings.append(_derived(path, f"its bounds: {source}"))
+            return of_env
+        if told is None and known is None and of_env is not None:
+            findings.append(_derived(path, source))
+            return of_env
+        return known if told is None else told
+
+    found = [
+        replace(
+            policy,
+            observation_space=choose(policy, "observation_space", given.observation_spaces),
+            action_space=choose(policy, "action_space", given.action_spaces),
+        )
+        for policy in policies
+    ]
+    return checkpoint.with_policies(found).with_findings(findings)
+
+
+def _derived(path: str, message: str) -> Finding:
+    return Finding("derived", Severity.INFO, Verdict.DERIVED, path, message)
+
+
+def _told(policy_id: str, told: Mapping[str | None, Space]) -> Space | None:
+    names = (policy_id, *_OLD_IDS.get(policy_id, ()), None)
+    return next((told[name] for name in names if name in told), None)
+
+
+def _gives_bounds(known: Space, told: Space) -> bool:
+    """Whether a space is the one that was told, with bounds where that has none."""
+    if not (isinstance(known, spaces.Box) and isinstance(told, spaces.Box)):
+        return False
+    unbounded = not (np.isfinite(told.low).any() or np.isfinite(told.high).any())
+    return known.shape == told.shape and unbounded and bool(np.isfinite(known.low).all())
+
+
+def _specs_of_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What `multiagent.policies` says of each policy."""
+    part = config.get("multiagent")
+    told = part.get("policies") or part.get("policy_graphs") if isinstance(part, Mapping) else None
+    return {str(k): spec for k, spec in told.items()} if isinstance(told, Mapping) else {}
+
+
+def _with_spec(policy: PolicyState, spec: Any) -> PolicyState:
+    """With the spaces of a policy's tuple in the config, live or as text (params.json)."""
+    if not isinstance(spec, (list, tuple)) or len(spec) < 3:
+        return policy
+    config = spec[3] if len(spec) > 3 and isinstance(spec[3], Mapping) else {}
+    return replace(
+        policy,
+        observation_space=policy.observation_space or _read(spec[1]),
+        action_space=policy.action_space or _read(spec[2]),
+        config=policy.config or config,
+    )
+
+
+def _read(value: Any) -> Space | None:
+    return spaces.parse_repr(value) if isinstance(value, str) else spaces.from_object(value)
+
+
+def _spaces_of_env(config: Mapping[str, Any], policies: Sequence[PolicyState]) -> _Pair | None:
+    """The spaces of a single-agent environment that gymnasium offers under the config's name."""
+    name = config.get("env")
+    if not isinstance(name, str) or [p.policy_id for p in policies] != list(SINGLE_AGENT_IDS):
+        return None
+    if all(p.observation_space and p.action_space for p in policies):
+        return None
+    import gymnasium
+
+    from rllib_compat.runtime.envs import resolve_env_name
+
+    try:
+        with warnings.catch_warnings():  # an old version of an environment is what is asked for
+            warnings.simplefilter("ignore")
+            env = gymnasium.make(resolve_env_name(name)[0])
+    except (gymnasium.error.Error, ImportError, AttributeError):
+        return None
+    observation = spaces.from_object(env.observation_space)
+    action = spaces.from_object(env.action_space)
+    env.close()  # type: ignore[no-untyped-call]
+    return None if observation is None or action is None else _Pair(observation, action)

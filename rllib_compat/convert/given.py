@@ -1,0 +1,33 @@
+"""What the caller knows about a checkpoint that the checkpoint does not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rllib_compat.neutral.spaces import Space
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the caller knows about a checkpoint that the checkpoint does not tell.
+
+    Attributes:
+        algorithm: Its name (`PPO`).
+        config: The trainer's config; replaces what was found.
+        env: The environment's name.
+        observation_spaces: By policy id; the key None stands for every policy.
+        action_spaces: Likewise.
+        model: The RLModule (`module:Class`) that takes the weights of a custom model. It is
+            imported and built.
+        weights_map: The module's name for each array of the custom model, where they differ.
+    """
+
+    algorithm: str | None = None
+    config: Mapping[str, Any] | None = None
+    env: Any = None
+    observation_spaces: Mapping[str | None, Space] = field(default_factory=dict)
+    action_spaces: Mapping[str | None, Space] = field(default_factory=dict)
+    model: str | None = None
+    weights_map: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,105 @@
+"""The proof of a conversion: the new files, loaded, compute what the old network did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from rllib_compat.convert import verify
+from rllib_compat.convert.decide import Form, Plan
+from rllib_compat.convert.verify import Difference
+from rllib_compat.formats import layouts
+from rllib_compat.networks import ModelSettings, Network, identify
+from rllib_compat.networks.custom import WEIGHTS, CustomNetwork
+from rllib_compat.networks.mapping import Array
+from rllib_compat.networks.wrappers.filter import STEP as FILTER
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+
+
+def compare(
+    plan: Plan,
+    target: Path,
+    *,
+    inputs: int,
+    observations: Mapping[str, Array] | None = None,
+) -> Iterator[tuple[str, Difference]]:
+    """Compares the networks of a plan with what lies in a target.
+
+    Args:
+        plan: What was to be written.
+        target: The new checkpoint.
+        inputs: How many random inputs they are compared on.
+        observations: More inputs to compare on, by policy: `[B, network inputs]`.
+
+    Yields:
+        What the inputs were (`random`, `given`), and a difference for each policy and output.
+    """
+    forwards = load_forwards(target, plan.networks, plan.form)
+    random = _random(plan.checkpoint, plan.networks, inputs)
+    for kind, batches in (("random", random), ("given", _given(plan.networks, observations or {}))):
+        networks = {k: n for k, n in plan.networks.items() if k in batches}
+        for row in verify.compare_all(networks, forwards, batches):
+            yield kind, row
+
+
+def finding(kind: str, row: Difference) -> Finding:
+    """The row of a report for a comparison that went well."""
+    shown = (
+        f"all {row.inputs} numbers are the same; outputs were not compared"
+        if row.output == WEIGHTS
+        else f"largest difference {row.absolute:.2e} absolute, {row.relative:.2e} relative, on "
+        f"{row.inputs} {kind} inputs"
+    )
+    path = f"policies.{row.policy_id}.{row.output}"
+    return Finding("verify", Severity.INFO, Verdict.EXACT, path, shown)
+
+
+def load_forwards(
+    target: Path, networks: Mapping[str, Network], form: Form
+) -> dict[str, verify.Forward]:
+    """The new networks as functions, loaded from the files that were written."""
+    if form is Form.MSGPACK:
+        again = layouts.read(target)
+        forwards: dict[str, verify.Forward] = {}
+        for policy_id in networks:
+            policy = again.policies[policy_id]
+            forwards[policy_id] = identify(policy, ModelSettings.of(again, policy))[0].forward
+        return forwards
+    from rllib_compat.convert.write import modules
+
+    return {
+        policy_id: modules.load_weights(target, policy_id)
+        if isinstance(network, CustomNetwork)
+        else modules.load(target, policy_id)
+        for policy_id, network in networks.items()
+    }
+
+
+def _random(
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, Network], n: int
+) -> dict[str, verify.Inputs]:
+    """Random inputs; a network with a filter gets them where the filter saw observations."""
+    batches: dict[str, verify.Inputs] = {}
+    for policy_id, network in networks.items():
+        space = checkpoint.policies[policy_id].observation_space
+        filtered = f"{FILTER}.mean" in network.arrays
+        batch = dict(verify.sample_inputs(network.graph, None if filtered else space, n))
+        if filtered:
+            mean, std = (network.arrays[f"{FILTER}.{part}"] for part in ("mean", "std"))
+            batch["obs"] = (mean + std * batch["obs"]).astype(np.float32)
+        batches[policy_id] = batch
+    return batches
+
+
+def _given(
+    networks: Mapping[str, Network], observations: Mapping[str, Array]
+) -> dict[str, verify.Inputs]:
+    """The user's observations as inputs; what else a network takes is drawn at random."""
+    return {
+        policy_id: verify.inputs_with(network.graph, observations[policy_id])
+        for policy_id, network in networks.items()
+        if policy_id in observations
+    }
