@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from rllib_compat.config.keys import default_config as default_config
     from rllib_compat.config.translation import Translation as Translation
     from rllib_compat.config.translator import translate as translate
+    from rllib_compat.config.values.door import Origin as Origin
 
 _HOMES = {
+    "Origin": "values.door",
     "Translation": "translation",
     "default_config": "keys",
     "find_algorithm": "algorithms",
     "translate": "translator",
 }
 
-__all__ = ["Translation", "default_config", "find_algorithm", "translate"]
+__all__ = ["Origin", "Translation", "default_config", "find_algorithm", "translate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,10 +11,7 @@ from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Convert, Outcome, Rule, Settings, needless
 from rllib_compat.config.rules import find
 from rllib_compat.neutral.later import Later
-from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.report import Finding, Severity, Verdict
-
-INERT = "code that was kept with the config is not executed"
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ def leaves(
 
 
 def apply(config: Mapping[str, Any], context: Context, path: str = "$") -> list[Entry]:
-    """Translates every key of `config`.
+    """Translates every key of `config`, which has come through the border.
 
     A key that names the same setting as a newer one of the config gives way to it.
 
@@ -100,17 +97,8 @@ def _entry(leaf: Leaf, context: Context) -> Entry:
 
 def _outcome(rule: Rule, value: Any, at: Context) -> Outcome:
     """What one value becomes; each alternative of a grid search for itself."""
-    if _inert(value):
-        return Outcome(
-            verdict=Verdict.DROPPED,
-            message=f"{value!r}: {INERT}",
-            severity=Severity.WARNING,
-            hint="pass it again",
-        )
     if isinstance(value, Later):
         return Outcome({rule.target_on(at.stack): value})
-    if table.is_placeholder(rule.key, value):
-        return Outcome(verdict=Verdict.DROPPED, message="Ray's mark for a renamed key")
     if isinstance(value, Mapping) and set(value) == {"grid_search"}:
         outcomes = [_outcome(rule, one, at) for one in value["grid_search"]]
         names = {frozenset(o.settings) for o in outcomes}
@@ -127,7 +115,7 @@ def _outcome(rule: Rule, value: Any, at: Context) -> Outcome:
         return _converted(rule.convert, value, at)
     target = rule.target_on(at.stack)
     if target:
-        return Outcome({target: without_inert(value, at)})
+        return Outcome({target: value})
     if rule.target:
         return Outcome(
             verdict=Verdict.DROPPED, message="it has no counterpart on the old API stack"
@@ -151,35 +139,6 @@ def plain(value: Any) -> Any:
     """A value, or of a grid search the first alternative that does anything."""
     if isinstance(value, Mapping) and set(value) == {"grid_search"}:
         return next((v for v in value["grid_search"] if not needless(v)), None)
-    return value
-
-
-def _inert(value: Any) -> bool:
-    return is_stand_in(value) or (
-        isinstance(value, str) and value.startswith("<") and value.endswith(">")
-    )
-
-
-def without_inert(value: Any, at: Context, where: str = "") -> Any:
-    """A copy of a value without the records of code inside it, each of them noted."""
-    if isinstance(value, dict):
-        kept = {}
-        for key, inner in value.items():
-            if _inert(inner):
-                at.note(
-                    Verdict.DROPPED,
-                    f"{where}.{key}",
-                    f"{inner!r}: {INERT}",
-                    severity=Severity.WARNING,
-                    hint="pass it again",
-                )
-            else:
-                kept[key] = without_inert(inner, at, f"{where}.{key}")
-        return kept
-    if type(value) in (list, tuple):
-        return type(value)(
-            without_inert(inner, at, f"{where}[{i}]") for i, inner in enumerate(value)
-        )
     return value
 
 

@@ -14,12 +14,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rllib_compat.config.deferred import Imported
+from rllib_compat.config.values.kinds import Kind, Undeclared, Unread
 from rllib_compat.neutral.report import Severity, Verdict
 
 if TYPE_CHECKING:
     from rllib_compat.config.context import Context
 
 Settings: TypeAlias = dict[str, Any]
+
+UNDECLARED = Undeclared()
+#: Nothing is set by the key, and nothing reads its value.
+UNREAD = Unread()
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class Rule:
         severity: How much it matters.
         needs_old: Says for a value whether only the old API stack can run it.
         section: Whether the value is a dict whose keys have rules of their own.
+        value: What the value may be.
         ray_pr: Ray's pull request that made the change, where known.
     """
 
@@ -83,6 +89,7 @@ class Rule:
     severity: Severity = Severity.INFO
     needs_old: Callable[[Any], bool] | None = None
     section: bool = False
+    value: Kind = UNDECLARED
     ray_pr: int | None = None
 
     @property
@@ -118,24 +125,44 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
-def kept(family: str, method: str, keys: str, **options: Any) -> tuple[Rule, ...]:
-    """Rules for keys that today's `AlgorithmConfig.<method>()` takes by the same name."""
+def kept(family: str, method: str, keys: Mapping[Kind, str], **options: Any) -> tuple[Rule, ...]:
+    """Rules for keys that today's `AlgorithmConfig.<method>()` takes by the same name.
+
+    Args:
+        family: The page of the guide.
+        method: The method.
+        keys: What the values may be → the keys.
+        **options: Other fields of the rules.
+    """
     return tuple(
-        Rule(family, key, Verdict.KEPT, target=f"{method}.{key}", **options) for key in keys.split()
+        Rule(family, key, Verdict.KEPT, target=f"{method}.{key}", value=value, **options)
+        for value, names in keys.items()
+        for key in names.split()
     )
 
 
-def renamed(family: str, method: str, names: Mapping[str, str], **options: Any) -> tuple[Rule, ...]:
-    """Rules for keys that today's `AlgorithmConfig.<method>()` takes by another name."""
+def renamed(
+    family: str, method: str, names: Mapping[Kind, Mapping[str, str]], **options: Any
+) -> tuple[Rule, ...]:
+    """Rules for keys that today's `AlgorithmConfig.<method>()` takes by another name.
+
+    Args:
+        family: The page of the guide.
+        method: The method.
+        names: What the values may be → the keys → their names today.
+        **options: Other fields of the rules.
+    """
     return tuple(
-        Rule(family, old, Verdict.RENAMED, target=f"{method}.{new}", **options)
-        for old, new in names.items()
+        Rule(family, old, Verdict.RENAMED, target=f"{method}.{new}", value=value, **options)
+        for value, pairs in names.items()
+        for old, new in pairs.items()
     )
 
 
 def dropped(family: str, keys: str | Iterable[str], why: str, **options: Any) -> tuple[Rule, ...]:
     """Rules for keys that mean nothing any more."""
     names = keys.split() if isinstance(keys, str) else keys
+    options = {"value": UNREAD, **options}
     return tuple(Rule(family, key, Verdict.DROPPED, why, **options) for key in names)
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 from rllib_compat import ray_versions, registry
 from rllib_compat.config import defaults, engine
 from rllib_compat.config.algorithms import find_algorithm
+from rllib_compat.config.border import admit
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import AdaptedEnv, PolicyLater
 from rllib_compat.config.rule import Settings, nested
 from rllib_compat.config.steps import begin, settle
 from rllib_compat.config.translation import Translation
+from rllib_compat.config.values.door import Origin
 from rllib_compat.neutral.errors import ConfigError, UnknownKeysError
-from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 
 OnUnknown = Literal["error", "warn", "pass"]
@@ -30,6 +31,9 @@ def translate(
     legacy_ray: str | None = None,
     on_unknown: OnUnknown = "error",
     api_stack: Stack = "auto",
+    origin: Origin = Origin.USER,
+    given: Mapping[str, Any] | None = None,
+    trust: Iterable[str] = (),
 ) -> Translation:
     """Translates a legacy RLlib config into calls of today's `AlgorithmConfig`.
 
@@ -38,11 +42,17 @@ def translate(
     Args:
         config: The legacy config, as `tune.run(config=)` or a Trainer took it. It is not changed.
         algorithm: The algorithm it is for (a name of any era, or a class); else its keys tell.
-        env: The environment, if the config does not name it.
+        env: The environment, if the config does not name it; a user's, like `given`.
         legacy_ray: The Ray that it was written for. Defaults of that Ray that differ from today's
             are then made explicit; else the report lists them.
         on_unknown: What to do with keys that no Ray ever had: raise, warn, or stay silent.
         api_stack: "new", "old", or "auto": new, unless a key needs the old one.
+        origin: Whether somebody wrote `config` for this run, or it came with a file. Of a config
+            from a file only values that fit their declarations are used; never code.
+        given: Keys of the user or of the calling program. They replace those of `config`, and
+            count as written for this run.
+        trust: Exact names of classes and functions, `module:Class`, that may pass although they
+            came with a file.
 
     Raises:
         UnknownKeysError: The config has keys that no Ray had, and `on_unknown` is "error".
@@ -50,11 +60,14 @@ def translate(
     """
     if not isinstance(config, Mapping):
         raise ConfigError(f"A config is a dict, not {type(config).__name__}.")
-    legacy = _copied(config)
-    if env is not None:
-        legacy["env"] = env
-    legacy_algorithm, how = find_algorithm(legacy, algorithm)
+    given = {**(given or {}), **({} if env is None else {"env": env})}
+    legacy_algorithm, how = find_algorithm({**config, **given}, algorithm)
     target = _target(legacy_algorithm)
+    others = {key: value for key, value in config.items() if key not in given}
+    admitted = admit(others, (legacy_algorithm, target), origin, trust)
+    ours = admit(given, (legacy_algorithm, target), Origin.USER)
+    legacy = {**admitted.config, **ours.config}
+    came_in = legacy if origin is Origin.FILE else _copied({**config, **given})
     stack, decided_by = _choose_stack(legacy, (legacy_algorithm, target), api_stack)
 
     context = Context(legacy, target, legacy_algorithm, stack, translate=_inner_settings)
@@ -70,6 +83,7 @@ def translate(
     _leave_out_unknown_settings(settings, context)
 
     findings = [entry.finding for entry in entries] + context.findings
+    findings += admitted.findings + ours.findings
     findings = _about_unknown(findings, on_unknown)
     report = Report(
         f"{legacy_algorithm} config",
@@ -77,6 +91,8 @@ def translate(
     )
     if legacy_ray is not None:
         report.facts["legacy Ray"] = legacy_ray
+    if admitted.trusted:
+        report.facts["trusted"] = ", ".join(f"{n} ({path})" for path, n in admitted.trusted)
     if decided_by and stack == "old":
         report.facts["old API stack because of"] = ", ".join(decided_by)
     report.extend(_about_algorithm(legacy_algorithm, target, how))
@@ -91,7 +107,7 @@ def translate(
         stack,
         _calls(settings, wrapping, stack),
         report,
-        legacy,
+        came_in,
         {**wrapping, "env_config": settings.get("environment.env_config") or {}},
         legacy.get("callbacks", legacy.get("callbacks_class")),
         tuple(decided_by),
@@ -105,12 +121,19 @@ def _inner_settings(part: Mapping[str, Any], path: str, at: Context) -> Settings
     return engine.settings_of(entries)
 
 
-def _copied(value: Any) -> Any:
+def _copied(config: Mapping[str, Any]) -> Any:
     """A copy of all containers; what is in them (functions, spaces, arrays) is shared."""
+    try:
+        return _copied_value(config)
+    except RecursionError:
+        raise ConfigError("The config contains itself.", fix="take the circle out") from None
+
+
+def _copied_value(value: Any) -> Any:
     if type(value) is dict or (isinstance(value, Mapping) and not hasattr(value, "__dict__")):
-        return {key: _copied(inner) for key, inner in value.items()}
+        return {key: _copied_value(inner) for key, inner in value.items()}
     if type(value) in (list, tuple, set):
-        return type(value)(_copied(inner) for inner in value)
+        return type(value)(_copied_value(inner) for inner in value)
     return value
 
 
@@ -127,7 +150,6 @@ def _choose_stack(
         for leaf in engine.leaves(config, algorithms)
         if leaf.rule is not None
         and leaf.rule.needs_old is not None
-        and not is_stand_in(leaf.value)
         and leaf.rule.needs_old(engine.plain(leaf.value))
     ]
     if asked != "auto":

@@ -8,7 +8,7 @@ from typing import Any
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import AdaptedCallbacks
 from rllib_compat.config.rule import Outcome, Rule, words
-from rllib_compat.neutral.records import is_stand_in
+from rllib_compat.config.values import common as v
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.runtime.events import DICT_EVENTS
 
@@ -43,13 +43,13 @@ def _usable(functions: Mapping[str, Any], context: Context) -> dict[str, Any]:
             )
         elif function is None:
             context.note(Verdict.DROPPED, where, "there was none")
-        elif is_stand_in(function) or not callable(function):
+        elif not callable(function):
             context.note(
                 Verdict.DROPPED,
                 where,
-                f"{function!r}: code that was kept with the config is not executed",
+                f"{function!r:.60} can't be called",
                 severity=Severity.WARNING,
-                hint="pass it again",
+                hint="pass the function itself",
             )
         else:
             kept[event] = function
@@ -78,6 +78,7 @@ RULES = (
         "an adapter calls them with what they expect",
         target="callbacks.callbacks_class",
         convert=_callbacks,
+        value=v.CALLBACKS,
     ),
     Rule(
         FAMILY,
@@ -86,6 +87,7 @@ RULES = (
         "an adapter calls it with what it expects",
         target="callbacks.callbacks_class",
         convert=_callbacks,
+        value=v.CALLBACKS,
     ),
     *(
         Rule(
@@ -94,6 +96,7 @@ RULES = (
             Verdict.WRAPPED,
             "called with the old `info` dict",
             target="callbacks.callbacks_class",
+            value=v.CODE,
         )
         for event in DICT_EVENTS
     ),
@@ -105,6 +108,7 @@ RULES = (
             "a function for one event",
             target=f"callbacks.{event}",
             convert=_function,
+            value=v.CODES,
         )
         for event in words(
             "on_algorithm_init on_env_runners_recreated on_checkpoint_loaded "

@@ -6,6 +6,9 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.containers import Row
+from rllib_compat.config.values.kinds import Whole, Words
 from rllib_compat.neutral.report import Verdict
 
 FAMILY = "dqn"
@@ -29,18 +32,33 @@ RULES = (
     *kept(
         FAMILY,
         "training",
-        "num_atoms v_min v_max sigma0 dueling double_q td_error_loss_fn burn_in_len",
+        {
+            Whole(1, ample=10_000): "num_atoms",
+            v.NUMBER: "v_min v_max sigma0",
+            v.FLAG: "dueling double_q",
+            Words(("huber", "mse")): "td_error_loss_fn",
+            v.LENGTH: "burn_in_len",
+        },
         algorithms=DQN,
     ),
     *kept(
         FAMILY,
         "training",
-        "n_step training_intensity store_buffer_in_checkpoints "
-        "num_steps_sampled_before_learning_starts",
+        {
+            Whole(1, ample=10_000) | Row((v.SOME, v.SOME)): "n_step",
+            v.AMOUNT: "training_intensity",
+            v.FLAG: "store_buffer_in_checkpoints",
+            v.STEPS: "num_steps_sampled_before_learning_starts",
+        },
         algorithms=OFF_POLICY,
     ),
-    *kept(FAMILY, "training", "tau target_network_update_freq", algorithms=(*OFF_POLICY, "IQL")),
-    *kept(FAMILY, "training", "epsilon", algorithms=DQN, old_target=""),
+    *kept(
+        FAMILY,
+        "training",
+        {v.SHARE: "tau", v.STEPS: "target_network_update_freq"},
+        algorithms=(*OFF_POLICY, "IQL"),
+    ),
+    *kept(FAMILY, "training", {v.SCHEDULED_SHARE: "epsilon"}, algorithms=DQN, old_target=""),
     Rule(
         FAMILY,
         "hiddens",
@@ -49,6 +67,7 @@ RULES = (
         target="rl_module.model_config.head_fcnet_hiddens",
         old_target="training.hiddens",
         convert=_hiddens,
+        value=v.LAYERS,
         algorithms=DQN,
     ),
     Rule(
@@ -57,6 +76,7 @@ RULES = (
         Verdict.DROPPED,
         "noisy nets run on the old API stack only",
         old_target="training.noisy",
+        value=v.FLAG,
         algorithms=DQN,
         needs_old=bool,
     ),
@@ -66,6 +86,7 @@ RULES = (
         Verdict.DROPPED,
         "the new API stack's Adam has torch's own epsilon",
         old_target="training.adam_epsilon",
+        value=v.AMOUNT,
         algorithms=DQN,
         hint="override Learner.configure_optimizers_for_module to set it",
     ),
@@ -75,6 +96,7 @@ RULES = (
         Verdict.DROPPED,
         "a function on train batches runs on the old API stack only",
         old_target="training.before_learn_on_batch",
+        value=v.CODE,
         algorithms=DQN,
         needs_old=lambda value: value is not None,
         hint="write it as a learner connector, or pass api_stack='old'",
@@ -86,6 +108,7 @@ RULES = (
         "the new API stack takes the largest Q-value",
         old_target="training.categorical_distribution_temperature",
         convert=_temperature,
+        value=v.AMOUNT,
         algorithms=DQN,
     ),
     Rule(
@@ -94,6 +117,7 @@ RULES = (
         Verdict.RENAMED,
         "renamed in Ray 1.13",
         target="training.burn_in_len",
+        value=v.LENGTH,
         old_target="",
         algorithms=("R2D2",),
     ),

@@ -7,6 +7,9 @@ from typing import Any
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import SpaceLater
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, needless
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.containers import Name
+from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.spaces import from_object, parse_repr
 
@@ -62,15 +65,27 @@ RULES = (
         Verdict.WRAPPED,
         "the environment, behind the adapters that its API and this config ask for",
         target="env.env",
+        value=v.ENV,
     ),
     *kept(
         FAMILY,
         "environment",
-        "env_config clip_actions normalize_actions disable_env_checking action_mask_key is_atari",
+        {
+            v.ENV_CONFIG: "env_config",
+            v.FLAG: "clip_actions normalize_actions disable_env_checking is_atari",
+            Name("a key of observations"): "action_mask_key",
+        },
     ),
-    Rule(FAMILY, "_is_atari", Verdict.RENAMED, target="environment.is_atari"),
+    Rule(FAMILY, "_is_atari", Verdict.RENAMED, target="environment.is_atari", value=v.FLAG),
     *(
-        Rule(FAMILY, name, Verdict.KEPT, target=f"environment.{name}", convert=_space(name))
+        Rule(
+            FAMILY,
+            name,
+            Verdict.KEPT,
+            target=f"environment.{name}",
+            convert=_space(name),
+            value=v.SPACE,
+        )
         for name in ("observation_space", "action_space")
     ),
     Rule(
@@ -80,6 +95,7 @@ RULES = (
         "the environment is cut after so many steps",
         target="env.horizon",
         convert=_wrapper("horizon"),
+        value=v.LIMIT_STEPS,
     ),
     Rule(
         FAMILY,
@@ -88,6 +104,7 @@ RULES = (
         "at the horizon the episode ends, but the environment goes on without a reset",
         target="env.soft_horizon",
         convert=_wrapper("soft_horizon"),
+        value=v.FLAG,
     ),
     Rule(
         FAMILY,
@@ -96,6 +113,7 @@ RULES = (
         "the end of an episode counts as a truncation",
         target="env.no_done_at_end",
         convert=_wrapper("no_done_at_end"),
+        value=v.FLAG,
     ),
     Rule(
         FAMILY,
@@ -105,6 +123,7 @@ RULES = (
         target="env.clip_rewards",
         old_target="environment.clip_rewards",
         convert=_clip_rewards,
+        value=v.FLAG | v.AMOUNT,
     ),
     Rule(
         FAMILY,
@@ -114,6 +133,7 @@ RULES = (
         target="env.preprocessor_pref",
         old_target="env_runners.preprocessor_pref",
         convert=_preprocessor_pref,
+        value=Words(("deepmind", "rllib")),
     ),
     Rule(
         FAMILY,
@@ -121,6 +141,7 @@ RULES = (
         Verdict.DROPPED,
         "env runners of the new API stack do not render",
         old_target="environment.render_env",
+        value=v.FLAG,
         hint="render in a callback or with gymnasium.wrappers.RecordVideo",
     ),
     *lost(
@@ -143,6 +164,7 @@ RULES = (
             Verdict.DROPPED,
             "the new API stack has no such preprocessing",
             old_target=f"experimental.{key}",
+            value=v.FLAG,
         )
         for key in ("_disable_preprocessor_api", "_disable_action_flattening")
     ),

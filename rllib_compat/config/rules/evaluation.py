@@ -8,6 +8,7 @@ from typing import Any
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import AdaptedEnv, AdaptedEvaluation
 from rllib_compat.config.rule import (
+    UNREAD,
     Outcome,
     Rule,
     dropped,
@@ -17,9 +18,13 @@ from rllib_compat.config.rule import (
     renamed,
     rllib_class,
 )
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.containers import Config
+from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "evaluation"
+DURATION = v.COUNT | v.AUTO
 
 # Arguments whose attribute has another name; an evaluation config is a dict of attributes.
 ATTRIBUTES = {
@@ -110,6 +115,7 @@ RULES = (
         Verdict.KEPT,
         target="evaluation.evaluation_interval",
         convert=_interval,
+        value=v.COUNT,
     ),
     Rule(
         FAMILY,
@@ -118,13 +124,12 @@ RULES = (
         "renamed in Ray 1.10, which also counts timesteps",
         target="evaluation.evaluation_duration",
         convert=_num_episodes,
+        value=DURATION,
     ),
     *renamed(
         FAMILY,
         "evaluation",
-        {
-            "evaluation_num_workers": "evaluation_num_env_runners",
-        },
+        {v.STARTED: {"evaluation_num_workers": "evaluation_num_env_runners"}},
     ),
     *(
         Rule(
@@ -134,6 +139,7 @@ RULES = (
             "it gets the trainer and its evaluation workers, as before",
             target="evaluation.custom_evaluation_function",
             convert=_custom_function,
+            value=v.CODE,
         )
         for key in ("custom_eval_function", "custom_evaluation_function")
     ),
@@ -144,6 +150,7 @@ RULES = (
         "parallel evaluation is asynchronous by itself",
         target="evaluation.evaluation_parallel_to_training",
         convert=_parallel,
+        value=v.FLAG,
     ),
     Rule(
         FAMILY,
@@ -152,25 +159,33 @@ RULES = (
         "its keys are translated like the config's own",
         target="evaluation.evaluation_config",
         convert=_evaluation_config,
+        value=Config(),
     ),
     *kept(
         FAMILY,
         "evaluation",
-        "evaluation_duration evaluation_duration_unit evaluation_parallel_to_training "
-        "evaluation_num_env_runners evaluation_sample_timeout_s "
-        "evaluation_force_reset_envs_before_iteration "
-        "evaluation_auto_duration_min_env_steps_per_sample "
-        "evaluation_auto_duration_max_env_steps_per_sample "
-        "evaluation_unhealthy_workers_timeout_s evaluation_error_after_n_consecutive_skips "
-        "offline_evaluation_interval num_offline_eval_runners offline_evaluation_type "
-        "offline_loss_for_module_fn offline_evaluation_timeout_s "
-        "num_cpus_per_offline_eval_runner num_gpus_per_offline_eval_runner "
-        "custom_resources_per_offline_eval_runner restart_failed_offline_eval_runners "
-        "ignore_offline_eval_runner_failures max_num_offline_eval_runner_restarts "
-        "offline_eval_runner_restore_timeout_s max_requests_in_flight_per_offline_eval_runner "
-        "validate_offline_eval_runners_after_construction "
-        "offline_eval_runner_health_probe_timeout_s offline_eval_rl_module_inference_only "
-        "broadcast_offline_eval_runner_states offline_eval_batch_size_per_runner",
+        {
+            DURATION: "evaluation_duration",
+            Words(("episodes", "timesteps")): "evaluation_duration_unit",
+            v.FLAG: "evaluation_parallel_to_training evaluation_force_reset_envs_before_iteration "
+            "restart_failed_offline_eval_runners ignore_offline_eval_runner_failures "
+            "validate_offline_eval_runners_after_construction "
+            "offline_eval_rl_module_inference_only broadcast_offline_eval_runner_states",
+            v.STARTED: "evaluation_num_env_runners num_offline_eval_runners",
+            v.SECONDS: "evaluation_sample_timeout_s evaluation_unhealthy_workers_timeout_s "
+            "offline_evaluation_timeout_s offline_eval_runner_restore_timeout_s "
+            "offline_eval_runner_health_probe_timeout_s",
+            v.STEPS: "evaluation_auto_duration_min_env_steps_per_sample "
+            "evaluation_auto_duration_max_env_steps_per_sample",
+            v.COUNT: "evaluation_error_after_n_consecutive_skips offline_evaluation_interval "
+            "offline_eval_batch_size_per_runner",
+            Words(("eval_loss", "is", "pdis")): "offline_evaluation_type",
+            v.CODES: "offline_loss_for_module_fn",
+            v.CPUS: "num_cpus_per_offline_eval_runner num_gpus_per_offline_eval_runner",
+            v.RESOURCES: "custom_resources_per_offline_eval_runner",
+            v.LIMIT: "max_num_offline_eval_runner_restarts",
+            v.LENGTH: "max_requests_in_flight_per_offline_eval_runner",
+        },
     ),
     Rule(
         FAMILY,
@@ -178,12 +193,14 @@ RULES = (
         Verdict.KEPT,
         target="evaluation.offline_eval_runner_class",
         convert=rllib_class("evaluation.offline_eval_runner_class"),
+        value=v.CODE,
     ),
     Rule(
         FAMILY,
         "dataset_num_iters_per_eval_runner",
         Verdict.RENAMED,
         target="evaluation.dataset_num_iters_per_offline_eval_runner",
+        value=v.COUNT,
         old_target="",
     ),
     *(
@@ -193,6 +210,7 @@ RULES = (
             Verdict.DROPPED,
             "the new API stack has no off-policy estimators",
             convert=_input_evaluation,
+            value=UNREAD,
         )
         for key in ("input_evaluation", "off_policy_estimation_methods")
     ),

@@ -7,7 +7,10 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.keys import was_default
-from rllib_compat.config.rule import Outcome, Rule, drop_aloud, kept, needless
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, needless
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.containers import Config, Fields
+from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "exploration"
@@ -15,6 +18,48 @@ OLD = "env_runners.exploration_config"
 
 # What an RLModule of the new stack does by itself.
 DEFAULT_TYPES = ("StochasticSampling", "EpsilonGreedy")
+# All exploration classes that any RLlib had (`rllib/utils/exploration`).
+TYPES = Words(
+    (
+        *("StochasticSampling", "EpsilonGreedy", "PerWorkerEpsilonGreedy", "Random", "SoftQ"),
+        *("GaussianNoise", "PerWorkerGaussianNoise", "OrnsteinUhlenbeckNoise"),
+        *("PerWorkerOrnsteinUhlenbeckNoise", "ParameterNoise", "Curiosity", "RE3"),
+        *("SlateEpsilonGreedy", "SlateSoftQ", "ThompsonSampling", "UpperConfidenceBound"),
+    ),
+    classes=True,
+)
+_SCALARS = {
+    **dict.fromkeys(("initial_epsilon", "final_epsilon"), v.SHARE),
+    **dict.fromkeys(
+        ("epsilon_timesteps", "warmup_timesteps", "random_timesteps", "scale_timesteps"), v.STEPS
+    ),
+    **dict.fromkeys(
+        (
+            *("stddev", "initial_scale", "final_scale", "initial_stddev", "temperature"),
+            *("ou_theta", "ou_sigma", "ou_base_scale", "beta", "eta", "lr", "rho"),
+        ),
+        v.NUMBER,
+    ),
+    **dict.fromkeys(("feature_dim", "embeds_dim", "k_nn"), v.CELL),
+    **dict.fromkeys(("inverse_net_hiddens", "forward_net_hiddens"), v.LAYERS),
+    **dict.fromkeys(("inverse_net_activation", "forward_net_activation"), v.ACTIVATION),
+    "beta_schedule": Words(("constant", "linear_decay")),
+    "feature_net_config": Config("model", raw=True),
+    "encoder_net_config": Config("model", raw=True),
+    "framework": Words(("tf", "tf2", "tfe", "torch")),
+    # Ray makes a schedule of it with `from_config`.
+    "epsilon_schedule": v.CODE,
+    "scale_schedule": v.CODE,
+}
+#: Ray hands its `type` to `from_config`, and the rest to the class as arguments. Where one of them
+#: explores with the help of another, that one has no helper.
+EXPLORATION = Fields(
+    {
+        "type": TYPES | v.CODE,
+        **_SCALARS,
+        "sub_exploration": Fields({"type": TYPES | v.CODE, **_SCALARS}),
+    }
+)
 EPSILON = {"initial_epsilon": 1.0, "final_epsilon": 0.05, "epsilon_timesteps": 10000}
 
 
@@ -112,13 +157,14 @@ def _temperature(value: Any, context: Context) -> Outcome:
 
 
 RULES = (
-    *kept(FAMILY, "env_runners", "explore"),
+    *kept(FAMILY, "env_runners", {v.FLAG: "explore"}),
     Rule(
         FAMILY,
         "exploration_enabled",
         Verdict.RENAMED,
         "renamed in Ray 0.8.3",
         target="env_runners.explore",
+        value=v.FLAG,
     ),
     Rule(
         FAMILY,
@@ -128,6 +174,7 @@ RULES = (
         target="training.epsilon",
         old_target=OLD,
         convert=_exploration_config,
+        value=EXPLORATION,
         needs_old=_needs_old,
         hint="",
     ),
@@ -140,12 +187,13 @@ RULES = (
             target="training.epsilon",
             old_target=OLD,
             convert=_before_0_8,
+            value=value,
         )
-        for key in (
-            "schedule_max_timesteps",
-            "exploration_fraction",
-            "exploration_final_eps",
-            "exploration_initial_eps",
+        for key, value in (
+            ("schedule_max_timesteps", v.STEPS),
+            ("exploration_fraction", v.AMOUNT),
+            ("exploration_final_eps", v.SHARE),
+            ("exploration_initial_eps", v.SHARE),
         )
     ),
     Rule(
@@ -155,6 +203,7 @@ RULES = (
         "sampling from softened Q-values runs on the old API stack only",
         old_target=f"{OLD}.type",
         convert=_typed("SoftQ", temperature="softmax_temp"),
+        value=v.FLAG,
         needs_old=bool,
     ),
     Rule(
@@ -164,6 +213,7 @@ RULES = (
         "the temperature of `soft_q`",
         old_target=f"{OLD}.temperature",
         convert=_temperature,
+        value=v.AMOUNT,
     ),
     Rule(
         FAMILY,
@@ -172,6 +222,7 @@ RULES = (
         "parameter noise runs on the old API stack only",
         old_target=f"{OLD}.type",
         convert=_typed("ParameterNoise"),
+        value=v.FLAG,
         needs_old=bool,
     ),
     Rule(
@@ -181,18 +232,12 @@ RULES = (
         "an epsilon of its own for each worker exists on the old API stack only",
         old_target=f"{OLD}.type",
         convert=_typed("PerWorkerEpsilonGreedy"),
+        value=v.FLAG,
         needs_old=bool,
     ),
-    Rule(
+    *dropped(
         FAMILY,
-        "_prior_exploration_config",
-        Verdict.DROPPED,
-        "kept by Ray to switch between the API stacks",
-    ),
-    Rule(
-        FAMILY,
-        "__prior_exploration_config",
-        Verdict.DROPPED,
+        "_prior_exploration_config __prior_exploration_config",
         "kept by Ray to switch between the API stacks",
     ),
 )

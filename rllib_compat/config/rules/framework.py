@@ -5,11 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, dropped, kept
+from rllib_compat.config.rule import UNREAD, Outcome, Rule, dropped, kept
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.containers import Fields
+from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "framework"
 TENSORFLOW = ("tf", "tf2", "tfe", "tf1")
+FRAMEWORK = Words((*TENSORFLOW, "torch", "jax"))
+
+# What torch.compile and DistributedDataParallel take.
+COMPILED = Words(("forward_train", "complete_update"))
+BACKEND = Words(("inductor", "aot_eager", "eager", "cudagraphs", "onnxrt", "ipex", "tvm"))
+MODE = Words(("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"))
+DDP = Fields(
+    dict.fromkeys(
+        (
+            *("broadcast_buffers", "find_unused_parameters", "gradient_as_bucket_view"),
+            *("static_graph", "init_sync", "check_reduction"),
+        ),
+        v.FLAG,
+    )
+    | {"bucket_cap_mb": v.AMOUNT}
+)
 
 
 def _framework(value: Any, _: Context) -> Outcome:
@@ -41,6 +60,7 @@ RULES = (
             Verdict.KEPT,
             target="framework.framework",
             convert=_framework,
+            value=FRAMEWORK,
         )
         for key in ("framework", "framework_str")
     ),
@@ -51,8 +71,9 @@ RULES = (
         "`framework` since Ray 0.8.7",
         target="framework.framework",
         convert=_use_pytorch,
+        value=v.FLAG,
     ),
-    Rule(FAMILY, "eager", Verdict.DROPPED, "a switch of TensorFlow", convert=_eager),
+    Rule(FAMILY, "eager", Verdict.DROPPED, "a switch of TensorFlow", convert=_eager, value=v.FLAG),
     *dropped(
         FAMILY,
         "no_eager_on_workers eager_tracing eager_max_retraces tf_session_args.* "
@@ -66,15 +87,19 @@ RULES = (
             Verdict.DROPPED,
             "a switch of TensorFlow",
             section=True,
+            value=UNREAD,
         )
         for key in ("tf_session_args", "local_tf_session_args")
     ),
     *kept(
         FAMILY,
         "framework",
-        "torch_compile_learner torch_compile_learner_what_to_compile "
-        "torch_compile_learner_dynamo_backend torch_compile_learner_dynamo_mode "
-        "torch_compile_worker torch_compile_worker_dynamo_backend "
-        "torch_compile_worker_dynamo_mode torch_ddp_kwargs torch_skip_nan_gradients",
+        {
+            v.FLAG: "torch_compile_learner torch_compile_worker torch_skip_nan_gradients",
+            COMPILED: "torch_compile_learner_what_to_compile",
+            BACKEND: "torch_compile_learner_dynamo_backend torch_compile_worker_dynamo_backend",
+            MODE: "torch_compile_learner_dynamo_mode torch_compile_worker_dynamo_mode",
+            DDP: "torch_ddp_kwargs",
+        },
     ),
 )

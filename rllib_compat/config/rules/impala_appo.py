@@ -6,6 +6,8 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "impala_appo"
@@ -90,24 +92,37 @@ RULES = (
         Verdict.KEPT,
         target="training.vtrace",
         convert=_vtrace,
+        value=v.FLAG,
         algorithms=BOTH,
     ),
     *kept(
         FAMILY,
         "training",
-        "vtrace_clip_rho_threshold vtrace_clip_pg_rho_threshold broadcast_interval "
-        "num_gpu_loader_threads",
+        {
+            v.BOUND: "vtrace_clip_rho_threshold vtrace_clip_pg_rho_threshold",
+            v.COUNT: "broadcast_interval",
+            v.STARTED: "num_gpu_loader_threads",
+        },
         algorithms=BOTH,
     ),
     *kept(
         FAMILY,
         "training",
-        "target_worker_clipping circular_buffer_num_batches "
-        "circular_buffer_iterations_per_batch use_circular_buffer simple_queue_size",
+        {
+            v.BOUND: "target_worker_clipping",
+            v.LENGTH: "circular_buffer_num_batches circular_buffer_iterations_per_batch "
+            "simple_queue_size",
+            v.FLAG: "use_circular_buffer",
+        },
         algorithms=APPO,
         old_target="",
     ),
-    *kept(FAMILY, "training", "target_network_update_freq tau", algorithms=APPO),
+    *kept(
+        FAMILY,
+        "training",
+        {v.AMOUNT: "target_network_update_freq", v.SHARE: "tau"},
+        algorithms=APPO,
+    ),
     Rule(
         FAMILY,
         "target_update_frequency",
@@ -115,6 +130,7 @@ RULES = (
         "renamed in Ray 2.35",
         target="training.target_network_update_freq",
         convert=_target_update_frequency,
+        value=v.AMOUNT,
         algorithms=APPO,
     ),
     Rule(
@@ -124,6 +140,7 @@ RULES = (
         "how often each train batch is used",
         target="training.num_epochs",
         convert=_num_sgd_iter,
+        value=v.SOME,
         algorithms=BOTH,
     ),
     Rule(
@@ -134,21 +151,17 @@ RULES = (
         target="training.circular_buffer_num_batches",
         old_target="training.minibatch_buffer_size",
         convert=_minibatch_buffer_size,
+        value=v.LENGTH,
         algorithms=BOTH,
     ),
-    Rule(
-        FAMILY,
-        "_minibatch_size",
-        Verdict.DROPPED,
-        "an inner key of Ray 2.5 – 2.35",
-        algorithms=BOTH,
-    ),
+    *dropped(FAMILY, "_minibatch_size", "an inner key of Ray 2.5 – 2.35", algorithms=BOTH),
     Rule(
         FAMILY,
         "learner_queue_size",
         Verdict.KEPT,
         target="training.learner_queue_size",
         convert=_learner_queue_size,
+        value=v.LENGTH,
         algorithms=BOTH,
     ),
     Rule(
@@ -159,6 +172,7 @@ RULES = (
         target="learners.num_aggregator_actors_per_learner",
         old_target="",
         convert=_aggregators,
+        value=v.STARTED,
         algorithms=BOTH,
     ),
     Rule(
@@ -167,6 +181,7 @@ RULES = (
         Verdict.RENAMED,
         "aggregators belong to learners since Ray 2.44",
         target="learners.max_requests_in_flight_per_aggregator_actor",
+        value=v.LENGTH,
         old_target="",
         algorithms=BOTH,
     ),
@@ -180,26 +195,25 @@ RULES = (
             convert=convert,
             algorithms=BOTH,
             hint="override Learner.configure_optimizers_for_module, or pass api_stack='old'",
+            value=value,
         )
-        for key, convert in {
-            "opt_type": _opt_type,
-            "decay": _rmsprop,
-            "momentum": _rmsprop,
-            "epsilon": _rmsprop,
-        }.items()
+        for key, convert, value in (
+            ("opt_type", _opt_type, Words(("adam", "rmsprop"))),
+            ("decay", _rmsprop, v.NUMBER),
+            ("momentum", _rmsprop, v.NUMBER),
+            ("epsilon", _rmsprop, v.AMOUNT),
+        )
     ),
-    *(
-        Rule(
-            FAMILY,
-            key,
-            Verdict.DROPPED,
-            "the new API stack mixes no replayed batches in",
-            old_target="training.replay_proportion",
-            convert=convert,
-            algorithms=BOTH,
-            hint="APPO's circular buffer replays batches; api_stack='old' keeps the key",
-        )
-        for key, convert in {"replay_proportion": _replay_proportion}.items()
+    Rule(
+        FAMILY,
+        "replay_proportion",
+        Verdict.DROPPED,
+        "the new API stack mixes no replayed batches in",
+        old_target="training.replay_proportion",
+        convert=_replay_proportion,
+        algorithms=BOTH,
+        hint="APPO's circular buffer replays batches; api_stack='old' keeps the key",
+        value=v.AMOUNT,
     ),
     Rule(
         FAMILY,
@@ -207,6 +221,7 @@ RULES = (
         Verdict.DROPPED,
         "the new API stack mixes no replayed batches in",
         old_target="training.replay_buffer_num_slots",
+        value=v.LENGTH,
         algorithms=BOTH,
     ),
     *lost(
@@ -223,15 +238,20 @@ RULES = (
             why,
             old_target=f"training.{key}",
             algorithms=BOTH,
+            value=value,
         )
-        for key, why in {
-            "num_multi_gpu_tower_stacks": "several GPUs are several learners now",
-            "learner_queue_timeout": "the learner waits for its queue without a limit",
-            "timeout_s_sampler_manager": "the new API stack has no such manager",
-            "timeout_s_aggregator_manager": "the new API stack has no such manager",
-            "_separate_vf_optimizer": "a module has one optimizer",
-            "_lr_vf": "a module has one optimizer",
-        }.items()
+        for key, value, why in (
+            ("num_multi_gpu_tower_stacks", v.STARTED, "several GPUs are several learners now"),
+            (
+                "learner_queue_timeout",
+                v.SECONDS,
+                "the learner waits for its queue without a limit",
+            ),
+            ("timeout_s_sampler_manager", v.SECONDS, "the new API stack has no such manager"),
+            ("timeout_s_aggregator_manager", v.SECONDS, "the new API stack has no such manager"),
+            ("_separate_vf_optimizer", v.FLAG, "a module has one optimizer"),
+            ("_lr_vf", v.RATE, "a module has one optimizer"),
+        )
     ),
     *dropped(
         FAMILY,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rllib_compat.config.rule import Rule, dropped
+from rllib_compat.config.values import common as v
 from rllib_compat.neutral.report import Verdict
 
 FAMILY = "internal"
@@ -22,7 +23,15 @@ RULES = (
         "an inner key of RLlib",
     ),
     *(
-        Rule(FAMILY, key, Verdict.MOVED, target="rl_module.rl_module_spec", old_target="", why=why)
+        Rule(
+            FAMILY,
+            key,
+            Verdict.MOVED,
+            target="rl_module.rl_module_spec",
+            old_target="",
+            why=why,
+            value=v.CODE,
+        )
         for key, why in {
             "rl_module_spec": "",
             "_rl_module_spec": "kept by Ray under this name",

@@ -6,7 +6,8 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
-from rllib_compat.config.rules.offline import needs_old_readers, recorded
+from rllib_compat.config.rules.offline import SOURCE, needs_old_readers, recorded
+from rllib_compat.config.values import common as v
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "marwil_bc_cql"
@@ -43,6 +44,7 @@ RULES = (
             "recordings of sample batches in JSON files",
             target="offline_data.input_",
             convert=recorded,
+            value=SOURCE,
             algorithms=(*IMITATION, "CQL"),
             needs_old=needs_old_readers,
         )
@@ -54,13 +56,16 @@ RULES = (
         Verdict.KEPT,
         target="training.beta",
         convert=_beta,
+        value=v.AMOUNT,
         algorithms=IMITATION,
     ),
     *kept(
         FAMILY,
         "training",
-        "bc_logstd_coeff moving_average_sqd_adv_norm_update_rate "
-        "moving_average_sqd_adv_norm_start vf_coeff",
+        {
+            v.NUMBER: "bc_logstd_coeff vf_coeff",
+            v.AMOUNT: "moving_average_sqd_adv_norm_update_rate moving_average_sqd_adv_norm_start",
+        },
         algorithms=IMITATION,
     ),
     *lost(
@@ -88,12 +93,18 @@ RULES = (
         "renamed in Ray 0.6",
         target="training.train_batch_size_per_learner",
         old_target="training.train_batch_size",
+        value=v.SOME,
         algorithms=("BC",),
     ),
     *kept(
         FAMILY,
         "training",
-        "bc_iters temperature num_actions min_q_weight deterministic_backup",
+        {
+            v.COUNT: "bc_iters",
+            v.AMOUNT: "temperature min_q_weight",
+            v.LENGTH: "num_actions",
+            v.FLAG: "deterministic_backup",
+        },
         algorithms=("CQL",),
     ),
     *(
@@ -104,9 +115,10 @@ RULES = (
             "the Lagrangian form of CQL runs on the old API stack only",
             old_target=f"training.{key}",
             convert=_lagrangian(key),
+            value=value,
             algorithms=("CQL",),
             hint="api_stack='old' keeps it",
         )
-        for key in ("lagrangian", "lagrangian_thresh")
+        for key, value in (("lagrangian", v.FLAG), ("lagrangian_thresh", v.NUMBER))
     ),
 )

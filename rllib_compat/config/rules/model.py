@@ -8,54 +8,90 @@ from typing import Any
 from packaging.version import Version
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, drop_aloud, empty_section, needless, words
+from rllib_compat.config.rule import (
+    UNREAD,
+    Outcome,
+    Rule,
+    drop_aloud,
+    dropped,
+    empty_section,
+    needless,
+)
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.containers import Config
+from rllib_compat.config.values.kinds import Kind, Whole, Words
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "model"
 NEW = "rl_module.model_config"
 OLD = "training.model"
 
-SAME = words(
-    "fcnet_hiddens fcnet_activation fcnet_bias_initializer conv_filters conv_activation "
-    "conv_kernel_initializer conv_bias_initializer log_std_clip_param "
-    "use_lstm max_seq_len lstm_cell_size lstm_use_prev_action "
-    "lstm_use_prev_reward lstm_bias_initializer"
-)
+SAME: Mapping[Kind, str] = {
+    v.LAYERS: "fcnet_hiddens",
+    v.ACTIVATION: "fcnet_activation conv_activation",
+    v.CONV_FILTERS: "conv_filters",
+    v.INITIALIZER: "fcnet_bias_initializer conv_kernel_initializer conv_bias_initializer "
+    "lstm_bias_initializer",
+    v.BOUND: "log_std_clip_param",
+    v.FLAG: "use_lstm lstm_use_prev_action lstm_use_prev_reward",
+    v.LENGTH: "max_seq_len",
+    v.CELL: "lstm_cell_size",
+}
 
-RENAMES = {
-    "post_fcnet_hiddens": "head_fcnet_hiddens",
-    "post_fcnet_activation": "head_fcnet_activation",
-    "fcnet_weights_initializer": "fcnet_kernel_initializer",
-    "fcnet_weights_initializer_config": "fcnet_kernel_initializer_kwargs",
-    "fcnet_bias_initializer_config": "fcnet_bias_initializer_kwargs",
-    "conv_kernel_initializer_config": "conv_kernel_initializer_kwargs",
-    "conv_bias_initializer_config": "conv_bias_initializer_kwargs",
-    "post_fcnet_weights_initializer": "head_fcnet_kernel_initializer",
-    "post_fcnet_weights_initializer_config": "head_fcnet_kernel_initializer_kwargs",
-    "post_fcnet_bias_initializer": "head_fcnet_bias_initializer",
-    "post_fcnet_bias_initializer_config": "head_fcnet_bias_initializer_kwargs",
-    "lstm_weights_initializer": "lstm_kernel_initializer",
-    "lstm_weights_initializer_config": "lstm_kernel_initializer_kwargs",
-    "lstm_bias_initializer_config": "lstm_bias_initializer_kwargs",
+RENAMES: Mapping[Kind, Mapping[str, str]] = {
+    v.LAYERS: {"post_fcnet_hiddens": "head_fcnet_hiddens"},
+    v.ACTIVATION: {"post_fcnet_activation": "head_fcnet_activation"},
+    v.INITIALIZER: {
+        "fcnet_weights_initializer": "fcnet_kernel_initializer",
+        "post_fcnet_weights_initializer": "head_fcnet_kernel_initializer",
+        "post_fcnet_bias_initializer": "head_fcnet_bias_initializer",
+        "lstm_weights_initializer": "lstm_kernel_initializer",
+    },
+    v.INITIALIZER_ARGUMENTS: {
+        "fcnet_weights_initializer_config": "fcnet_kernel_initializer_kwargs",
+        "fcnet_bias_initializer_config": "fcnet_bias_initializer_kwargs",
+        "conv_kernel_initializer_config": "conv_kernel_initializer_kwargs",
+        "conv_bias_initializer_config": "conv_bias_initializer_kwargs",
+        "post_fcnet_weights_initializer_config": "head_fcnet_kernel_initializer_kwargs",
+        "post_fcnet_bias_initializer_config": "head_fcnet_bias_initializer_kwargs",
+        "lstm_weights_initializer_config": "lstm_kernel_initializer_kwargs",
+        "lstm_bias_initializer_config": "lstm_bias_initializer_kwargs",
+    },
 }
 
 # What only today's DefaultModelConfig has.
-NEWER = words(
-    "fcnet_kernel_initializer fcnet_kernel_initializer_kwargs fcnet_bias_initializer_kwargs "
-    "conv_kernel_initializer_kwargs conv_bias_initializer_kwargs head_fcnet_hiddens "
-    "head_fcnet_activation head_fcnet_kernel_initializer head_fcnet_kernel_initializer_kwargs "
-    "head_fcnet_bias_initializer head_fcnet_bias_initializer_kwargs lstm_kernel_initializer "
-    "lstm_kernel_initializer_kwargs lstm_bias_initializer_kwargs fcnet_use_layernorm "
-    "head_fcnet_use_layernorm fusionnet_hiddens fusionnet_activation "
-    "fusionnet_kernel_initializer fusionnet_kernel_initializer_kwargs "
-    "fusionnet_bias_initializer fusionnet_bias_initializer_kwargs"
-)
+NEWER: Mapping[Kind, str] = {
+    v.LAYERS: "head_fcnet_hiddens fusionnet_hiddens",
+    v.ACTIVATION: "head_fcnet_activation fusionnet_activation",
+    v.INITIALIZER: "fcnet_kernel_initializer head_fcnet_kernel_initializer "
+    "head_fcnet_bias_initializer lstm_kernel_initializer fusionnet_kernel_initializer "
+    "fusionnet_bias_initializer",
+    v.INITIALIZER_ARGUMENTS: "fcnet_kernel_initializer_kwargs fcnet_bias_initializer_kwargs "
+    "conv_kernel_initializer_kwargs conv_bias_initializer_kwargs "
+    "head_fcnet_kernel_initializer_kwargs head_fcnet_bias_initializer_kwargs "
+    "lstm_kernel_initializer_kwargs lstm_bias_initializer_kwargs "
+    "fusionnet_kernel_initializer_kwargs fusionnet_bias_initializer_kwargs",
+    v.FLAG: "fcnet_use_layernorm head_fcnet_use_layernorm",
+}
 
-ATTENTION = words(
-    "attention_num_transformer_units attention_dim attention_num_heads attention_head_dim "
-    "attention_memory_inference attention_memory_training attention_position_wise_mlp_dim "
-    "attention_init_gru_gate_bias attention_use_n_prev_actions attention_use_n_prev_rewards"
-)
+ATTENTION: Mapping[Kind, str] = {
+    v.CELL: "attention_dim attention_head_dim attention_position_wise_mlp_dim",
+    Whole(1, ample=256): "attention_num_transformer_units attention_num_heads",
+    v.LENGTH: "attention_memory_inference attention_memory_training",
+    v.NUMBER: "attention_init_gru_gate_bias",
+    v.FLAG | Whole(0, ample=1024): "attention_use_n_prev_actions attention_use_n_prev_rewards",
+}
+
+INNER: Mapping[Kind, str] = {
+    v.FLAG: "_time_major _disable_preprocessor_api _disable_action_flattening always_check_shapes",
+    v.CELL: "encoder_latent_dim",
+    v.INITIALIZER: "conv_transpose_kernel_initializer conv_transpose_bias_initializer",
+    v.INITIALIZER_ARGUMENTS: "conv_transpose_kernel_initializer_config "
+    "conv_transpose_bias_initializer_config",
+}
+
+# The one action distribution that the old models know by a word (Ray 0.8 – 2.x).
+DISTRIBUTION = Words(("deterministic",))
 
 ATARI = {
     "dim": "the DeepMind wrappers scale frames to 84, or to `dim`",
@@ -164,12 +200,19 @@ RULES = (
         old_target=OLD,
         section=True,
         convert=empty_section,
+        value=v.SECTION,
     ),
     *(
         Rule(
-            FAMILY, f"model.{key}", Verdict.MOVED, target=f"{NEW}.{key}", old_target=f"{OLD}.{key}"
+            FAMILY,
+            f"model.{key}",
+            Verdict.MOVED,
+            target=f"{NEW}.{key}",
+            old_target=f"{OLD}.{key}",
+            value=value,
         )
-        for key in SAME
+        for value, names in SAME.items()
+        for key in names.split()
     ),
     *(
         Rule(
@@ -178,13 +221,22 @@ RULES = (
             Verdict.RENAMED,
             target=f"{NEW}.{new}",
             old_target=f"{OLD}.{old}",
+            value=value,
         )
-        for old, new in RENAMES.items()
+        for value, pairs in RENAMES.items()
+        for old, new in pairs.items()
     ),
     *(
-        Rule(FAMILY, f"model.{key}", Verdict.MOVED, target=f"{NEW}.{key}", old_target="")
-        for key in NEWER
-        if key not in SAME
+        Rule(
+            FAMILY,
+            f"model.{key}",
+            Verdict.MOVED,
+            target=f"{NEW}.{key}",
+            old_target="",
+            value=value,
+        )
+        for value, names in NEWER.items()
+        for key in names.split()
     ),
     *(
         Rule(
@@ -195,6 +247,7 @@ RULES = (
             target=NEW,
             old_target="",
             convert=_whole,
+            value=Config("model", raw=True),
         )
         for key in ("_model_config", "_model_config_dict")
     ),
@@ -206,6 +259,7 @@ RULES = (
         target=f"{NEW}.free_log_std",
         old_target=f"{OLD}.free_log_std",
         convert=_free_log_std,
+        value=v.FLAG,
     ),
     Rule(
         FAMILY,
@@ -215,6 +269,7 @@ RULES = (
         target=f"{NEW}.vf_share_layers",
         old_target=f"{OLD}.vf_share_layers",
         convert=_shared_layers,
+        value=v.FLAG,
     ),
     Rule(
         FAMILY,
@@ -223,14 +278,21 @@ RULES = (
         "two keys since Ray 1.2",
         target=f"{NEW}.lstm_use_prev_action",
         convert=_prev_action_reward,
+        value=v.FLAG,
     ),
     _old_only(
         "custom_model",
         "a ModelV2 class runs on the old API stack only",
         needs_old=lambda value: not needless(value),
         hint="rewrite it as an RLModule, or pass api_stack='old'",
+        value=v.CODE,
     ),
-    _old_only("custom_model_config", "arguments of `custom_model`", convert=_drop_unless_old),
+    _old_only(
+        "custom_model_config",
+        "arguments of `custom_model`",
+        convert=_drop_unless_old,
+        value=v.ARGUMENTS,
+    ),
     Rule(
         FAMILY,
         "model.custom_options",
@@ -238,12 +300,14 @@ RULES = (
         "arguments of `custom_model`",
         old_target=f"{OLD}.custom_model_config",
         convert=_custom_options,
+        value=v.ARGUMENTS,
     ),
     _old_only(
         "custom_action_dist",
         "an action distribution of the old models runs on the old API stack only",
         needs_old=lambda value: not needless(value),
         hint="give it as the RLModule's action_dist_cls, or pass api_stack='old'",
+        value=DISTRIBUTION | v.CODE,
     ),
     Rule(
         FAMILY,
@@ -251,16 +315,22 @@ RULES = (
         Verdict.REFUSED,
         "custom preprocessors are gone",
         convert=_refused_always,
+        value=v.CODE,
     ),
     _old_only(
         "use_attention",
         "the new API stack has no attention nets (GTrXL)",
         needs_old=bool,
         hint="pass api_stack='old', or write the net as an RLModule",
+        value=v.FLAG,
     ),
-    *(_old_only(key, "a key of the attention net") for key in ATTENTION),
     *(
-        _old_only(key, why, convert=_drop_unless_old)
+        _old_only(key, "a key of the attention net", value=value)
+        for value, names in ATTENTION.items()
+        for key in names.split()
+    ),
+    *(
+        _old_only(key, why, convert=_drop_unless_old, value=v.FLAG)
         for key, why in ATARI.items()
         if key in ("grayscale", "zero_mean")
     ),
@@ -273,11 +343,12 @@ RULES = (
             target=f"env.atari.{key}",
             old_target=f"{OLD}.{key}",
             convert=_frames,
+            value=value,
         )
-        for key in ("dim", "framestack")
+        for key, value in (("dim", Whole(1, ample=4096)), ("framestack", v.FLAG))
     ),
     *(
-        Rule(FAMILY, f"model.{key}", Verdict.DROPPED, ATARI[key], convert=drop_aloud)
+        Rule(FAMILY, f"model.{key}", Verdict.DROPPED, ATARI[key], convert=drop_aloud, value=UNREAD)
         for key in ("num_framestacks", "extra_frameskip")
     ),
     Rule(
@@ -287,21 +358,22 @@ RULES = (
         "actions are squashed into the space's bounds by the env runner",
         target="environment.normalize_actions",
         convert=_squash,
+        value=v.FLAG,
     ),
     _old_only(
-        "no_final_linear", "RLModules always end in a linear layer", convert=_drop_unless_old
+        "no_final_linear",
+        "RLModules always end in a linear layer",
+        convert=_drop_unless_old,
+        value=v.FLAG,
     ),
     *(
-        _old_only(key, "an inner switch of the old models")
-        for key in words(
-            "_time_major _disable_preprocessor_api _disable_action_flattening "
-            "encoder_latent_dim always_check_shapes conv_transpose_kernel_initializer "
-            "conv_transpose_kernel_initializer_config conv_transpose_bias_initializer "
-            "conv_transpose_bias_initializer_config"
-        )
+        _old_only(key, "an inner switch of the old models", value=value)
+        for value, names in INNER.items()
+        for key in names.split()
     ),
-    *(
-        Rule(FAMILY, f"model.{key}", Verdict.DROPPED, "an inner switch of the old models")
-        for key in ("channel_major", "state_shape", "_use_default_native_models")
+    *dropped(
+        FAMILY,
+        "model.channel_major model.state_shape model._use_default_native_models",
+        "an inner switch of the old models",
     ),
 )

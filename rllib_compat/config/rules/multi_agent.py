@@ -8,8 +8,11 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import AdaptedMapping, ModelPerPolicy, PolicyLater, SpaceLater
-from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, empty_section
-from rllib_compat.config.rules.replay import BUFFER, REPLAYING
+from rllib_compat.config.rule import UNREAD, Outcome, Rule, drop_aloud, dropped, empty_section
+from rllib_compat.config.rules.replay import BUFFER, MODE, REPLAYING
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.containers import Config, ListOf, Table
+from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.spaces import from_object, parse_repr
@@ -256,6 +259,7 @@ RULES = (
         target="multi_agent",
         section=True,
         convert=empty_section,
+        value=v.SECTION,
     ),
     *_both(
         "policies",
@@ -263,6 +267,7 @@ RULES = (
         "specs of all policies; what one has for itself goes to its module",
         target="multi_agent.policies",
         convert=_policies,
+        value=v.POLICIES,
         needs_old=_needs_old,
     ),
     Rule(
@@ -272,6 +277,7 @@ RULES = (
         "renamed in Ray 0.7",
         target="multi_agent.policies",
         convert=_policy_graphs,
+        value=v.POLICIES,
         needs_old=_needs_old,
     ),
     *_both(
@@ -280,6 +286,7 @@ RULES = (
         "called with what its signature takes",
         target="multi_agent.policy_mapping_fn",
         convert=_mapping_fn,
+        value=v.MADE,
     ),
     *_both(
         "policies_to_train",
@@ -287,6 +294,7 @@ RULES = (
         "",
         target="multi_agent.policies_to_train",
         convert=_to_train,
+        value=ListOf(v.POLICY) | v.CODE,
     ),
     *_both(
         "observation_fn",
@@ -294,33 +302,44 @@ RULES = (
         "the wrapped environment calls it; worker, policies and episode are None there",
         target="env.observation_fn",
         convert=_observation_fn,
+        value=v.CODE,
     ),
     *_both(
         "policy_map_capacity",
         Verdict.DROPPED,
         "all modules stay in memory",
         old_target="multi_agent.policy_map_capacity",
+        value=v.LENGTH,
     ),
     *_both(
         "policy_states_are_swappable",
         Verdict.DROPPED,
         "all modules stay in memory",
         old_target="multi_agent.policy_states_are_swappable",
+        value=v.FLAG,
     ),
-    *_both("policy_map_cache", Verdict.DROPPED, "all modules stay in memory"),
-    *_both("count_steps_by", Verdict.MOVED, "", target="multi_agent.count_steps_by"),
+    *_both("policy_map_cache", Verdict.DROPPED, "all modules stay in memory", value=UNREAD),
+    *_both(
+        "count_steps_by",
+        Verdict.MOVED,
+        "",
+        target="multi_agent.count_steps_by",
+        value=Words(("env_steps", "agent_steps")),
+    ),
     *_both(
         "replay_mode",
         Verdict.DROPPED,
         "a key of the replay buffer",
         old_target="training.replay_buffer_config.replay_mode",
         convert=_replay_mode,
+        value=MODE,
     ),
     *_both(
         "algorithm_config_overrides_per_module",
         Verdict.MOVED,
         "",
         target="multi_agent.algorithm_config_overrides_per_module",
+        value=Table(v.POLICY, Config(raw=True)),
         old_target="",
     ),
     *dropped(FAMILY, "_per_module_overrides", "Ray fills it from the overrides per module"),

@@ -7,13 +7,37 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, needless, rllib_class
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.containers import ListOf
+from rllib_compat.config.values.kinds import Kind, Words
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.runtime.offline.files import find_files
 from rllib_compat.runtime.offline.inputs import Readers, Recorded
 
 FAMILY = "offline"
+# What is read and written lies on the machine of whoever runs it: paths are theirs to give.
+SOURCE = Words(("sampler",)) | v.PATHS | v.CODE
+SINK = v.PATHS | v.CODE
+FILESYSTEM = Words(("gcs", "s3", "abs")) | v.CODE
+READ_METHOD = Words(
+    tuple(
+        f"read_{form}"
+        for form in ("parquet", "json", "csv", "numpy", "tfrecords", "avro", "binary_files")
+    )
+)
+WRITE_METHOD = Words(
+    tuple(f"write_{form}" for form in ("parquet", "json", "csv", "numpy", "tfrecords"))
+)
+COLUMNS = ListOf(
+    Words(
+        (
+            *("obs", "new_obs", "actions", "prev_actions", "rewards", "prev_rewards", "dones"),
+            *("infos", "terminateds", "truncateds", "action_logp", "action_prob", "vf_preds"),
+            *("advantages", "value_targets", "action_dist_inputs", "state_in", "state_out", "all"),
+        )
+    )
+)
 READ = "offline_data.input_read_"
 TODAYS_WRITING = (
     "output_write_method",
@@ -146,8 +170,8 @@ def _only_code(value: Any) -> bool:
     return callable(value) or value == "dataset"
 
 
-def _old_only(key: str, why: str) -> Rule:
-    return Rule(FAMILY, key, Verdict.DROPPED, why, old_target=f"offline_data.{key}")
+def _old_only(key: str, why: str, value: Kind) -> Rule:
+    return Rule(FAMILY, key, Verdict.DROPPED, why, old_target=f"offline_data.{key}", value=value)
 
 
 def needs_old_readers(value: Any) -> bool:
@@ -158,8 +182,6 @@ def needs_old_readers(value: Any) -> bool:
 
 def _needs_old(value: Any) -> bool:
     """Offline algorithms, which read recordings on the new API stack, have a rule of their own."""
-    if is_stand_in(value) or (isinstance(value, str) and value.startswith("<")):
-        return False  # code that was not kept chooses nothing
     return value not in (None, "sampler", "")
 
 
@@ -172,6 +194,7 @@ RULES = (
             "recordings of sample batches in JSON files",
             target="offline_data.input_",
             convert=_input,
+            value=SOURCE,
             needs_old=_needs_old,
         )
         for key in ("input", "input_")
@@ -184,6 +207,7 @@ RULES = (
         target="offline_data.input_read_method_kwargs",
         old_target="offline_data.input_config",
         convert=_input_config,
+        value=v.ARGUMENTS,
     ),
     Rule(
         FAMILY,
@@ -191,25 +215,33 @@ RULES = (
         Verdict.KEPT,
         target="offline_data.output",
         convert=_output,
+        value=SINK,
         needs_old=_only_code,
     ),
     *kept(
         FAMILY,
         "offline_data",
-        "output_compress_columns",
+        {COLUMNS: "output_compress_columns"},
     ),
     *kept(
         FAMILY,
         "offline_data",
-        "input_read_method input_read_method_kwargs input_read_schema input_read_episodes "
-        "input_read_sample_batches input_read_batch_size input_filesystem "
-        "input_filesystem_kwargs input_compress_columns materialize_data "
-        "materialize_mapped_data map_batches_kwargs iter_batches_kwargs "
-        "ignore_final_observation prelearner_buffer_kwargs prelearner_module_synch_period "
-        "prelearner_use_recorded_module_states dataset_num_iters_per_learner "
-        "output_max_rows_per_file output_write_remaining_data "
-        "output_write_method output_write_method_kwargs output_filesystem "
-        "output_filesystem_kwargs output_write_episodes",
+        {
+            READ_METHOD: "input_read_method",
+            WRITE_METHOD: "output_write_method",
+            FILESYSTEM: "input_filesystem output_filesystem",
+            v.ARGUMENTS: "input_read_method_kwargs input_filesystem_kwargs map_batches_kwargs "
+            "iter_batches_kwargs prelearner_buffer_kwargs output_write_method_kwargs "
+            "output_filesystem_kwargs",
+            v.ARGUMENTS | v.CODE: "input_read_schema",
+            v.FLAG: "input_read_episodes input_read_sample_batches materialize_data "
+            "materialize_mapped_data ignore_final_observation "
+            "prelearner_use_recorded_module_states output_write_remaining_data "
+            "output_write_episodes",
+            v.SOME: "input_read_batch_size prelearner_module_synch_period "
+            "dataset_num_iters_per_learner output_max_rows_per_file",
+            COLUMNS: "input_compress_columns",
+        },
         old_target="",
     ),
     *(
@@ -220,6 +252,7 @@ RULES = (
             target=f"offline_data.{key}",
             old_target="",
             convert=rllib_class(f"offline_data.{key}"),
+            value=v.CODE,
         )
         for key in ("offline_data_class", "prelearner_class", "prelearner_buffer_class")
     ),
@@ -230,6 +263,7 @@ RULES = (
         "after how many bytes a new file begins",
         old_target="offline_data.output_max_file_size",
         convert=_max_file_size,
+        value=v.SOME,
     ),
     Rule(
         FAMILY,
@@ -238,10 +272,11 @@ RULES = (
         "arguments of the writing function",
         target="offline_data.output_write_method_kwargs",
         old_target="offline_data.output_config",
+        value=v.ARGUMENTS,
     ),
-    _old_only("postprocess_inputs", "learner connectors compute advantages and returns"),
-    _old_only("shuffle_buffer_size", "Ray Data shuffles; see iter_batches_kwargs"),
-    _old_only("actions_in_input_normalized", "recorded actions are taken as they are"),
-    _old_only("offline_sampling", "the data says it"),
+    _old_only("postprocess_inputs", "learner connectors compute advantages and returns", v.FLAG),
+    _old_only("shuffle_buffer_size", "Ray Data shuffles; see iter_batches_kwargs", v.LENGTH),
+    _old_only("actions_in_input_normalized", "recorded actions are taken as they are", v.FLAG),
+    _old_only("offline_sampling", "the data says it", v.FLAG),
     *dropped(FAMILY, "input_spaces_jsonable _is_online", "an inner key of RLlib"),
 )

@@ -8,6 +8,7 @@ from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost
 from rllib_compat.config.rules import model
 from rllib_compat.config.rules.training import scheduled, unless_scheduled
+from rllib_compat.config.values import common as v
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "ppo"
@@ -62,6 +63,7 @@ RULES = (
         "passes over each train batch; renamed in Ray 2.40",
         target="training.num_epochs",
         algorithms=(*PPO, "AlphaZero", "LeelaChessZero"),
+        value=v.SOME,
     ),
     Rule(
         FAMILY,
@@ -71,6 +73,7 @@ RULES = (
         target=f"{model.NEW}.vf_share_layers",
         old_target=f"{model.OLD}.vf_share_layers",
         convert=_shared_layers,
+        value=v.FLAG,
     ),
     Rule(
         FAMILY,
@@ -78,6 +81,7 @@ RULES = (
         Verdict.RENAMED,
         "renamed in Ray 2.40",
         target="training.minibatch_size",
+        value=v.SOME,
     ),
     Rule(
         FAMILY,
@@ -85,6 +89,7 @@ RULES = (
         Verdict.RENAMED,
         "renamed in Ray 2.40",
         target="training.minibatch_size",
+        value=v.SOME,
     ),
     Rule(
         FAMILY,
@@ -92,6 +97,7 @@ RULES = (
         Verdict.RENAMED,
         "renamed in Ray 2.40",
         target="training.shuffle_batch_per_epoch",
+        value=v.FLAG,
     ),
     Rule(
         FAMILY,
@@ -99,17 +105,18 @@ RULES = (
         Verdict.RENAMED,
         "a word of Python",
         target="training.lambda_",
+        value=v.SHARE,
         algorithms=WITH_GAE,
     ),
-    *kept(FAMILY, "training", "lambda_", algorithms=WITH_GAE),
+    *kept(FAMILY, "training", {v.SHARE: "lambda_"}, algorithms=WITH_GAE),
     *kept(
         FAMILY,
         "training",
-        "use_kl_loss kl_coeff kl_target clip_param",
+        {v.FLAG: "use_kl_loss", v.AMOUNT: "kl_coeff kl_target clip_param"},
         algorithms=(*PPO, "APPO"),
     ),
-    *kept(FAMILY, "training", "vf_clip_param", algorithms=PPO),
-    *kept(FAMILY, "training", "vf_loss_coeff", algorithms=LIKE_PPO),
+    *kept(FAMILY, "training", {v.BOUND: "vf_clip_param"}, algorithms=PPO),
+    *kept(FAMILY, "training", {v.NUMBER: "vf_loss_coeff"}, algorithms=LIKE_PPO),
     Rule(
         FAMILY,
         "use_gae",
@@ -117,6 +124,7 @@ RULES = (
         "the new API stack always estimates advantages with GAE",
         target="training.use_gae",
         convert=_use_gae,
+        value=v.FLAG,
         algorithms=(*PPO, "APPO"),
         needs_old=lambda value: value is False,
         hint="lambda_=1.0 comes nearest on the new API stack",
@@ -127,6 +135,7 @@ RULES = (
         Verdict.KEPT,
         "the new API stack always trains a critic",
         target="training.use_critic",
+        value=v.FLAG,
         algorithms=PPO,
         needs_old=lambda value: value is False,
     ),
@@ -136,6 +145,7 @@ RULES = (
         Verdict.KEPT,
         target="training.entropy_coeff",
         convert=_entropy_coeff,
+        value=v.SCHEDULED,
         algorithms=LIKE_PPO,
     ),
     Rule(
@@ -146,6 +156,7 @@ RULES = (
         target="training.entropy_coeff",
         old_target="training.entropy_coeff_schedule",
         convert=_entropy_schedule,
+        value=v.SCHEDULE,
         algorithms=LIKE_PPO,
     ),
     *lost(

@@ -6,6 +6,7 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import (
+    UNREAD,
     Outcome,
     Rule,
     drop_aloud,
@@ -15,6 +16,9 @@ from rllib_compat.config.rule import (
     renamed,
     words,
 )
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.containers import Fields
+from rllib_compat.config.values.kinds import Kind, Whole, Words
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "replay"
@@ -89,7 +93,13 @@ def _places(key: str) -> tuple[str, str]:
 
 
 def _both(
-    key: str, verdict: Verdict, why: str, target: str, old: str | None = None, convert: Any = None
+    key: str,
+    value: Kind,
+    verdict: Verdict,
+    why: str,
+    target: str,
+    old: str | None = None,
+    convert: Any = None,
 ) -> tuple[Rule, ...]:
     return tuple(
         Rule(
@@ -101,6 +111,7 @@ def _both(
             old_target=old,
             convert=convert,
             algorithms=REPLAYING,
+            value=value,
         )
         for place in _places(key)
     )
@@ -112,6 +123,34 @@ def _on_stack(new: str, old: str) -> Any:
 
     return convert
 
+
+# All buffer classes that any RLlib had (`rllib/utils/replay_buffers`).
+BUFFERS = Words(
+    (
+        *(PLAIN, PRIORITIZED, f"MultiAgent{PLAIN}", f"MultiAgent{PRIORITIZED}"),
+        *(OLD_PLAIN, OLD_PRIORITIZED, "MultiAgentMixInReplayBuffer", "SimpleReplayBuffer"),
+        *("ReplayBuffer", "PrioritizedReplayBuffer", "ReservoirReplayBuffer", "FifoReplayBuffer"),
+        *("ReservoirBuffer", "LocalReplayBuffer", "MixInMultiAgentReplayBuffer"),
+    ),
+    classes=True,
+)
+MODE = Words(("independent", "lockstep"))
+_UNITS = ("timesteps", "sequences", "episodes", "fragments")
+UNIT = Words(_UNITS, also={name.upper(): name for name in _UNITS})
+# -1 left the length to the model.
+SEQUENCE = Whole(-1, ample=1_000_000)
+_ARGUMENTS = {
+    "type": BUFFERS | v.CODE,
+    "capacity": v.ENTRIES,
+    "storage_unit": UNIT,
+    "replay_mode": MODE,
+    "replay_sequence_length": SEQUENCE,
+    "replay_burn_in": v.LENGTH,
+    **dict.fromkeys(("replay_zero_init_states", "replay_sequence_override"), v.FLAG),
+    **dict.fromkeys(("replay_ratio", "alpha", "beta"), v.AMOUNT),
+    **{f"prioritized_replay_{name}": v.AMOUNT for name in ("alpha", "beta", "eps")},
+}
+INNER = Fields(_ARGUMENTS)
 
 ALPHA = (f"{BUFFER}.alpha", f"{BUFFER}.prioritized_replay_alpha")
 BETA = (f"{BUFFER}.beta", f"{BUFFER}.prioritized_replay_beta")
@@ -126,9 +165,11 @@ RULES = (
         section=True,
         algorithms=REPLAYING,
         convert=empty_section,
+        value=v.SECTION,
     ),
     *_both(
         "buffer_size",
+        v.ENTRIES,
         Verdict.RENAMED,
         "a key of the replay buffer",
         f"{BUFFER}.capacity",
@@ -136,6 +177,7 @@ RULES = (
     ),
     *_both(
         "learning_starts",
+        v.STEPS,
         Verdict.RENAMED,
         "renamed in Ray 2.1",
         STARTS,
@@ -143,6 +185,7 @@ RULES = (
     ),
     *_both(
         "prioritized_replay",
+        v.FLAG,
         Verdict.CONVERTED,
         "the buffer's type says it",
         f"{BUFFER}.type",
@@ -150,6 +193,7 @@ RULES = (
     ),
     *_both(
         "prioritized_replay_alpha",
+        v.AMOUNT,
         Verdict.RENAMED,
         "a key of the replay buffer",
         ALPHA[0],
@@ -158,6 +202,7 @@ RULES = (
     ),
     *_both(
         "prioritized_replay_beta",
+        v.AMOUNT,
         Verdict.RENAMED,
         "a key of the replay buffer",
         BETA[0],
@@ -166,21 +211,31 @@ RULES = (
     ),
     *_both(
         "prioritized_replay_eps",
+        v.AMOUNT,
         Verdict.DROPPED,
         "priorities of the new API stack have an offset of their own",
         "",
         old=f"{BUFFER}.prioritized_replay_eps",
     ),
-    *_both("replay_batch_size", Verdict.DROPPED, "it follows from the train batch size", ""),
+    *_both(
+        "replay_batch_size", UNREAD, Verdict.DROPPED, "it follows from the train batch size", ""
+    ),
     *_both(
         "replay_sequence_length",
+        SEQUENCE,
         Verdict.CONVERTED,
         "the model's `max_seq_len` says how long replayed sequences are",
         "rl_module.model_config.max_seq_len",
         old=f"{BUFFER}.replay_sequence_length",
         convert=_replay_sequence_length,
     ),
-    *_both("worker_side_prioritization", Verdict.DROPPED, "learners set all priorities", ""),
+    *_both(
+        "worker_side_prioritization",
+        UNREAD,
+        Verdict.DROPPED,
+        "learners set all priorities",
+        "",
+    ),
     Rule(
         FAMILY,
         "replay_buffer_config.type",
@@ -188,11 +243,17 @@ RULES = (
         "the new API stack stores episodes",
         target=f"{BUFFER}.type",
         convert=_type,
+        value=BUFFERS | v.CODE,
     ),
     *renamed(
         FAMILY,
         BUFFER,
-        {"replay_buffer_config.capacity": "capacity", "replay_buffer_config.size": "capacity"},
+        {
+            v.ENTRIES: {
+                "replay_buffer_config.capacity": "capacity",
+                "replay_buffer_config.size": "capacity",
+            }
+        },
         algorithms=REPLAYING,
     ),
     *(
@@ -203,6 +264,7 @@ RULES = (
             target=targets[0],
             old_target=targets[1],
             algorithms=REPLAYING,
+            value=v.AMOUNT,
         )
         for name, targets in {"alpha": ALPHA, "beta": BETA}.items()
     ),
@@ -213,6 +275,7 @@ RULES = (
             Verdict.KEPT,
             target=f"{BUFFER}.{name}",
             old_target="",
+            value=v.LENGTH,
         )
         for name in ("batch_size_B", "batch_length_T", "metrics_num_episodes_for_smoothing")
     ),
@@ -224,6 +287,7 @@ RULES = (
         target="training.burn_in_len",
         old_target=f"{BUFFER}.replay_burn_in",
         convert=_burn_in,
+        value=v.LENGTH,
     ),
     Rule(
         FAMILY,
@@ -231,6 +295,7 @@ RULES = (
         Verdict.DROPPED,
         "the new API stack samples modules independently",
         old_target=f"{BUFFER}.replay_mode",
+        value=MODE,
     ),
     *(
         Rule(
@@ -239,16 +304,21 @@ RULES = (
             Verdict.DROPPED,
             why,
             old_target=f"{BUFFER}.{name}",
+            value=value,
         )
-        for name, why in {
-            "storage_unit": "episode buffers count steps",
-            "replay_zero_init_states": "episode buffers keep the states",
-            "zero_init_states": "episode buffers keep the states",
-            "replay_ratio": "the new API stack mixes no replayed batches in",
-            "underlying_buffer_config": "episode buffers have no inner buffers",
-            "num_shards": "the buffer is not distributed",
-            "replay_sequence_override": "episode buffers replay sequences by themselves",
-        }.items()
+        for name, value, why in (
+            ("storage_unit", UNIT, "episode buffers count steps"),
+            ("replay_zero_init_states", v.FLAG, "episode buffers keep the states"),
+            ("zero_init_states", v.FLAG, "episode buffers keep the states"),
+            ("replay_ratio", v.AMOUNT, "the new API stack mixes no replayed batches in"),
+            ("underlying_buffer_config", INNER, "episode buffers have no inner buffers"),
+            ("num_shards", v.STARTED, "the buffer is not distributed"),
+            (
+                "replay_sequence_override",
+                v.FLAG,
+                "episode buffers replay sequences by themselves",
+            ),
+        )
     ),
     *dropped(
         FAMILY,
@@ -275,6 +345,7 @@ RULES = (
         "a key of the replay buffer",
         target=f"{BUFFER}.capacity",
         algorithms=REPLAYING,
+        value=v.ENTRIES,
     ),
     Rule(
         FAMILY,
@@ -283,6 +354,7 @@ RULES = (
         "not the policy optimizer's since Ray 0.6",
         target=STARTS,
         algorithms=REPLAYING,
+        value=v.STEPS,
     ),
     Rule(
         FAMILY,
@@ -292,11 +364,7 @@ RULES = (
         target=f"{BUFFER}.type",
         convert=_prioritized,
         algorithms=REPLAYING,
+        value=v.FLAG,
     ),
-    Rule(
-        FAMILY,
-        "optimizer.*",
-        Verdict.DROPPED,
-        "the policy optimizers of Ray 0.x are gone",
-    ),
+    *dropped(FAMILY, "optimizer.*", "the policy optimizers of Ray 0.x are gone"),
 )

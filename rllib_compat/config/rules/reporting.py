@@ -7,9 +7,16 @@ from typing import Any
 from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, kept, lost, renamed
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.containers import Name, Table
+from rllib_compat.config.values.kinds import Whole, Words
 from rllib_compat.neutral.report import Verdict
 
 FAMILY = "reporting"
+
+LOG_LEVEL = Words(("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL", "FATAL"))
+#: The name of a statistic → the class that computes it.
+STATS = Table(Name("a statistic"), v.CODE)
 
 
 def _at_least(name: str) -> Any:
@@ -35,6 +42,7 @@ RULES = (
             why,
             target=f"reporting.{new}",
             convert=_at_least(new),
+            value=v.MINIMUM,
         )
         for old, new, why in (
             ("min_iter_time_s", "min_time_s_per_iteration", "seconds, as before"),
@@ -58,32 +66,43 @@ RULES = (
         "sampled steps, or trained ones where nothing is sampled",
         target="reporting.min_sample_timesteps_per_iteration",
         convert=_timesteps,
+        value=v.MINIMUM,
     ),
     *renamed(
         FAMILY,
         "reporting",
         {
-            "metrics_smoothing_episodes": "metrics_num_episodes_for_smoothing",
-            "collect_metrics_timeout": "metrics_episode_collection_timeout_s",
-            "report_length": "metrics_num_episodes_for_smoothing",
-            "stats_cls_lookup": "custom_stats_cls_lookup",
+            v.LENGTH: {
+                "metrics_smoothing_episodes": "metrics_num_episodes_for_smoothing",
+                "report_length": "metrics_num_episodes_for_smoothing",
+            },
+            v.SECONDS: {"collect_metrics_timeout": "metrics_episode_collection_timeout_s"},
+            STATS: {"stats_cls_lookup": "custom_stats_cls_lookup"},
         },
     ),
     *kept(
         FAMILY,
         "reporting",
-        "keep_per_episode_custom_metrics metrics_episode_collection_timeout_s "
-        "metrics_num_episodes_for_smoothing min_time_s_per_iteration "
-        "min_train_timesteps_per_iteration min_sample_timesteps_per_iteration log_gradients",
+        {
+            v.FLAG: "keep_per_episode_custom_metrics log_gradients",
+            v.SECONDS: "metrics_episode_collection_timeout_s min_time_s_per_iteration",
+            v.LENGTH: "metrics_num_episodes_for_smoothing",
+            v.STEPS: "min_train_timesteps_per_iteration min_sample_timesteps_per_iteration",
+        },
     ),
-    *kept(FAMILY, "debugging", "log_level log_sys_usage seed"),
-    *kept(FAMILY, "checkpointing", "export_native_model_files checkpoint_trainable_policies_only"),
+    *kept(FAMILY, "debugging", {LOG_LEVEL: "log_level", v.FLAG: "log_sys_usage", Whole(): "seed"}),
+    *kept(
+        FAMILY,
+        "checkpointing",
+        {v.FLAG: "export_native_model_files checkpoint_trainable_policies_only"},
+    ),
     Rule(
         FAMILY,
         "fake_sampler",
         Verdict.DROPPED,
         "a switch for RLlib's own debugging",
         old_target="debugging.fake_sampler",
+        value=v.FLAG,
     ),
     *lost(
         FAMILY,

@@ -6,9 +6,13 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, renamed
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.kinds import Words, Yours
 from rllib_compat.neutral.report import Verdict
 
 FAMILY = "resources"
+PLACEMENT = Words(("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"))
+ENVIRONS = Yours("environment variables", (dict,))
 
 
 def learners(context: Context) -> int:
@@ -60,6 +64,7 @@ RULES = (
         target="learners.num_gpus_per_learner",
         old_target="resources.num_gpus",
         convert=_num_gpus,
+        value=v.CPUS | v.AUTO,
     ),
     Rule(
         FAMILY,
@@ -68,6 +73,7 @@ RULES = (
         "a switch before Ray 0.6; now the learner's share of GPUs",
         target="learners.num_gpus_per_learner",
         convert=_gpu,
+        value=v.FLAG,
     ),
     Rule(
         FAMILY,
@@ -76,6 +82,7 @@ RULES = (
         "the learner's share of a GPU, if `gpu` was on",
         target="learners.num_gpus_per_learner",
         convert=_gpu_fraction,
+        value=v.CPUS,
     ),
     Rule(
         FAMILY,
@@ -84,34 +91,43 @@ RULES = (
         "one GPU per env runner, or none",
         target="env_runners.num_gpus_per_env_runner",
         convert=_gpu_for_workers,
+        value=v.FLAG,
     ),
     *renamed(
         FAMILY,
         "env_runners",
         {
-            "num_cpus_per_worker": "num_cpus_per_env_runner",
-            "num_gpus_per_worker": "num_gpus_per_env_runner",
-            "custom_resources_per_worker": "custom_resources_per_env_runner",
+            v.CPUS: {
+                "num_cpus_per_worker": "num_cpus_per_env_runner",
+                "num_gpus_per_worker": "num_gpus_per_env_runner",
+            },
+            v.RESOURCES: {"custom_resources_per_worker": "custom_resources_per_env_runner"},
         },
     ),
     *renamed(
         FAMILY,
         "resources",
         {
-            "num_cpus_for_driver": "num_cpus_for_main_process",
-            "num_cpus_for_local_worker": "num_cpus_for_main_process",
+            v.CPUS: {
+                "num_cpus_for_driver": "num_cpus_for_main_process",
+                "num_cpus_for_local_worker": "num_cpus_for_main_process",
+            },
         },
     ),
     *renamed(
         FAMILY,
         "learners",
         {
-            "num_learner_workers": "num_learners",
-            "num_trainer_workers": "num_learners",
-            "num_gpus_per_learner_worker": "num_gpus_per_learner",
-            "num_gpus_per_trainer_worker": "num_gpus_per_learner",
-            "num_cpus_per_learner_worker": "num_cpus_per_learner",
-            "num_cpus_per_trainer_worker": "num_cpus_per_learner",
+            v.STARTED: {
+                "num_learner_workers": "num_learners",
+                "num_trainer_workers": "num_learners",
+            },
+            v.CPUS | v.AUTO: {
+                "num_gpus_per_learner_worker": "num_gpus_per_learner",
+                "num_gpus_per_trainer_worker": "num_gpus_per_learner",
+                "num_cpus_per_learner_worker": "num_cpus_per_learner",
+                "num_cpus_per_trainer_worker": "num_cpus_per_learner",
+            },
         },
         why="workers that compute gradients are called learners",
         old_target="",
@@ -119,19 +135,30 @@ RULES = (
     *kept(
         FAMILY,
         "resources",
-        "num_cpus_for_main_process custom_resources_for_main_process placement_strategy",
+        {
+            v.CPUS: "num_cpus_for_main_process",
+            v.RESOURCES: "custom_resources_for_main_process",
+            PLACEMENT: "placement_strategy",
+        },
     ),
     *kept(
         FAMILY,
         "env_runners",
-        "num_cpus_per_env_runner num_gpus_per_env_runner custom_resources_per_env_runner",
+        {
+            v.CPUS: "num_cpus_per_env_runner num_gpus_per_env_runner",
+            v.RESOURCES: "custom_resources_per_env_runner",
+        },
     ),
     *kept(
         FAMILY,
         "learners",
-        "num_learners num_gpus_per_learner num_cpus_per_learner custom_resources_per_learner "
-        "num_aggregator_actors_per_learner max_requests_in_flight_per_aggregator_actor "
-        "local_gpu_idx max_requests_in_flight_per_learner",
+        {
+            v.STARTED: "num_learners num_aggregator_actors_per_learner local_gpu_idx",
+            v.CPUS | v.AUTO: "num_gpus_per_learner num_cpus_per_learner",
+            v.RESOURCES: "custom_resources_per_learner",
+            v.LENGTH: "max_requests_in_flight_per_aggregator_actor "
+            "max_requests_in_flight_per_learner",
+        },
         old_target="",
     ),
     Rule(
@@ -140,6 +167,7 @@ RULES = (
         Verdict.DROPPED,
         "a learner without GPUs needs no fake ones; `num_gpus` then counts learners",
         old_target="resources._fake_gpus",
+        value=v.FLAG,
     ),
     *lost(
         FAMILY,
@@ -150,7 +178,8 @@ RULES = (
     *kept(
         FAMILY,
         "python_environment",
-        "extra_python_environs_for_driver extra_python_environs_for_worker",
+        # Variables of the processes that train: they can make Python load anything.
+        {ENVIRONS: "extra_python_environs_for_driver extra_python_environs_for_worker"},
     ),
     *dropped(FAMILY, "simple_optimizer", "the installed Ray chooses between its update paths"),
 )

@@ -7,9 +7,18 @@ from typing import Any
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import MeanStdConnector
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, renamed, rllib_class
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.kinds import Whole, Words
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "rollouts"
+FRAGMENT = Whole(1, ample=1_000_000) | v.AUTO
+FILTER = Words(("NoFilter", "MeanStdFilter", "ConcurrentMeanStdFilter"))
+# Dumps of Ray 2.44 – 2.48 have the member's name, all others its value.
+VECTORIZE = Words(
+    ("sync", "async", "vector_entry_point"),
+    also={"SYNC": "sync", "ASYNC": "async", "VECTOR_ENTRY_POINT": "vector_entry_point"},
+)
 
 
 def _observation_filter(value: Any, context: Context) -> Outcome:
@@ -54,29 +63,46 @@ RULES = (
         FAMILY,
         "env_runners",
         {
-            "num_workers": "num_env_runners",
-            "num_rollout_workers": "num_env_runners",
-            "num_envs_per_worker": "num_envs_per_env_runner",
-            "sample_batch_size": "rollout_fragment_length",
-            "create_env_on_driver": "create_env_on_local_worker",
-            "validate_workers_after_construction": "validate_env_runners_after_construction",
-            "max_sample_requests_in_flight_per_worker": "max_requests_in_flight_per_env_runner",
-            "max_requests_in_flight_per_sampler_worker": "max_requests_in_flight_per_env_runner",
-            "_env_to_module_connector": "env_to_module_connector",
-            "_module_to_env_connector": "module_to_env_connector",
+            v.STARTED: {
+                "num_workers": "num_env_runners",
+                "num_rollout_workers": "num_env_runners",
+                "num_envs_per_worker": "num_envs_per_env_runner",
+            },
+            FRAGMENT: {"sample_batch_size": "rollout_fragment_length"},
+            v.FLAG: {
+                "create_env_on_driver": "create_env_on_local_worker",
+                "validate_workers_after_construction": "validate_env_runners_after_construction",
+            },
+            v.LENGTH: {
+                "max_sample_requests_in_flight_per_worker": "max_requests_in_flight_per_env_runner",
+                "max_requests_in_flight_per_sampler_worker": (
+                    "max_requests_in_flight_per_env_runner"
+                ),
+            },
+            v.CODE: {
+                "_env_to_module_connector": "env_to_module_connector",
+                "_module_to_env_connector": "module_to_env_connector",
+            },
         },
     ),
     *kept(
         FAMILY,
         "env_runners",
-        "num_env_runners create_local_env_runner create_env_on_local_worker "
-        "num_envs_per_env_runner gym_env_vectorize_mode validate_env_runners_after_construction "
-        "sample_timeout_s max_requests_in_flight_per_env_runner "
-        "add_default_connectors_to_env_to_module_pipeline "
-        "add_default_connectors_to_module_to_env_pipeline episode_lookback_horizon "
-        "merge_env_runner_states broadcast_env_runner_states use_env_runner_state_server "
-        "env_runner_state_server_max_concurrency rollout_fragment_length batch_mode "
-        "episodes_to_numpy",
+        {
+            v.STARTED: "num_env_runners num_envs_per_env_runner "
+            "env_runner_state_server_max_concurrency",
+            v.FLAG: "create_local_env_runner create_env_on_local_worker "
+            "validate_env_runners_after_construction "
+            "add_default_connectors_to_env_to_module_pipeline "
+            "add_default_connectors_to_module_to_env_pipeline broadcast_env_runner_states "
+            "use_env_runner_state_server episodes_to_numpy",
+            VECTORIZE: "gym_env_vectorize_mode",
+            v.SECONDS: "sample_timeout_s",
+            v.LENGTH: "max_requests_in_flight_per_env_runner episode_lookback_horizon",
+            v.FLAG | Words(("training_only",)): "merge_env_runner_states",
+            FRAGMENT: "rollout_fragment_length",
+            Words(("truncate_episodes", "complete_episodes")): "batch_mode",
+        },
     ),
     *(
         Rule(
@@ -85,6 +111,7 @@ RULES = (
             Verdict.RENAMED if key == "worker_cls" else Verdict.KEPT,
             target="env_runners.env_runner_cls",
             convert=rllib_class("env_runners.env_runner_cls"),
+            value=v.CODE,
         )
         for key in ("env_runner_cls", "worker_cls")
     ),
@@ -96,6 +123,7 @@ RULES = (
         target="env_runners.env_to_module_connector",
         old_target="env_runners.observation_filter",
         convert=_observation_filter,
+        value=FILTER | v.CODE,
     ),
     Rule(
         FAMILY,
@@ -105,6 +133,7 @@ RULES = (
         target="env_runners.gym_env_vectorize_mode",
         old_target="env_runners.remote_worker_envs",
         convert=_remote_worker_envs,
+        value=v.FLAG,
     ),
     Rule(
         FAMILY,
@@ -113,6 +142,7 @@ RULES = (
         "the new API stack merges connector states by itself",
         old_target="env_runners.update_worker_filter_stats",
         convert=_sync_filters,
+        value=v.FLAG,
     ),
     *dropped(
         FAMILY,
@@ -126,14 +156,27 @@ RULES = (
             Verdict.DROPPED,
             why,
             old_target=f"env_runners.{key}",
+            value=value,
         )
-        for key, why in {
-            "compress_observations": "episodes are not compressed; give output columns instead",
-            "remote_env_batch_wait_ms": "Gymnasium's vector environments wait for all",
-            "enable_tf1_exec_eagerly": "there is no TensorFlow 1 any more",
-            "sampler_perf_stats_ema_coef": "timers of env runners are not smoothed this way",
-            "sample_collector": "episodes collect samples now",
-        }.items()
+        for key, value, why in (
+            (
+                "compress_observations",
+                v.FLAG,
+                "episodes are not compressed; give output columns instead",
+            ),
+            (
+                "remote_env_batch_wait_ms",
+                v.AMOUNT,
+                "Gymnasium's vector environments wait for all",
+            ),
+            ("enable_tf1_exec_eagerly", v.FLAG, "there is no TensorFlow 1 any more"),
+            (
+                "sampler_perf_stats_ema_coef",
+                v.SHARE,
+                "timers of env runners are not smoothed this way",
+            ),
+            ("sample_collector", v.CODE, "episodes collect samples now"),
+        )
     ),
     *lost(
         FAMILY,

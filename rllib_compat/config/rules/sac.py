@@ -14,6 +14,7 @@ from rllib_compat.config.rule import (
     kept,
     needless,
 )
+from rllib_compat.config.values import common as v
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "sac"
@@ -81,6 +82,7 @@ def _network_rules() -> tuple[Rule, ...]:
                 target="rl_module.model_config",
                 section=True,
                 convert=empty_section,
+                value=v.SECTION,
                 algorithms=SAC,
             )
         )
@@ -94,6 +96,7 @@ def _network_rules() -> tuple[Rule, ...]:
                     target=f"rl_module.model_config.{new}",
                     old_target=f"training.{old}.{new.replace('head_', 'post_')}",
                     convert=_shared_shape(section, key),
+                    value=v.LAYERS if new.endswith("hiddens") else v.ACTIVATION,
                 )
             )
         rules += [
@@ -104,6 +107,7 @@ def _network_rules() -> tuple[Rule, ...]:
                 "a ModelV2 class runs on the old API stack only",
                 old_target=f"training.{old}.custom_model",
                 needs_old=lambda value: not needless(value),
+                value=v.CODE,
             ),
             Rule(
                 FAMILY,
@@ -111,6 +115,7 @@ def _network_rules() -> tuple[Rule, ...]:
                 Verdict.DROPPED,
                 "arguments of `custom_model`",
                 old_target=f"training.{old}.custom_model_config",
+                value=v.ARGUMENTS,
             ),
         ]
     return tuple(rules)
@@ -126,14 +131,25 @@ def _on_old(key: str) -> Any:
 
 
 RULES = (
-    *kept(FAMILY, "training", "twin_q actor_lr critic_lr", algorithms=(*SAC, "IQL")),
-    *kept(FAMILY, "training", "initial_alpha alpha_lr", algorithms=SAC),
+    *kept(
+        FAMILY,
+        "training",
+        {v.FLAG: "twin_q", v.SCHEDULED_RATE: "actor_lr critic_lr"},
+        algorithms=(*SAC, "IQL"),
+    ),
+    *kept(
+        FAMILY,
+        "training",
+        {v.AMOUNT: "initial_alpha", v.SCHEDULED_RATE: "alpha_lr"},
+        algorithms=SAC,
+    ),
     Rule(
         FAMILY,
         "target_entropy",
         Verdict.KEPT,
         target="training.target_entropy",
         convert=_target_entropy,
+        value=v.NUMBER | v.AUTO,
         algorithms=SAC,
     ),
     Rule(
@@ -145,6 +161,7 @@ RULES = (
         section=True,
         convert=empty_section,
         algorithms=SAC,
+        value=v.SECTION,
     ),
     *(
         Rule(
@@ -154,6 +171,7 @@ RULES = (
             "one learning rate per network",
             target=f"training.{new}",
             old_target=f"training.optimization_config.{old}",
+            value=v.SCHEDULED_RATE,
         )
         for old, new in RATES.items()
     ),
@@ -166,6 +184,7 @@ RULES = (
         old_target="training._deterministic_loss",
         algorithms=SAC,
         convert=_on_old("_deterministic_loss"),
+        value=v.FLAG,
     ),
     Rule(
         FAMILY,
@@ -173,6 +192,7 @@ RULES = (
         Verdict.DROPPED,
         "the Beta distribution runs on the old API stack only",
         old_target="training._use_beta_distribution",
+        value=v.FLAG,
         algorithms=SAC,
         needs_old=bool,
     ),

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Outcome, Rule, dropped, kept, renamed, rllib_class
+from rllib_compat.config.rule import UNREAD, Outcome, Rule, dropped, kept, renamed, rllib_class
 from rllib_compat.config.rules.resources import learners
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.kinds import Whole, Words
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "training"
+# -1 (of a Dreamer) left the size to the algorithm.
+BATCH = Whole(-1)
 
 # Their losses read one learning rate per network.
 SEPARATE_RATES = ("SAC", "CQL", "IQL", "DreamerV3")
@@ -98,8 +102,16 @@ def _per_learner(value: Any, context: Context) -> Outcome:
 
 
 RULES = (
-    *kept(FAMILY, "training", "gamma grad_clip grad_clip_by"),
-    Rule(FAMILY, "lr", Verdict.KEPT, target="training.lr", convert=_lr),
+    *kept(
+        FAMILY,
+        "training",
+        {
+            v.SHARE: "gamma",
+            v.BOUND: "grad_clip",
+            Words(("value", "norm", "global_norm")): "grad_clip_by",
+        },
+    ),
+    Rule(FAMILY, "lr", Verdict.KEPT, target="training.lr", convert=_lr, value=v.SCHEDULED_RATE),
     Rule(
         FAMILY,
         "lr_schedule",
@@ -108,6 +120,7 @@ RULES = (
         target="training.lr",
         old_target="training.lr_schedule",
         convert=_lr_schedule,
+        value=v.SCHEDULE,
     ),
     Rule(
         FAMILY,
@@ -117,19 +130,21 @@ RULES = (
         target="training.train_batch_size_per_learner",
         old_target="training.train_batch_size",
         convert=_train_batch_size,
+        value=BATCH,
     ),
     *kept(
         FAMILY,
         "training",
-        "train_batch_size_per_learner num_epochs minibatch_size shuffle_batch_per_epoch "
-        "learner_config_dict add_default_connectors_to_learner_pipeline",
+        {
+            v.SOME: "train_batch_size_per_learner num_epochs minibatch_size",
+            v.FLAG: "shuffle_batch_per_epoch add_default_connectors_to_learner_pipeline",
+            v.ARGUMENTS: "learner_config_dict",
+        },
     ),
     *renamed(
         FAMILY,
         "training",
-        {
-            "_learner_connector": "learner_connector",
-        },
+        {v.CODE: {"_learner_connector": "learner_connector"}},
         old_target="",
     ),
     *(
@@ -140,6 +155,7 @@ RULES = (
             target="training.learner_class",
             old_target="",
             convert=rllib_class("training.learner_class"),
+            value=v.CODE,
         )
         for key in ("_learner_class", "rl_trainer_class")
     ),
@@ -151,6 +167,7 @@ RULES = (
         target="training.train_batch_size_per_learner",
         old_target="",
         convert=_per_learner,
+        value=v.SOME,
     ),
     Rule(
         FAMILY,
@@ -158,6 +175,7 @@ RULES = (
         Verdict.RENAMED,
         "renamed in Ray 0.8.5",
         target="training.grad_clip",
+        value=v.BOUND,
     ),
     Rule(
         FAMILY,
@@ -166,6 +184,7 @@ RULES = (
         "the policy optimizers of Ray 0.x are gone; what they were told has other homes",
         old_target="",
         section=True,
+        value=UNREAD,
     ),
     *dropped(FAMILY, "optimizer_class", "the policy optimizers of Ray 0.x are gone"),
     *dropped(
@@ -178,8 +197,8 @@ RULES = (
         FAMILY,
         "experimental",
         {
-            "_torch_grad_scaler_class": "_torch_grad_scaler_class",
-            "_torch_lr_scheduler_classes": "_torch_lr_scheduler_classes",
+            v.CODE: {"_torch_grad_scaler_class": "_torch_grad_scaler_class"},
+            v.CODES: {"_torch_lr_scheduler_classes": "_torch_lr_scheduler_classes"},
         },
     ),
 )

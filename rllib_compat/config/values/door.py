@@ -1,0 +1,197 @@
+"""The door that every value of a config goes through: where it is from, and what did not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from numbers import Number
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rllib_compat.neutral.records import GlobalRef, is_stand_in
+
+if TYPE_CHECKING:
+    from rllib_compat.config.values.kinds import Kind
+
+#: So many values a config from a file may have in all, each counted as often as it is named.
+MOST_VALUES = 100_000
+#: And so many that a person wrote: only a config without end has more.
+MOST_WRITTEN = 10_000_000
+DEEPEST = 64
+
+_PLAIN = (
+    *(type(None), bool, str, bytes, Number, Mapping, list, tuple, set, frozenset),
+    *(np.generic, np.ndarray),
+)
+
+
+class Origin(Enum):
+    """Where a config is from."""
+
+    #: Somebody wrote it for this run: code is welcome in it.
+    USER = "the user"
+    #: It came with a checkpoint, or is another file of unknown making: data, and nothing else.
+    FILE = "a file"
+
+
+class _Out:
+    """The mark of a value that did not pass."""
+
+    def __repr__(self) -> str:
+        return "OUT"
+
+
+class Reason(Enum):
+    """Why a value did not pass."""
+
+    #: It is not what the key takes.
+    WRONG = "wrong"
+    #: It is a record of code, which nobody can run.
+    INERT = "inert"
+    #: It is a record of a class of RLlib itself, of which every Ray has its own.
+    RLLIB = "rllib"
+    #: It would be right if the user had given it.
+    YOURS = "yours"
+
+
+OUT = _Out()
+#: What stands for a value that nothing reads: not empty, and equal to no default.
+UNSEEN = "(not read)"
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A value that does not fit its declaration.
+
+    Attributes:
+        path: Where it stands.
+        found: What was found there, in a few words.
+        expected: What may stand there.
+        reason: Why it did not pass.
+        detail: What is wrong, where its kind is right.
+    """
+
+    path: str
+    found: str
+    expected: str
+    reason: Reason = Reason.WRONG
+    detail: str = ""
+
+
+@dataclass
+class Door:
+    """Where values go through.
+
+    Attributes:
+        origin: Where they are from.
+        trust: Exact names of classes and functions, `module:Class`, that may pass from a file.
+        misfits: What did not pass, in order.
+        trusted: What passed because it is in `trust`: path and name.
+        nested: Lets a config inside the config through the rules of its keys: of the dict, its
+            path, the section that it is, whether Ray gets it as it is.
+        was_default: Whether a Ray had put a value there by itself.
+    """
+
+    origin: Origin
+    trust: frozenset[str] = frozenset()
+    misfits: list[Misfit] = field(default_factory=list)
+    trusted: list[tuple[str, str]] = field(default_factory=list)
+    nested: Callable[[Mapping[Any, Any], str, str, bool], dict[str, Any]] | None = None
+    was_default: Callable[[Any], bool] = lambda _: False
+    _steps: int = 0
+
+    def step(self, path: str, value: Any, kind: Kind) -> bool:
+        """Counts a value; False where there are more, or deeper ones, than any config has."""
+        self._steps += 1
+        most = MOST_VALUES if self.origin is Origin.FILE else MOST_WRITTEN
+        if self._steps <= most and path.count(".") + path.count("[") <= DEEPEST:
+            return True
+        if self._steps <= most:
+            self.refuse(path, value, kind, "no config is so deep, unless it contains itself")
+        elif self._steps == most + 1:
+            self.refuse(path, value, kind, f"no config has more than {most:,} values")
+        return False
+
+    def refuse(self, path: str, value: Any, kind: Kind, detail: str = "") -> Any:
+        """Notes a value that does not fit."""
+        return self._note(path, value, kind, Reason.WRONG, detail)
+
+    def own(self, path: str, value: Any, kind: Kind) -> Any:
+        """Notes a value that only the user may give; exact names in `trust` pass."""
+        name = self._trusted_name(value) if kind.code else None
+        if name is not None:
+            return self._pass_trusted(path, name)
+        return self._note(path, value, kind, Reason.YOURS)
+
+    def inert(self, path: str, value: Any, kind: Kind) -> Any:
+        """Notes a record of code, which nobody can run; exact names in `trust` pass."""
+        name = self._trusted_name(value) if kind.code else None
+        if name is not None:
+            return self._pass_trusted(path, name)
+        told = value.qualified if is_stand_in(value) else value.removeprefix("<class '")
+        rllib = told.startswith("ray.rllib.")
+        return self._note(path, value, kind, Reason.RLLIB if rllib else Reason.INERT)
+
+    def unread(self, value: Any) -> Any:
+        """A value that nothing reads: only whether it is a default, or empty, may matter."""
+        if self.origin is Origin.USER or self.was_default(value):
+            return value
+        is_empty = isinstance(value, (str, Mapping, list, tuple, set)) and not value
+        return value if is_empty or isinstance(value, (bool, np.bool_)) else UNSEEN
+
+    def _note(self, path: str, value: Any, kind: Kind, reason: Reason, detail: str = "") -> Any:
+        self.misfits.append(Misfit(path, short(value), kind.describe(), reason, detail))
+        return OUT
+
+    def _trusted_name(self, value: Any) -> str | None:
+        """The name in `trust` that a text or a record names."""
+        if isinstance(value, GlobalRef):
+            module, name = value.module, value.name
+        elif isinstance(value, str):
+            module, _, name = value.rpartition(":" if ":" in value else ".")
+        else:
+            return None
+        return f"{module}:{name}" if f"{module}:{name}" in self.trust else None
+
+    def _pass_trusted(self, path: str, name: str) -> str:
+        self.trusted.append((path, name))
+        return name.replace(":", ".")
+
+
+def is_inert(value: Any) -> bool:
+    """Whether a value is a record of code, or the text that JSON files have in its place."""
+    return is_stand_in(value) or (
+        isinstance(value, str) and value.startswith("<") and value.endswith(">")
+    )
+
+
+def is_opaque(value: Any) -> bool:
+    """Whether a value is neither data nor a record: a class, a function, a search space of Tune."""
+    return not (isinstance(value, _PLAIN) or is_stand_in(value))
+
+
+def short(value: Any) -> str:
+    """A value in at most some sixty characters, whatever it is."""
+    if is_stand_in(value):
+        text = str(value.label)
+    elif isinstance(value, str):
+        text = repr(value[:61])
+    elif isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
+        return f"a number of {value.bit_length():,} bits"
+    elif value is None or isinstance(value, (bool, Number)):
+        text = repr(value)
+    elif isinstance(value, (Mapping, list, tuple, set, frozenset, bytes)):
+        kind = type(value).__name__
+        return f"a {kind} of {len(value)}" if value else f"an empty {kind}"
+    elif isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    else:
+        text = str(getattr(value, "__qualname__", "")) or f"a {type(value).__name__}"
+    return text if len(text) <= 62 else text[:59] + "…" + text[-1]
+
+
+def child(path: str, key: Any) -> str:
+    """The path of a key of a dict."""
+    return f"{path}.{key}" if isinstance(key, str) and len(key) < 80 else f"{path}[{short(key)}]"
