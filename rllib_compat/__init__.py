@@ -3,6 +3,9 @@
 The public names are imported when they are asked for: `import rllib_compat` loads neither Ray nor
 torch. Trainers of all algorithms that RLlib ever had are here by their old names: `PPOTrainer`,
 `PPOAgent`, `ApexTrainer`, …
+
+Public, and here to stay, are these names and the modules in `PUBLIC_MODULES`: what people import,
+what converted checkpoints name, what printed code imports. Everything else may move.
 """
 
 from __future__ import annotations
@@ -17,9 +20,23 @@ if TYPE_CHECKING:
     from rllib_compat.config import default_config as default_config
     from rllib_compat.config import translate as translate
     from rllib_compat.runtime.callbacks import DefaultCallbacks as DefaultCallbacks
+    from rllib_compat.trainer.trainer import Trainer as Agent
     from rllib_compat.trainer.trainer import Trainer as Trainer
 
 _moved.install()
+
+#: The modules that stay: `agents`, `tune` and `gym` stand where old code imported Ray's and gym's;
+#: `adapters` and `modules` are named in checkpoints and in printed code; `errors` is for `except`.
+PUBLIC_MODULES = ("adapters", "agents", "errors", "gym", "modules", "tune")
+
+__all__ = [
+    "Agent",
+    "DefaultCallbacks",
+    "Trainer",
+    "Translation",
+    "default_config",
+    "translate",
+]
 
 _HOMES = {
     "DefaultCallbacks": "rllib_compat.runtime.callbacks",
@@ -32,8 +49,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    if name == "tune":
-        return importlib.import_module("rllib_compat.tune")
+    if name in PUBLIC_MODULES:
+        return importlib.import_module(f"rllib_compat.{name}")
     from rllib_compat.registry import class_names
 
     if name in ("Trainer", "Agent") or name in class_names():
@@ -41,3 +58,9 @@ def __getattr__(name: str) -> Any:
 
         return trainer_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    from rllib_compat.registry import class_names
+
+    return sorted({*__all__, *PUBLIC_MODULES, *class_names()})

@@ -15,10 +15,12 @@ from types import ModuleType
 
 #: What a dotted name began with in version 0.1 → where it is.
 MOVED = {
-    "rllib_compat.adapters": "rllib_compat.runtime",
-    "rllib_compat.config.later": "rllib_compat.runtime.policy_mapping",
-    "rllib_compat.errors": "rllib_compat.neutral.errors",
-    "rllib_compat.modules": "rllib_compat.networks.modules",
+    "rllib_compat.adapters.": "rllib_compat.runtime.",
+    "rllib_compat.checkpoints": "rllib_compat.convert",
+    "rllib_compat.checkpoints.convert": "rllib_compat.convert.pipeline",
+    "rllib_compat.checkpoints.layouts": "rllib_compat.formats.layouts",
+    "rllib_compat.config.later": "rllib_compat.adapters",
+    "rllib_compat.modules.": "rllib_compat.networks.modules.",
     "rllib_compat.offline": "rllib_compat.runtime.offline",
     "rllib_compat.report": "rllib_compat.neutral.report",
     "rllib_compat.spaces": "rllib_compat.neutral.spaces",
@@ -27,10 +29,12 @@ MOVED = {
 
 def today(name: str) -> str | None:
     """Today's name of a module of version 0.1, or None where it has not moved."""
-    for old, new in MOVED.items():
-        if name == old or name.startswith(f"{old}."):
-            return new + name.removeprefix(old)
-    return None
+    found = max((old for old in MOVED if _below(name, old)), key=len, default=None)
+    return MOVED[found] + name.removeprefix(found) if found else None
+
+
+def _below(name: str, old: str) -> bool:
+    return name.startswith(old if old.endswith(".") else f"{old}.") or name == old
 
 
 class _Alias(Loader):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any
 
 from rllib_compat import ray_versions
@@ -49,36 +48,21 @@ class MeanStdConnector(Later):
 
     def build(self) -> Callable[..., Any]:
         """The function that Ray calls for each env runner's pipeline."""
-        return multi_agent_mean_std_filter if self.multi_agent else mean_std_filter
+        from rllib_compat.runtime import connectors
+
+        if self.multi_agent:
+            return connectors.multi_agent_mean_std_filter
+        return connectors.mean_std_filter
 
     def code(self, imports: set[str]) -> str:
         """The function as a lambda."""
         if self.multi_agent:
-            imports.add("from rllib_compat.runtime.policy_filter import PolicyMeanStdFilter")
+            imports.add("from rllib_compat.adapters import PolicyMeanStdFilter")
             made = "PolicyMeanStdFilter(multi_agent=True, clip_by_value=float('inf'))"
         else:
             imports.add("from ray.rllib.connectors.env_to_module import MeanStdFilter")
             made = "MeanStdFilter(clip_by_value=float('inf'))"
         return f"lambda env=None, spaces=None, device=None: {made}"
-
-
-def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
-    """Makes the observation filter. Ray 2.40 passes only `env`, later ones all three.
-
-    RLlib's old filter clipped nothing; the connector clips at ±10 unless it is told otherwise.
-    """
-    from ray.rllib.connectors.env_to_module import MeanStdFilter
-
-    del env, spaces, device
-    return MeanStdFilter(clip_by_value=inf)
-
-
-def multi_agent_mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
-    """Makes the observation filter that has statistics for each policy."""
-    from rllib_compat.runtime.policy_filter import PolicyMeanStdFilter
-
-    del env, spaces, device
-    return PolicyMeanStdFilter(multi_agent=True, clip_by_value=inf)
 
 
 @dataclass(frozen=True)
@@ -109,7 +93,7 @@ class AdaptedEnv(Later):
         parts = {name: expression(value, imports) for name, value in given.items()}
         if None in parts.values():
             return None
-        imports.add("from rllib_compat.runtime.envs import EnvSettings, adapt_env")
+        imports.add("from rllib_compat.adapters import EnvSettings, adapt_env")
         arguments = ", ".join(f"{name}={text}" for name, text in parts.items())
         return f"adapt_env(EnvSettings({arguments}))"
 
@@ -142,7 +126,7 @@ class EnvSpace(Later):
         settings = expression({**self.env.settings}, imports)
         if settings is None:
             return None
-        imports.add("from rllib_compat.runtime.envs import EnvSettings, make_env")
+        imports.add("from rllib_compat.adapters import EnvSettings, make_env")
         return f"make_env(EnvSettings(**{settings}), {{}}).{self.which}"
 
 
@@ -171,10 +155,10 @@ class AdaptedCallbacks(Later):
         inner = expression(self.callbacks, imports)
         if inner is None:
             return None
-        imports.add("from rllib_compat.runtime.callbacks import adapt_callbacks")
+        imports.add("from rllib_compat.adapters import adapt_callbacks")
         if self.recording is None:
             return f"adapt_callbacks({inner})"
-        imports.add("from rllib_compat.runtime.offline.files import Recording")
+        imports.add("from rllib_compat.adapters import Recording")
         return f"adapt_callbacks({inner}, {self.recording!r})"
 
 
@@ -197,7 +181,7 @@ class AdaptedEvaluation(Later):
         inner = expression(self.function, imports)
         if inner is None:
             return None
-        imports.add("from rllib_compat.runtime.evaluation import EvaluationFunction")
+        imports.add("from rllib_compat.adapters import EvaluationFunction")
         return f"EvaluationFunction({inner})"
 
 
@@ -213,7 +197,7 @@ class OldReplayBuffer(Later):
 
     def code(self, imports: set[str]) -> str:
         """The call that makes it."""
-        imports.add("from rllib_compat.ray_versions import old_replay_buffer")
+        imports.add("from rllib_compat.adapters import old_replay_buffer")
         return f'old_replay_buffer("{self.name}")'
 
 
@@ -234,7 +218,7 @@ class AdaptedMapping(Later):
         inner = expression(self.legacy, imports)
         if inner is None:
             return None
-        imports.add("from rllib_compat.runtime.policy_mapping import MappingFn")
+        imports.add("from rllib_compat.adapters import MappingFn")
         return f"MappingFn({inner})"
 
 

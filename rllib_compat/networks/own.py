@@ -26,23 +26,25 @@ from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.report import Finding
 
-_PACKAGE = "rllib_compat.networks.modules."
+_PACKAGE = "rllib_compat.modules"
 
-#: The modules that keep their network as `net.<array>`, by file.
+#: The modules that keep their network as `net.<array>`; the file is where version 0.1 had them.
 MODULES = {
-    "actor_critic": ("ActorModule", "ActorCriticModule"),
-    "asynchronous": ("AsynchronousModule",),
-    "deterministic": ("DeterministicModule",),
-    "policy": ("PolicyModule",),
-    "q": ("QModule",),
-    "sac": ("SACModule", "CQLModule"),
+    "ActorModule": "actor_critic",
+    "ActorCriticModule": "actor_critic",
+    "AsynchronousModule": "asynchronous",
+    "DeterministicModule": "deterministic",
+    "PolicyModule": "policy",
+    "QModule": "q",
+    "SACModule": "sac",
+    "CQLModule": "sac",
 }
 
 
 def is_own(policy: PolicyState) -> bool:
     """Whether a policy is a module of this package."""
-    file, _, cls = (policy.policy_class or "").removeprefix(_PACKAGE).partition(".")
-    return (policy.policy_class or "").startswith(_PACKAGE) and cls in MODULES.get(file, ())
+    module, _, cls = (policy.policy_class or "").rpartition(".")
+    return cls in MODULES and module in (_PACKAGE, f"{_PACKAGE}.{MODULES[cls]}")
 
 
 def read(policy: PolicyState, _: ModelSettings) -> tuple[Network, list[Finding]]:
@@ -65,7 +67,7 @@ def read(policy: PolicyState, _: ModelSettings) -> tuple[Network, list[Finding]]
         )
     assert isinstance(policy.weights, dict)
     arrays = {_canonical(k): np.asarray(v) for k, v in policy.weights.items() if _is_net(k)}
-    file, _dot, cls = str(policy.policy_class).rpartition(".")
+    cls = str(policy.policy_class).rpartition(".")[2]
     rest = {k: v for k, v in model.items() if k not in ("graph", "shapes")}
     network = Network(
         kind="converted",
@@ -73,7 +75,7 @@ def read(policy: PolicyState, _: ModelSettings) -> tuple[Network, list[Finding]]
         scheme="own",
         graph=graph,
         arrays=arrays,
-        target=own_module(f"{file}:{cls}", graph, arrays, **rest),
+        target=own_module(f"{_PACKAGE}:{cls}", graph, arrays, **rest),
         names=tuple(Move(own_name(name), name) for name in arrays),
     )
     unused = tuple(k for k in policy.weights if not _is_net(k))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions.releases import at_least
 
 
+@public("rllib_compat.adapters")
 def old_replay_buffer(name: str) -> type:
     """A replay buffer class of the old API stack that DQN can be built with.
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from rllib_compat import ray_versions
+from rllib_compat.neutral.public import public
 from rllib_compat.runtime.agent_spaces import follow_agents
 from rllib_compat.runtime.batches import Samples, agent_parts, read_only, sample_batch, write_back
 from rllib_compat.runtime.episodes import EpisodeRecord, LegacyEpisode
@@ -34,6 +35,7 @@ __all__ = ["CallbackAdapter", "DefaultCallbacks", "adapt_callbacks", "with_train
 RayCallbacks = ray_versions.callback_class()
 
 
+@public("rllib_compat.adapters")
 def adapt_callbacks(callbacks: Any, recording: Recording | None = None) -> type:
     """Makes the callbacks class that the installed Ray takes.
 
@@ -47,7 +49,7 @@ def adapt_callbacks(callbacks: Any, recording: Recording | None = None) -> type:
     sources = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
     found = tuple(resolve(source) for source in sources if source not in (None, RayCallbacks))
     stepping = any(hears(source, "on_episode_step") for source in found)
-    base = _SteppingAdapter if stepping else CallbackAdapter
+    base = SteppingAdapter if stepping else CallbackAdapter
     members = {
         "sources": found,
         "recording": recording,
@@ -81,6 +83,7 @@ EVENTS: dict[str, tuple[str, ...]] = {
 }
 
 
+@public("rllib_compat.adapters")
 class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid-type]
     """Calls legacy callbacks with legacy objects, and sends a record of each episode home.
 
@@ -279,8 +282,12 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         return self._worker
 
 
-class _SteppingAdapter(CallbackAdapter):
+@public("rllib_compat.adapters")
+class SteppingAdapter(CallbackAdapter):
     """The adapter of callbacks that want each step; the others don't pay for it."""
 
     def on_episode_step(self, **kwargs: Any) -> None:
         self._episode_event("on_episode_step", kwargs)
+
+
+_SteppingAdapter = SteppingAdapter  # its name in checkpoints of version 0.1

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
+from rllib_compat.neutral.public import public
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -76,6 +77,7 @@ def may_need_preprocessors(env: Any) -> bool:
     return not isinstance(space, gymnasium.spaces.Box) or has_integers(space)
 
 
+@public("rllib_compat.adapters")
 def with_preprocessors(
     inner: Callable[..., Any] | None,
     multi_agent: bool,
@@ -135,6 +137,7 @@ def add_previous_steps(config: AlgorithmConfig, actions: int, rewards: int) -> N
     )
 
 
+@public("rllib_compat.adapters")
 def with_previous_steps(
     inner: Callable[..., Any] | None,
     actions: int,
@@ -159,3 +162,24 @@ def with_previous_steps(
 
     own = ray_versions.made_connectors(inner, env, spaces, device)
     return [*own, PreviousSteps(actions=actions, rewards=rewards, multi_agent=multi_agent)]
+
+
+@public("rllib_compat.adapters")
+def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
+    """Makes the observation filter. Ray 2.40 passes only `env`, later ones all three.
+
+    RLlib's old filter clipped nothing; the connector clips at ±10 unless it is told otherwise.
+    """
+    from ray.rllib.connectors.env_to_module import MeanStdFilter
+
+    del env, spaces, device
+    return MeanStdFilter(clip_by_value=float("inf"))
+
+
+@public("rllib_compat.adapters")
+def multi_agent_mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
+    """Makes the observation filter that has statistics for each policy."""
+    from rllib_compat.runtime.policy_filter import PolicyMeanStdFilter
+
+    del env, spaces, device
+    return PolicyMeanStdFilter(multi_agent=True, clip_by_value=float("inf"))

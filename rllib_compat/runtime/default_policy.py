@@ -10,6 +10,7 @@ from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from rllib_compat import ray_versions
+from rllib_compat.neutral.public import public
 from rllib_compat.runtime.envs import find_creator
 
 # `default_policy` alone means one agent to today's Ray (`AlgorithmConfig.is_multi_agent`).
@@ -32,6 +33,7 @@ def with_default_policy(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "multiagent": multi_agent}
 
 
+@public("rllib_compat.adapters")
 def to_shared_policy(*_: Any, **__: Any) -> str:
     """The policy of all agents."""
     return SHARED

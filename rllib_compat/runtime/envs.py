@@ -17,8 +17,10 @@ from typing import Any, ClassVar, cast
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.neutral.public import public
 
 
+@public("rllib_compat.adapters")
 @dataclass(frozen=True)
 class EnvSettings:
     """All that a legacy config says about its environment.
@@ -64,6 +66,7 @@ class EnvSettings:
         return not (self.asked or self.multi_agent)
 
 
+@public("rllib_compat.adapters")
 class LegacyEnv:
     """Makes a legacy environment, wrapped for the installed Ray.
 
@@ -79,6 +82,7 @@ class LegacyEnv:
         return hand_over(make_env(cls.settings, context if context is not None else {}))
 
 
+@public("rllib_compat.adapters")
 def adapt_env(settings: EnvSettings) -> str | type | None:
     """What goes into `AlgorithmConfig.environment(env=…)` for these settings.
 
@@ -122,6 +126,7 @@ def resolve_env_name(name: str) -> tuple[str, str | None]:
     return name, None
 
 
+@public("rllib_compat.adapters")
 def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
     """Makes the environment and wraps it where it needs that.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat.neutral.errors import GoneError
+from rllib_compat.neutral.public import public
 from rllib_compat.runtime.policy_mapping import episode_number
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ GONE = {
 }
 
 
+@public("rllib_compat.adapters")
 @dataclass(frozen=True)
 class EpisodeRecord:
     """What an env runner tells the driver about one finished episode, as RLlib always did.

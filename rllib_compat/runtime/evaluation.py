@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rllib_compat import ray_versions
+from rllib_compat.neutral.public import public
 from rllib_compat.runtime.episodes import EpisodeRecord
 from rllib_compat.runtime.remote_workers import RemoteWorker
 from rllib_compat.runtime.results import summarize
 
 
+@public("rllib_compat.adapters")
 class EvaluationFunction:
     """A legacy evaluation function, called as today's Ray does.
 

@@ -16,6 +16,7 @@ from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.neutral.public import public
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -126,17 +127,23 @@ class ServedEnv:
 def record_logged_actions(config: AlgorithmConfig) -> None:
     """Makes episodes hold the actions that simulators have chosen, where they have."""
     inner = ray_versions.module_to_env_factory(config)
-    if not (isinstance(inner, partial) and inner.func is _with_logged_actions):
-        config.env_runners(module_to_env_connector=partial(_with_logged_actions, inner))
+    if not (isinstance(inner, partial) and inner.func is with_logged_actions):
+        config.env_runners(module_to_env_connector=partial(with_logged_actions, inner))
 
 
-def _with_logged_actions(inner: Any, env: Any = None, *spaces: Any) -> list[Any]:
+@public("rllib_compat.adapters")
+def with_logged_actions(inner: Any, env: Any = None, *spaces: Any) -> list[Any]:
+    """Makes the connectors from the module to an environment, and for simulators one more."""
     own = ray_versions.made_connectors(inner, env, *spaces)
     envs = ray_versions.sub_environments(getattr(env, "unwrapped", env))
     external = any(isinstance(getattr(e.unwrapped, "env", None), ServedEnv) for e in envs)
     return [*own, LoggedActions()] if external else own
 
 
+_with_logged_actions = with_logged_actions  # its name in checkpoints of version 0.1
+
+
+@public("rllib_compat.adapters")
 class LoggedActions(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     """Puts the action that the simulator has logged in the place of the module's."""
 

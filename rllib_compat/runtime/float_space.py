@@ -8,7 +8,10 @@ import gymnasium as gym
 import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
+from rllib_compat.neutral.public import public
 
+
+@public("rllib_compat.adapters")
 class FloatSpace(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     """Says of integers that they are float32; the filter behind it makes them that."""
 

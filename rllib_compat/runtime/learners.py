@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rllib_compat.neutral.public import public
 from rllib_compat.runtime.policies import LegacyPolicy
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def tell_callbacks(config: AlgorithmConfig) -> None:
     config.training(learner_class=type(name, (TellingLearner, base), {"__module__": __name__}))
 
 
+@public("rllib_compat.adapters")
 class TellingLearner:
     """Calls `on_learn_on_batch` before each update; the first base of a learner class.
 

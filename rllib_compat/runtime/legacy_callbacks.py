@@ -9,6 +9,7 @@ from typing import Any
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.public import public
 from rllib_compat.runtime.events import DICT_EVENTS
 
 RayCallbacks = ray_versions.callback_class()
@@ -17,6 +18,7 @@ RayCallbacks = ray_versions.callback_class()
 TODAY = {"env_runner", "metrics_logger", "rl_module", "prev_episode_chunks"}
 
 
+@public("rllib_compat.adapters")
 class DefaultCallbacks:
     """The base class that legacy callbacks derive from, and the home of the dict form.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
+from rllib_compat.neutral.public import public
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 MANY = 5
 
 
+@public("rllib_compat.adapters")
 class OverridesCache(dict[str, Any]):
     """A dict that is empty in every copy and in every pickle."""
 

@@ -16,6 +16,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.neutral.public import public
 from rllib_compat.runtime.envs import EnvSettings, find_creator, make_env
 
 # The key of `env_config` that holds what this module needs; the rest is the environment's own.
@@ -59,6 +60,7 @@ def placeholder_multi_agent_env(
     return LegacyEnvByName, {**(env_config or {}), KEY: stored}
 
 
+@public("rllib_compat.adapters")
 class LegacyEnvByName:
     """Makes the environment that `env_config` names, or a placeholder with its spaces.
 

@@ -16,7 +16,10 @@ from ray.rllib.connectors.env_to_module import MeanStdFilter
 from ray.rllib.utils.filter import MeanStdFilter as Filter
 from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space
 
+from rllib_compat.neutral.public import public
 
+
+@public("rllib_compat.adapters")
 class PolicyMeanStdFilter(MeanStdFilter):  # type: ignore[misc]  # Ray has no types
     """Normalises observations by running statistics of all agents that have a policy."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.neutral.public import public
 
 
 class MappedEpisode:
@@ -37,6 +38,7 @@ def episode_number(episode_id: Any) -> int:
     return zlib.crc32(str(episode_id).encode())
 
 
+@public("rllib_compat.adapters")
 @dataclass(frozen=True)
 class PolicyOfSameName:
     """Maps an agent to the policy of its own name.
@@ -65,6 +67,7 @@ class PolicyOfSameName:
         )
 
 
+@public("rllib_compat.adapters")
 class MappingFn:
     """A legacy `policy_mapping_fn`, called as today's Ray does: with the agent and its episode.
 

@@ -16,8 +16,10 @@ from ray.rllib.utils.spaces.space_utils import flatten_to_single_ndarray
 
 from rllib_compat.networks.wrappers.previous_steps import choices_of
 from rllib_compat.neutral import spaces
+from rllib_compat.neutral.public import public
 
 
+@public("rllib_compat.adapters")
 class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     """Puts previous actions `[n k]` and rewards `[n]` behind each observation, as one vector.
 

@@ -17,6 +17,7 @@ from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.neutral.public import public
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.episodes import ONLY_AGENT
 
@@ -169,6 +170,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return [dict(info or {}) for info in infos or [{}] * self.num_envs]
 
 
+@public("rllib_compat.adapters")
 class LegacyEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no types
     """Today's env runner, which takes an RLlib `VectorEnv` for its vector environment."""
 

@@ -25,7 +25,7 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 Reader: TypeAlias = Callable[[PolicyState, ModelSettings], tuple[Network, list[Finding]]]
 
 #: The module of ours that has a target network.
-MODULE = "rllib_compat.networks.modules.asynchronous:AsynchronousModule"
+MODULE = "rllib_compat.modules:AsynchronousModule"
 
 #: What today's default module copies, and calls the copies: `encoder` → `_old_encoder`.
 _COPY = "_old_"

@@ -70,9 +70,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         scheme=scheme if isinstance(policy.weights, dict) else "list",
         graph=graph,
         arrays=arrays,
-        target=own_module(
-            "rllib_compat.networks.modules.deterministic:DeterministicModule", graph, arrays
-        ),
+        target=own_module("rllib_compat.modules:DeterministicModule", graph, arrays),
         names=table,
         unused=tuple(unused),
     )

@@ -94,7 +94,7 @@ BUFFERS = tuple(
 KIND = "fully connected"
 
 #: What takes a network that Ray's own module can't represent.
-ACTOR_CRITIC_MODULE = "rllib_compat.networks.modules.actor_critic:ActorCriticModule"
+ACTOR_CRITIC_MODULE = "rllib_compat.modules:ActorCriticModule"
 
 #: Below this, a slope of swish can't be divided by without losing digits.
 _SMALLEST_SLOPE = 1e-3

@@ -10,8 +10,8 @@ from rllib_compat.networks.network import Network, own_module
 
 #: Modules of ours, by whether the output is the action itself.
 MODULES = {
-    False: "rllib_compat.networks.modules.actor_critic:ActorModule",
-    True: "rllib_compat.networks.modules.policy:PolicyModule",
+    False: "rllib_compat.modules:ActorModule",
+    True: "rllib_compat.modules:PolicyModule",
 }
 
 

@@ -1,7 +1,7 @@
 """A Q-network once its arrays have their canonical names: its target network, and its module.
 
 Where today's default DQN module computes the same (dense layers, one Q-value or advantage for each
-action), it takes the network; everything else becomes `rllib_compat.networks.modules.q:QModule`.
+action), it takes the network; everything else becomes `rllib_compat.modules:QModule`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rllib_compat.networks.ops.activations import activation
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
-MODULE = "rllib_compat.networks.modules.q:QModule"
+MODULE = "rllib_compat.modules:QModule"
 
 #: What the module has to be told beside its network; DQN's own settings by their names.
 SETTINGS = ("double_q", "dueling", "num_atoms", "v_min", "v_max")

@@ -5,7 +5,7 @@ critic of observation and actions, mostly a twin of it, and for each critic a ta
 it. With discrete actions, a critic takes the observation alone and gives a number for each action.
 
 Today's default module has critics of another shape (one network for observations, one for
-actions, and one that fuses them), so all of these go into `rllib_compat.networks.modules.sac`,
+actions, and one that fuses them), so all of these go into `networks.modules.sac`,
 which today's learners of SAC and CQL train.
 """
 
@@ -82,7 +82,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         graph=graph,
         arrays=arrays,
         target=own_module(
-            f"rllib_compat.networks.modules.sac:{_MODULES[settings.algorithm]}",
+            f"rllib_compat.modules:{_MODULES[settings.algorithm]}",
             graph,
             arrays,
             twin_q="twin_q_values" in graph.outputs,

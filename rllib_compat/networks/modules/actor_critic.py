@@ -13,10 +13,12 @@ from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from rllib_compat import ray_versions
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.modules.graph_net import GraphNet
+from rllib_compat.neutral.public import public
 
 LOGITS, VALUES = "action_dist_inputs", "vf_preds"
 
 
+@public("rllib_compat.modules")
 class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray has no types
     """Computes a legacy policy network without a value function (PG).
 
@@ -71,6 +73,7 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
         return {**out, **({Columns.STATE_OUT: states} if states else {})}
 
 
+@public("rllib_compat.modules")
 class ActorCriticModule(ActorModule, ValueFunctionAPI):  # type: ignore[misc]
     """Computes a legacy policy network and its value function.
 

@@ -8,8 +8,10 @@ from ray.rllib.core.learner.utils import make_target_network
 from ray.rllib.core.rl_module.apis import TARGET_NETWORK_ACTION_DIST_INPUTS, TargetNetworkAPI
 
 from rllib_compat.networks.modules.actor_critic import LOGITS, ActorCriticModule
+from rllib_compat.neutral.public import public
 
 
+@public("rllib_compat.modules")
 class AsynchronousModule(ActorCriticModule, TargetNetworkAPI):  # type: ignore[misc]  # no types
     """An `ActorCriticModule` that APPO can train."""
 

@@ -11,11 +11,13 @@ from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.modules.distributions import Deterministic
 from rllib_compat.networks.modules.graph_net import GraphNet
+from rllib_compat.neutral.public import public
 
 #: What only the critics give.
 _CRITICS = ("q_values", "twin_q_values")
 
 
+@public("rllib_compat.modules")
 class DeterministicModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]
     """Computes a legacy deterministic policy, and what its critics say.
 

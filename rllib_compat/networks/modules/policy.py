@@ -6,8 +6,10 @@ from typing import Any
 
 from rllib_compat.networks.modules.actor_critic import ActorModule
 from rllib_compat.networks.modules.distributions import Deterministic
+from rllib_compat.neutral.public import public
 
 
+@public("rllib_compat.modules")
 class PolicyModule(ActorModule):
     """An `ActorModule` for Box actions, which nothing is drawn for."""
 

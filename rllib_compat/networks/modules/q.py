@@ -20,6 +20,7 @@ from rllib_compat import ray_versions
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.modules.graph_net import GraphNet
 from rllib_compat.networks.modules.sac import NoCatalog
+from rllib_compat.neutral.public import public
 
 #: What a graph gives, and what Ray's module and learner call it.
 VALUES, LOGITS = "q_values", "q_logits"
@@ -28,6 +29,7 @@ QF_PREDS, QF_LOGITS, QF_PROBS, ATOMS = "qf_preds", "qf_logits", "qf_probs", "ato
 _DQN: Any = ray_versions.dqn_module()
 
 
+@public("rllib_compat.modules")
 class QModule(_DQN):  # type: ignore[misc]  # Ray has no types
     """Computes a legacy Q-network and its target network.
 

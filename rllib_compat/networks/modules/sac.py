@@ -19,12 +19,14 @@ from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.modules.distributions import distribution
 from rllib_compat.networks.modules.graph_net import GraphNet
 from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
+from rllib_compat.neutral.public import public
 
 LOGITS, Q_VALUES, TWIN_Q_VALUES = "action_dist_inputs", "q_values", "twin_q_values"
 
 _SAC, _CQL = ray_versions.soft_actor_critic_modules()
 
 
+@public("rllib_compat.modules")
 class NoCatalog:
     """Stands where Ray's modules have a catalog: these networks are told, not chosen."""
 
@@ -158,9 +160,11 @@ class LegacyNetworks:
         return out
 
 
+@public("rllib_compat.modules")
 class SACModule(LegacyNetworks, _SAC):  # type: ignore[misc, valid-type]
     """SAC with legacy networks."""
 
 
+@public("rllib_compat.modules")
 class CQLModule(LegacyNetworks, _CQL):  # type: ignore[misc, valid-type]
     """CQL with legacy networks; `model_config` holds `num_actions`, too."""

@@ -37,7 +37,7 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 KIND = "attention"
 
-MODULE = "rllib_compat.networks.modules.actor_critic:ActorCriticModule"
+MODULE = "rllib_compat.modules:ActorCriticModule"
 
 #: What each framework's layer norm adds to the variance.
 _EPSILON = {"torch": 1e-5, "keras": 1e-3}

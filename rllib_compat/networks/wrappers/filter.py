@@ -20,7 +20,7 @@ from rllib_compat.neutral.checkpoint import ObservationFilter
 
 STEP = "filter"
 
-_ACTOR_CRITIC = "rllib_compat.networks.modules.actor_critic:ActorCriticModule"
+_ACTOR_CRITIC = "rllib_compat.modules:ActorCriticModule"
 
 
 def can_hold(network: Network, observation_filter: ObservationFilter | None) -> bool:

@@ -40,8 +40,8 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 KIND = "LSTM"
 
-MODULE = "rllib_compat.networks.modules.actor_critic:ActorCriticModule"
-ACTOR_MODULE = "rllib_compat.networks.modules.actor_critic:ActorModule"
+MODULE = "rllib_compat.modules:ActorCriticModule"
+ACTOR_MODULE = "rllib_compat.modules:ActorModule"
 
 #: keras' LSTM of TensorFlow 1 and 2.0 – 2.1 has no `lstm_cell` in its names.
 _TENSORFLOW_1 = re.compile(r"lstm(_\d+)?/kernel")

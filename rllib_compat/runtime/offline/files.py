@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.public import public
 from rllib_compat.runtime.offline.lines import to_json
 
 
@@ -36,6 +37,7 @@ def find_files(source: str | Sequence[str]) -> list[Path]:
     return found
 
 
+@public("rllib_compat.adapters")
 @dataclass(frozen=True)
 class Recording:
     """Where and how steps are recorded.

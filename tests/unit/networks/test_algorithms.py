@@ -165,7 +165,7 @@ def test_a_converted_module_with_an_operation_that_is_not_known_is_refused():
     }
     written = policy(
         {},
-        policy_class="rllib_compat.networks.modules.actor_critic.ActorModule",
+        policy_class="rllib_compat.modules.ActorModule",
         extra={"module_config": {"graph": graph, "shapes": {}}},
     )
     with pytest.raises(CheckpointError, match="operations that are not known: exec"):

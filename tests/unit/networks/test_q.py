@@ -325,5 +325,5 @@ def test_a_filter_goes_before_network_and_target_network(name):
     np.testing.assert_allclose(filtered.forward({"obs": obs})["q_values"], expected)
     online = {k for k in filtered.arrays if not k.startswith(TARGET_PREFIX)}
     assert {TARGET_PREFIX + k for k in online} | online == filtered.arrays.keys()
-    assert filtered.target.module == "rllib_compat.networks.modules.q:QModule"
+    assert filtered.target.module == "rllib_compat.modules:QModule"
     assert filtered.target.model_config["num_atoms"] == network.target.model_config["num_atoms"]

@@ -1,0 +1,44 @@
+"""What checkpoints and printed code name of the old world inside the new one; it stays here.
+
+`rllib-compat config` prints code that imports from here, and configs inside checkpoints name these
+classes and functions, wherever their files are.
+"""
+
+from rllib_compat.neutral.public import lazily
+
+_FILES = {
+    "runtime.callbacks": (
+        "CallbackAdapter",
+        "DefaultCallbacks",
+        "SteppingAdapter",
+        "adapt_callbacks",
+    ),
+    "runtime.connectors": (
+        "mean_std_filter",
+        "multi_agent_mean_std_filter",
+        "with_preprocessors",
+        "with_previous_steps",
+    ),
+    "runtime.default_policy": ("to_shared_policy",),
+    "runtime.envs": ("EnvSettings", "LegacyEnv", "adapt_env", "make_env"),
+    "runtime.episodes": ("EpisodeRecord",),
+    "runtime.evaluation": ("EvaluationFunction",),
+    "runtime.external": ("LoggedActions", "with_logged_actions"),
+    "runtime.float_space": ("FloatSpace",),
+    "runtime.learners": ("TellingLearner",),
+    "runtime.offline.files": ("Recording",),
+    "runtime.overrides": ("OverridesCache",),
+    "runtime.placeholders": ("LegacyEnvByName",),
+    "runtime.policy_filter": ("PolicyMeanStdFilter",),
+    "runtime.policy_mapping": ("MappingFn", "PolicyOfSameName"),
+    "runtime.previous_steps": ("PreviousSteps",),
+    "runtime.vector_envs": ("LegacyEnvRunner",),
+    "ray_versions.replay": ("old_replay_buffer",),
+}
+HOMES = {name: f"rllib_compat.{file}" for file, names in _FILES.items() for name in names}
+
+__getattr__, __all__ = lazily(__name__, HOMES)
+
+
+def __dir__() -> list[str]:
+    return __all__

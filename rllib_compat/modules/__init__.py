@@ -1,0 +1,27 @@
+"""The RLModules that converted checkpoints name; they stay here, wherever their files are.
+
+Each computes a network that today's default modules cannot represent, and trains like any module of
+Ray. `rllib_compat` has to be installed where such a checkpoint is loaded.
+"""
+
+from rllib_compat.neutral.public import lazily
+
+_FILES = {
+    "actor_critic": ("ActorModule", "ActorCriticModule"),
+    "asynchronous": ("AsynchronousModule",),
+    "deterministic": ("DeterministicModule",),
+    "policy": ("PolicyModule",),
+    "q": ("QModule",),
+    "sac": ("CQLModule", "NoCatalog", "SACModule"),
+}
+HOMES = {
+    name: f"rllib_compat.networks.modules.{file}"
+    for file, names in _FILES.items()
+    for name in names
+}
+
+__getattr__, __all__ = lazily(__name__, HOMES)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,46 @@
+"""Names that stay: what pickles, converted checkpoints and printed code name of this package.
+
+Pickle names a class by its module. Files move; so a class or function that gets into checkpoints
+says that it is of a public module (`rllib_compat.adapters`, `rllib_compat.modules`), which gets it
+from wherever it is now.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+Named = TypeVar("Named", bound=Callable[..., Any])
+
+
+def public(module: str) -> Callable[[Named], Named]:
+    """Makes pickle name a class or function by a public module.
+
+    Args:
+        module: The public module. It is imported, since cloudpickle copies what it does not find
+            in an imported module into the pickle.
+    """
+
+    def give(named: Named) -> Named:
+        named.__module__ = module
+        importlib.import_module(module)
+        return named
+
+    return give
+
+
+def lazily(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], list[str]]:
+    """The `__getattr__` and the `__all__` of a public module.
+
+    Args:
+        module: Its name.
+        homes: Where each of its names is now.
+    """
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(homes[name]), name)
+
+    return get, sorted(homes)

@@ -1,0 +1,91 @@
+"""The public line: what may be imported, and what pickles name, stays."""
+
+import importlib
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import rllib_compat
+from rllib_compat import adapters, modules, ray_versions
+from rllib_compat.neutral.public import public
+from tests.legacy.cases import MUSEUM
+
+NAMED = [(module, name) for module in (adapters, modules) for name in module.__all__]
+
+
+@pytest.mark.parametrize(("module", "name"), NAMED, ids=[name for _, name in NAMED])
+def test_what_checkpoints_name_is_found_wherever_its_file_is(module, name):
+    found = getattr(module, name)
+    assert (found.__module__, found.__qualname__) == (module.__name__, name)
+    assert pickle.loads(pickle.dumps(found)) is found
+
+
+def test_a_public_class_travels_by_name_even_before_its_module_is_asked_for():
+    # cloudpickle puts the code of a class into the pickle if its module is not imported.
+    code = (
+        "from ray import cloudpickle; from rllib_compat.runtime.policy_mapping import MappingFn;"
+        "print(len(cloudpickle.dumps(MappingFn)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(run.stdout) < 100
+
+
+def test_a_name_that_is_not_public_is_not_there():
+    with pytest.raises(AttributeError, match=r"rllib_compat\.adapters.*nothing"):
+        _ = adapters.nothing
+
+
+def test_public_names_can_be_listed_and_imported():
+    assert {"PPOTrainer", "Trainer", "translate", "errors"} <= set(dir(rllib_compat))
+    for name in rllib_compat.__all__:
+        assert getattr(rllib_compat, name) is not None
+    for name in rllib_compat.PUBLIC_MODULES:
+        assert getattr(rllib_compat, name) is importlib.import_module(f"rllib_compat.{name}")
+    assert set(adapters.__all__) <= set(dir(adapters))
+    assert set(modules.__all__) <= set(dir(modules))
+
+
+def test_every_error_is_public():
+    from rllib_compat import errors
+    from rllib_compat.neutral import errors as private
+
+    found = [e for e in vars(private).values() if isinstance(e, type) and issubclass(e, Exception)]
+    assert sorted(e.__name__ for e in found) == sorted(errors.__all__)
+
+
+def test_public_gives_a_module_and_imports_it():
+    @public("rllib_compat.adapters")
+    def given():
+        pass
+
+    assert given.__module__ == "rllib_compat.adapters"
+
+
+@pytest.mark.parametrize(
+    ("old", "name"),
+    [
+        ("rllib_compat.adapters.envs", "EnvSettings"),
+        ("rllib_compat.adapters.callbacks", "_SteppingAdapter"),
+        ("rllib_compat.checkpoints.convert", "convert"),
+        ("rllib_compat.config.later", "MappingFn"),
+        ("rllib_compat.config.later", "mean_std_filter"),
+        ("rllib_compat.errors", "CompatError"),
+        ("rllib_compat.modules.q", "QModule"),
+        ("rllib_compat.offline.files", "Recording"),
+        ("rllib_compat.spaces", "Box"),
+    ],
+)
+def test_names_of_version_0_1_are_found(old, name):
+    assert getattr(importlib.import_module(old), name).__qualname__ == name.lstrip("_")
+
+
+@pytest.mark.parametrize("file", ["one_agent", "many_agents"])
+def test_code_that_version_0_1_printed_builds_its_config(file):
+    made = {}
+    exec((MUSEUM / f"converted_0_1/{file}.py.txt").read_text(), made)
+    config = made["config"]
+    assert issubclass(config.env, adapters.LegacyEnv)
+    connector = ray_versions.env_to_module_factory(config)()
+    assert "MeanStdFilter" in type(connector).__name__
