@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Tell what would be done, write nothing.")
 @click.option("--no-verify", is_flag=True, help="Write even if old and new were not compared.")
 @click.option("-n", "--inputs", default=1000, show_default=True, help="Inputs to compare on.")
+@click.option("--recursive", is_flag=True, help="Convert all checkpoints below OLD into NEW.")
+@click.option("--jobs", default=1, show_default=True, help="With --recursive: how many at once.")
 @options.given_options
 @options.json_option
 @options.verbose_option
@@ -46,6 +48,8 @@ def command(
     dry_run: bool,
     no_verify: bool,
     inputs: int,
+    recursive: bool,
+    jobs: int,
     as_json: bool,
     verbose: int,
     **known: Any,
@@ -61,21 +65,25 @@ def command(
       rllib-compat convert checkpoint-100 new --to msgpack
       rllib-compat convert checkpoint-100 new --action-space 'Discrete(3)' --env MyEnv
       rllib-compat convert checkpoint-100 new --dry-run -v
+      rllib-compat convert ~/ray_results converted --recursive --jobs 4
     """
+    how: dict[str, Any] = {
+        "to": to,
+        "state_format": state_format,
+        "given": options.given(**known),
+        "prove": not no_verify,
+        "inputs": inputs,
+        "overwrite": overwrite,
+        "dry_run": dry_run,
+    }
+    if recursive:
+        from rllib_compat.cli.convert_many import convert_below
+
+        return convert_below(old, new, jobs=jobs, as_json=as_json, **how)
     from rllib_compat.convert.pipeline import convert
 
     output.progress(f"reading {old}")
-    done = convert(
-        old,
-        new,
-        to=to,
-        state_format=state_format,
-        given=options.given(**known),
-        prove=not no_verify,
-        inputs=inputs,
-        overwrite=overwrite,
-        dry_run=dry_run,
-    )
+    done = convert(old, new, **how)
     if as_json:
         output.emit_json({**done.report.to_dict(), "largest_difference": done.largest_difference})
     else:

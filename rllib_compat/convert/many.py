@@ -1,0 +1,240 @@
+"""All checkpoints below a folder: found, and converted by processes that each convert many.
+
+A process imports Ray once, which takes longer than most conversions. One that dies (of memory, of
+a signal) takes only its own checkpoint with it. What has been converted is not converted again,
+so a run that was cut off goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rllib_compat.neutral.errors import CompatError, UnknownLayoutError
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+#: The file in the output folder that has a line of JSON for each conversion.
+LOG = "conversions.jsonl"
+
+#: The file of a checkpoint of version 0.1 (`checkpoint-12`), without its side files.
+_FILE = re.compile(r"checkpoint[-_]\d+")
+
+#: What is in the folder of a checkpoint of versions 1.x and 2.x, whatever the folder is called.
+_STATES = ("algorithm_state.pkl", "algorithm_state.msgpck", "algorithm_state.msgpack")
+_MODULES = "learner_group/learner/rl_module"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One checkpoint to convert.
+
+    Attributes:
+        old: The checkpoint.
+        new: The folder to make.
+    """
+
+    old: Path
+    new: Path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one checkpoint.
+
+    Attributes:
+        old: The checkpoint.
+        new: The folder that was to be made.
+        status: `converted`, `there already`, `refused` (with the reason) or `failed` (a crash).
+        message: What the conversion said last, or the error.
+        seconds: How long it took.
+        facts: The head of the report: algorithm, Ray, layout, …
+        warnings: How many rows of the report need attention.
+        largest_difference: The largest absolute difference of the proof; None without one.
+    """
+
+    old: str
+    new: str
+    status: str
+    message: str = ""
+    seconds: float = 0.0
+    facts: Mapping[str, Any] | None = None
+    warnings: int = 0
+    largest_difference: float | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the new checkpoint is there."""
+        return self.status in ("converted", "there already")
+
+
+def find(folder: str | Path, out: str | Path) -> list[Job]:
+    """Finds the checkpoints below a folder, in the order of their paths.
+
+    Args:
+        folder: Where to look. Links to folders are not followed.
+        out: The folder in which each gets a folder of its own, by its path below `folder`.
+
+    Raises:
+        UnknownLayoutError: There is no such folder, or no checkpoint in it.
+    """
+    folder, out = Path(folder), Path(out)
+    found = list(_checkpoints(folder, out.absolute()))
+    if not found:
+        raise UnknownLayoutError(
+            "There is no checkpoint below this folder." if folder.is_dir() else "No such folder.",
+            where=str(folder),
+            fix="Give a folder that has `checkpoint-N` files or checkpoint folders below it.",
+        )
+    return [Job(old, out / _name(old, folder, found)) for old in found]
+
+
+def _checkpoints(folder: Path, out: Path) -> Iterator[Path]:
+    for name, folders, files in os.walk(folder):
+        path = Path(name)
+        if path.absolute() == out:
+            folders.clear()
+        elif any(state in files for state in _STATES) or (path / _MODULES).is_dir():
+            folders.clear()  # policies, learners and modules are parts of it
+            yield path
+        else:
+            folders.sort()
+            yield from (path / file for file in sorted(files) if _FILE.fullmatch(file))
+
+
+def _name(old: Path, folder: Path, found: Sequence[Path]) -> Path:
+    """The path below the output folder: a file that is alone in its folder takes its name."""
+    alone = old.is_file() and old.parent != folder
+    alone = alone and sum(other.parent == old.parent for other in found) == 1
+    relative = (old.parent if alone else old).relative_to(folder)
+    return relative if relative.parts else Path(old.name)
+
+
+def convert_many(
+    jobs: Sequence[Job], log: Path, *, processes: int = 1, **options: Any
+) -> Iterator[Outcome]:
+    """Converts checkpoints, and yields what became of each as soon as it is done.
+
+    Args:
+        jobs: The checkpoints.
+        log: A file that gets a line of JSON for each.
+        processes: How many are converted at once.
+        **options: What `convert` takes beside the paths.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    there = [job for job in jobs if job.new.exists() and not options.get("overwrite")]
+    waiting = [job for job in reversed(jobs) if job not in there]
+    with log.open("a", encoding="utf-8") as lines:
+        for outcome in _outcomes(there, waiting, processes, options):
+            lines.write(json.dumps(asdict(outcome), default=str) + "\n")
+            lines.flush()
+            yield outcome
+
+
+def _outcomes(
+    there: Sequence[Job], waiting: list[Job], processes: int, options: Mapping[str, Any]
+) -> Iterator[Outcome]:
+    for job in there:
+        yield Outcome(str(job.old), str(job.new), "there already", "it was not converted again")
+    workers = [_Worker(options) for _ in range(min(processes, len(waiting)))]
+    try:
+        for worker in workers:
+            worker.give(waiting.pop())
+        while busy := [worker for worker in workers if worker.job is not None]:
+            for ready in wait([worker.connection for worker in busy]):
+                worker = next(w for w in busy if w.connection is ready)
+                yield worker.take()
+                if waiting:
+                    worker.give(waiting.pop())
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+class _Worker:
+    """A process that converts one checkpoint after the other."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = dict(options)
+        self.job: Job | None = None
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")  # Ray and torch don't survive a fork
+        self.connection, theirs = context.Pipe()
+        self._process: BaseProcess = context.Process(
+            target=_work, args=(theirs, self._options), daemon=True
+        )
+        self._process.start()
+        theirs.close()  # so that the end of the process ends the connection
+
+    def give(self, job: Job) -> None:
+        """Lets the process convert a checkpoint; a process that has died is replaced."""
+        if not self._process.is_alive():
+            self.stop()
+            self._start()
+        self.job = job
+        self.connection.send(job)
+
+    def take(self) -> Outcome:
+        """What became of the checkpoint."""
+        assert self.job is not None
+        try:
+            outcome: Outcome = self.connection.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            died = f"the process died with exit code {self._process.exitcode}"
+            outcome = Outcome(str(self.job.old), str(self.job.new), "failed", died)
+        self.job = None
+        return outcome
+
+    def stop(self) -> None:
+        """Ends the process; an unfinished conversion leaves nothing behind."""
+        self.connection.close()
+        self._process.terminate()
+        self._process.join()
+
+
+def _work(connection: Connection, options: Mapping[str, Any]) -> None:
+    """What a process does: convert, and tell, until nobody asks any more."""
+    while True:
+        try:
+            job: Job = connection.recv()
+        except (EOFError, OSError):
+            return
+        connection.send(_convert(job, options))
+
+
+def _convert(job: Job, options: Mapping[str, Any]) -> Outcome:
+    from rllib_compat.convert.pipeline import convert
+    from rllib_compat.neutral.report import Severity
+
+    old, new, began = str(job.old), str(job.new), time.monotonic()
+    try:
+        job.new.parent.mkdir(parents=True, exist_ok=True)
+        done = convert(job.old, job.new, **options)
+    except CompatError as error:
+        return Outcome(old, new, "refused", str(error), time.monotonic() - began)
+    except Exception as error:  # one failure stops nothing; the log has its name
+        said = f"{type(error).__name__}: {error}"
+        return Outcome(old, new, "failed", said, time.monotonic() - began)
+    facts = dict(done.report.facts)
+    return Outcome(
+        old,
+        new,
+        "converted",
+        str(facts.pop("result", "")),
+        time.monotonic() - began,
+        facts,
+        len(done.report.at_least(Severity.WARNING)),
+        done.largest_difference,
+    )

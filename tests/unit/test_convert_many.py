@@ -1,0 +1,83 @@
+"""Whole folders of checkpoints: all are found, one failure stops nothing, a cut run goes on."""
+
+import json
+import os
+import shutil
+import signal
+
+import pytest
+
+from rllib_compat.convert import many
+from rllib_compat.neutral.errors import UnknownLayoutError
+from tests.legacy.cases import find
+
+SMALL = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
+FOLDER = next(c for c in find(ray="2.10.0") if (c.checkpoint / "algorithm_state.pkl").exists())
+
+
+@pytest.fixture
+def results(tmp_path):
+    """A results folder as people have them: two trials, a damaged file, a folder checkpoint."""
+    folder = tmp_path / "results"
+    files = SMALL.checkpoint if SMALL.checkpoint.is_dir() else SMALL.checkpoint.parent
+    shutil.copytree(files, folder / "PPO_a/checkpoint_2")
+    shutil.copytree(files, folder / "PPO_b/checkpoint_2")
+    shutil.copytree(FOLDER.checkpoint, folder / "PPO_c/checkpoint_000002")
+    (folder / "PPO_b/checkpoint_3").mkdir()
+    (folder / "PPO_b/checkpoint_3/checkpoint-3").write_bytes(b"\x80\x02damaged")
+    (folder / "PPO_b/notes.txt").write_text("no checkpoint")
+    return folder
+
+
+def test_an_empty_folder_is_told(tmp_path):
+    with pytest.raises(UnknownLayoutError, match="no checkpoint below"):
+        many.find(tmp_path, tmp_path / "out")
+
+
+def test_every_checkpoint_below_a_folder_is_found_once(results, tmp_path):
+    jobs = many.find(results, tmp_path / "out")
+    names = [str(job.new.relative_to(tmp_path / "out")) for job in jobs]
+    assert names == [
+        "PPO_a/checkpoint_2",
+        "PPO_b/checkpoint_2",
+        "PPO_b/checkpoint_3",
+        "PPO_c/checkpoint_000002",
+    ]
+
+
+def test_what_was_converted_into_the_same_folder_is_not_taken_for_input(results):
+    before = many.find(results, results / "out")
+    shutil.copytree(FOLDER.checkpoint, results / "out/PPO_a/checkpoint_2")
+    assert many.find(results, results / "out") == before
+
+
+def test_one_failure_stops_nothing_and_a_second_run_goes_on(results, tmp_path):
+    out = tmp_path / "out"
+    jobs = many.find(results, out)
+    first = list(many.convert_many(jobs, out / many.LOG, processes=2, to="msgpack", inputs=5))
+    statuses = {os.path.relpath(o.old, results): o.status for o in first}
+    assert statuses.pop("PPO_b/checkpoint_3/checkpoint-3") == "refused"
+    assert set(statuses.values()) == {"converted"}
+    again = list(many.convert_many(jobs, out / many.LOG, to="msgpack", inputs=5))
+    assert sorted(o.status for o in again) == ["refused", *["there already"] * 3]
+    logged = [json.loads(line) for line in (out / many.LOG).read_text().splitlines()]
+    assert len(logged) == 8
+
+
+def test_a_process_that_dies_takes_only_its_own_checkpoint_with_it(results, tmp_path, monkeypatch):
+    jobs = many.find(results, tmp_path / "out")
+    started = many._Worker.give
+
+    def give(worker, job):
+        dies = job.old.name == "checkpoint-3"
+        if dies:  # stopped first, so that it can't be done before it is killed
+            os.kill(worker._process.pid, signal.SIGSTOP)
+        started(worker, job)
+        if dies:
+            os.kill(worker._process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(many._Worker, "give", give)
+    log = tmp_path / "out" / many.LOG
+    outcomes = list(many.convert_many(jobs, log, to="msgpack", inputs=5))
+    assert [o.status for o in outcomes if o.old.endswith("checkpoint-3")] == ["failed"]
+    assert sum(o.status == "converted" for o in outcomes) == 3
