@@ -2,21 +2,28 @@
 
 A writer fills a temporary directory beside the target. Only when all of it is on the disk does a
 rename put it in place, so that nobody ever sees half a checkpoint under the final name, and a
-failure leaves everything as it was. The temporary name starts with a dot and ends with
-`.partial`: what a power cut leaves behind can be told from a checkpoint and deleted.
+failure leaves everything as it was. To replace a target, the two are exchanged in one step; where
+the system can't, the old one steps aside first, and comes back on the next run if this one dies.
+
+What a killed run leaves is called `.<target>.<8 hex digits>.partial` (or `.old`). A run holds a
+lock on its own; the next run on the same target removes those that nobody holds.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from rllib_compat.formats.disk import disk_errors, exchange, lock
 from rllib_compat.neutral.errors import CheckpointError, TargetExistsError
+
+_PARTIAL, _OLD = "partial", "old"
 
 
 @contextmanager
@@ -27,8 +34,7 @@ def atomic_directory(
 
     Args:
         target: The directory to make; missing parents are made, and removed again on failure.
-        overwrite: Whether `target` may be there already. It stays until the new one is complete,
-            and comes back if putting the new one in place fails.
+        overwrite: Whether `target` may be there already. It stays until the new one is complete.
         source: What is being read meanwhile; `target` must not touch it.
 
     Yields:
@@ -37,30 +43,36 @@ def atomic_directory(
     Raises:
         TargetExistsError: `target` is there already and `overwrite` was not given.
         CheckpointError: `target` and `source` are the same, or one lies inside the other.
+        FileSystemError: The disk is full or read-only, a name is too long, ….
     """
-    target = Path(target).absolute()
-    # A link as the target is replaced, not followed.
-    target = target.parent.resolve() / target.name if target.is_symlink() else target.resolve()
-    if source is not None:
-        _refuse_overlap(target, Path(source).resolve())
-    if os.path.lexists(target) and not overwrite:
-        raise _exists(target)
-
-    made = _make_parents(target.parent)
-    temporary = _beside(target, "partial")
-    try:
-        temporary.mkdir()
-        yield temporary
-        _sync_tree(temporary)
-        _put_in_place(temporary, target, overwrite=overwrite)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        for parent in made:
-            with suppress(OSError):  # somebody else has put something there meanwhile
-                parent.rmdir()
-        raise
-    for parent in (target.parent, *(p.parent for p in made)):
-        _sync(parent)
+    with disk_errors(target):
+        target = Path(target).absolute()
+        # A link as the target is replaced, not followed.
+        target = target.parent.resolve() / target.name if target.is_symlink() else target.resolve()
+        if source is not None:
+            _refuse_overlap(target, Path(source).resolve())
+        _finish_killed_runs(target)
+        if _is_there(target) and not overwrite:
+            raise _exists(target)
+        made = _make_parents(target.parent)
+        temporary, descriptor = target, None
+        try:
+            temporary, descriptor = _make_locked(target)
+            yield temporary
+            _sync_tree(temporary)
+            _put_in_place(temporary, target, overwrite=overwrite)
+        except BaseException:
+            if temporary != target:
+                shutil.rmtree(temporary, ignore_errors=True)
+            for parent in made:
+                with suppress(OSError):  # somebody else has put something there meanwhile
+                    parent.rmdir()
+            raise
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+        for parent in (target.parent, *(p.parent for p in made)):
+            _sync(parent)
 
 
 def digest_tree(path: str | Path) -> dict[str, str]:
@@ -108,9 +120,74 @@ def _exists(target: Path) -> TargetExistsError:
     )
 
 
+def _is_there(target: Path) -> bool:
+    """Whether there is anything of that name; a name that no file can have is an error."""
+    try:
+        os.lstat(target)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _stem(target: Path) -> str:
+    """What the names beside a target begin with; file systems take 255 bytes."""
+    name = os.fsencode(target.name)
+    if len(name) > 200:
+        digest = hashlib.sha256(name).hexdigest()[:16]
+        return f".{name[:120].decode('utf-8', 'ignore')}~{digest}."
+    return f".{target.name}."
+
+
 def _beside(target: Path, suffix: str) -> Path:
-    # Cut, since the longest name that a file system takes has 255 bytes.
-    return target.parent / f".{target.name[:40]}.{secrets.token_hex(4)}.{suffix}"
+    return target.parent / f"{_stem(target)}{secrets.token_hex(4)}.{suffix}"
+
+
+def _all_beside(target: Path, suffix: str) -> list[Path]:
+    """What runs on this target left, oldest first."""
+    ours = re.compile(rf"{re.escape(_stem(target))}[0-9a-f]{{8}}\.{suffix}")
+    with suppress(FileNotFoundError, NotADirectoryError):
+        found = [path for path in target.parent.iterdir() if ours.fullmatch(path.name)]
+        return sorted(found, key=lambda path: path.lstat().st_mtime)
+    return []
+
+
+def _make_locked(target: Path) -> tuple[Path, int | None]:
+    """Makes an empty folder beside the target, and takes its lock."""
+    while True:
+        temporary = _beside(target, _PARTIAL)
+        temporary.mkdir()
+        descriptor = lock(temporary)
+        if descriptor is not None or temporary.is_dir():
+            return temporary, descriptor
+        # Another run took it for what a killed one had left, in the moment before it was locked.
+
+
+def _finish_killed_runs(target: Path) -> None:
+    """Brings back an old target whose replacement never came, and removes what nobody needs."""
+    for old in _all_beside(target, _OLD):
+        descriptor = lock(old)
+        if descriptor is None and not old.is_symlink():
+            continue  # another run is about to put the new one in its place
+        if _is_there(target):
+            _remove(old)
+        else:
+            old.rename(target)
+        if descriptor is not None:
+            os.close(descriptor)
+    for partial in _all_beside(target, _PARTIAL):
+        descriptor = lock(partial)
+        if descriptor is not None:
+            _remove(partial)
+            os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    """Removes a folder, a file or a link; what can't be removed stays."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
 
 
 def _make_parents(parent: Path) -> list[Path]:
@@ -121,23 +198,28 @@ def _make_parents(parent: Path) -> list[Path]:
 
 
 def _put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
-    if not os.path.lexists(target):
+    if not _is_there(target):
         temporary.rename(target)
         return
     if not overwrite:  # it has appeared while we were writing
         raise _exists(target)
-    backup = _beside(target, "old")
+    if exchange(temporary, target):
+        _sync(target.parent)  # before the old one goes
+        _remove(temporary)
+        return
+    held = lock(target)
+    backup = _beside(target, _OLD)
     target.rename(backup)
     try:
         temporary.rename(target)
     except BaseException:
         backup.rename(target)
         raise
-    _sync(target.parent)  # before the old one goes
-    if backup.is_dir() and not backup.is_symlink():
-        shutil.rmtree(backup)
-    else:
-        backup.unlink()
+    finally:
+        if held is not None:
+            os.close(held)
+    _sync(target.parent)
+    _remove(backup)
 
 
 def _sync_tree(root: Path) -> None:

@@ -13,6 +13,7 @@
     │   ├── NotYetError               read, but its network or algorithm can't be converted yet
     │   ├── MissingInformationError   something the checkpoint does not hold has to be given
     │   ├── TargetExistsError         the output is there already
+    │   ├── FileSystemError           the disk is full or read-only, a name too long, …
     │   └── VerificationError         old and new compute different numbers
     ├── LegacyEnvError                an environment does not behave as any known API
     ├── RayNotSupportedError          the installed Ray is missing or out of range
@@ -132,6 +133,13 @@ class MissingInformationError(CheckpointError):
 
 class TargetExistsError(CheckpointError):
     """The output is there already, and `--overwrite` was not given."""
+
+
+class FileSystemError(CheckpointError):
+    """The file system refuses: the disk is full or read-only, a name is too long, ….
+
+    The output is as it was before: whole or absent.
+    """
 
 
 class VerificationError(CheckpointError):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import os
+from pathlib import Path
 
 import pytest
 
+from rllib_compat.convert.pipeline import convert
 from rllib_compat.formats import atomic
 from rllib_compat.formats.atomic import atomic_directory, digest_tree
-from rllib_compat.neutral.errors import CheckpointError, TargetExistsError
+from rllib_compat.neutral.errors import CheckpointError, FileSystemError, TargetExistsError
+from tests import kills
 
 
 def names(folder):
@@ -49,9 +54,9 @@ def test_a_failure_leaves_nothing_behind_not_even_parents(tmp_path, error):
 def test_a_failure_keeps_parents_that_somebody_else_uses_by_now(tmp_path):
     def fail():
         (tmp_path / "a" / "other").write_text("theirs")
-        return OSError("full")
+        return OSError(errno.ENOSPC, "full")
 
-    with pytest.raises(OSError, match="full"):
+    with pytest.raises(FileSystemError, match="disk is full"):
         write_and_fail(tmp_path / "a" / "b" / "new", fail)
     assert names(tmp_path / "a") == ["other"]
 
@@ -102,19 +107,22 @@ def test_overwrite_keeps_the_old_one_when_the_new_one_fails(tmp_path):
     assert digest_tree(tmp_path) == before
 
 
-def test_overwrite_brings_the_old_one_back_when_the_rename_fails(tmp_path, monkeypatch):
+def test_without_exchange_overwrite_brings_the_old_one_back_when_the_rename_fails(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(atomic, "exchange", lambda one, other: False)
     target = tmp_path / "new"
     target.mkdir()
     (target / "old").write_text("old")
     before = digest_tree(tmp_path)
-    rename = atomic.Path.rename
+    rename = Path.rename
 
     def fail_for_the_new_one(self, to):
         if self.suffix == ".partial":
             raise OSError("disk gone")
         return rename(self, to)
 
-    monkeypatch.setattr(atomic.Path, "rename", fail_for_the_new_one)
+    monkeypatch.setattr(Path, "rename", fail_for_the_new_one)
     with (
         pytest.raises(OSError, match="disk gone"),
         atomic_directory(target, overwrite=True) as folder,
@@ -133,6 +141,107 @@ def test_two_writers_of_one_target_do_not_mix(tmp_path):
         slow.__exit__(None, None, None)
     assert names(target) == ["fast"]
     assert names(tmp_path) == ["new"]
+
+
+@pytest.fixture(params=[True, False], ids=["exchange", "two steps"])
+def replacing(request, monkeypatch):
+    """Replaces a target in one step, and as where the system can't."""
+    if not request.param:
+        monkeypatch.setattr(atomic, "exchange", lambda one, other: False)
+
+
+def test_overwrite_leaves_nothing_beside_the_target(tmp_path, replacing):
+    target = tmp_path / "new"
+    for text in ("1", "2"):
+        with atomic_directory(target, overwrite=True) as folder:
+            (folder / "state").write_text(text)
+    assert (target / "state").read_text() == "2"
+    assert names(tmp_path) == ["new"]
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_one(tmp_path):
+    left = tmp_path / ".new.0123abcd.partial"
+    left.mkdir()
+    (left / "half").write_text("1")
+    (tmp_path / ".new.mine").write_text("not ours")
+    (tmp_path / ".newer.0123abcd.partial").mkdir()  # of another target
+    with atomic_directory(tmp_path / "new"):
+        pass
+    assert names(tmp_path) == [".new.mine", ".newer.0123abcd.partial", "new"]
+
+
+def test_what_another_run_is_writing_is_left_alone(tmp_path):
+    slow = atomic_directory(tmp_path / "new", overwrite=True)
+    (slow.__enter__() / "slow").write_text("1")
+    with atomic_directory(tmp_path / "new") as fast:
+        (fast / "fast").write_text("1")
+    slow.__exit__(None, None, None)
+    assert names(tmp_path / "new") == ["slow"]
+    assert names(tmp_path) == ["new"]
+
+
+def test_a_target_that_stepped_aside_for_a_killed_run_comes_back(tmp_path):
+    (tmp_path / ".new.0123abcd.old").mkdir()
+    (tmp_path / ".new.0123abcd.old" / "precious").write_text("1")
+    with pytest.raises(TargetExistsError), atomic_directory(tmp_path / "new"):
+        raise AssertionError("must not be reached")
+    assert names(tmp_path) == ["new"]
+    assert names(tmp_path / "new") == ["precious"]
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.ENOSPC, "full"),
+        (errno.EROFS, "read-only"),
+        (errno.EACCES, "Permission"),
+        (errno.EDQUOT, "quota"),
+        (errno.EIO, "reports an error"),
+    ],
+)
+def test_what_the_disk_refuses_is_told_and_leaves_everything_as_it_was(tmp_path, number, told):
+    target = tmp_path / "new"
+    target.mkdir()
+    (target / "old").write_text("old")
+    before = digest_tree(tmp_path)
+
+    def fail():
+        return OSError(number, os.strerror(number), "somewhere")
+
+    with pytest.raises(FileSystemError, match=told) as caught:
+        write_and_fail(target, fail, overwrite=True)
+    assert caught.value.where == "somewhere"
+    assert caught.value.exit_code == 2
+    assert digest_tree(tmp_path) == before
+
+
+def test_a_name_that_is_too_long_is_told_before_anything_is_written(tmp_path):
+    with (
+        pytest.raises(FileSystemError, match="too long"),
+        atomic_directory(tmp_path / ("n" * 256)),
+    ):
+        raise AssertionError("must not be reached")
+    assert names(tmp_path) == []
+
+
+def test_a_target_below_a_file_is_told(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with (
+        pytest.raises(FileSystemError, match="in the way"),
+        atomic_directory(tmp_path / "file" / "new"),
+    ):
+        raise AssertionError("must not be reached")
+
+
+def test_long_names_with_the_same_beginning_are_told_apart(tmp_path):
+    (tmp_path / ("n" * 240 + "1")).mkdir()
+    one, other = tmp_path / ("n" * 240 + "1"), tmp_path / ("n" * 240 + "2")
+    with atomic_directory(other):
+        left = next(p for p in tmp_path.iterdir() if p.suffix == ".partial")
+    left.with_suffix(".old").mkdir()
+    with atomic_directory(one, overwrite=True):
+        pass
+    assert left.with_suffix(".old").exists()
 
 
 @pytest.mark.parametrize("place", [".", "inside", "inside/deep", ".."])
@@ -197,3 +306,57 @@ def test_the_digest_of_a_single_file_is_under_its_name(tmp_path):
     (tmp_path / "checkpoint-2").write_bytes(b"")
     empty = hashlib.sha256().hexdigest()
     assert digest_tree(tmp_path / "checkpoint-2") == {"checkpoint-2": empty}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_killed_conversion_never_leaves_half_a_target_and_never_loses_the_old_one(
+    tmp_path, overwrite
+):
+    found = kills.run(10, tmp_path, overwrite=overwrite)
+    assert (found.half, found.lost, found.left) == (0, 0, 0)
+    assert found.killed >= 5
+
+
+def test_a_disk_that_is_full_at_any_write_is_told_and_leaves_nothing(tmp_path, full_after):
+    writes = 0
+    while True:
+        full_after(writes)
+        try:
+            convert(kills.OLD.checkpoint, tmp_path / "new", to="msgpack", inputs=5)
+        except FileSystemError as error:
+            assert "disk is full" in str(error)  # noqa: PT017
+            assert names(tmp_path) == []
+            writes += 10
+        else:
+            break
+    assert writes > 10
+
+
+@pytest.fixture
+def full_after(monkeypatch):
+    """Lets Python's files of the package take so many writes, and no more."""
+    left = 0
+
+    class Full(io.FileIO):
+        def write(self, data):
+            nonlocal left
+            if left <= 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.name)
+            left -= 1
+            return super().write(data[:100])
+
+    def opened(path, mode="r", *args, **kwargs):
+        if "w" not in mode:
+            return real(path, mode, *args, **kwargs)
+        file = io.BufferedWriter(Full(path, "w"), 100)
+        return file if "b" in mode else io.TextIOWrapper(file, "utf-8")
+
+    real = io.open
+    monkeypatch.setattr(io, "open", opened)
+    monkeypatch.setattr("builtins.open", opened)
+
+    def allow(writes):
+        nonlocal left
+        left = writes
+
+    return allow
