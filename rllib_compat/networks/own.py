@@ -79,7 +79,7 @@ def read(policy: PolicyState, _: ModelSettings) -> tuple[Network, list[Finding]]
         names=tuple(Move(own_name(name), name) for name in arrays),
     )
     unused = tuple(k for k in policy.weights if not _is_net(k))
-    soft = file.endswith(".sac")
+    soft = MODULES[cls] == "sac"
     groups = soft_actor_critic(arrays, unused) if soft else WHOLE
     return replace(network, unused=unused, optimizers=groups), []
 
