@@ -25,6 +25,9 @@ _VERBS = {
     "verify": "Compare an old checkpoint with a converted one.",
 }
 
+#: What the extra `ray` brings.
+_IN_THE_EXTRA = ("ray", "torch", "gymnasium", "tree", "pyarrow", "lz4", "msgpack_numpy")
+
 
 class _Verbs(click.Group):
     """A group that knows its commands by name and imports the one that is asked for."""
@@ -56,6 +59,13 @@ def _cli() -> None:
     """Legacy RLlib configs and checkpoints (Ray 0.5 - 2.x) on today's Ray."""
 
 
+def _not_installed(error: Exception) -> str | None:
+    """The library of the extra `ray` that an error is about, if it is about one."""
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    library = (name or "").partition(".")[0]
+    return library if library in _IN_THE_EXTRA else None
+
+
 def main(args: list[str] | None = None) -> None:
     """Runs the command line; every error of this package is told in three lines, and is exit 2."""
     try:
@@ -71,6 +81,10 @@ def main(args: list[str] | None = None) -> None:
         click.echo("aborted", err=True)
         sys.exit(2)
     except Exception as error:
+        if (missing := _not_installed(error)) is not None:
+            click.echo(f"error: This needs {missing}, which is not installed.", err=True)
+            click.echo("  to do: pip install 'rllib-compat[ray]'", err=True)
+            sys.exit(2)
         # Not one of ours: Ray's, or a bug here. Exit code 1 would mean "done, with findings".
         click.echo(printable(traceback.format_exc()), err=True, nl=False)
         click.secho(f"failed: unexpected {type(error).__name__}, see above", fg="red", err=True)

@@ -70,7 +70,10 @@ def decide(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpointa
     Raises:
         CheckpointError: Something has to be given, or a network is not known; `msgpack` keeps
             such a checkpoint nevertheless.
+        RayNotSupportedError: There is no Ray to write for.
     """
+    if to != "msgpack":
+        ray_versions.installed()  # what is missing is told before the work, not after it
     checkpoint = complete(checkpoint, given)
     if to == "msgpack":
         return _msgpack(checkpoint, given)

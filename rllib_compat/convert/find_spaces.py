@@ -110,10 +110,12 @@ def _spaces_of_env(config: Mapping[str, Any], policies: Sequence[PolicyState]) -
         return None
     if all(p.observation_space and p.action_space for p in policies):
         return None
-    import gymnasium
+    try:
+        import gymnasium
 
-    from rllib_compat.runtime.envs import resolve_env_name
-
+        from rllib_compat.runtime.envs import resolve_env_name
+    except ModuleNotFoundError:  # reading needs neither; the spaces are then asked for
+        return None
     try:
         with warnings.catch_warnings():  # an old version of an environment is what is asked for
             warnings.simplefilter("ignore")

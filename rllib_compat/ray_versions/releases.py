@@ -26,13 +26,13 @@ def installed() -> Version:
         version = Version(metadata.version("ray"))
     except metadata.PackageNotFoundError as error:
         raise RayNotSupportedError(
-            "Ray is not installed.",
-            fix=f"pip install 'ray[rllib,tune]>={OLDEST},<={NEWEST}.*' torch",
+            "Ray is not installed. `inspect`, `config` and `convert --to msgpack` work without it.",
+            fix="pip install 'rllib-compat[ray]'",
         ) from error
     if version < OLDEST:
         raise RayNotSupportedError(
             f"Ray {version} is installed; this package works with Ray {OLDEST} to {NEWEST}.",
-            fix=f"pip install 'ray[rllib,tune]>={OLDEST}'",
+            fix="pip install --upgrade 'rllib-compat[ray]'",
         )
     return version
 
