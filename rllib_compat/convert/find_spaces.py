@@ -13,6 +13,7 @@ from rllib_compat.convert.given import Given
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import Space
 
 #: The policy of a single-agent training.
@@ -100,7 +101,7 @@ def _with_spec(policy: PolicyState, spec: Any) -> PolicyState:
 
 
 def _read(value: Any) -> Space | None:
-    return spaces.parse_repr(value) if isinstance(value, str) else spaces.from_object(value)
+    return parse_repr(value) if isinstance(value, str) else spaces.from_object(value)
 
 
 def _spaces_of_env(config: Mapping[str, Any], policies: Sequence[PolicyState]) -> _Pair | None:

@@ -18,13 +18,18 @@ import math
 import operator
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.neutral.errors import BudgetExceededError, CorruptCheckpointError
+from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.errors import CompatError, CorruptCheckpointError
 from rllib_compat.neutral.spaces import (
+    DEEPEST,
+    LARGEST,
+    MOST_PARTS,
     Box,
     DictSpace,
     Discrete,
@@ -32,12 +37,14 @@ from rllib_compat.neutral.spaces import (
     MultiDiscrete,
     Space,
     TupleSpace,
+    box,
+    distinct,
 )
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-# A Box of images of a megapixel with four channels of float64 has 32 MiB.
-MAX_ARRAY_BYTES = 1 << 28
+_FEED = 1 << 14
+_PIECE = 1 << 18
 
 _NPY = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '(?P<descr>[<>|=][biuf]\d+)', "
@@ -58,7 +65,9 @@ def to_ray_dict(space: Space) -> dict[str, Any]:
     return writer(space)
 
 
-def from_ray_dict(data: Mapping[str, Any], *, where: str = "") -> Space | None:
+def from_ray_dict(
+    data: Mapping[str, Any], *, budget: Budget | None = None, where: str = ""
+) -> Space | None:
     """Reads a space from either of Ray's forms, the plain one and the wrapped one.
 
     Of a wrapped one the *original* space is returned, the one of raw observations: what Ray's
@@ -66,6 +75,7 @@ def from_ray_dict(data: Mapping[str, Any], *, where: str = "") -> Space | None:
 
     Args:
         data: The dict.
+        budget: What reading may cost.
         where: How errors shall call it.
 
     Returns:
@@ -73,10 +83,14 @@ def from_ray_dict(data: Mapping[str, Any], *, where: str = "") -> Space | None:
 
     Raises:
         CorruptCheckpointError: The dict is not what Ray writes.
+        BudgetExceededError: It stands for more than the budget allows.
     """
     try:
-        return _read(data)
-    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        return _read(data, budget or Budget(), 0)
+    except CompatError:
+        raise
+    # Any expression may fail on what a stranger wrote; whichever it is, the file is at fault.
+    except Exception as error:
         raise CorruptCheckpointError(
             f"This is no space as Ray writes it: {type(error).__name__}: {error}.",
             where=where or None,
@@ -88,47 +102,120 @@ def preprocessed(space: Space) -> dict[str, Any]:
     """The wrapped form of the space that a policy's model sees, for raw observations of `space`.
 
     Ray's preprocessors make a flat Box of spaces that are not arrays, and hang the original on it.
+
+    Raises:
+        ValueError: The flat Box would have more than `LARGEST` entries.
     """
     if space.original_space is not None:  # it is one that a preprocessor has made
         original = {"space": to_ray_dict(space.original_space)}
         return {"space": to_ray_dict(space), "original_space": original}
     if isinstance(space, (Box, MultiBinary)):
         return {"space": to_ray_dict(space)}
-    size = (space.flat_size(),)
-    flat = Box(np.full(size, -1, np.float32), np.full(size, 1, np.float32))
+    if space.flat_size() > LARGEST:
+        raise ValueError(f"Ray would make {space.flat_size():,} numbers of one observation")
+    flat = box(-1.0, 1.0, (space.flat_size(),))
     return {"space": to_ray_dict(flat), "original_space": {"space": to_ray_dict(space)}}
 
 
 def encode_array(array: Array) -> str:
     """base64 of zlib of the `.npy` form, as Ray keeps bounds and running statistics as text."""
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return base64.b64encode(zlib.compress(buffer.getvalue())).decode("ascii")
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    packer = zlib.compressobj()
+    packed = [packer.compress(header.getvalue())]
+    # In pieces: a bound that is one number for millions of entries is never made into them.
+    order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    pieces: Any = np.nditer(
+        array, ["external_loop", "buffered", "zerosize_ok"], order=order, buffersize=_PIECE
+    )
+    packed += [packer.compress(piece.tobytes()) for piece in pieces]
+    return base64.b64encode(b"".join([*packed, packer.flush()])).decode("ascii")
 
 
-def decode_array(text: str) -> Array:
-    """Reads what `encode_array` or Ray has written; the array is writable.
+def decode_array(text: str, budget: Budget | None = None) -> Array:
+    """Reads what `encode_array` or Ray has written.
+
+    An array all of whose entries are the same stands on one of them and is read-only; others are
+    writable.
 
     Raises:
         ValueError: The text is damaged, or holds something else than numbers.
-        BudgetExceededError: The array has more than `MAX_ARRAY_BYTES`.
+        BudgetExceededError: More comes out of it than the budget allows.
     """
+    budget = budget or Budget()
     try:
-        inflater = zlib.decompressobj()
-        npy = inflater.decompress(base64.b64decode(text, validate=True), MAX_ARRAY_BYTES)
-    except (zlib.error, binascii.Error, TypeError) as error:
+        pieces = _inflate(base64.b64decode(text, validate=True), budget)
+        head = next(pieces, b"")
+        header = _NPY.match(head)
+        if not header:
+            raise ValueError("an array's text does not hold a whole .npy file of numbers")
+        dtype = np.dtype(header["descr"].decode())
+        shape = tuple(int(n) for n in re.findall(rb"\d+", header["shape"]))
+        order: Any = "F" if header["fortran"] == b"True" else "C"
+        return _collect(chain((head[header.end() :],), pieces), dtype, shape, order, budget)
+    except (zlib.error, binascii.Error, TypeError, OverflowError) as error:
         raise ValueError(f"an array's text is damaged ({error})") from error
-    if inflater.unconsumed_tail:
-        raise BudgetExceededError(f"An array of a space has more than {MAX_ARRAY_BYTES} bytes.")
-    header = _NPY.match(npy)
-    if not header or not inflater.eof:
+
+
+def _inflate(packed: bytes, budget: Budget) -> Iterator[bytes]:
+    """Unpacks zlib in pieces of `_PIECE` bytes; the first holds the header."""
+    inflater = zlib.decompressobj()
+    piece = b""
+    for start in range(0, len(packed), _FEED):
+        feed = packed[start : start + _FEED]
+        while feed and not inflater.eof:
+            made = inflater.decompress(feed, _PIECE)
+            feed = inflater.unconsumed_tail
+            budget.spend("unpacked", len(made))
+            budget.check_time()
+            piece += made
+            if len(piece) >= _PIECE:
+                yield piece
+                piece = b""
+    if not inflater.eof:
         raise ValueError("an array's text does not hold a whole .npy file of numbers")
-    dtype = np.dtype(header["descr"].decode())
-    shape = tuple(int(n) for n in re.findall(rb"\d+", header["shape"]))
-    if math.prod(shape) * dtype.itemsize != len(npy) - header.end():
-        raise ValueError(f"an array of shape {shape} has {len(npy) - header.end()} bytes")
-    buffer = bytearray(npy[header.end() :])
-    return np.ndarray(shape, dtype, buffer, order="F" if header["fortran"] == b"True" else "C")
+    yield piece
+
+
+def _collect(
+    pieces: Iterable[bytes],
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    order: Any,
+    budget: Budget,
+) -> Array:
+    """An array of what the pieces hold; memory is taken once two entries differ."""
+    size = math.prod(shape) * dtype.itemsize
+    one, found, data = b"", 0, None
+    for piece in pieces:
+        if found + len(piece) > size:
+            raise ValueError(f"an array of shape {shape} has more than {size} bytes")
+        if data is None:
+            one = one or piece[: dtype.itemsize]
+            if not _repeats(one, found, piece):
+                budget.spend("copies", size)
+                data = bytearray(_repeated(one, found))
+        if data is not None:
+            data += piece
+        found += len(piece)
+    if found != size:
+        raise ValueError(f"an array of shape {shape} has {found} bytes")
+    if data is None:
+        return np.broadcast_to(np.frombuffer(one or bytes(dtype.itemsize), dtype)[0], shape)
+    return np.ndarray(shape, dtype, data, order=order)
+
+
+def _repeated(one: bytes, size: int) -> bytes:
+    return (one * (size // len(one) + 1))[:size] if one else b""
+
+
+def _repeats(one: bytes, start: int, piece: bytes) -> bool:
+    """Whether `piece`, which starts at byte `start`, goes on repeating `one`."""
+    if len(one) == 0:
+        return True
+    phase = start % len(one)
+    turned = one[phase:] + one[:phase]
+    return piece == _repeated(turned, len(piece))
 
 
 def _write_multi_binary(space: MultiBinary) -> dict[str, Any]:
@@ -160,48 +247,68 @@ _WRITERS: Mapping[type[Space], Callable[[Any], dict[str, Any]]] = {
 }
 
 
-def _read(data: Mapping[str, Any]) -> Space | None:
+def _read(data: Mapping[str, Any], budget: Budget, depth: int) -> Space | None:
+    budget.spend("elements", 1)
+    if depth > DEEPEST:
+        raise ValueError("spaces are nested too deeply")
     kind = data["space"]
     if isinstance(kind, Mapping):
-        return _read(data.get("original_space") or kind)
+        return _read(data.get("original_space") or kind, budget, depth + 1)
     if kind in _WITHOUT_RECORD:
         return None
-    return _READERS[kind](data)
+    return _READERS[kind](data, budget, depth)
 
 
-def _read_box(data: Mapping[str, Any]) -> Space:
-    dtype = np.dtype(data["dtype"])
-    low, high = (decode_array(data[name]) for name in ("low", "high"))
+def _read_box(data: Mapping[str, Any], budget: Budget, _: int) -> Space:
+    dtype = np.dtype(data["dtype"]) if isinstance(data["dtype"], str) else np.dtype("V1")
+    low, high = (decode_array(data[name], budget) for name in ("low", "high"))
     if dtype.kind not in "biuf" or not low.shape == high.shape == tuple(data["shape"]):
         raise ValueError(f"bounds of shape {low.shape} for {data['shape']} of type {dtype}")
     native = dtype.newbyteorder("=")
-    return Box(low.astype(native, copy=False), high.astype(native, copy=False), dtype.name)
+    return Box(_as_type(low, native), _as_type(high, native), dtype.name)
 
 
-def _read_multi_binary(data: Mapping[str, Any]) -> Space:
+def _as_type(bound: Array, dtype: np.dtype[Any]) -> Array:
+    if bound.dtype == dtype:
+        return bound
+    return np.broadcast_to(distinct(bound).astype(dtype), bound.shape)
+
+
+def _read_discrete(data: Mapping[str, Any], _: Budget, __: int) -> Space:
+    return Discrete(operator.index(data["n"]), operator.index(data.get("start", 0)))
+
+
+def _read_multi_binary(data: Mapping[str, Any], _: Budget, __: int) -> Space:
     n = data["n"]
     return MultiBinary(tuple(map(operator.index, n if isinstance(n, (list, tuple)) else [n])))
 
 
-def _read_tuple(data: Mapping[str, Any]) -> Space | None:
-    parts = [_read(part) for part in data["spaces"]]
+def _read_multi_discrete(data: Mapping[str, Any], budget: Budget, _: int) -> Space:
+    sizes = decode_array(data["nvec"], budget)
+    if sizes.dtype.kind not in "iu" or sizes.size > MOST_PARTS:
+        raise ValueError("the sizes of a MultiDiscrete are no whole numbers, or too many")
+    return MultiDiscrete(tuple(sizes.ravel().tolist()))
+
+
+def _read_tuple(data: Mapping[str, Any], budget: Budget, depth: int) -> Space | None:
+    parts = [_read(part, budget, depth + 1) for part in data["spaces"]]
     known = tuple(part for part in parts if part is not None)
     return TupleSpace(known) if len(known) == len(parts) else None
 
 
-def _read_dict(data: Mapping[str, Any]) -> Space | None:
-    parts = {name: _read(part) for name, part in data["spaces"].items()}
+def _read_dict(data: Mapping[str, Any], budget: Budget, depth: int) -> Space | None:
+    parts = {name: _read(part, budget, depth + 1) for name, part in data["spaces"].items()}
     known = {name: part for name, part in parts.items() if part is not None}
     return DictSpace(known) if len(known) == len(parts) else None
 
 
 _WITHOUT_RECORD = frozenset({"text", "simplex", "repeated", "flex_dict"})
 
-_READERS: Mapping[str, Callable[[Mapping[str, Any]], Space | None]] = {
+_READERS: Mapping[str, Callable[[Mapping[str, Any], Budget, int], Space | None]] = {
     "box": _read_box,
-    "discrete": lambda d: Discrete(operator.index(d["n"]), operator.index(d.get("start", 0))),
+    "discrete": _read_discrete,
     "multi-binary": _read_multi_binary,
-    "multi-discrete": lambda d: MultiDiscrete(tuple(decode_array(d["nvec"]).ravel().tolist())),
+    "multi-discrete": _read_multi_discrete,
     "tuple": _read_tuple,
     "dict": _read_dict,
 }

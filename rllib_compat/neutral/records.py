@@ -24,6 +24,11 @@ class GlobalRef:
     module: str
     name: str
 
+    def __post_init__(self) -> None:
+        texts: tuple[object, ...] = (self.module, self.name)
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("a name that is no text")
+
     @property
     def qualified(self) -> str:
         """The dotted name."""

@@ -7,10 +7,8 @@ A legacy checkpoint holds spaces of gym, of gymnasium, of Ray's own serializer, 
 
 from __future__ import annotations
 
-import ast
 import math
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,18 +19,63 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+#: Entries of a Box or a MultiBinary: a picture of two megapixels in four colours. Neither a
+#: network nor a recording of old RLlib comes near it, and code may make an array of each.
+LARGEST = 1 << 23
+
+#: Values of a Discrete; it is a number only, and never made into so many.
+MOST_VALUES = 1 << 63
+
+#: Spaces in a space, counted as often as they are met, and how deep they lie.
+MOST_PARTS = 10_000
+DEEPEST = 50
+
+_DTYPES = frozenset(
+    f"{kind}{bits}"
+    for kind, sizes in (("int", (8, 16, 32, 64)), ("float", (16, 32, 64)))
+    for bits in sizes
+) | {"uint8", "uint16", "uint32", "uint64", "bool"}
+
 
 @dataclass(frozen=True, eq=False)
 class Space:
     """The base of all records.
 
+    Each checks itself when it is made, whatever file it came from: types, shapes and sizes are
+    sound then, and walking through its parts is short.
+
     Two spaces are equal where their `repr` and bounds are.
 
     Attributes:
         original_space: The space that RLlib's preprocessor flattened to this one, if it did.
+
+    Raises:
+        ValueError: It is no sound space.
     """
 
     original_space: Space | None = field(default=None, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        parts = [*self._parts(), *([] if self.original_space is None else [self.original_space])]
+        if not all(isinstance(part, Space) for part in parts):
+            raise ValueError("a part of a space is no space")
+        size = 1 + sum(part.part_count for part in parts)
+        height = 1 + max((part.height for part in parts), default=0)
+        if size > MOST_PARTS or height > DEEPEST:
+            raise ValueError(f"a space of more than {MOST_PARTS} parts, or {DEEPEST} deep")
+        object.__setattr__(self, "part_count", size)
+        object.__setattr__(self, "height", height)
+        self._check()
+
+    part_count = 1  # spaces in it, itself and shared ones included, as often as they are met
+    height = 1
+
+    def _parts(self) -> Iterable[Any]:
+        """The spaces that it is made of."""
+        return ()
+
+    def _check(self) -> None:
+        """Raises ValueError if a field is not what it should be."""
 
     def flat_size(self) -> int:
         """How many numbers RLlib's preprocessors make of one element (one-hot for discrete)."""
@@ -53,6 +96,17 @@ class Box(Space):
     high: Array
     dtype: str = "float32"
 
+    def _check(self) -> None:
+        bounds: tuple[Any, ...] = (self.low, self.high)
+        for bound in bounds:
+            if not isinstance(bound, np.ndarray) or bound.dtype.kind not in "biuf":
+                raise ValueError("a bound of a Box is not an array of numbers")
+        if self.low.shape != self.high.shape:
+            raise ValueError(f"bounds of the shapes {self.low.shape} and {self.high.shape}")
+        if self.dtype not in _DTYPES:
+            raise ValueError("a Box of no known dtype")
+        _check_shape(self.low.shape)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of one element."""
@@ -63,14 +117,15 @@ class Box(Space):
         return math.prod(self.shape)
 
     def __repr__(self) -> str:
-        low = float(self.low.min()) if self.low.size else 0.0
-        high = float(self.high.max()) if self.high.size else 0.0
+        low = float(distinct(self.low).min()) if self.low.size else 0.0
+        high = float(distinct(self.high).max()) if self.high.size else 0.0
         return f"Box({low:g}, {high:g}, {self.shape}, {self.dtype})"
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Box)
             and self.dtype == other.dtype
+            and self.shape == other.shape
             and np.array_equal(self.low, other.low)
             and np.array_equal(self.high, other.high)
         )
@@ -86,6 +141,12 @@ class Discrete(Space):
     n: int
     start: int = 0
 
+    def _check(self) -> None:
+        if type(self.n) is not int or not 0 <= self.n <= MOST_VALUES:
+            raise ValueError("the size of a Discrete is no sensible number")
+        if type(self.start) is not int or abs(self.start) > MOST_VALUES:
+            raise ValueError("the start of a Discrete is no sensible number")
+
     def flat_size(self) -> int:
         """One number per value (one-hot)."""
         return self.n
@@ -96,6 +157,12 @@ class MultiDiscrete(Space):
     """Vectors of integers, the i-th below `nvec[i]`."""
 
     nvec: tuple[int, ...]
+
+    def _check(self) -> None:
+        if type(self.nvec) is not tuple or len(self.nvec) > MOST_PARTS:
+            raise ValueError("the sizes of a MultiDiscrete are no short tuple")
+        if not all(type(n) is int and 0 <= n <= MOST_VALUES for n in self.nvec):
+            raise ValueError("a size of a MultiDiscrete is no sensible number")
 
     def flat_size(self) -> int:
         """One number per value of each entry (one-hot)."""
@@ -108,6 +175,11 @@ class MultiBinary(Space):
 
     shape: tuple[int, ...]
 
+    def _check(self) -> None:
+        if type(self.shape) is not tuple or not self.shape:
+            raise ValueError("the shape of a MultiBinary is no tuple")
+        _check_shape(self.shape)
+
     def flat_size(self) -> int:
         """One number per entry."""
         return math.prod(self.shape)
@@ -118,6 +190,11 @@ class TupleSpace(Space):
     """A tuple of spaces."""
 
     spaces: tuple[Space, ...]
+
+    def _parts(self) -> Iterable[Any]:
+        if type(self.spaces) is not tuple:
+            raise ValueError("the parts of a Tuple are no tuple")
+        return self.spaces
 
     def flat_size(self) -> int:
         """The sum over the parts."""
@@ -130,9 +207,31 @@ class DictSpace(Space):
 
     spaces: dict[Any, Space] = field(default_factory=dict)
 
+    def _parts(self) -> Iterable[Any]:
+        if not isinstance(self.spaces, dict):
+            raise ValueError("the parts of a Dict are no dict")
+        if not all(isinstance(name, (str, int)) for name in self.spaces):
+            raise ValueError("a name in a Dict is neither text nor a number")
+        return self.spaces.values()
+
     def flat_size(self) -> int:
         """The sum over the parts."""
         return sum(s.flat_size() for s in self.spaces.values())
+
+
+def _check_shape(shape: tuple[int, ...]) -> None:
+    if not all(type(size) is int and size >= 0 for size in shape) or len(shape) > 32:
+        raise ValueError("a shape of a space is not made of sizes")
+    if math.prod(shape) > LARGEST:
+        raise ValueError(f"a space of the shape {shape} has more than {LARGEST:,} entries")
+
+
+def distinct(array: Array) -> Array:
+    """The part of an array that holds all of its values: one entry for a broadcast axis.
+
+    Bounds are one number in most spaces, which stands for all entries and takes no memory.
+    """
+    return array[tuple(slice(None if s else 1) for s in array.strides)] if array.size else array
 
 
 def box(low: Any, high: Any, shape: tuple[int, ...] | None = None, dtype: Any = "float32") -> Box:
@@ -140,6 +239,7 @@ def box(low: Any, high: Any, shape: tuple[int, ...] | None = None, dtype: Any = 
     name = np.dtype(dtype).name
     if shape is None:
         shape = np.shape(low) or np.shape(high)
+    _check_shape(tuple(shape))
     return Box(
         np.broadcast_to(np.asarray(low, dtype=name), shape),
         np.broadcast_to(np.asarray(high, dtype=name), shape),
@@ -202,92 +302,4 @@ _READERS: Mapping[str, Callable[[Any], Space | None]] = {
     "MultiBinary": _read_multi_binary,
     "Tuple": _read_tuple,
     "Dict": _read_dict,
-}
-
-
-def parse_repr(text: str) -> Space | None:
-    """Reads the `repr` of a space of any gym or gymnasium, as `params.json` and people write it.
-
-    A gym before 0.12 printed a Box without its bounds (`Box(4,)`); they are then taken as
-    infinite. Bounds that differ by entry are printed as arrays (`Box([-1. 0.], [1. 1.], (2,))`).
-
-    Returns:
-        The record, or None where the text is no `repr` of a space.
-    """
-    try:
-        python = _KEY.sub(r"\1=", _ARRAY.sub(_commas, text.strip()))
-        tree = ast.parse(python, mode="eval").body
-        return _of_call(tree)
-    except (SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError):
-        return None
-
-
-#: numpy prints the entries of an array with blanks between them, and infinity as `inf`.
-_ARRAY = re.compile(r"\[[^\[\]]*\]")
-
-#: gym prints a Dict as `Dict(name:Box(…))`, gymnasium as `Dict('name': Box(…))`.
-_KEY = re.compile(r"(?<=[(,])\s*'?([A-Za-z_]\w*)'?\s*:")
-
-
-def _commas(match: re.Match[str]) -> str:
-    return re.sub(r"(?<=[\w.])\s+(?=[-+\w.])", ", ", match[0])
-
-
-def _of_call(node: ast.expr) -> Space:
-    """Reads one `Name(…)`; only names, literals and calls of known spaces are understood."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        raise ValueError("not a space")
-    return _MAKERS[node.func.id](node.args, {k.arg: k.value for k in node.keywords})
-
-
-def _literal(node: ast.expr) -> Any:
-    """A number, a tuple or list of numbers, `inf`, or a dtype's name."""
-    if isinstance(node, ast.Name):
-        return math.inf if node.id == "inf" else node.id
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_literal(node.operand)
-    if isinstance(node, (ast.Tuple, ast.List)):
-        return [_literal(part) for part in node.elts]
-    return ast.literal_eval(node)
-
-
-def _make_box(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
-    values = [_literal(arg) for arg in args]
-    if values and all(isinstance(v, int) for v in values):
-        values = [values]  # `Box(84, 84)` is a shape: bounds were never printed as integers
-    if len(values) == 1:
-        return box(-math.inf, math.inf, tuple(values[0]))
-    low, high, *rest = values
-    names = {k: _literal(v) for k, v in named.items()}
-    shape = names.get("shape", rest[0] if rest else None)
-    dtype = names.get("dtype", rest[1] if len(rest) > 1 else "float32")
-    return box(low, high, None if shape is None else tuple(shape), dtype)
-
-
-def _make_discrete(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
-    n, *start = (int(_literal(arg)) for arg in args)
-    return Discrete(n, start[0] if start else int(_literal(named.get("start", ast.Constant(0)))))
-
-
-def _make_dict(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
-    del args
-    return DictSpace({str(name): _of_call(part) for name, part in named.items()})
-
-
-def _make_tuple(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
-    del named
-    if len(args) == 1 and isinstance(args[0], (ast.Tuple, ast.List)):
-        args = args[0].elts
-    return TupleSpace(tuple(_of_call(part) for part in args))
-
-
-_Maker: TypeAlias = Callable[[list[ast.expr], dict[str | None, ast.expr]], Space]
-_MAKERS: Mapping[str, _Maker] = {
-    "Box": _make_box,
-    "Discrete": _make_discrete,
-    "MultiDiscrete": lambda args, _: MultiDiscrete(tuple(map(int, _literal(args[0])))),
-    "MultiBinary": lambda args, _: MultiBinary(tuple(np.atleast_1d(_literal(args[0])).tolist())),
-    "Tuple": _make_tuple,
-    "TupleSpace": _make_tuple,
-    "Dict": _make_dict,
 }

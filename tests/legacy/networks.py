@@ -12,7 +12,7 @@ from rllib_compat.convert.given import Given
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network, identify
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
-from rllib_compat.neutral.spaces import parse_repr
+from rllib_compat.neutral.space_text import parse_repr
 from tests.legacy.cases import Case
 
 #: What the cases call each output of a network.

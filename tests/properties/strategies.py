@@ -158,7 +158,12 @@ neutral = nested(
 neutral_dicts = st.dictionaries(names, neutral, max_size=3)
 
 running_stats = arrays(dtype="float64").flatmap(
-    lambda mean: st.builds(RunningStat, st.integers(0, 99), st.just(mean), st.just(mean * 2))
+    lambda mean: st.builds(
+        RunningStat,
+        st.integers(0, 99),
+        st.just(mean),
+        st.just(mean.copy()),
+    )
 )
 filters = st.builds(
     ObservationFilter,

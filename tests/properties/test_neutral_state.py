@@ -13,6 +13,7 @@ from rllib_compat.formats.msgpack import write as writer
 from rllib_compat.formats.msgpack.codec import pack, unpack
 from rllib_compat.formats.msgpack.plain import from_plain, to_plain
 from rllib_compat.formats.space_serialization import from_ray_dict, preprocessed, to_ray_dict
+from rllib_compat.neutral.budget import Budget
 from tests.properties import strategies
 from tests.properties.same import assert_same
 
@@ -40,7 +41,7 @@ def test_a_checkpoint_of_any_era_survives_as_plain_data(checkpoint):
 def test_a_checkpoint_of_any_era_survives_a_msgpack_checkpoint(checkpoint):
     with tempfile.TemporaryDirectory() as folder:
         writer.write(checkpoint, Path(folder))
-        back = own_msgpack.read(Path(folder))
+        back = own_msgpack.read(Path(folder), Budget())
     back = replace(back, source=replace(back.source, path=checkpoint.source.path))
     assert_same(back, checkpoint)
 

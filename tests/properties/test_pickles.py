@@ -4,6 +4,7 @@ import collections
 import datetime
 import pickle
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def test_random_opcodes_are_told_and_never_crash(rng: random.Random):
 
 def load_or_blame(data):
     try:
-        load(data, budget=Budget(**vars(SMALL)), where="here")
+        load(data, budget=replace(SMALL), where="here")
     except CorruptCheckpointError as error:
         blame = error
     else:

@@ -21,7 +21,8 @@ from rllib_compat.neutral.errors import (
     TargetExistsError,
     VerificationError,
 )
-from rllib_compat.neutral.spaces import box, parse_repr
+from rllib_compat.neutral.space_text import parse_repr
+from rllib_compat.neutral.spaces import box
 from tests.legacy.cases import all_cases, find
 
 FULLY_CONNECTED = [

@@ -14,7 +14,7 @@ from rllib_compat.convert.inspect import inspect
 from rllib_compat.convert.pipeline import convert
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.records import is_stand_in
-from rllib_compat.neutral.spaces import parse_repr
+from rllib_compat.neutral.space_text import parse_repr
 from tests.legacy.cases import find
 
 WORKER1 = next(c for c in find(ray="0.8.5") if c.variant == "worker1")

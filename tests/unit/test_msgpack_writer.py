@@ -17,6 +17,7 @@ from rllib_compat.formats.msgpack import write as writer
 from rllib_compat.formats.msgpack.codec import pack, unpack
 from rllib_compat.formats.msgpack.plain import from_plain, to_plain
 from rllib_compat.neutral import spaces
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import (
     Counters,
     LegacyCheckpoint,
@@ -54,7 +55,7 @@ def checkpoint(policy_id="default_policy", **policy):
 
 def read_back(folder, value):
     """Reads a written checkpoint; only its path is another one."""
-    back = own_msgpack.read(folder)
+    back = own_msgpack.read(folder, Budget())
     return replace(back, source=replace(back.source, path=value.source.path))
 
 
@@ -124,7 +125,7 @@ def test_the_metadata_hold_no_path_of_this_machine(tmp_path):
         "ray_commit": None,
     }
     assert all(b"secret" not in p.read_bytes() for p in target.rglob("*.*"))
-    assert own_msgpack.read(target).source.path == target
+    assert own_msgpack.read(target, Budget()).source.path == target
 
 
 def test_weights_are_stored_once(tmp_path):
@@ -257,7 +258,7 @@ def test_a_policy_id_can_not_lead_out_of_the_checkpoint(tmp_path, policy_id):
 def test_a_checkpoint_of_ray_itself_is_left_to_the_layout_reader(tmp_path):
     (tmp_path / "algorithm_state.msgpck").write_bytes(pack({"config": {}}))
     with pytest.raises(Miss, match="written by Ray"):
-        own_msgpack.read(tmp_path)
+        own_msgpack.read(tmp_path, Budget())
 
 
 @pytest.mark.parametrize(
@@ -280,7 +281,7 @@ def test_damage_to_our_own_part_is_told(tmp_path, own):
     state = {"worker": {"policy_ids": []}, "rllib_compat": own}
     (tmp_path / "algorithm_state.msgpck").write_bytes(pack(state))
     with pytest.raises(CorruptCheckpointError, match=r"damaged|holds no"):
-        own_msgpack.read(tmp_path)
+        own_msgpack.read(tmp_path, Budget())
 
 
 @pytest.mark.parametrize("policy_ids", [["../up"], [3], ["gone"]])
@@ -289,7 +290,7 @@ def test_reading_back_stays_below_the_folder(tmp_path, policy_ids):
     file = tmp_path / "algorithm_state.msgpck"
     file.write_bytes(pack(unpack(file) | {"worker": {"policy_ids": policy_ids}}))
     with pytest.raises(CorruptCheckpointError):
-        own_msgpack.read(tmp_path)
+        own_msgpack.read(tmp_path, Budget())
 
 
 def test_a_class_that_refers_to_itself_survives():

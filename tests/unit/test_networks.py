@@ -9,7 +9,8 @@ from rllib_compat.networks.mapping import Name, from_canonical, to_canonical
 from rllib_compat.networks.names.unnamed import keras_order
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
-from rllib_compat.neutral.spaces import Box, parse_repr
+from rllib_compat.neutral.space_text import parse_repr
+from rllib_compat.neutral.spaces import Box
 from tests.legacy.cases import find
 
 PPO = find(algorithm="PPO")

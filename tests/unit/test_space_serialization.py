@@ -10,7 +10,6 @@ import gymnasium.spaces as g
 import numpy as np
 import pytest
 
-from rllib_compat.formats import space_serialization
 from rllib_compat.formats.msgpack.codec import canonical, unpack
 from rllib_compat.formats.space_serialization import (
     decode_array,
@@ -20,7 +19,16 @@ from rllib_compat.formats.space_serialization import (
     to_ray_dict,
 )
 from rllib_compat.neutral import spaces
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import BudgetExceededError, CorruptCheckpointError
+from rllib_compat.neutral.spaces import (
+    Box,
+    DictSpace,
+    Discrete,
+    MultiBinary,
+    MultiDiscrete,
+    TupleSpace,
+)
 from tests.legacy.cases import MUSEUM
 
 SPACES = [
@@ -163,10 +171,71 @@ def test_an_array_that_declares_more_than_it_holds_takes_no_memory():
         decode_array(_text(npy))
 
 
-def test_an_array_that_inflates_without_end_is_cut(monkeypatch):
-    monkeypatch.setattr(space_serialization, "MAX_ARRAY_BYTES", 1_000)
-    with pytest.raises(BudgetExceededError):
-        decode_array(encode_array(np.zeros(1_000)))
+def test_an_array_that_inflates_without_end_is_cut():
+    with pytest.raises(BudgetExceededError, match="unpacked"):
+        decode_array(encode_array(np.zeros(1_000)), Budget(unpacked=1_000))
+
+
+def test_an_array_that_is_one_number_takes_no_memory():
+    text = encode_array(np.broadcast_to(np.float32(0.5), (4_000, 2_000)))
+    assert len(text) < 100_000
+    back = decode_array(text)
+    assert back.shape == (4_000, 2_000)
+    assert back.strides == (0, 0)
+    assert (back[::999] == 0.5).all()
+
+
+@pytest.mark.parametrize("at", [0, 1, 70_000, -1])
+def test_an_array_of_which_one_number_differs_is_read_in_full(at):
+    array = np.full(300_000, 3.0)
+    array[at] = 4.0
+    np.testing.assert_array_equal(decode_array(encode_array(array)), array, strict=True)
+
+
+def test_a_discrete_of_two_billion_values_is_a_number():
+    space = Discrete(2_000_000_000)
+    assert from_ray_dict(to_ray_dict(space)) == space
+    with pytest.raises(ValueError, match="2,000,000,000"):
+        preprocessed(space)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: spaces.box(0, 1, (100_000, 100_000)),
+        lambda: MultiBinary((2_000_000_000,)),
+        lambda: Discrete(1 << 100_000),
+        lambda: Discrete(-1),
+        lambda: Discrete(True),
+        lambda: MultiDiscrete((3, -1)),
+        lambda: MultiDiscrete([3]),
+        lambda: TupleSpace((None,)),
+        lambda: DictSpace({("a",): Discrete(2)}),
+        lambda: Box(np.zeros(2), np.zeros(3)),
+        lambda: Box(np.zeros(2), np.array(["a", "b"])),
+        lambda: Box(np.zeros(2), np.zeros(2), "object"),
+        lambda: doubled(20),
+        lambda: nested(60),
+    ],
+)
+def test_a_space_that_is_not_sound_is_never_made(make):
+    with pytest.raises(ValueError, match=r"space|Box|Discrete|Multi|Dict|part|bounds"):
+        make()
+
+
+def doubled(levels):
+    """A small nest that unfolds to 2**levels spaces."""
+    space = Discrete(2)
+    for _ in range(levels):
+        space = TupleSpace((space, space))
+    return space
+
+
+def nested(levels):
+    space = Discrete(2)
+    for _ in range(levels):
+        space = TupleSpace((space,))
+    return space
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

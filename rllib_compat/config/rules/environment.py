@@ -11,7 +11,8 @@ from rllib_compat.config.values import common as v
 from rllib_compat.config.values.containers import Name
 from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
-from rllib_compat.neutral.spaces import from_object, parse_repr
+from rllib_compat.neutral.space_text import parse_repr
+from rllib_compat.neutral.spaces import from_object
 
 FAMILY = "environment"
 

@@ -15,7 +15,8 @@ from rllib_compat.config.values.containers import Config, ListOf, Table
 from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.report import Severity, Verdict
-from rllib_compat.neutral.spaces import from_object, parse_repr
+from rllib_compat.neutral.space_text import parse_repr
+from rllib_compat.neutral.spaces import from_object
 
 FAMILY = "multi_agent"
 DEFAULT_POLICY = "default_policy"

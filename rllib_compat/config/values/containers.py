@@ -14,6 +14,7 @@ from rllib_compat.config.values.door import OUT, Door, Origin, child, is_opaque
 from rllib_compat.config.values.kinds import Kind
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.records import is_stand_in
+from rllib_compat.neutral.space_text import parse_repr
 
 #: The longest name of a resource or a policy.
 LONGEST_NAME = 200
@@ -277,7 +278,7 @@ class SpaceOf(Kind):
         if door.origin is Origin.USER:
             return value  # the rule reads it, and says what it can't read
         if isinstance(value, str):
-            record = spaces.parse_repr(value) if len(value) <= LONGEST_REPR else None
+            record = parse_repr(value) if len(value) <= LONGEST_REPR else None
         else:
             record = value if isinstance(value, spaces.Space) else None
         if record is None:

@@ -11,23 +11,40 @@ from pathlib import Path
 
 from rllib_compat.formats.layouts import own_msgpack, v0_1, v1, v2
 from rllib_compat.formats.layouts.base import Layout, Miss
+from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.check import check
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
-from rllib_compat.neutral.errors import UnknownLayoutError
+from rllib_compat.neutral.errors import CheckpointError, UnknownLayoutError
 
 LAYOUTS: tuple[Layout, ...] = (v2, own_msgpack, v1, v0_1)
 
 
-def read(path: str | Path) -> LegacyCheckpoint:
+def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
     """Reads a checkpoint of any layout.
 
     Args:
         path: A checkpoint file, its folder, or the trial's folder above it.
+        budget: What the job may cost; give the same one to all that it does.
 
     Raises:
         UnknownLayoutError: No layout recognises the path; the error says what each missed.
         CorruptCheckpointError: One does, and a file is damaged.
+        BudgetExceededError: It stands for more than the budget allows.
+        CheckpointError: A file can't be opened.
     """
     path = Path(path)
+    budget = budget or Budget()
+    try:
+        return check(_read(path, budget), budget)
+    except OSError as error:
+        raise CheckpointError(
+            f"It can't be read: {error.strerror or error}.",
+            where=str(error.filename or path),
+            fix="Check that all files of the checkpoint are there and may be read.",
+        ) from error
+
+
+def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
     if not path.exists() and not path.with_name(path.name + ".extra_data").exists():
         raise UnknownLayoutError(
             "There is no such file or folder.", where=str(path), fix="Check the path."
@@ -35,7 +52,7 @@ def read(path: str | Path) -> LegacyCheckpoint:
     misses = []
     for layout in LAYOUTS:
         try:
-            return layout.read(path)
+            return layout.read(path, budget)
         except Miss as miss:
             misses.append(f"    {layout.name}: {miss}")
     raise UnknownLayoutError(

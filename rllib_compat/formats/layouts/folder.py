@@ -15,11 +15,12 @@ from typing import Any
 
 from rllib_compat.formats import pickles
 from rllib_compat.formats.msgpack import codec as msgpack_codec
-from rllib_compat.neutral.errors import CompatError, CorruptCheckpointError
+from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.errors import BudgetExceededError, CompatError, CorruptCheckpointError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 #: A JSON file beside a checkpoint is a few kilobytes; params.json of a league is the largest.
-_LARGEST_JSON = 64 * 1024 * 1024
+_LARGEST_JSON = 16 * 1024 * 1024
 
 
 @dataclass
@@ -28,14 +29,14 @@ class Folder:
 
     Attributes:
         root: The folder.
-        budget: What the pickles in it may use together.
+        budget: What the job may cost.
         findings: What was noticed while reading.
         stand_ins: How often each class that is not on the table of known names was met.
         digests: The sha256 of every file that was read.
     """
 
     root: Path
-    budget: pickles.Budget = field(default_factory=pickles.Budget)
+    budget: Budget = field(default_factory=Budget)
     findings: list[Finding] = field(default_factory=list)
     stand_ins: dict[str, int] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
@@ -83,9 +84,12 @@ class Folder:
     def nested(self, data: Any, where: str) -> Any:
         """Reads a pickle that was stored as bytes inside another one, at most two deep."""
         value = data
-        while isinstance(value, (bytes, bytearray, memoryview)):
-            data = value if isinstance(value, memoryview) else bytes(value)
-            value = self._note_stand_ins(pickles.load(data, budget=self.budget, where=where))
+        for _ in range(2):
+            if isinstance(value, (bytes, bytearray, memoryview)):
+                self.budget.spend("nested", 1, where)
+                inner = value if isinstance(value, memoryview) else bytes(value)
+                read = pickles.load(inner, budget=self.budget, where=where, is_input=False)
+                value = self._note_stand_ins(read)
         return value
 
     def torch(self, name: str) -> Any:
@@ -103,13 +107,15 @@ class Folder:
         """Reads a msgpack file of the folder."""
         path = self.path(name)
         self._note_digest(path)
-        return msgpack_codec.unpack(path, where=name)
+        return msgpack_codec.unpack(path, budget=self.budget, where=name)
 
     def json(self, name: str) -> Any:
         """Reads a JSON file of the folder."""
         path = self.path(name)
-        if path.stat().st_size > _LARGEST_JSON:
-            raise CorruptCheckpointError("A JSON file is far too large.", where=name)
+        size = path.stat().st_size
+        if size > _LARGEST_JSON:
+            raise BudgetExceededError(f"A JSON file of {size:,} bytes is no config.", where=name)
+        self.budget.take_input(size, name)
         self._note_digest(path)
         try:
             return json.loads(path.read_text("utf-8"))

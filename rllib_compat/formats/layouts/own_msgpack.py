@@ -14,7 +14,8 @@ from typing import Any
 from rllib_compat.formats.layouts.base import Miss
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.msgpack.plain import OWN_KEY, from_plain
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Source
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import PolicyIds
 
@@ -24,15 +25,15 @@ _ALGORITHM = "algorithm_state.msgpck"
 _POLICY = "policy_state.msgpck"
 
 
-def read(path: Path) -> LegacyCheckpoint:
+def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     """Reads a folder; its source tells of the checkpoint that was converted, with today's path."""
-    folder = Folder(path)
+    folder = Folder(path, budget)
     if not path.is_dir() or not folder.has(_ALGORITHM):
         raise Miss(f"no `{_ALGORITHM}`")
     state = folder.msgpack(_ALGORITHM)
     if not isinstance(state, Mapping) or OWN_KEY not in state:
         raise Miss(f"`{_ALGORITHM}` was written by Ray")
-    checkpoint: LegacyCheckpoint = _own_part(state, LegacyCheckpoint, _ALGORITHM)
+    checkpoint: LegacyCheckpoint = _own_part(state, LegacyCheckpoint, _ALGORITHM, budget)
     policies: dict[str, PolicyState] = {}
     names = [path.name for path in folder.folders("policies")]
     ids = PolicyIds(names)
@@ -44,20 +45,23 @@ def read(path: Path) -> LegacyCheckpoint:
                 where=file,
                 fix="Copy the checkpoint again, with the folder `policies`.",
             )
-        policy: PolicyState = _own_part(folder.msgpack(file), PolicyState, file)
+        policy: PolicyState = _own_part(folder.msgpack(file), PolicyState, file, budget)
         if policy.policy_id != policy_name:
             raise CorruptCheckpointError("It holds the policy of another folder.", where=file)
         policy_id = ids[policy_name]
         found_as = ids.found_as(policy_id) or policy.found_as
         policies[policy_id] = replace(policy, policy_id=policy_id, found_as=found_as)
     checkpoint = checkpoint.with_policies(_in_order(state, policies))
+    parts: tuple[Any, Any] = (checkpoint.source, checkpoint.findings)
+    if not isinstance(parts[0], Source) or not isinstance(parts[1], (list, tuple)):
+        raise CorruptCheckpointError("It does not say where it came from.", where=_ALGORITHM)
     source = replace(checkpoint.source, path=path)
     return replace(checkpoint, source=source).with_findings(ids.findings())
 
 
-def _own_part(state: Any, kind: type, file: str) -> Any:
+def _own_part(state: Any, kind: type, file: str, budget: Budget) -> Any:
     own = state.get(OWN_KEY) if isinstance(state, Mapping) else None
-    value = from_plain(own, state, where=file)
+    value = from_plain(own, state, budget=budget, where=file)
     if not isinstance(value, kind):
         raise CorruptCheckpointError(f"It holds no {kind.__name__}.", where=file)
     return value
@@ -67,10 +71,12 @@ def _in_order(state: Mapping[str, Any], policies: Mapping[str, PolicyState]) -> 
     """The policies as they were listed: their folders come in alphabetical order."""
     worker = state.get("worker")
     listed = worker.get("policy_ids") if isinstance(worker, Mapping) else None
-    if not isinstance(listed, list) or set(listed) != set(policies):
+    names = listed if isinstance(listed, list) else []
+    sound = all(isinstance(name, str) for name in names) and len(names) == len(policies)
+    if not sound or set(names) != set(policies):
         raise CorruptCheckpointError(
-            f"The policies {sorted(policies)} are there, {listed} are listed.",
+            f"It lists other policies than those that are there, {sorted(policies)}.",
             where=_ALGORITHM,
             fix="Copy the checkpoint again, with the folder `policies`.",
         )
-    return [policies[policy_id] for policy_id in listed]
+    return [policies[policy_id] for policy_id in names]

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat.formats.layouts.base import by_text
 from rllib_compat.formats.space_serialization import from_ray_dict
-from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, Weights
+from rllib_compat.neutral.checkpoint import Array, ObservationFilter, PolicyState, Weights
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef, StandIn
-from rllib_compat.neutral.spaces import Space, from_object
+from rllib_compat.neutral.spaces import Space
 
 #: `PolicySpec` was a named tuple at first (Ray 1.4), in this order.
 _SPEC_FIELDS = ("policy_class", "observation_space", "action_space", "config")
@@ -40,7 +41,7 @@ def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
         raise CorruptCheckpointError(
             f"A policy's state is {type(state).__name__}, not weights.", where=where
         )
-    rest = {str(key): value for key, value in state.items()}
+    rest = by_text(state)
     optimizer = rest.pop("_optimizer_variables", None)
     if "weights" not in rest:
         return PolicyState(policy_id, _weights(rest, where), optimizer=optimizer)
@@ -50,8 +51,8 @@ def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
         _weights(rest.pop("weights"), where),
         optimizer=optimizer,
         exploration=rest.pop("_exploration_state", None),
-        kl_coeff=_number(rest.pop("current_kl_coeff", None)),
-        global_timestep=_integer(rest.pop("global_timestep", None)),
+        kl_coeff=number(rest.pop("current_kl_coeff", None)),
+        global_timestep=integer(rest.pop("global_timestep", None)),
         extra=rest,
     )
     return with_spec(policy, spec)
@@ -61,18 +62,27 @@ def _weights(weights: Any, where: str) -> Weights:
     if isinstance(weights, np.ndarray):
         return weights
     if isinstance(weights, Mapping):
-        named = {}
-        for name, array in weights.items():
-            # A 0-d variable was stored as a numpy scalar.
-            if not isinstance(array, (np.ndarray, np.generic, int, float)):
-                raise CorruptCheckpointError(
-                    f"The weight {name!r} is {type(array).__name__}, not an array.", where=where
-                )
-            named[str(name)] = np.asarray(array)
-        return named
+        return named_arrays(weights, where)
     if isinstance(weights, (list, tuple)) and all(isinstance(a, np.ndarray) for a in weights):
         return [np.asarray(a) for a in weights]
     raise CorruptCheckpointError(f"Weights are {type(weights).__name__}.", where=where)
+
+
+def named_arrays(weights: Mapping[Any, Any], where: str) -> dict[str, Array]:
+    """Weights by name.
+
+    Raises:
+        CorruptCheckpointError: One of them is no array.
+    """
+    named = by_text(weights)
+    for name, array in named.items():
+        # A 0-d variable was stored as a numpy scalar.
+        if not isinstance(array, (np.ndarray, np.generic, int, float)):
+            raise CorruptCheckpointError(
+                f"The weight {name[:100]!r} is {type(array).__name__}, not an array.", where=where
+            )
+        named[name] = np.asarray(array)
+    return named
 
 
 def with_spec(policy: PolicyState, spec: Any) -> PolicyState:
@@ -103,9 +113,9 @@ def _spec_fields(spec: Any) -> Mapping[str, Any]:
 def config_dict(config: Any) -> dict[str, Any]:
     """A config as a plain dict; of an `AlgorithmConfig` object (Ray 2.3 on), its attributes."""
     if isinstance(config, Mapping):
-        return {str(key): value for key, value in config.items()}
+        return by_text(config)
     if isinstance(config, StandIn) and isinstance(config.state, Mapping):
-        return {str(key): value for key, value in config.state.items()}
+        return by_text(config.state)
     return {}
 
 
@@ -114,7 +124,7 @@ def _space(space: Any) -> Space | None:
     space = getattr(space, "original_space", None) or space
     if isinstance(space, Mapping):
         return from_ray_dict(space)
-    return from_object(space)
+    return space if isinstance(space, Space) else None
 
 
 def _class_name(value: Any) -> str | None:
@@ -125,12 +135,22 @@ def _class_name(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float, np.number)) else None
+def number(value: Any) -> float | None:
+    """A real number, or None where it is none, or one that no honest file has."""
+    if isinstance(value, (float, np.floating)):
+        return float(value)
+    whole = integer(value)
+    return None if whole is None else float(whole)
 
 
-def _integer(value: Any) -> int | None:
-    return int(value) if isinstance(value, (int, np.integer)) else None
+def integer(value: Any) -> int | None:
+    """A whole number, or None where it is none, or one that no honest file has."""
+    if isinstance(value, (int, np.integer)) and -_MOST < value < _MOST:
+        return int(value)
+    return None
+
+
+_MOST = 1 << 63
 
 
 def with_filters(

@@ -18,14 +18,17 @@ import numpy as np
 
 from rllib_compat.formats import pickles
 from rllib_compat.formats.layouts import params
-from rllib_compat.formats.layouts.base import Miss
+from rllib_compat.formats.layouts.base import Miss, by_text
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.layouts.policies import (
     config_dict,
+    integer,
+    number,
     policy_state,
     with_filters,
     with_spec,
 )
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import (
     Counters,
     LegacyCheckpoint,
@@ -53,10 +56,10 @@ _KNOWN_KEYS = {*_WORKER_KEYS, "weights", "remote_state"}
 _METADATA_FIELDS = ("experiment_id", "iteration", "timesteps_total", "time_total")
 
 
-def read(path: Path) -> LegacyCheckpoint:
+def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     """Reads a checkpoint file, its folder, or the trial's folder above (then the last one)."""
     file, findings = _find_file(path)
-    folder = Folder(file.parent, findings=findings)
+    folder = Folder(file.parent, budget, findings)
     if not pickles.looks_like_pickle(folder.path(file.name)):
         raise Miss(f"{file.name} is not a pickle")
     outer = _as_dict(folder.pickle(file.name))
@@ -128,7 +131,7 @@ def _trial_folders(folder: Path) -> Iterator[Path]:
 def _as_dict(outer: Any) -> dict[str, Any] | None:
     """The file's content as a dict; the lists of Ray 0.5 get the keys that Ray 0.6 gave them."""
     if isinstance(outer, Mapping):
-        known = {str(k): v for k, v in outer.items()}
+        known = by_text(outer)
         return known if _KNOWN_KEYS & known.keys() else None
     if isinstance(outer, list) and outer:
         if isinstance(outer[0], (bytes, bytearray, memoryview)):
@@ -156,7 +159,7 @@ def _metadata(folder: Folder, file: Path) -> dict[str, Any]:
     for side_file in (f"{stem}.tune_metadata", ".tune_metadata"):
         content = folder.try_side_file(side_file)
         if isinstance(content, Mapping):
-            return {str(k): v for k, v in content.items()}
+            return by_text(content)
         if isinstance(content, list):
             return dict(zip(_METADATA_FIELDS, content, strict=False))
     return {}
@@ -174,7 +177,7 @@ def _read_worker(
         stored = outer.pop("filter", None)
         policy = PolicyState(
             PolicyId("default_policy"),
-            np.asarray(outer.pop("weights")),
+            outer.pop("weights"),
             observation_filter=stored if isinstance(stored, ObservationFilter) else None,
         )
         return {policy.policy_id: policy}, {}
@@ -182,7 +185,7 @@ def _read_worker(
     worker = folder.nested(outer.pop(key), where)
     if not isinstance(worker, Mapping) or not isinstance(worker.get("state"), Mapping):
         raise CorruptCheckpointError("The worker's state has no policies.", where=where)
-    rest = {str(k): v for k, v in worker.items()}
+    rest = by_text(worker)
     states = rest.pop("state")
     ids = PolicyIds(states)
     policies: dict[str, PolicyState] = {}
@@ -207,7 +210,7 @@ def _counters(
 ) -> Counters:
     execution = outer.pop("train_exec_impl", None)
     raw = execution.get("counters") if isinstance(execution, Mapping) else None
-    raw = {str(k): v for k, v in raw.items()} if isinstance(raw, Mapping) else {}
+    raw = by_text(raw) if isinstance(raw, Mapping) else {}
     last = metadata.get("last_result")
     last = last if isinstance(last, Mapping) else {}
     optimizer = outer.get("optimizer")
@@ -232,7 +235,7 @@ def _counters(
             trained,
         ),
         episodes=_first(metadata.get("episodes_total"), outer.get("episodes_so_far")),
-        seconds=_number(metadata.get("time_total")),
+        seconds=number(metadata.get("time_total")),
         raw=raw,
     )
 
@@ -262,9 +265,5 @@ def _text(value: Any) -> str | None:
 
 def _first(*values: Any) -> int | None:
     """The first that is an integer; Ray left out or zeroed what it did not count."""
-    numbers = [int(v) for v in values if isinstance(v, (int, np.integer))]
+    numbers = [whole for value in values if (whole := integer(value)) is not None]
     return next((n for n in numbers if n), numbers[0] if numbers else None)
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float, np.number)) else None

@@ -21,13 +21,18 @@ from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-import numpy as np
-
 from rllib_compat.formats import pickles
 from rllib_compat.formats.layouts import params
-from rllib_compat.formats.layouts.base import Miss
+from rllib_compat.formats.layouts.base import Miss, by_text
 from rllib_compat.formats.layouts.folder import Folder
-from rllib_compat.formats.layouts.policies import config_dict, policy_state, with_filters
+from rllib_compat.formats.layouts.policies import (
+    config_dict,
+    integer,
+    named_arrays,
+    policy_state,
+    with_filters,
+)
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicyState, Source
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
@@ -41,11 +46,11 @@ _ENDINGS = (".pkl", ".msgpck")
 _OPTIMIZER = "_default_optimizer.pt"
 
 
-def read(path: Path) -> LegacyCheckpoint:
+def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     """Reads an algorithm's checkpoint folder, or that of one policy."""
     if not path.is_dir():
         raise Miss("not a folder")
-    folder = Folder(path)
+    folder = Folder(path, budget)
     algorithm_file = _state_file(folder, "algorithm_state")
     policy_file = _state_file(folder, "policy_state")
     if algorithm_file and not (path / "learner_group").exists():
@@ -54,9 +59,9 @@ def read(path: Path) -> LegacyCheckpoint:
         return _single_policy(path, folder, policy_file)
     inner = [p for p in folder.folders(".") if p.name.startswith("checkpoint_")]
     if inner:  # the trial's folder
-        with_state = [p for p in inner if _state_file(Folder(p), "algorithm_state")]
+        with_state = [p for p in inner if _state_file(Folder(p, budget), "algorithm_state")]
         if with_state:
-            return read(max(with_state, key=lambda p: (len(p.name), p.name)))
+            return read(max(with_state, key=lambda p: (len(p.name), p.name)), budget)
     raise Miss("no `algorithm_state` or `policy_state` (.pkl, .msgpck) of the old API stack")
 
 
@@ -168,7 +173,7 @@ def _load(folder: Folder, file: str) -> dict[str, Any]:
         raise CorruptCheckpointError(
             f"The state is {type(state).__name__}, not a dict.", where=file
         )
-    return {str(key): value for key, value in state.items()}
+    return by_text(state)
 
 
 def _metadata(folder: Folder, state_file: str) -> dict[str, Any]:
@@ -241,7 +246,7 @@ def _with_learners(policies: Mapping[str, PolicyState], folder: Folder) -> dict[
         if policy is not None and folder.has(file):
             weights = folder.torch(file)
             if isinstance(weights, Mapping):
-                named = {str(k): np.asarray(v) for k, v in weights.items()}
+                named = named_arrays(weights, file)
                 by_name[module_folder.name] = replace(policy, learner_weights=named)
     for file_name in folder.files("learner/optimizer_state"):
         name = file_name.removesuffix(_OPTIMIZER)
@@ -253,12 +258,12 @@ def _with_learners(policies: Mapping[str, PolicyState], folder: Folder) -> dict[
 
 def _counters(state: dict[str, Any], folder: Folder) -> Counters:
     raw = state.pop("counters", None)
-    raw = {str(k): v for k, v in raw.items()} if isinstance(raw, Mapping) else {}
+    raw = by_text(raw) if isinstance(raw, Mapping) else {}
     tune = folder.try_side_file(".tune_metadata")
     tune = tune if isinstance(tune, Mapping) else {}
 
     def first(*values: Any) -> int | None:
-        return next((int(v) for v in values if isinstance(v, (int, np.integer))), None)
+        return next((whole for value in values if (whole := integer(value)) is not None), None)
 
     return Counters(
         iteration=first(state.pop("training_iteration", None), tune.get("iteration")),
@@ -266,6 +271,6 @@ def _counters(state: dict[str, Any], folder: Folder) -> Counters:
         agent_steps=first(raw.get("num_agent_steps_sampled")),
         trained_steps=first(raw.get("num_env_steps_trained")),
         episodes=first(tune.get("episodes_total")),
-        seconds=float(tune["time_total"]) if isinstance(tune.get("time_total"), float) else None,
+        seconds=tune["time_total"] if type(tune.get("time_total")) is float else None,
         raw=raw,
     )

@@ -17,17 +17,23 @@ Source: `ray/rllib/utils/checkpoints.py` (`Checkpointable.save_to_path`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from rllib_compat.formats.layouts.base import Miss
+from rllib_compat.formats.layouts.base import Miss, by_text
 from rllib_compat.formats.layouts.folder import Folder
-from rllib_compat.formats.layouts.policies import config_dict, with_filters
+from rllib_compat.formats.layouts.policies import (
+    config_dict,
+    integer,
+    named_arrays,
+    number,
+    with_filters,
+)
 from rllib_compat.formats.space_serialization import decode_array
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import (
     Counters,
     LegacyCheckpoint,
@@ -40,7 +46,7 @@ from rllib_compat.neutral.checkpoint import (
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef
-from rllib_compat.neutral.spaces import from_object
+from rllib_compat.neutral.spaces import Space
 
 name = "2.x"
 
@@ -59,14 +65,15 @@ _STEPS = ("env_runners", "num_env_steps_sampled_lifetime")
 _EPISODES = ("env_runners", "num_episodes_lifetime")
 
 
-def read(path: Path) -> LegacyCheckpoint:
+def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     """Reads an algorithm's Checkpointable tree."""
-    folder = Folder(path)
+    folder = Folder(path, budget)
     if not path.is_dir() or not (path / _MODULES).is_dir():
         raise Miss(f"no folder `{_MODULES}`")
     metadata = folder.try_side_file(_METADATA)
     if metadata is None:  # modules alone, as a conversion for inference writes them
-        metadata = folder.try_side_file(f"{_MODULES}/metadata.json") or {}
+        metadata = folder.try_side_file(f"{_MODULES}/metadata.json")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
     made = folder.try_side_file("class_and_ctor_args.pkl")
     state = _state(folder, "algorithm_state") or {}
     cls, config = _class_and_config(made)
@@ -90,9 +97,12 @@ def read(path: Path) -> LegacyCheckpoint:
             policy_id: replace(policy, optimizer=_optimizers(optimizers, policy.old_id))
             for policy_id, policy in policies.items()
         }
-    version = str(metadata.get("checkpoint_version", "2.x"))
+    version = str(metadata.get("checkpoint_version", "2.x"))[:100]
+    ray_version = metadata.get("ray_version")
     return LegacyCheckpoint(
-        Source(path, version, metadata.get("ray_version"), folder.digests),
+        Source(
+            path, version, ray_version if isinstance(ray_version, str) else None, folder.digests
+        ),
         algorithm=cls,
         config=config,
         config_is_complete=True,
@@ -102,7 +112,7 @@ def read(path: Path) -> LegacyCheckpoint:
         counters=_counters(state),
         findings=tuple(folder.findings),
         stand_ins=folder.stand_ins,
-        extra={**{str(k): v for k, v in state.items() if k != _ITERATION}, **other_filters},
+        extra={**by_text({k: v for k, v in state.items() if k != _ITERATION}), **other_filters},
     )
 
 
@@ -136,8 +146,7 @@ def _class_and_config(made: Any) -> tuple[str | None, dict[str, Any]]:
     config: dict[str, Any] = {}
     if isinstance(arguments, tuple) and len(arguments) == 2:
         positional, named = arguments
-        given = positional[0] if positional else (named or {}).get("config")
-        config = config_dict(given)
+        config = config_dict(_argument(positional, named, "config"))
     return cls.name if isinstance(cls, GlobalRef) else None, config
 
 
@@ -148,7 +157,7 @@ def _module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyStat
         weights = folder.torch(f"{here}/module_state.pt")
     if not isinstance(weights, Mapping):
         return None
-    arrays: Weights = {str(k): np.asarray(v) for k, v in weights.items()}
+    arrays: Weights = named_arrays(weights, f"{here}/module_state")
     made = folder.try_side_file(f"{here}/class_and_ctor_args.pkl")
     if not isinstance(made, Mapping):
         return PolicyState(module_id, arrays)
@@ -161,8 +170,8 @@ def _module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyStat
     return PolicyState(
         module_id,
         arrays,
-        observation_space=from_object(named.get("observation_space")),
-        action_space=from_object(named.get("action_space")),
+        observation_space=_space(named.get("observation_space")),
+        action_space=_space(named.get("action_space")),
         config={"model": {} if is_ours else model},
         policy_class=policy_class,
         is_module=policy_class is not None,
@@ -170,12 +179,23 @@ def _module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyStat
     )
 
 
+def _space(value: Any) -> Space | None:
+    return value if isinstance(value, Space) else None
+
+
 def _module_arguments(arguments: Any) -> Mapping[str, Any]:
     """The keyword arguments of a module; up to Ray 2.3x they came as one `RLModuleConfig`."""
     if not isinstance(arguments, tuple) or len(arguments) != 2:
         return {}
     positional, named = arguments
-    return config_dict(positional[0]) if positional else config_dict(named)
+    return config_dict(_argument(positional, named, None))
+
+
+def _argument(positional: Any, named: Any, name: str | None) -> Any:
+    """The first positional argument, or the named one (all of them without a name)."""
+    if isinstance(positional, (list, tuple)) and positional:
+        return positional[0]
+    return named.get(name) if name is not None and isinstance(named, Mapping) else named
 
 
 def _read_filters(
@@ -191,29 +211,46 @@ def _read_filters(
     for path, agent, entry in entries:
         if not isinstance(entry, Mapping):
             continue
-        stats = tuple(
-            RunningStat(
-                int(s["num_pushes"]),
-                decode_array(s["mean_array"]),
-                # Ray 2.40 called the sum of squared deviations so.
-                decode_array(s.get("sum_sq_diff_array", s.get("std_array"))),
-            )
-            for s in entry.get("running_stats") or ()
-        )
-        observation_filter = ObservationFilter(
-            "MeanStdFilter",
-            bool(entry.get("de_mean_to_zero", True)),
-            bool(entry.get("de_std_to_one", True)),
-            entry.get("clip_by_value"),
-            stats,
-        )
+        observation_filter = _filter(entry, folder, f"{path}/state")
         if agent is None and len(policies) == 1:
             known |= {policy.old_id: observation_filter for policy in policies.values()}
         elif path == _FILTERS[1] and (ids.get(agent) or "") in policies:
             known[agent] = observation_filter
         else:
-            others[f"MeanStdFilter of agent {agent}"] = observation_filter
+            name = agent if isinstance(agent, str) else type(agent).__name__
+            others[f"MeanStdFilter of agent {name}"] = observation_filter
     return known, others
+
+
+def _filter(entry: Mapping[str, Any], folder: Folder, where: str) -> ObservationFilter:
+    """A filter of its connector's state.
+
+    Raises:
+        CorruptCheckpointError: The state is damaged.
+    """
+    try:
+        stats = tuple(
+            RunningStat(
+                int(stat["num_pushes"]),
+                decode_array(stat["mean_array"], folder.budget),
+                # Ray 2.40 called the sum of squared deviations so.
+                decode_array(stat.get("sum_sq_diff_array", stat.get("std_array")), folder.budget),
+            )
+            for stat in entry.get("running_stats") or ()
+        )
+    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise CorruptCheckpointError(
+            f"A filter's statistics are damaged: {error}.",
+            where=where,
+            fix="Copy the checkpoint again, with the folder `env_runner`.",
+        ) from error
+    return ObservationFilter(
+        "MeanStdFilter",
+        bool(entry.get("de_mean_to_zero", True)),
+        bool(entry.get("de_std_to_one", True)),
+        number(entry.get("clip_by_value")),
+        stats,
+    )
 
 
 def _counters(state: Mapping[str, Any]) -> Counters:
@@ -228,12 +265,12 @@ def _counters(state: Mapping[str, Any]) -> Counters:
         entry = entry if isinstance(entry, Mapping) else {}
         values = entry.get("lifetime_sum", entry.get("values"))
         values = values if isinstance(values, (list, tuple)) else [values]
-        numbers = [v for v in values if isinstance(v, (int, float, np.number))]
-        return int(sum(numbers)) if numbers else None
+        numbers = [n for v in values if (n := number(v)) is not None and math.isfinite(n)]
+        return integer(int(sum(numbers))) if numbers else None
 
     iteration = state.get(_ITERATION)
     return Counters(
-        iteration=int(iteration) if isinstance(iteration, (int, np.integer)) else None,
+        iteration=integer(iteration),
         env_steps=lifetime(_STEPS),
         episodes=lifetime(_EPISODES),
     )

@@ -25,16 +25,18 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
-from msgpack import exceptions
 
+from rllib_compat.formats.msgpack.scan import scan
+from rllib_compat.formats.pickles.values import check_key
+from rllib_compat.neutral.budget import Budget, exceeded
 from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 
 # Not from `msgpack` itself: Ray patches the names there for the whole process (with versions that
 # unpickle), as soon as it loads or saves a state as msgpack.
 try:
-    from msgpack._cmsgpack import Packer, Unpacker, unpackb
+    from msgpack._cmsgpack import Packer, unpackb
 except ImportError:  # no C extension on this platform
-    from msgpack.fallback import Packer, Unpacker, unpackb
+    from msgpack.fallback import Packer, unpackb
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -70,34 +72,55 @@ def pack_to(value: Any, target: str | Path | BinaryIO) -> None:
         target.write(packed)
 
 
-def unpack(data: bytes | bytearray | memoryview | Path, *, where: str = "") -> Any:
+def unpack(
+    data: bytes | bytearray | memoryview | Path, *, budget: Budget | None = None, where: str = ""
+) -> Any:
     """Unpacks what `pack` or Ray has written; runs nothing of it.
 
     Args:
         data: The packed bytes, or the file that holds them.
+        budget: What reading may cost; give the same one for all files of a checkpoint.
         where: How errors shall call the data; a file is called by its path.
 
     Raises:
         CorruptCheckpointError: The data is damaged, truncated, or holds an object array.
-        BudgetExceededError: It is nested deeper than `MAX_DEPTH`.
+        BudgetExceededError: It is nested deeper than `MAX_DEPTH`, or takes too much memory.
+        CheckpointError: The file can't be opened.
     """
     if isinstance(data, Path):
         where = where or str(data)
-        data = data.read_bytes()
+        try:
+            data = data.read_bytes()
+        except OSError as error:
+            raise CheckpointError(f"it can't be read: {error.strerror}", where=where) from error
+    budget = budget or Budget()
+    budget.take_input(len(data), where or None)
+
+    def map_of(pairs: list[tuple[Any, Any]]) -> Any:
+        record: dict[Any, Any] = {}
+        for key, value in pairs:
+            if type(key) is not str:
+                check_key(key, budget, len(record))
+            record[key] = value
+        return _decode(record)
+
     try:
-        _walk_through(data)
-        value = unpackb(data, strict_map_key=False, object_hook=_decode, ext_hook=_refuse_extension)
-    except exceptions.StackError as error:
-        raise _too_deep(where) from error
-    # msgpack reports damage by ValueError and its own classes, an unhashable key by TypeError.
-    except (ValueError, TypeError, exceptions.UnpackException) as error:
+        scan(data, budget, MAX_DEPTH)
+        return unpackb(
+            data, strict_map_key=False, object_pairs_hook=map_of, ext_hook=_refuse_extension
+        )
+    except BudgetExceededError as error:
+        if error.found == exceeded("depth").found:
+            raise _too_deep(where) from error
+        raise BudgetExceededError(error.found, where=where or None, fix=error.fix) from error
+    # msgpack reports damage by ValueError and its own classes, an unhashable key by TypeError,
+    # and numpy types and shapes that it can't hold by several more.
+    except Exception as error:
         raise CorruptCheckpointError(
-            f"The msgpack data is damaged: {str(error).rstrip('.') or 'not msgpack'}.",
+            f"The msgpack data is damaged: {str(error).rstrip('.')[:300] or 'not msgpack'}.",
             where=where or None,
             fix="Copy the file again from where it came; a part of it can't be trusted.",
         ) from error
-    _check_depth(value, where)
-    return value
 
 
 def canonical(value: Any, path: str = "$") -> Any:
@@ -225,33 +248,6 @@ def _bytes_of(array: Array) -> bytes | memoryview:
     if array.flags.c_contiguous and array.dtype.kind in "biufc":
         return array.data
     return array.tobytes()
-
-
-def _walk_through(data: bytes | bytearray | memoryview) -> None:
-    """Proves that all the declared elements are there, before `unpackb` makes lists for them.
-
-    `unpackb` makes a list of the declared length first. A few hundred nested lists that each
-    declare as many elements as the file has bytes would take all memory.
-    """
-    walker = Unpacker(max_buffer_size=max(len(data), 1))
-    walker.feed(data)
-    walker.skip()
-    if walker.tell() != len(data):
-        raise ValueError(f"{len(data) - walker.tell()} bytes follow after its end")
-
-
-def _check_depth(value: Any, where: str) -> None:
-    containers = [value] if isinstance(value, (dict, list)) else []
-    for _ in range(MAX_DEPTH):
-        containers = [
-            part
-            for container in containers
-            for part in (container.values() if isinstance(container, dict) else container)
-            if isinstance(part, (dict, list))
-        ]
-        if not containers:
-            return
-    raise _too_deep(where)
 
 
 def _refuse_extension(code: int, _: bytes) -> NoReturn:

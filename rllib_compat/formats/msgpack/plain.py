@@ -27,7 +27,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.formats.msgpack.codec import MAX_DEPTH, is_utf8
+from rllib_compat.formats.pickles.values import check_key
 from rllib_compat.neutral import spaces
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import (
     Counters,
     LegacyCheckpoint,
@@ -46,6 +48,10 @@ Place: TypeAlias = "list[str | int]"
 MAX_VALUES = 10_000_000
 
 _KIND = "$"
+
+_LONG = 64  # numbers; shorter arrays are written as they are
+_OF_RECORD = 600  # bytes of memory, about; a deque is the largest
+_LONGEST_INTEGER = 2048
 
 _RECORDS: Mapping[str, type] = {
     cls.__name__: cls
@@ -105,20 +111,27 @@ def to_plain(value: Any, placed: Mapping[int, Place] | None = None) -> Any:
     return _Encoder(_shared(value), placed or {}).encode(value, "$", 0)
 
 
-def from_plain(plain: Any, root: Any = None, *, where: str = "") -> Any:
+def from_plain(
+    plain: Any, root: Any = None, *, budget: Budget | None = None, where: str = ""
+) -> Any:
     """Turns plain data back into what `to_plain` was given.
 
     Args:
         plain: What `to_plain` has made.
         root: What the places of `placed` start from.
+        budget: What reading may cost.
         where: How errors shall call the data.
 
     Raises:
         CorruptCheckpointError: It is not what `to_plain` makes.
+        BudgetExceededError: It takes more than the budget allows.
     """
     try:
-        return _Decoder(root).decode(plain)
-    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        return _Decoder(root, budget or Budget()).decode(plain)
+    except BudgetExceededError as error:
+        raise BudgetExceededError(error.found, where=where or None, fix=error.fix) from error
+    # A hostile file can make any expression of ours fail; whichever it is, the file is at fault.
+    except Exception as error:
         raise CorruptCheckpointError(
             f"The neutral state is damaged: {type(error).__name__}: {error}.",
             where=where or None,
@@ -196,6 +209,9 @@ class _Encoder:
                 items = self._encode_items(value, path, depth + 1)
                 # Sets have another order in each process; a file should not.
                 return {_KIND: kind, "v": sorted(items, key=repr) if "set" in kind else items}
+        if isinstance(value, np.ndarray) and not value.dtype.hasobject and _stands_for_more(value):
+            one = spaces.distinct(value)
+            return {_KIND: "broadcast", "shape": list(value.shape), "v": one}
         if isinstance(value, np.ndarray) and value.dtype.hasobject:
             items = self._encode_items(value.ravel().tolist(), path, depth + 1)
             return {_KIND: "objects", "shape": list(value.shape), "v": items}
@@ -223,6 +239,11 @@ class _Encoder:
         return {_KIND: "map", "v": pairs}
 
 
+def _stands_for_more(array: Any) -> bool:
+    """Whether an array is a few numbers that are repeated along some axes."""
+    return bool(array.size > _LONG and 0 in array.strides)
+
+
 def _encode_scalar(value: Any, path: str) -> Any:
     for kind, (cls, encode, _) in _SCALARS.items():
         if isinstance(value, cls):
@@ -245,9 +266,29 @@ def _encode_scalar(value: Any, path: str) -> Any:
     )
 
 
+def _integer(text: str) -> int:
+    if len(text) > _LONGEST_INTEGER:  # Python refuses to print what is longer
+        raise ValueError("an integer of thousands of digits")
+    return int(text, 16)
+
+
+def _check_stand_in(record: StandIn) -> None:
+    kinds = {"args": tuple, "kwargs": dict, "items": list, "pairs": list}
+    if not all(type(getattr(record, name)) is kind for name, kind in kinds.items()):
+        raise ValueError("a stand-in whose arguments are none")
+    ref: object = record.ref
+    for _ in range(MAX_DEPTH):
+        if not isinstance(ref, StandIn):
+            break
+        ref = getattr(ref, "ref", None)
+    if not isinstance(ref, GlobalRef):
+        raise ValueError("a stand-in that stands for nothing")
+
+
 class _Decoder:
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Any, budget: Budget) -> None:
         self._root = root
+        self._budget = budget
         self._made: dict[int, Any] = {}
 
     def decode(self, plain: Any, number: int | None = None) -> Any:
@@ -260,6 +301,7 @@ class _Decoder:
             return self._register(plain, number)
         if _KIND not in plain:
             return self._decode_pairs(((k, v) for k, v in plain.items()), number)
+        self._budget.spend("made", _OF_RECORD)
         kind, value = plain[_KIND], plain["v"]
         if kind == "shared":
             return self.decode(value, plain["n"])
@@ -273,16 +315,23 @@ class _Decoder:
             return self._decode_objects(plain, number)
         if kind == "set":
             members: set[Any] = self._register(set(), number)
-            members.update(map(self.decode, value))
+            for member in map(self.decode, value):
+                check_key(member, self._budget, len(members))
+                members.add(member)
             return members
         if kind == "deque":
             queue: deque[Any] = self._register(deque(), number)
             queue.extend(map(self.decode, value))
             return queue
         if kind in _SEQUENCES:
-            return _SEQUENCES[kind](map(self.decode, value))
+            items = [self.decode(item) for item in value]
+            for place, item in enumerate(items if kind == "frozenset" else ()):
+                check_key(item, self._budget, place)
+            return _SEQUENCES[kind](items)
+        if kind == "broadcast":
+            return self._broadcast(plain, number)
         if kind == "int":
-            return int(value, 16)
+            return _integer(value)
         if kind == "surrogates":
             return value.decode("utf-8", "surrogatepass")
         if kind in _SCALARS:
@@ -297,11 +346,22 @@ class _Decoder:
     def _decode_pairs(self, pairs: Iterable[tuple[Any, Any]], number: int | None) -> Any:
         made = self._register({}, number)
         for key, value in pairs:
+            if type(key) is not str:
+                check_key(key, self._budget, len(made))
             made[key] = self.decode(value)
         return made
 
+    def _broadcast(self, plain: dict[str, Any], number: int | None) -> Any:
+        value, shape = plain["v"], tuple(plain["shape"])
+        if not isinstance(value, np.ndarray) or not all(type(n) is int and n >= 0 for n in shape):
+            raise ValueError("a broadcast array without array and shape")
+        self._budget.spend("elements", math.prod(shape))
+        return self._register(np.broadcast_to(value, shape), number)
+
     def _decode_objects(self, plain: dict[str, Any], number: int | None) -> Any:
         items, shape = plain["v"], plain["shape"]
+        if type(shape) is not list or not all(type(n) is int and n >= 0 for n in shape):
+            raise ValueError("an array of objects without a shape")
         if math.prod(shape) != len(items):
             raise ValueError(f"{len(items)} objects for an array of shape {shape}")
         made = self._register(np.empty(shape, object), number)
@@ -310,11 +370,13 @@ class _Decoder:
         return made
 
     def _decode_record(self, cls: type, parts: dict[str, Any], number: int | None) -> Any:
-        # Around the constructor, so that a record that refers to itself is there to refer to.
-        made = self._register(object.__new__(cls), number)
         known = {f.name: f for f in fields(cls)}
         if unknown := parts.keys() - known.keys():
-            raise ValueError(f"{cls.__name__} has no {sorted(unknown)}")
+            raise ValueError(f"{cls.__name__} has no {sorted(map(repr, unknown))}")
+        if cls is not StandIn:  # such a record checks itself when it is made
+            return self._register(cls(**{k: self.decode(v) for k, v in parts.items()}), number)
+        # Around the constructor, so that a record that refers to itself is there to refer to.
+        made = self._register(object.__new__(cls), number)
         for name, field in known.items():
             if name in parts:
                 value = self.decode(parts[name])
@@ -325,6 +387,7 @@ class _Decoder:
             else:
                 raise ValueError(f"{cls.__name__} lacks {name!r}")
             object.__setattr__(made, name, value)
+        _check_stand_in(made)
         return made
 
     def _at(self, place: Place) -> Any:

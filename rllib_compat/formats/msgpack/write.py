@@ -183,8 +183,7 @@ def _policy_state(
         "num_grad_updates": extra.pop("num_grad_updates", 0),
         "policy_spec": {
             "policy_class": policy.policy_class and policy.policy_class.rsplit(".", 1)[-1],
-            "observation_space": policy.observation_space
-            and preprocessed(policy.observation_space),
+            "observation_space": form.observation_space(policy.observation_space, path),
             "action_space": policy.action_space and {"space": to_ray_dict(policy.action_space)},
             "config": _policy_config(policy, checkpoint, form),
         },
@@ -273,6 +272,20 @@ class _RayForm:
         """A config as `AlgorithmConfig.serialize` gives it."""
         named = {_CONFIG_NAMES.get(k, k): v for k, v in config.items() if k not in _RAYS_OWN}
         return {key: self.convert(value, f"{path}.{key}", key) for key, value in named.items()}
+
+    def observation_space(self, space: Space | None, path: str) -> dict[str, Any] | None:
+        """What the model sees of a space, and the space itself."""
+        if space is None:
+            return None
+        try:
+            return preprocessed(space)
+        except ValueError as error:
+            self.note(
+                f"{path}.observation_space",
+                f"{error}; kept for rllib-compat only",
+                severity=Severity.WARNING,
+            )
+            return None
 
     def optimizer(self, state: Any, path: str) -> Any:
         """An optimizer's state, with the parameters' ids of torch as text."""

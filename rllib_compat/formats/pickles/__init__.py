@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.formats.pickles.budget import Budget
 from rllib_compat.formats.pickles.machine import Machine
 from rllib_compat.formats.pickles.names import NAMES
 from rllib_compat.formats.pickles.tensors import LEGACY_MAGIC, ZIP_MAGIC, read_legacy, read_zip
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError
 
 __all__ = ["Budget", "Unpickled", "load", "load_torch", "looks_like_pickle"]
@@ -44,7 +44,11 @@ class Unpickled:
 
 
 def load(
-    data: Path | bytes | memoryview, *, budget: Budget | None = None, where: str = ""
+    data: Path | bytes | memoryview,
+    *,
+    budget: Budget | None = None,
+    where: str = "",
+    is_input: bool = True,
 ) -> Unpickled:
     """Reads a pickle.
 
@@ -52,12 +56,14 @@ def load(
         data: The file, which is mapped and not read at once, or the bytes.
         budget: What reading may cost; give the same one for all pickles of a checkpoint.
         where: What it is, for errors; the path by default.
+        is_input: Whether the bytes are a file's; those that lay inside of another pickle are paid
+            for, and do not make the budget larger once more.
 
     Raises:
         CorruptCheckpointError: It is damaged, hostile or no pickle.
         CheckpointError: The file can't be opened.
     """
-    view, budget, where = _open(data, budget, where)
+    view, budget, where = _open(data, budget, where, is_input=is_input)
     return _load(view, budget, where)
 
 
@@ -108,7 +114,7 @@ def looks_like_pickle(data: Path | bytes | memoryview) -> bool:
 
 
 def _open(
-    data: Path | bytes | memoryview, budget: Budget | None, where: str
+    data: Path | bytes | memoryview, budget: Budget | None, where: str, *, is_input: bool = True
 ) -> tuple[memoryview, Budget, str]:
     where = where or (str(data) if isinstance(data, Path) else "")
     if isinstance(data, Path):
@@ -126,8 +132,10 @@ def _open(
     else:
         view = memoryview(data).cast("B")
     budget = budget or Budget()
-    budget.spend("bytes", len(view))
-    budget.copies += 2 * len(view)
+    if is_input:
+        budget.take_input(len(view), where or None)
+    else:
+        budget.spend("bytes", len(view), where or None)
     return view, budget, where
 
 

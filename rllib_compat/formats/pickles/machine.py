@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from rllib_compat.formats.pickles.budget import Budget, exceeded
-from rllib_compat.formats.pickles.opcodes import HANDLERS, STOP
+from rllib_compat.formats.pickles.opcodes import HANDLERS, MEMORY, STOP
 from rllib_compat.formats.pickles.reading import Reader
 from rllib_compat.formats.pickles.values import Blank, check_key, check_whole
+from rllib_compat.neutral.budget import Budget, exceeded
 from rllib_compat.neutral.checkpoint import ObservationFilter
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.records import GlobalRef, StandIn
@@ -23,6 +23,7 @@ from rllib_compat.neutral.records import GlobalRef, StandIn
 _LONGEST_NAME = 1000
 _DEEPEST_NESTING = 8
 _LONGEST_MESSAGE = 300
+_CLOCK_STEPS = 0xFFFF
 
 
 @dataclass(frozen=True)
@@ -86,16 +87,23 @@ class Machine(Reader):
             CorruptCheckpointError: The pickle is damaged or hostile.
         """
         start, opcode = 0, STOP
-        data, handlers = self.data, HANDLERS
+        data, handlers, memory, budget = self.data, HANDLERS, MEMORY, self.budget
+        made = 0
         try:
-            for steps in range(1, self.budget.opcodes + 1):
+            for steps in range(1, budget.opcodes + 1):
                 start = self.pos
                 opcode = data[start]
                 self.pos = start + 1
                 if opcode == STOP:
-                    self.budget.spend("opcodes", steps)
+                    budget.spend("opcodes", steps)
+                    budget.spend("made", made)
                     break
+                made += memory[opcode]
+                if made > budget.made:
+                    raise exceeded("made")
                 handlers[opcode](self)
+                if not steps & _CLOCK_STEPS:
+                    budget.check_time()
             else:
                 raise exceeded("opcodes")
             if len(self.stack) != 1 or self.marks:
@@ -214,21 +222,24 @@ class Machine(Reader):
         if len(flat) % 2:
             raise ValueError("a key without a value")
         if type(target) is StandIn:
+            self.budget.spend("made", 40 * len(flat))
             target.pairs += zip(flat[::2], flat[1::2], strict=True)
         elif type(target) in _DICTS:
             budget = self.budget
+            budget.spend("made", 55 * len(flat))
             for i in range(0, len(flat), 2):
                 key = flat[i]
                 if type(key) is not str:
-                    check_key(key, budget)
+                    check_key(key, budget, len(target))
                 target[key] = flat[i + 1]
         else:
             raise ValueError(f"keys for a {type(target).__name__}")
 
-    def checked_keys(self, items: list[Any]) -> list[Any]:
-        """The same items, if all of them may go into a set."""
-        for item in items:
-            check_key(item, self.budget)
+    def checked_keys(self, items: list[Any], others: int = 0) -> list[Any]:
+        """The same items, if all of them may go into a set that has some already."""
+        self.budget.spend("made", 110 * len(items))
+        for place, item in enumerate(items):
+            check_key(item, self.budget, others + place)
         return items
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rllib_compat.formats.pickles import reading
-from rllib_compat.formats.pickles.budget import exceeded
 from rllib_compat.formats.pickles.values import Blank
+from rllib_compat.neutral.budget import exceeded
 from rllib_compat.neutral.records import StandIn
 
 if TYPE_CHECKING:
@@ -19,6 +19,23 @@ if TYPE_CHECKING:
 
 Handler: TypeAlias = "Callable[[Machine], None]"
 STOP = ord(".")
+
+#: About how many bytes of memory an opcode makes: the object, its place on the stack, and what
+#: grows around it. The others make no more than twenty times the bytes that they take in the file.
+MEMORY = [8] * 256
+for _opcodes, _size in (
+    (b"\x8f\x91", 230),  # sets
+    (b"}d", 80),  # dicts
+    (b"](lt", 80),  # lists and tuples, and the lists of what lies above a mark
+    (b"\x85\x86\x87", 80),
+    (b"cio\x93PQ\x82\x83\x84", 500),  # names, and their count
+    (b"R\x81\x92ob", 500),  # what constructors and states make; deques are the largest
+    (b"\x94pqr", 110),  # entries of the memo
+    (b"su\x90ae", 110),  # a key and a value, the first of several
+    (b"XV\x8cUTSGFJMLI\x8a\x8b\x8dBC\x8e\x96", 60),
+):
+    for _code in _opcodes:
+        MEMORY[_code] = _size
 _HIGHEST_PROTOCOL = 5
 
 
@@ -246,11 +263,11 @@ def _setitems(machine: Machine) -> None:
 
 @_on(b"\x90")
 def _additems(machine: Machine) -> None:
-    items = machine.checked_keys(machine.pop_mark())
+    items = machine.pop_mark()
     target = machine.stack[-1]
     if type(target) is not set:
         raise ValueError(f"elements for a {type(target).__name__}")
-    target.update(items)
+    target.update(machine.checked_keys(items, len(target)))
 
 
 @_on(b"\x93")

@@ -21,8 +21,8 @@ from rllib_compat.neutral.checkpoint import Array
 from rllib_compat.neutral.records import GlobalRef, StandIn
 
 if TYPE_CHECKING:
-    from rllib_compat.formats.pickles.budget import Budget
     from rllib_compat.formats.pickles.machine import Machine
+    from rllib_compat.neutral.budget import Budget
 
 # The pickled magic number that a file of the older form starts with.
 LEGACY_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
@@ -118,7 +118,7 @@ def tensor(machine: Machine, storage: Any, offset: int, shape: Any, strides: Any
     if not 0 <= offset <= last < data.size:
         raise ValueError(f"a tensor that reaches to element {last} of {data.size}")
     if count > data.size:
-        machine.budget.spend("elements", count)
+        machine.budget.spend("elements", count)  # of a few that stand for many
     return np.lib.stride_tricks.as_strided(
         data[offset:], shape, [data.itemsize * stride for stride in strides], writeable=False
     )
@@ -182,7 +182,8 @@ def read_zip(file: BinaryIO, read: _Nested, budget: Budget) -> Any:
             # torch does not compress, and does not encrypt.
             if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
                 raise ValueError(f"the member {name!r} is compressed or encrypted")
-            budget.spend("bytes", info.file_size)
+            # Members may overlap, so that all of them together are larger than the file.
+            budget.spend("copies", info.file_size)
             return archive.read(info)
 
         if f"{folder}/byteorder" in members and member("byteorder") != b"little":
@@ -228,8 +229,8 @@ def read_legacy(view: memoryview, read: _Nested, budget: Budget) -> tuple[Any, i
         if name not in storages:
             if count * _kind(code).itemsize > len(view):
                 raise ValueError(f"a storage of {count} elements in a file of {len(view)} bytes")
+            budget.spend("copies", 2 * count * _kind(code).itemsize)
             room = _elements(bytes(count * _kind(code).itemsize), code).copy()
-            budget.spend("copies", room.nbytes)
             storages[name] = code, Storage(room)
         whole = storages[name][1]
         if part is None:

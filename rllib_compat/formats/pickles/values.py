@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.formats.pickles.budget import Budget, exceeded
+from rllib_compat.neutral.budget import Budget, exceeded
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.spaces import DictSpace, TupleSpace
 
@@ -30,28 +30,32 @@ class Blank:
         self.value: Any = None
 
 
-# Their hashes are randomised, depend on identity, or do not collide for numbers of this size.
-_EASY_KEYS = frozenset({str, bytes, bool, float, type(None), GlobalRef, StandIn})
-_EASY_INTEGERS = 1 << 60
-_AWKWARD_KEYS = (int, complex, np.generic, PurePosixPath, PureWindowsPath)
+# Their hashes are randomised, or depend on identity. Those of numbers are the numbers themselves:
+# even small ones can be chosen so that each falls onto all those before it.
+_EASY_KEYS = frozenset({str, bytes, bool, type(None), GlobalRef, StandIn})
+_AWKWARD_KEYS = (int, float, complex, np.generic, PurePosixPath, PureWindowsPath)
 _LONGEST_KEY = 1000
 
 
-def check_key(key: Any, budget: Budget) -> None:
+def check_key(key: Any, budget: Budget, others: int) -> None:
     """Makes sure that hashing and comparing `key` is cheap and calls no one else's code.
 
     Tuples are hashed, and tuples and frozensets are compared, by recursion into each part however
     often it is shared, so a small nest of them would take for ever; and whoever knows the hash
     function can write keys that all collide.
 
+    Args:
+        key: The key.
+        budget: What reading may cost.
+        others: How many keys are there already.
+
     Raises:
         ValueError: It is no key.
         BudgetExceededError: There are too many keys of this sort.
     """
-    kind = type(key)
-    if kind in _EASY_KEYS or (kind is int and -_EASY_INTEGERS < key < _EASY_INTEGERS):
+    if type(key) in _EASY_KEYS:
         return
-    budget.spend("awkward_keys", 1)
+    budget.spend("collisions", others + 1)
     parts = [key]
     for seen in range(_LONGEST_KEY):
         if not parts:

@@ -15,7 +15,8 @@ from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.report import Verdict
-from rllib_compat.neutral.spaces import box, parse_repr
+from rllib_compat.neutral.space_text import parse_repr
+from rllib_compat.neutral.spaces import box
 from tests.legacy.cases import find
 from tests.legacy.networks import read
 

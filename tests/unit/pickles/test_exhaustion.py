@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.formats.pickles import Budget, load, looks_like_pickle
+from rllib_compat.formats.pickles.tensors import LEGACY_MAGIC
 from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 from tests.unit.pickles.assembler import (
     DTYPE_F4,
@@ -47,6 +48,18 @@ def twins(i):
     """Makes a set of two sets that hold what is on top of the stack."""
     wrapped = MARK + get(i) + b"\x91"
     return put(i) + POP + MARK + get(i) + wrapped + b"\x91"
+
+
+def torch_file(value):
+    """Bytes in which torch, before 1.6, would have stored a value: five pickles in a row."""
+    parts = (1001, {"little_endian": True}, value, [])
+    return raw(LEGACY_MAGIC + b"".join(pickle.dumps(part, 2) for part in parts))
+
+
+def many_times(data, times):
+    """A list of what `torch.storage._load_from_bytes` makes of the same bytes again and again."""
+    load_bytes = named("torch.storage", "_load_from_bytes") + put(2) + POP
+    return load_bytes + listed(*[get(2) + data + b"\x85R"] * times)
 
 
 # What comes out is not said here: only that it comes at once, and is small.
@@ -176,7 +189,9 @@ def test_a_bomb_does_not_go_off(name, outcomes):
 @pytest.mark.parametrize(
     ("attribute", "bomb"),
     {
-        "opcodes": b"N0" * 10_000 + NONE,
+        "opcodes": torch_file([None] * 50) + put(1) + POP + many_times(get(1), 100),
+        "nested": torch_file(None) + put(1) + POP + many_times(get(1), 1000),
+        "made": b"\x8f0" * 10_000 + NONE,
         "memo": NONE + b"\x94" * 2000,
         "depth": nest(b"]", b"a", 2000),
         "elements": SHARED + call("builtins", "set", get(1)),
@@ -185,19 +200,20 @@ def test_a_bomb_does_not_go_off(name, outcomes):
         + POP
         + listed(*[call("_codecs", "encode", get(1), text("latin1"))] * 10),
         "bytes": raw(bytes(2000)),
-        "awkward_keys": MARK + b"".join(long(1 << 70 + i) for i in range(2000)) + b"\x91",
+        "collisions": MARK + b"".join(long(1 << 70 + i) for i in range(2000)) + b"\x91",
     }.items(),
 )
 def test_every_budget_ends_the_work_and_is_named(attribute, bomb):
     budget = Budget(**{attribute: 1000})
-    with pytest.raises(BudgetExceededError, match=attribute.replace("_", " ")):
+    with pytest.raises(BudgetExceededError, match=rf"\(budget: {attribute}\)"):
         load(bomb + STOP, budget=budget, where="checkpoint-2")
     load(bomb + STOP, budget=Budget(depth=3000))
 
 
 def test_a_budget_is_shared_by_all_pickles_that_it_is_given_to():
-    budget = Budget(opcodes=100)
-    data = b"N0" * 20 + NONE + STOP
+    budget = Budget(copies=10_000)
+    data = text("x" * 700) + put(1) + POP
+    data += listed(*[call("_codecs", "encode", get(1), text("latin1"))] * 10) + STOP
     load(data, budget=budget)
     load(data, budget=budget)
     with pytest.raises(BudgetExceededError):

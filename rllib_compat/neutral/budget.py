@@ -1,0 +1,122 @@
+"""What one job (an inspection, a conversion) may cost, from the first byte to the last.
+
+A file of some hundred bytes can stand for gigabytes or hours. Whatever reads a file, or walks
+through what came out of it, spends from the one `Budget` of the job. The bounds grow with the bytes
+that are read, so that large honest files pass: memory stays below 20 times the input and 100 MB,
+time below 5 seconds for 10 MB. Both are measured by `tests/security/`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from rllib_compat.neutral.errors import BudgetExceededError
+
+_MB = 1 << 20
+
+
+@dataclass
+class Budget:
+    """What is left to spend. All files of a checkpoint, and all that lies in them, share one.
+
+    The defaults are far above what honest checkpoints ask for: the largest seen take a few hundred
+    thousand opcodes and a nesting of thirty.
+
+    Attributes:
+        bytes: Input that is read.
+        copies: Bytes that are copied because the input asks for it. Each file adds twice its size,
+            which is what honest ones take.
+        made: Bytes of memory that small objects take: an empty set takes 216, and one byte of a
+            pickle asks for it. Each file adds twelve times its size.
+        unpacked: Bytes that come out of compressed data.
+        opcodes: Steps of the pickle machine. Each byte of input adds one.
+        memo: Entries of the memo of one pickle. Not spent, a limit.
+        depth: The nesting of a value. Not spent, a limit; low enough that code which recurses
+            through a value stays within Python's recursion limit.
+        elements: Elements of containers and arrays that are made by copying or broadcasting.
+        collisions: Comparisons of keys whose hashes a file can choose, as many as if all of them
+            in one dict or set collided.
+        nested: Pickles inside of pickles.
+        policies: Policies of a checkpoint.
+        values: Values that a finished state unfolds to, where shared parts count as often as they
+            are met. Every two bytes of input add one.
+        unfolded: Bytes of text and arrays, counted likewise. Each file adds four times its size.
+        seconds: Wall time. Each megabyte of input adds three; the other bounds end hostile files
+            long before, on any machine that is not far slower than most.
+    """
+
+    bytes: int = 8 << 30
+    copies: int = 64 * _MB
+    made: int = 64 * _MB
+    unpacked: int = 256 * _MB
+    opcodes: int = 2_000_000
+    memo: int = 1_000_000
+    depth: int = 400
+    elements: int = 4_000_000
+    collisions: int = 50_000_000
+    nested: int = 10_000
+    policies: int = 10_000
+    values: int = 500_000
+    unfolded: int = 48 * _MB
+    seconds: float = 60.0
+    _start: float = field(default_factory=time.monotonic, init=False, repr=False)
+
+    def take_input(self, size: int, where: str | None = None) -> None:
+        """Notes that a file of `size` bytes is read; what it may cost grows with it.
+
+        Args:
+            size: Its size.
+            where: What it is, for errors.
+
+        Raises:
+            BudgetExceededError: There is too much of it.
+        """
+        self.spend("bytes", size, where)
+        self.copies += 2 * size
+        self.made += 12 * size
+        self.opcodes += size
+        self.values += size // 2
+        self.unfolded += 4 * size
+        self.seconds += 3 * size / _MB
+        self.check_time(where)
+
+    def spend(self, what: str, amount: int, where: str | None = None) -> None:
+        """Takes `amount` off the attribute `what`.
+
+        Raises:
+            BudgetExceededError: There is not that much left.
+        """
+        left: int = getattr(self, what) - amount
+        if left < 0:
+            raise exceeded(what, where)
+        setattr(self, what, left)
+
+    def check_time(self, where: str | None = None) -> None:
+        """Ends a job that takes too long.
+
+        Raises:
+            BudgetExceededError: It does.
+        """
+        if time.monotonic() - self._start > self.seconds:
+            raise exceeded("seconds", where)
+
+
+_MEANING = {
+    "copies": "copies of bytes",
+    "made": "memory for small objects",
+    "unpacked": "bytes out of compressed data",
+    "collisions": "comparisons of keys",
+    "values": "values, when shared parts are written out,",
+    "unfolded": "bytes, when shared parts are written out,",
+}
+
+
+def exceeded(what: str, where: str | None = None) -> BudgetExceededError:
+    """The error for a budget that is used up."""
+    meaning = _MEANING.get(what, what.replace("_", " "))
+    return BudgetExceededError(
+        f"reading it takes more {meaning} than any honest checkpoint does (budget: {what})",
+        where=where,
+        fix="If you trust the file, read it with a larger `Budget` (Python only).",
+    )

@@ -1,0 +1,140 @@
+"""Spaces as text: the `repr` that `params.json` holds and people write.
+
+The text is taken apart as a syntax tree, in which only the names of known spaces, literals and
+`inf` mean something; nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rllib_compat.neutral.spaces import (
+    DictSpace,
+    Discrete,
+    MultiBinary,
+    MultiDiscrete,
+    Space,
+    TupleSpace,
+    box,
+)
+
+#: What a syntax tree or a space that is damaged raises.
+_FAILURES = (
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+)
+
+
+def parse_repr(text: str) -> Space | None:
+    """Reads the `repr` of a space of any gym or gymnasium, as `params.json` and people write it.
+
+    A gym before 0.12 printed a Box without its bounds (`Box(4,)`); they are then taken as
+    infinite. Bounds that differ by entry are printed as arrays (`Box([-1. 0.], [1. 1.], (2,))`).
+
+    Returns:
+        The record, or None where the text is no `repr` of a space.
+    """
+    if len(text) > _LONGEST_REPR:
+        return None
+    try:
+        python = _KEY.sub(r"\1=", _ARRAY.sub(_commas, text.strip()))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's, of literals that it dislikes
+            tree = ast.parse(python, mode="eval").body
+        return _of_call(tree)
+    except (
+        SyntaxError,
+        ValueError,
+        TypeError,
+        LookupError,
+        ArithmeticError,
+        RecursionError,
+        MemoryError,
+    ):
+        return None
+
+
+#: A Dict of a thousand parts; syntax trees take a hundred times the text.
+_LONGEST_REPR = 50_000
+
+#: numpy prints the entries of an array with blanks between them, and infinity as `inf`.
+_ARRAY = re.compile(r"\[[^\[\]]*\]")
+
+#: gym prints a Dict as `Dict(name:Box(…))`, gymnasium as `Dict('name': Box(…))`.
+_KEY = re.compile(r"(?<=[(,])\s*'?([A-Za-z_]\w*)'?\s*:")
+
+
+def _commas(match: re.Match[str]) -> str:
+    return re.sub(r"(?<=[\w.])\s+(?=[-+\w.])", ", ", match[0])
+
+
+def _of_call(node: ast.expr) -> Space:
+    """Reads one `Name(…)`; only names, literals and calls of known spaces are understood."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise ValueError("not a space")
+    return _MAKERS[node.func.id](node.args, {k.arg: k.value for k in node.keywords})
+
+
+def _literal(node: ast.expr) -> Any:
+    """A number, a tuple or list of numbers, `inf`, or a dtype's name."""
+    if isinstance(node, ast.Name):
+        return math.inf if node.id == "inf" else node.id
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_literal(node.operand)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return [_literal(part) for part in node.elts]
+    return ast.literal_eval(node)
+
+
+def _make_box(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
+    values = [_literal(arg) for arg in args]
+    if values and all(isinstance(v, int) for v in values):
+        values = [values]  # `Box(84, 84)` is a shape: bounds were never printed as integers
+    if len(values) == 1:
+        return box(-math.inf, math.inf, tuple(values[0]))
+    low, high, *rest = values
+    names = {k: _literal(v) for k, v in named.items()}
+    shape = names.get("shape", rest[0] if rest else None)
+    dtype = names.get("dtype", rest[1] if len(rest) > 1 else "float32")
+    return box(low, high, None if shape is None else tuple(shape), dtype)
+
+
+def _make_discrete(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
+    n, *start = (int(_literal(arg)) for arg in args)
+    return Discrete(n, start[0] if start else int(_literal(named.get("start", ast.Constant(0)))))
+
+
+def _make_dict(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
+    del args
+    return DictSpace({str(name): _of_call(part) for name, part in named.items()})
+
+
+def _make_tuple(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
+    del named
+    if len(args) == 1 and isinstance(args[0], (ast.Tuple, ast.List)):
+        args = args[0].elts
+    return TupleSpace(tuple(_of_call(part) for part in args))
+
+
+_Maker: TypeAlias = Callable[[list[ast.expr], dict[str | None, ast.expr]], Space]
+_MAKERS: Mapping[str, _Maker] = {
+    "Box": _make_box,
+    "Discrete": _make_discrete,
+    "MultiDiscrete": lambda args, _: MultiDiscrete(tuple(map(int, _literal(args[0])))),
+    "MultiBinary": lambda args, _: MultiBinary(tuple(np.atleast_1d(_literal(args[0])).tolist())),
+    "Tuple": _make_tuple,
+    "TupleSpace": _make_tuple,
+    "Dict": _make_dict,
+}
