@@ -14,7 +14,7 @@ from rllib_compat import ray_versions, registry
 from rllib_compat.convert.complete import complete, require_algorithm, require_config
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_all
-from rllib_compat.networks import Network
+from rllib_compat.networks import AnyNetwork, known
 from rllib_compat.networks.optimizers import plan as optimizers
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
@@ -53,7 +53,7 @@ class Plan:
 
     form: Form
     checkpoint: LegacyCheckpoint
-    networks: Mapping[str, Network]
+    networks: Mapping[str, AnyNetwork]
     why: str = ""
     translation: Translation | None = None
     findings: tuple[Finding, ...] = ()
@@ -104,7 +104,7 @@ def _msgpack(checkpoint: LegacyCheckpoint, given: Given) -> Plan:
         return Plan(Form.MSGPACK, checkpoint, {}, findings=(unknown,))
 
 
-def _checkpointable(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]) -> Plan:
+def _checkpointable(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> Plan:
     why = _why_not_whole(checkpoint, networks)
     if why is None:
         from rllib_compat.convert.config import config_for_target
@@ -118,13 +118,13 @@ def _checkpointable(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network
     return Plan(Form.MODULES, checkpoint, _with_filters(checkpoint, networks), why)
 
 
-def _why_not_whole(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]) -> str | None:
+def _why_not_whole(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> str | None:
     """Why only the modules can be written, as far as algorithm, networks and spaces tell."""
     algorithm = registry.of(checkpoint.algorithm)
     if not algorithm.trains_on:
         return f"today's Ray has no {algorithm.name}"
     if algorithm.soft_actor_critic and any(
-        "q_values" not in n.graph.outputs for n in networks.values()
+        "q_values" not in n.graph.outputs for n in known(networks).values()
     ):
         return "the checkpoint has no whole critics"
     discrete = any(isinstance(p.action_space, Discrete) for p in checkpoint.policies.values())
@@ -134,12 +134,12 @@ def _why_not_whole(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]
 
 
 def _with_filters(
-    checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]
-) -> dict[str, Network]:
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
+) -> dict[str, AnyNetwork]:
     """Puts observation filters into networks that are written alone, without connectors."""
-    held = {}
-    for policy_id, network in networks.items():
+    held = dict(networks)
+    for policy_id, network in known(networks).items():
         old = checkpoint.policies[policy_id].observation_filter
-        can = old is not None and can_hold(network, old)
-        held[policy_id] = with_filter(network, old) if old is not None and can else network
+        if old is not None and can_hold(network, old):
+            held[policy_id] = with_filter(network, old)
     return held

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from rllib_compat.convert.complete import with_spaces_of_network
 from rllib_compat.convert.given import Given
-from rllib_compat.networks import ModelSettings, Network, identify
-from rllib_compat.networks.custom import CustomModel, CustomNetwork, without_custom_model
+from rllib_compat.networks import AnyNetwork, CustomModel, CustomNetwork, ModelSettings
+from rllib_compat.networks import read as read_network
+from rllib_compat.networks.custom import without_custom_model
+from rllib_compat.networks.names.plain import MOVING_AVERAGE
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.report import Finding
 
 
 def identify_all(
     checkpoint: LegacyCheckpoint, given: Given
-) -> tuple[LegacyCheckpoint, dict[str, Network]]:
+) -> tuple[LegacyCheckpoint, dict[str, AnyNetwork]]:
     """Finds the network of every policy, and makes sure that each has its spaces.
 
     Returns:
@@ -23,7 +27,7 @@ def identify_all(
     Raises:
         CheckpointError: A network is not known, or a space was found nowhere.
     """
-    policies, networks, findings = [], {}, list[Finding]()
+    policies, networks, findings = [], dict[str, AnyNetwork](), list[Finding]()
     for policy in checkpoint.policies.values():
         network, policy, found = identify_one(checkpoint, policy, given)
         policy, more = with_spaces_of_network(policy, network.inputs, checkpoint.config)
@@ -40,7 +44,7 @@ def identify_all(
 
 def identify_one(
     checkpoint: LegacyCheckpoint, policy: PolicyState, given: Given
-) -> tuple[Network, PolicyState, list[Finding]]:
+) -> tuple[AnyNetwork, PolicyState, tuple[Finding, ...]]:
     """Finds the network of one policy.
 
     Returns:
@@ -50,7 +54,12 @@ def identify_one(
         CheckpointError: The network is not known.
     """
     model = CustomModel(given.model, given.weights_map) if given.model else None
-    # Readers note what they find among the weights in the policy that they read.
-    policy = replace(policy, extra=dict(policy.extra))
-    network, findings = identify(policy, ModelSettings.of(checkpoint, policy), model)
-    return network, policy, findings
+    reading = read_network(policy, ModelSettings.of(checkpoint, policy), model)
+    return reading.network, _with_state(policy, reading.state), reading.findings
+
+
+def _with_state(policy: PolicyState, state: Mapping[str, float]) -> PolicyState:
+    """The policy with what was stored among its weights, where it has no such state yet."""
+    own: dict[str, Any] = {k: v for k, v in state.items() if getattr(policy, k, v) is None}
+    extra = {k: v for k, v in state.items() if k == MOVING_AVERAGE}
+    return replace(policy, extra={**policy.extra, **extra}, **own)

@@ -11,7 +11,7 @@ from rllib_compat.convert.complete import complete, require_algorithm, require_c
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_one
 from rllib_compat.formats import layouts
-from rllib_compat.networks import Network
+from rllib_compat.networks import AnyNetwork
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Weights, size_of
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
@@ -29,7 +29,7 @@ class Inspection:
 
     checkpoint: LegacyCheckpoint
     report: Report
-    networks: Mapping[str, Network] = field(default_factory=dict)
+    networks: Mapping[str, AnyNetwork] = field(default_factory=dict)
 
     def facts(self) -> list[tuple[str, str]]:
         """Name and value pairs that head the output."""

@@ -19,7 +19,7 @@ from rllib_compat.convert.verify import Difference
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.msgpack import write as msgpack
-from rllib_compat.networks import Network
+from rllib_compat.networks import AnyNetwork
 from rllib_compat.networks.mapping import Array
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import NotYetError
@@ -51,7 +51,7 @@ class Conversion:
         return self.plan.checkpoint
 
     @property
-    def networks(self) -> Mapping[str, Network]:
+    def networks(self) -> Mapping[str, AnyNetwork]:
         """The network of each policy; empty for msgpack of an unknown network."""
         return self.plan.networks
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from rllib_compat.convert import verify
 from rllib_compat.convert.decide import Form, Plan
-from rllib_compat.convert.verify import Difference
+from rllib_compat.convert.verify import WEIGHTS, Difference
 from rllib_compat.formats import layouts
-from rllib_compat.networks import ModelSettings, Network, identify
-from rllib_compat.networks.custom import WEIGHTS, CustomNetwork
+from rllib_compat.networks import AnyNetwork, CustomNetwork, ModelSettings, Network, known
+from rllib_compat.networks import read as read_network
 from rllib_compat.networks.mapping import Array
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
@@ -37,12 +37,25 @@ def compare(
     Yields:
         What the inputs were (`random`, `given`), and a difference for each policy and output.
     """
-    forwards = load_forwards(target, plan.networks, plan.form)
-    random = _random(plan.checkpoint, plan.networks, inputs)
-    for kind, batches in (("random", random), ("given", _given(plan.networks, observations or {}))):
-        networks = {k: n for k, n in plan.networks.items() if k in batches}
-        for row in verify.compare_all(networks, forwards, batches):
+    networks = known(plan.networks)
+    forwards = load_forwards(target, networks, plan.form)
+    random = _random(plan.checkpoint, networks, inputs)
+    for kind, batches in (("random", random), ("given", _given(networks, observations or {}))):
+        for row in verify.compare_all({k: networks[k] for k in batches}, forwards, batches):
             yield kind, row
+    if plan.form is not Form.MSGPACK:
+        for row in _compare_custom(target, plan.networks):
+            yield "random", row
+
+
+def _compare_custom(target: Path, networks: Mapping[str, AnyNetwork]) -> Iterator[Difference]:
+    """Compares the numbers of custom models, whose outputs can't be computed."""
+    from rllib_compat.convert.write import modules
+
+    for policy_id, network in networks.items():
+        if isinstance(network, CustomNetwork):
+            new = modules.load_weights(target, policy_id)
+            yield from verify.compare_weights(policy_id, network.module_state(), new)
 
 
 def finding(kind: str, row: Difference) -> Finding:
@@ -66,16 +79,12 @@ def load_forwards(
         forwards: dict[str, verify.Forward] = {}
         for policy_id in networks:
             policy = again.policies[policy_id]
-            forwards[policy_id] = identify(policy, ModelSettings.of(again, policy))[0].forward
+            reading = read_network(policy, ModelSettings.of(again, policy))
+            forwards[policy_id] = reading.known.forward
         return forwards
     from rllib_compat.convert.write import modules
 
-    return {
-        policy_id: modules.load_weights(target, policy_id)
-        if isinstance(network, CustomNetwork)
-        else modules.load(target, policy_id)
-        for policy_id, network in networks.items()
-    }
+    return {policy_id: modules.load(target, policy_id) for policy_id in networks}
 
 
 def _random(

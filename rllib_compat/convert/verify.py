@@ -23,6 +23,9 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Inputs: TypeAlias = Mapping[str, Array]
 Forward: TypeAlias = Callable[[Inputs], Outputs]
 
+#: What stands for the outputs of a module where only its numbers can be compared.
+WEIGHTS = "weights"
+
 #: The length of the random sequences that a network with states is compared on.
 SEQUENCE = 20
 
@@ -138,6 +141,18 @@ def compare(
             )
         )
     return rows
+
+
+def compare_weights(
+    policy_id: str, old: Mapping[str, Array], new: Mapping[str, Array]
+) -> list[Difference]:
+    """Compares the numbers of a module whose outputs can't be computed, all one after the other."""
+
+    def numbers(state: Mapping[str, Array]) -> Array:
+        parts = [np.asarray(state[name], np.float64).reshape(-1) for name in sorted(state)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    return compare(policy_id, {WEIGHTS: numbers(old)}, {WEIGHTS: numbers(new)})
 
 
 def compare_all(

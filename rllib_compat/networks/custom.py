@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat.networks.graph import Array, Graph
+from rllib_compat.networks import refusals
+from rllib_compat.networks.graph import Array
 from rllib_compat.networks.mapping import AS_IS, CHANNELS_FIRST, Move, to_canonical
 from rllib_compat.networks.names.plain import plain_names
-from rllib_compat.networks.network import Network, Outputs, Target
+from rllib_compat.networks.network import CustomNetwork, Reading, Target
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 KIND = "custom model"
 
-#: What stands for the network's outputs in a proof: all its numbers, one after the other.
-WEIGHTS = "weights"
-
 #: Where a legacy config tells of a custom model.
 _KEYS = ("custom_model", "custom_model_config", "custom_options")
 
@@ -42,15 +40,6 @@ _FIX = (
     "Write it as an RLModule, and give the class: --model my_package.my_module:MyRLModule (Python: "
     "model=). `--to msgpack` keeps the weights by name."
 )
-
-
-@dataclass(frozen=True)
-class CustomNetwork(Network):
-    """The arrays of a user's model. What it computes is not known."""
-
-    def forward(self, inputs: Mapping[str, Array]) -> Outputs:  # noqa: ARG002 - as any network
-        """All numbers; they are compared in place of outputs."""
-        return {WEIGHTS: weights_of(self.module_state())}
 
 
 @dataclass(frozen=True)
@@ -86,43 +75,39 @@ def refusal(policy: PolicyState, settings: ModelSettings) -> MissingInformationE
     )
 
 
-def read(
-    policy: PolicyState, settings: ModelSettings, model: CustomModel
-) -> tuple[Network, list[Finding]]:
+def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None) -> Reading:
     """Matches a policy's arrays with those of the user's module.
 
     Raises:
-        MissingInformationError: A space has to be given.
+        MissingInformationError: The module, or a space, has to be given.
         CheckpointError: Arrays are left on either side, or have other shapes.
     """
     where = f"policies.{policy.policy_id}"
+    if model is None:
+        raise refusal(policy, settings)
     if not isinstance(policy.weights, dict):
         raise CheckpointError(
             "The weights of this Ray have no names, so that they can't be matched.", where=where
         )
     if policy.observation_space is None or policy.action_space is None:
-        raise MissingInformationError(
-            "The module is built with the policy's spaces, which are not told.",
-            where=where,
-            fix="Give --observation-space and --action-space, or --env.",
+        raise refusals.needed(
+            "The module is built with the policy's spaces, which are not known.", "both", where
         )
-    old = plain_names(policy)[0]
+    old, state = plain_names(policy)
     model_config = _model_config(settings)
     wanted = _arrays_of(model.module, policy, model_config)
     moves = tuple(_move(name, array, wanted, model.names) for name, array in old.items())
     arrays, _ = to_canonical(moves, old)
     _require_match(arrays, wanted, {m.ours: m.theirs for m in moves}, model.module, where)
-    shape = inputs_of(policy)
     network = CustomNetwork(
         kind=KIND,
         summary=f"{model.module}, {len(arrays)} arrays",
         scheme="custom",
-        graph=Graph({"obs": shape}, (), {}),
-        arrays={},
+        arrays=arrays,
         target=Target(model.module, model_config, tuple(Move(n, n) for n in arrays)),
         names=moves,
+        inputs=inputs_of(policy),
     )
-    object.__setattr__(network, "arrays", arrays)  # they belong to no step of the graph
     finding = Finding(
         "custom-model",
         Severity.WARNING,
@@ -132,7 +117,7 @@ def read(
         "was not and can't be shown",
         "compare their outputs on a few observations yourself",
     )
-    return network, [finding]
+    return Reading(network, (finding,), state)
 
 
 def without_custom_model(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,12 +126,6 @@ def without_custom_model(config: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(model, Mapping):
         return dict(config)
     return {**config, "model": {k: v for k, v in model.items() if k not in _KEYS}}
-
-
-def weights_of(state: Mapping[str, Any]) -> Array:
-    """All numbers of a state, by name."""
-    parts = [np.asarray(state[name], np.float64).reshape(-1) for name in sorted(state)]
-    return np.concatenate(parts) if parts else np.empty(0)
 
 
 def inputs_of(policy: PolicyState) -> tuple[int, ...]:

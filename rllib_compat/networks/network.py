@@ -1,9 +1,9 @@
-"""What every legacy network is to the converter: arrays, a graph, and the module to take them."""
+"""What every old network is to the converter: arrays, a graph, and the module that takes them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from rllib_compat.networks.graph import Array, Graph
 from rllib_compat.networks.mapping import Table, from_canonical
 from rllib_compat.networks.optimizers.groups import WHOLE, Group
 from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.report import Finding
 
 #: Outputs by name: `action_dist_inputs` `[B, n]`, `vf_preds` `[B]`, `q_values` `[B, actions]`, …
 Outputs: TypeAlias = Mapping[str, Array]
@@ -71,21 +72,20 @@ def own_module(name: str, graph: Graph, arrays: Mapping[str, Array], **model_con
     return Target(name, {**model_config, "graph": graph.to_plain(), "shapes": shapes})
 
 
-@dataclass(frozen=True)
-class Network:
-    """One policy's network.
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """A policy's arrays, and the RLModule that takes them.
 
     Attributes:
-        kind: What it is, in a word or two (`vision`, `fully connected`).
+        kind: What they are of, in a word or two (`vision`, `fully connected`).
         summary: One line for tables: `fc 4-32-32-2 relu, own value network`.
-        scheme: The naming scheme in which its arrays were found.
-        graph: What it computes.
-        arrays: Its arrays by canonical name.
-        target: The RLModule that takes it.
+        scheme: The naming scheme in which the arrays were found.
+        arrays: The arrays by canonical name.
+        target: The RLModule that takes them.
         names: The scheme's names for the arrays; optimizers keep their state under them. For
             arrays that were stored without names, those that their variables had.
         unused: Arrays of the checkpoint that no output of the network depends on, by the names
-            they had (Ray made value branches that nothing read). They are told, not carried.
+            they had (Ray made value branches that nothing read). They are reported, not carried.
         aliases: Second names of arrays that the checkpoint holds twice, and the optimizer once.
         optimizers: The optimizers that trained it.
     """
@@ -93,20 +93,39 @@ class Network:
     kind: str
     summary: str
     scheme: str
-    graph: Graph
     arrays: Mapping[str, Array]
     target: Target
     names: Table
-    unused: tuple[str, ...] = field(default=())
-    aliases: tuple[str, ...] = field(default=())
+    unused: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     optimizers: tuple[Group, ...] = WHOLE
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers were trained."""
+        return sum(array.size for array in self.arrays.values())
+
+    def module_state(self) -> dict[str, Array]:
+        """The weights as the module has them."""
+        return self.target.arrays(self.arrays)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(Weights):
+    """One policy's network: weights, and what they compute.
+
+    Attributes:
+        graph: What it computes.
+    """
+
+    graph: Graph
 
     def __post_init__(self) -> None:
         self.graph.check(self.arrays, where=self.kind)
         odd = [name for name, array in self.arrays.items() if not np.isfinite(array).all()]
         if odd:
             raise CheckpointError(
-                f"Weights that are no finite numbers: {', '.join(odd)}.",
+                f"Weights that are not finite numbers: {', '.join(odd)}.",
                 where=self.kind,
                 fix="The training had diverged; take an earlier checkpoint.",
             )
@@ -115,11 +134,6 @@ class Network:
     def inputs(self) -> tuple[int, ...]:
         """The shape of the preprocessed observation that it takes."""
         return tuple(self.graph.inputs["obs"])
-
-    @property
-    def parameters(self) -> int:
-        """How many numbers it was trained in."""
-        return sum(array.size for array in self.arrays.values())
 
     def forward(self, inputs: Mapping[str, Array]) -> Outputs:
         """Computes its outputs in float64.
@@ -130,6 +144,48 @@ class Network:
         """
         return self.graph.evaluate(self.arrays, inputs)
 
-    def module_state(self) -> dict[str, Array]:
-        """Its weights as its module has them."""
-        return self.target.arrays(self.arrays)
+
+@dataclass(frozen=True, kw_only=True)
+class CustomNetwork(Weights):
+    """The weights of a user's own model. What it computes is not known.
+
+    Attributes:
+        inputs: The shape of the preprocessed observation that it takes.
+    """
+
+    inputs: tuple[int, ...]
+
+
+AnyNetwork: TypeAlias = Network | CustomNetwork
+
+
+def known(networks: Mapping[str, AnyNetwork]) -> dict[str, Network]:
+    """The networks whose outputs can be computed: all but those of custom models."""
+    return {k: n for k, n in networks.items() if isinstance(n, Network)}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read from one policy.
+
+    Attributes:
+        network: Its network.
+        findings: What was noticed on the way.
+        state: Numbers that were stored among the weights and belong to the policy's state, by
+            name: `kl_coeff`, `entropy_coeff`, `lr`, `log_alpha`, `target_entropy`,
+            `moving_average_of_advantage_norm`.
+    """
+
+    network: AnyNetwork
+    findings: tuple[Finding, ...] = ()
+    state: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def known(self) -> Network:
+        """The network, where it has to be one whose outputs can be computed."""
+        assert isinstance(self.network, Network), "a custom model"
+        return self.network
+
+    def noting(self, *findings: Finding) -> Reading:
+        """The same with more findings."""
+        return replace(self, findings=(*self.findings, *findings))

@@ -5,8 +5,6 @@ They hold the graph of their network, so there is nothing to find out.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from rllib_compat.networks.graph import Graph
@@ -16,15 +14,14 @@ from rllib_compat.networks.network import (
     OWN_TARGET_PREFIX,
     TARGET_PREFIX,
     Network,
+    Reading,
     own_module,
     own_name,
 )
 from rllib_compat.networks.ops.basic import OPS
 from rllib_compat.networks.optimizers.groups import WHOLE, soft_actor_critic
-from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
-from rllib_compat.neutral.report import Finding
 
 _PACKAGE = "rllib_compat.modules"
 
@@ -47,7 +44,7 @@ def is_own(policy: PolicyState) -> bool:
     return cls in MODULES and module in (_PACKAGE, f"{_PACKAGE}.{MODULES[cls]}")
 
 
-def read(policy: PolicyState, _: ModelSettings) -> tuple[Network, list[Finding]]:
+def read(policy: PolicyState) -> Reading:
     """Reads the network of a module of ours.
 
     Raises:
@@ -69,6 +66,8 @@ def read(policy: PolicyState, _: ModelSettings) -> tuple[Network, list[Finding]]
     arrays = {_canonical(k): np.asarray(v) for k, v in policy.weights.items() if _is_net(k)}
     cls = str(policy.policy_class).rpartition(".")[2]
     rest = {k: v for k, v in model.items() if k not in ("graph", "shapes")}
+    unused = tuple(name for name in policy.weights if not _is_net(name))
+    soft = MODULES[cls] == "sac"
     network = Network(
         kind="converted",
         summary=f"converted before: {len(graph.steps)} steps, {len(arrays)} arrays",
@@ -77,11 +76,10 @@ def read(policy: PolicyState, _: ModelSettings) -> tuple[Network, list[Finding]]
         arrays=arrays,
         target=own_module(f"{_PACKAGE}:{cls}", graph, arrays, **rest),
         names=tuple(Move(own_name(name), name) for name in arrays),
+        unused=unused,
+        optimizers=soft_actor_critic(arrays, unused) if soft else WHOLE,
     )
-    unused = tuple(k for k in policy.weights if not _is_net(k))
-    soft = MODULES[cls] == "sac"
-    groups = soft_actor_critic(arrays, unused) if soft else WHOLE
-    return replace(network, unused=unused, optimizers=groups), []
+    return Reading(network)
 
 
 def _is_net(name: str) -> bool:

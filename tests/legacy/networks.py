@@ -10,7 +10,8 @@ import numpy as np
 from rllib_compat.convert import complete as resolve
 from rllib_compat.convert.given import Given
 from rllib_compat.formats import layouts
-from rllib_compat.networks import ModelSettings, Network, identify
+from rllib_compat.networks import ModelSettings, Network
+from rllib_compat.networks import read as read_policy
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.space_text import parse_repr
 from tests.legacy.cases import Case
@@ -73,7 +74,7 @@ def read(case: Case) -> tuple[LegacyCheckpoint, dict[str, Network]]:
     checkpoint = resolve.complete(checkpoint, given_if_asked(case))
     resolve.require_config(checkpoint)
     networks = {
-        policy_id: identify(policy, ModelSettings.of(checkpoint, policy))[0]
+        policy_id: read_policy(policy, ModelSettings.of(checkpoint, policy)).known
         for policy_id, policy in checkpoint.policies.items()
     }
     return checkpoint, networks

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
-from rllib_compat.networks import ModelSettings, identify
-from rllib_compat.networks.heads.fcnet import SCHEMES, fold_slopes, fully_connected
+from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import read as read_policy
+from rllib_compat.networks.heads.dense import fold_slopes, network_of
 from rllib_compat.networks.mapping import Name, from_canonical, to_canonical
-from rllib_compat.networks.names.unnamed import keras_order
+from rllib_compat.networks.named import Named
+from rllib_compat.networks.names.actor_critic import SCHEMES
+from rllib_compat.networks.names.unnamed import Shape
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.space_text import parse_repr
@@ -92,32 +95,32 @@ def test_a_weight_that_no_network_has_is_an_error_and_not_left_out():
     weights = from_canonical(SCHEMES["torch"], random_network([4], own_value=True))
     weights["_extra.weight"] = np.zeros(3, np.float32)
     with pytest.raises(NotYetError, match="_extra"):
-        identify(PolicyState("p", weights), ModelSettings())
+        read_policy(PolicyState("p", weights), ModelSettings())
 
 
 def test_a_missing_weight_is_an_error():
     weights = from_canonical(SCHEMES["torch"], random_network([4], own_value=True))
     del weights["_logits._model.0.bias"]
     with pytest.raises(CheckpointError, match=r"missing: logits\.bias"):
-        identify(PolicyState("p", weights), ModelSettings())
+        read_policy(PolicyState("p", weights), ModelSettings())
 
 
 def test_a_config_of_another_run_is_an_error_and_not_a_wrong_activation():
     weights = from_canonical(SCHEMES["torch"], random_network([4], own_value=True))
     with pytest.raises(CheckpointError, match="hidden layers"):
-        identify(PolicyState("p", weights), ModelSettings(hiddens=(64, 64)))
+        read_policy(PolicyState("p", weights), ModelSettings(hiddens=(64, 64)))
 
 
 def test_a_space_of_another_environment_is_an_error():
     weights = from_canonical(SCHEMES["torch"], random_network([4], own_value=True))
     policy = PolicyState("p", weights, action_space=parse_repr("Discrete(7)"))
     with pytest.raises(CheckpointError, match="action space"):
-        identify(policy, ModelSettings())
+        read_policy(policy, ModelSettings())
 
 
 def test_a_flat_vector_asks_for_the_observation_space():
     with pytest.raises(MissingInformationError, match="observation"):
-        identify(PolicyState("p", np.zeros(50, np.float32)), ModelSettings(hiddens=(4,)))
+        read_policy(PolicyState("p", np.zeros(50, np.float32)), ModelSettings(hiddens=(4,)))
 
 
 def test_the_scalars_in_a_flat_vector_tell_which_order_it_has():
@@ -128,16 +131,16 @@ def test_the_scalars_in_a_flat_vector_tell_which_order_it_has():
     for order in ([*policy, "kl", *value], [*policy, *value, "kl"]):
         vector = np.concatenate([kl if n == "kl" else arrays[n].ravel() for n in order])
         state = PolicyState("p", vector, observation_space=parse_repr("Box(3,)"))
-        network, _ = identify(state, ModelSettings(hiddens=(4,)))
+        reading = read_policy(state, ModelSettings(hiddens=(4,)))
         for name, array in arrays.items():
-            np.testing.assert_array_equal(network.arrays[name], array)
-        assert state.kl_coeff == pytest.approx(0.225)
+            np.testing.assert_array_equal(reading.network.arrays[name], array)
+        assert reading.state["kl_coeff"] == pytest.approx(0.225)
 
 
 def test_keras_orders_layers_by_their_distance_from_the_outputs():
-    own = keras_order(2, shares_layers=False, free_log_std=False)
+    own = Shape(3, (4, 4), 2, shares_layers=False, free_log_std=False).keras_order()
     assert own == ["hidden.0", "value_hidden.0", "hidden.1", "value_hidden.1", "logits", "value"]
-    free = keras_order(2, shares_layers=False, free_log_std=True)
+    free = Shape(3, (4, 4), 2, shares_layers=False, free_log_std=True).keras_order()
     assert free == ["hidden.0", "hidden.1", "value_hidden.0", "logits", "value_hidden.1", "value"]
 
 
@@ -148,7 +151,9 @@ def test_trained_slopes_of_swish_fold_into_the_weights(own_value):
     if own_value:
         slopes |= {"value_hidden.0.beta": 1.1, "value_hidden.1.beta": 0.9}
     with_slopes = arrays | {k: np.float32([v]) for k, v in slopes.items()}
-    folded = fully_connected(fold_slopes(with_slopes, where=""), "swish", "torch")
+    settings = ModelSettings(activation="swish")
+    arrays_of = fold_slopes(with_slopes, where="")
+    folded = network_of(Named(PolicyState("p", {}), settings, arrays_of, "torch"))
     x = np.random.default_rng(1).normal(size=(7, 3))
 
     def stack(prefix):
@@ -184,4 +189,4 @@ def test_a_flat_vector_of_a_network_for_images_asks_for_the_action_space():
     image = Box(np.zeros((4, 4, 3), np.uint8), np.full((4, 4, 3), 255, np.uint8), "uint8")
     policy = PolicyState("p", np.zeros(99, np.float32), observation_space=image)
     with pytest.raises(MissingInformationError, match="action space"):
-        identify(policy, ModelSettings(hiddens=(4,)))
+        read_policy(policy, ModelSettings(hiddens=(4,)))

@@ -11,7 +11,8 @@ from rllib_compat.convert import complete as resolve
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert
 from rllib_compat.formats import layouts
-from rllib_compat.networks import ModelSettings, identify
+from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.optimizers.adam import torch_slots, updates_of
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan, read
@@ -35,7 +36,7 @@ def policies_of(case):
     networks = {}
     for policy_id, policy in checkpoint.policies.items():
         settings = ModelSettings.from_config(checkpoint.config, policy.config)
-        networks[policy_id] = identify(policy, settings)[0]
+        networks[policy_id] = read_policy(policy, settings).known
     return checkpoint.policies, networks
 
 

@@ -22,8 +22,8 @@ from rllib_compat.convert.decide import Plan
 from rllib_compat.convert.write import modules, optimizers, q_learning, soft_actor_critic
 from rllib_compat.convert.write.per_policy import set_for_policies
 from rllib_compat.formats import pickles
-from rllib_compat.networks import Network
-from rllib_compat.networks.names.unnamed import MOVING_AVERAGE
+from rllib_compat.networks import AnyNetwork
+from rllib_compat.networks.names.plain import MOVING_AVERAGE
 from rllib_compat.networks.wrappers.previous_steps import previous_steps
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, ObservationFilter, PolicyState
@@ -212,7 +212,7 @@ def _algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
         algorithm.stop()
 
 
-def _set_weights(algorithm: Algorithm, networks: Mapping[str, Network]) -> None:
+def _set_weights(algorithm: Algorithm, networks: Mapping[str, AnyNetwork]) -> None:
     modules.set_weights(ray_versions.local_learner(algorithm).module, networks)
     algorithm.env_runner_group.sync_weights(
         from_worker_or_learner_group=algorithm.learner_group, inference_only=True

@@ -6,7 +6,7 @@ can't, they are all that is written, in the same place of the tree: they compute
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib import import_module
 from pathlib import Path
@@ -16,10 +16,9 @@ import numpy as np
 
 from rllib_compat import ray_versions, registry
 from rllib_compat.convert.decide import Plan
-from rllib_compat.networks import Network, Outputs
-from rllib_compat.networks.custom import WEIGHTS, weights_of
-from rllib_compat.networks.heads.fcnet import BUFFERS
+from rllib_compat.networks import AnyNetwork, Network, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names
+from rllib_compat.networks.names.plain import BUFFERS
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral import spaces
@@ -33,7 +32,9 @@ if TYPE_CHECKING:
 MODULES = Path("learner_group/learner/rl_module")
 
 
-def specs(checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]) -> dict[str, RLModuleSpec]:
+def specs(
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
+) -> dict[str, RLModuleSpec]:
     """Describes the module of each policy, exactly as its network was."""
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
@@ -74,7 +75,7 @@ def _class(name: str) -> Any:
     return getattr(import_module(module), cls)
 
 
-def set_weights(module: MultiRLModule, networks: Mapping[str, Network]) -> None:
+def set_weights(module: MultiRLModule, networks: Mapping[str, AnyNetwork]) -> None:
     """Fills modules with the old weights.
 
     Raises:
@@ -137,8 +138,8 @@ def write(plan: Plan, target: Path) -> list[Finding]:
     ]
 
 
-def _steps(network: Network) -> set[str]:
-    return {step.name for step in network.graph.steps}
+def _steps(network: AnyNetwork) -> set[str]:
+    return {step.name for step in network.graph.steps} if isinstance(network, Network) else set()
 
 
 def _complete(spec: RLModuleSpec, algorithm: str | None) -> None:
@@ -170,13 +171,12 @@ def load(target: Path, policy_id: str) -> Loaded:
         return Loaded(RLModule.from_checkpoint((target / MODULES / policy_id).absolute()))
 
 
-def load_weights(target: Path, policy_id: str) -> Callable[[Mapping[str, Array]], Outputs]:
-    """Loads the numbers of a module whose network is not known, as `Loaded` for others."""
+def load_weights(target: Path, policy_id: str) -> dict[str, Array]:
+    """Loads the arrays of a module whose network is not known."""
     from ray.rllib.core.rl_module.rl_module import RLModule
 
     module = RLModule.from_checkpoint((target / MODULES / policy_id).absolute())
-    numbers = weights_of(module.get_state())
-    return lambda _: {WEIGHTS: numbers}
+    return {str(name): np.asarray(array) for name, array in module.get_state().items()}
 
 
 @dataclass(frozen=True)

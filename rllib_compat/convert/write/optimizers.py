@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
-from rllib_compat.networks import Network
+from rllib_compat.networks import AnyNetwork
 from rllib_compat.networks.mapping import require_same_names
 from rllib_compat.networks.network import own_name
 from rllib_compat.networks.optimizers.adam import torch_slots
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def set_states(
-    algorithm: Algorithm, checkpoint: LegacyCheckpoint, networks: Mapping[str, Network]
+    algorithm: Algorithm, checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
 ) -> list[Finding]:
     """Sets the states of all optimizers that can go on; their settings stay the config's.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.convert.write.per_policy import set_for_policies
-from rllib_compat.networks import Network
+from rllib_compat.networks import AnyNetwork
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Discrete
@@ -47,7 +47,7 @@ def carry_temperatures(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) ->
     return findings
 
 
-def keep_action_range(config: AlgorithmConfig, networks: Mapping[str, Network]) -> list[Finding]:
+def keep_action_range(config: AlgorithmConfig, networks: Mapping[str, AnyNetwork]) -> list[Finding]:
     """Lets actions be what the policies of Ray 0.7 and 0.8.0 gave: in the environment's range.
 
     Later ones gave actions within -1 … 1, which the config's `normalize_actions` stretches; the

@@ -7,22 +7,23 @@ network itself, which is what every Ray made of it when it loaded a checkpoint.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-import numpy as np
-
 from rllib_compat.networks.graph import Array
-from rllib_compat.networks.heads.fcnet import SCHEMES
+from rllib_compat.networks.heads import actor_critic
 from rllib_compat.networks.mapping import Move, Table, from_canonical
-from rllib_compat.networks.names.unnamed import name_vector, scalars_of
-from rllib_compat.networks.network import TARGET_PREFIX, Network
-from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.networks.named import where_of
+from rllib_compat.networks.names.actor_critic import SCHEMES
+from rllib_compat.networks.names.unnamed import name_vector
+from rllib_compat.networks.network import TARGET_PREFIX, Network, Reading
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
-Reader: TypeAlias = Callable[[PolicyState, ModelSettings], tuple[Network, list[Finding]]]
+_Copy: TypeAlias = dict[str, Array] | list[Array]
 
 #: The module of ours that has a target network.
 MODULE = "rllib_compat.modules:AsynchronousModule"
@@ -32,32 +33,27 @@ _COPY = "_old_"
 _COPIED = ("encoder.", "pi.")
 
 
-def read(
-    policy: PolicyState, settings: ModelSettings, read_main: Reader
-) -> tuple[Network, list[Finding]]:
-    """Reads the network of a policy, and its target network.
-
-    Args:
-        policy: The policy.
-        settings: What the config says of it.
-        read_main: Reads the network from a policy without the copy.
-    """
-    main, copy = split(policy, settings)
-    network, findings = read_main(main, settings)
-    policy.kl_coeff = main.kl_coeff
-    copied = dict(_read_copy(copy, main, settings, read_main)) if copy else {}
+def read(policy: PolicyState, settings: ModelSettings) -> Reading:
+    """Reads the network of a policy, and its target network."""
+    vector = actor_critic.is_vector(policy)
+    if vector and actor_critic.kind_of(policy, settings) != DENSE.kind:
+        return actor_critic.read(policy, settings)
+    main, copy, state = _split(policy, settings)
+    reading = actor_critic.read(main, settings)
+    copied = _read_copy(copy, main, settings) if copy else {}
     if not copied:
-        findings.append(
+        reading = reading.noting(
             Finding(
                 "target-network",
                 Severity.INFO,
                 Verdict.DERIVED,
-                f"policies.{policy.policy_id}.weights",
+                where_of(policy),
                 "the target network is not stored; it starts as a copy of the network, as it did "
                 "when the old Ray loaded the checkpoint",
             )
         )
-    return with_target(network, copied), findings
+    network = with_target(reading.known, copied)
+    return replace(reading, network=network, state={**state, **reading.state})
 
 
 def with_target(network: Network, copied: Mapping[str, Array]) -> Network:
@@ -92,21 +88,29 @@ def _has_row(table: Table, canonical: str) -> bool:
     return any(row.names[1].index_of(canonical) is not None for row in table)
 
 
-def split(
+def _split(
     policy: PolicyState, settings: ModelSettings
-) -> tuple[PolicyState, dict[str, Array] | list[Array] | None]:
-    """The policy without the copy, and the copy's weights by the names of the originals."""
+) -> tuple[PolicyState, _Copy | None, dict[str, float]]:
+    """The policy without the copy; the copy's weights by the names of the originals; scalars."""
     weights = policy.weights
     if isinstance(weights, dict):
         copies = {name: original for name in weights if (original := _original(name, weights))}
         main = {k: v for k, v in weights.items() if k not in copies}
-        return replace(policy, weights=main), {copies[k]: weights[k] for k in copies} or None
+        return replace(policy, weights=main), {copies[k]: weights[k] for k in copies} or None, {}
     if isinstance(weights, list):
         half = len(weights) // 2
         if [a.shape for a in weights[:half]] == [a.shape for a in weights[half:]]:
-            return replace(policy, weights=weights[:half]), weights[half:]
-        return policy, None
-    return _cut(policy, settings)
+            return replace(policy, weights=weights[:half]), weights[half:], {}
+        return policy, None, {}
+    # A flat vector (Ray 0.7), in which the copy is if V-trace was on.
+    arrays, state = name_vector(policy, settings, target=True)
+    plain = {
+        k.removeprefix(TARGET_PREFIX): v for k, v in arrays.items() if k.startswith(TARGET_PREFIX)
+    }
+    own = {k: v for k, v in arrays.items() if not k.startswith(TARGET_PREFIX)}
+    table = SCHEMES["keras"]
+    renamed = replace(policy, weights=from_canonical(table, own))
+    return renamed, from_canonical(table, plain) or None, state
 
 
 def _original(name: str, weights: Mapping[str, Array]) -> str | None:
@@ -129,37 +133,8 @@ def _original(name: str, weights: Mapping[str, Array]) -> str | None:
     return None
 
 
-def _cut(
-    policy: PolicyState, settings: ModelSettings
-) -> tuple[PolicyState, dict[str, Array] | None]:
-    """Cuts a flat vector (Ray 0.7), in which the copy is if V-trace was on."""
-    spaces = policy.observation_space, policy.action_space
-    arrays, scalars = name_vector(
-        np.asarray(policy.weights),
-        inputs=spaces[0].flat_size() if spaces[0] else None,
-        outputs=distribution_inputs(spaces[1]) if spaces[1] else None,
-        hiddens=settings.hiddens if settings.hiddens is not None else (256, 256),
-        shares_layers=settings.shares_layers,
-        free_log_std=settings.free_log_std,
-        scalars=scalars_of(settings),
-        where=f"policies.{policy.policy_id}.weights",
-        target=True,
-    )
-    copies = {k: v for k, v in arrays.items() if k.startswith(TARGET_PREFIX)}
-    main = {k: v for k, v in arrays.items() if k not in copies}
-    kl_coeff = scalars.get("kl_coeff", policy.kl_coeff)
-    named = replace(policy, weights=from_canonical(SCHEMES["keras"], main), kl_coeff=kl_coeff)
-    plain = {k.removeprefix(TARGET_PREFIX): v for k, v in copies.items()}
-    return named, from_canonical(SCHEMES["keras"], plain) or None
-
-
-def _read_copy(
-    copy: dict[str, Array] | list[Array],
-    main: PolicyState,
-    settings: ModelSettings,
-    read_main: Reader,
-) -> Mapping[str, Array]:
+def _read_copy(copy: _Copy, main: PolicyState, settings: ModelSettings) -> Mapping[str, Array]:
     """The canonical arrays of the copy; where it has no value function, the original's is read."""
     if isinstance(copy, dict) and isinstance(main.weights, dict):
         copy = {**main.weights, **copy}
-    return read_main(replace(main, weights=copy), settings)[0].arrays
+    return actor_critic.read(replace(main, weights=copy), settings).network.arrays

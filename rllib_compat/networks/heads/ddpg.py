@@ -17,8 +17,9 @@ import numpy as np
 from rllib_compat.networks import stacks
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import to_canonical
+from rllib_compat.networks.named import Named
 from rllib_compat.networks.names import ddpg as names
-from rllib_compat.networks.network import Network, own_module
+from rllib_compat.networks.network import Network, Reading, own_module
 from rllib_compat.networks.settings import ModelSettings, require_inputs
 from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
 from rllib_compat.networks.trunks.images import require_image
@@ -35,7 +36,7 @@ _EPSILON = {"scoped": 1e-12, "keras": 1e-3, "torch": 1e-5}
 _HIDDENS = [400, 300]
 
 
-def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
+def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads the networks of a policy.
 
     Returns:
@@ -74,7 +75,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         names=table,
         unused=tuple(unused),
     )
-    return network, _missing_twin(arrays, settings, where)
+    return Reading(network, tuple(_missing_twin(arrays, settings, where)))
 
 
 def _named(policy: PolicyState, settings: ModelSettings, where: str) -> dict[str, Array]:
@@ -189,6 +190,7 @@ class _Features:
     arrays: Mapping[str, Array]
     policy: PolicyState
     settings: ModelSettings
+    scheme: str
     made: dict[str, str] = field(default_factory=dict)
 
     def of(self, owner: str) -> str:
@@ -201,7 +203,8 @@ class _Features:
 
     def _add(self, stack: str) -> str:
         if _has_images(self.arrays):
-            return VISION.add(self.build, self.arrays, self.policy, self.settings, f"{stack}.")
+            named = Named(self.policy, self.settings, self.arrays, self.scheme)
+            return VISION.add(self.build, named, f"{stack}.")
         activation = self.settings.activation
         return stacks.add_hidden(self.build, self.arrays, stack, "obs", activation)
 
@@ -214,7 +217,7 @@ def _graph(
     squash: Mapping[str, Any] | None,
 ) -> Graph:
     build = Builder()
-    features = _Features(build, arrays, policy, settings)
+    features = _Features(build, arrays, policy, settings, scheme)
     activation = str(settings.config.get("actor_hidden_activation", "relu"))
     actions = _add_policy(build, arrays, features.of(POLICY), activation, scheme)
     if squash is not None:

@@ -11,75 +11,78 @@ everything else is drawn from the usual distribution. Sources: `es/policies.py`,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from rllib_compat.networks.graph import Array
+from rllib_compat.networks import refusals
 from rllib_compat.networks.heads import evolution_vision
-from rllib_compat.networks.heads.fcnet import SCHEMES, Shape, fold_slopes
-from rllib_compat.networks.heads.policy_only import policy_only
+from rllib_compat.networks.heads.dense import fold_slopes
+from rllib_compat.networks.heads.policy import policy_only
 from rllib_compat.networks.mapping import from_canonical, to_canonical
-from rllib_compat.networks.names.unnamed import keras_order
-from rllib_compat.networks.network import Network
+from rllib_compat.networks.named import Named, where_of
+from rllib_compat.networks.names.actor_critic import SCHEMES
+from rllib_compat.networks.names.unnamed import (
+    DEFAULT_HIDDENS,
+    Rows,
+    Shape,
+    cut,
+    observation_size,
+    total,
+)
+from rllib_compat.networks.network import Reading
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.networks.trunks.images import preprocessed_image
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Space
-
-Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
 _EAGER = ("tf2", "tfe")
 _SWISH = ("swish", "silu")
 
 
-def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
+def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads the network of a policy of ES or ARS.
-
-    Returns:
-        The network with its arrays, and what was noticed on the way.
 
     Raises:
         MissingInformationError: The size of the observations has to be given.
         CheckpointError: No order of the vector fits the config and the spaces.
     """
-    where = f"policies.{policy.policy_id}.weights"
-    vector = np.asarray(policy.weights).reshape(-1)
+    where, vector = where_of(policy), np.asarray(policy.weights).reshape(-1)
     outputs = None if policy.action_space is None else deterministic_inputs(policy.action_space)
+    deterministic = isinstance(policy.action_space, Box)
     if outputs is not None and _sees_images(policy, settings):
-        deterministic = isinstance(policy.action_space, Box)
-        network, findings = evolution_vision.read(
-            policy, settings, outputs, deterministic=deterministic
-        )
-        return network, findings + _findings(policy, settings)
-    inputs = _inputs(policy, where)
-    hiddens, activation = _layers(settings)
-    wanted = range(1, vector.size) if outputs is None else (outputs,)
-    for size in wanted:
+        reading = evolution_vision.read(policy, settings, outputs, deterministic=deterministic)
+        return reading.noting(*_findings(policy, settings))
+    inputs = observation_size(policy, settings)
+    hiddens, name = _layers(settings)
+    for size in range(1, vector.size) if outputs is None else (outputs,):
         for shares_layers in (settings.shares_layers, not settings.shares_layers):
-            shape = Shape(inputs, hiddens, size, shares_layers, free_log_std=False)
-            for scheme, rows in _orders(shape, activation, settings):
-                if sum(map(math.prod, rows.values())) != vector.size:
+            shape = Shape(inputs, hiddens, size, shares_layers)
+            for scheme, rows in _orders(shape, name, settings):
+                if total(rows) != vector.size:
                     continue
-                arrays = fold_slopes(_cut(vector, rows, scheme), where=where)
-                kept = {k: v for k, v in arrays.items() if not k.startswith("value")}
-                network = policy_only(
-                    kept,
-                    activation,
+                arrays = cut(vector, rows)
+                if scheme == "torch":
+                    arrays, _ = to_canonical(SCHEMES["torch"], arrays)
+                arrays = fold_slopes(arrays, where=where)
+                named = Named(
+                    policy,
+                    replace(settings, activation=name),
+                    {k: v for k, v in arrays.items() if not k.startswith("value")},
                     scheme,
-                    deterministic=isinstance(policy.action_space, Box),
-                    unused=tuple(name for name in rows if "value" in name),
+                    SCHEMES["torch" if scheme == "torch" else "keras"],
+                    unused=tuple(name for name, _ in rows if "value" in name),
                 )
-                return network, _findings(policy, settings)
-    raise CheckpointError(
-        f"The vector of {vector.size} numbers fits no fully connected network with {inputs} "
-        f"inputs, hidden layers {list(hiddens)} and {outputs or 'unknown'} outputs.",
-        where=where,
-        fix="Check that the config (params.json) and the spaces belong to this checkpoint.",
+                network = policy_only(named, deterministic=deterministic)
+                return named.reading(network, *_findings(policy, settings))
+    raise refusals.no_fit(
+        f"The vector of {vector.size} numbers",
+        f"fully connected network with {inputs} inputs, hidden layers {list(hiddens)} and "
+        f"{outputs or 'unknown'} outputs",
+        where,
     )
 
 
@@ -93,26 +96,11 @@ def deterministic_inputs(space: Space) -> int | None:
     return space.flat_size() if isinstance(space, Box) else distribution_inputs(space)
 
 
-def _inputs(policy: PolicyState, where: str) -> int:
-    if policy.observation_space is not None:
-        size = policy.observation_space.flat_size()
-        if size is not None:
-            return size
-    if policy.observation_filter is not None and policy.observation_filter.stats:
-        return sum(stat.mean.size for stat in policy.observation_filter.stats)
-    raise MissingInformationError(
-        "The weights are one vector without names; the size of the observations is needed to cut "
-        "it.",
-        where=where,
-        fix="Give --observation-space 'Box(4,)' or --env CartPole-v1 (Python: "
-        "observation_space=, env=).",
-    )
-
-
 def _layers(settings: ModelSettings) -> tuple[tuple[int, ...], str]:
     """The hidden layers and their activation. Ray 0.5 did not look at `model`."""
     if not (settings.ray or "").startswith("0.5"):
-        return (256, 256) if settings.hiddens is None else settings.hiddens, settings.activation
+        hiddens = DEFAULT_HIDDENS if settings.hiddens is None else settings.hiddens
+        return hiddens, settings.activation
     if settings.algorithm == "ES":
         return (256, 256), "tanh"
     if settings.config.get("policy_type", "LinearPolicy") == "LinearPolicy":
@@ -120,19 +108,14 @@ def _layers(settings: ModelSettings) -> tuple[tuple[int, ...], str]:
     return tuple(settings.config.get("fcnet_hiddens", (32, 32))), "tanh"
 
 
-def _orders(
-    shape: Shape, activation: str, settings: ModelSettings
-) -> Iterator[tuple[str, dict[str, tuple[int, ...]]]]:
+def _orders(shape: Shape, activation: str, settings: ModelSettings) -> Iterator[tuple[str, Rows]]:
     """The orders in which a vector may hold the network: the scheme, and names and shapes."""
-    policy, value = dict(shape.policy()), dict(shape.value())
-    yield "vector", policy
-    both = policy | value
+    yield "vector", shape.policy()
+    both = dict([*shape.policy(), *shape.value()])
     if settings.config.get("framework") in _EAGER:
-        order = keras_order(
-            len(shape.hiddens), shares_layers=shape.shares_layers, free_log_std=False
-        )
+        order = shape.keras_order()
         names = [f"{layer}.{part}" for layer in order for part in ("kernel", "bias")]
-        yield "list", {name: both[name] for name in names}
+        yield "list", [(name, both[name]) for name in names]
     yield "torch", _sorted(both)
     if activation.lower() in _SWISH:
         # Ray 1.0 – 2.x had a slope in each of torch's swish.
@@ -140,19 +123,10 @@ def _orders(
         yield "torch", _sorted(both | {k: v for k, v in slopes.items() if k.endswith("beta")})
 
 
-def _sorted(shapes: Shapes) -> dict[str, tuple[int, ...]]:
+def _sorted(shapes: Mapping[str, tuple[int, ...]]) -> Rows:
     """Names and shapes as torch's `state_dict` has them, sorted."""
     named = from_canonical(SCHEMES["torch"], {k: np.empty(v) for k, v in shapes.items()})
-    return {name: named[name].shape for name in sorted(named)}
-
-
-def _cut(vector: Array, rows: Shapes, scheme: str) -> dict[str, Array]:
-    arrays: dict[str, Array] = {}
-    start = 0
-    for name, shape in rows.items():
-        arrays[name] = vector[start : start + math.prod(shape)].reshape(shape)
-        start += math.prod(shape)
-    return to_canonical(SCHEMES["torch"], arrays)[0] if scheme == "torch" else arrays
+    return [(name, named[name].shape) for name in sorted(named)]
 
 
 def _findings(policy: PolicyState, settings: ModelSettings) -> list[Finding]:

@@ -6,26 +6,27 @@ TensorFlow), and what it adds is taken away again.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
 from rllib_compat.networks.graph import Array, Graph
 from rllib_compat.networks.heads import vision
-from rllib_compat.networks.heads.policy_only import MODULES
-from rllib_compat.networks.network import Network, own_module
+from rllib_compat.networks.heads.outputs import ACTOR, DETERMINISTIC
+from rllib_compat.networks.mapping import from_canonical
+from rllib_compat.networks.names.actor_critic import VISION_SCHEMES
+from rllib_compat.networks.names.unnamed import Rows, conv_rows, cut, dense_rows, layers, total
+from rllib_compat.networks.network import Network, Reading, own_module
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.trunks.conv_filters import filters_for
+from rllib_compat.networks.trunks.conv_filters import Filter, filters_for
 from rllib_compat.networks.trunks.images import require_image
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.report import Finding
 
 
 def read(
     policy: PolicyState, settings: ModelSettings, outputs: int, *, deterministic: bool
-) -> tuple[Network, list[Finding]]:
+) -> Reading:
     """Reads a vision network.
 
     Args:
@@ -38,47 +39,31 @@ def read(
         CheckpointError: The vector does not fit the config and the spaces.
     """
     vector = np.asarray(policy.weights).reshape(-1)
-    named = _torch_names(policy, settings, outputs)
+    rows = _torch_rows(policy, settings, outputs)
     weights: dict[str, Array] | Array
-    if sum(math.prod(shape) for shape in named.values()) == vector.size:
-        weights = _cut(vector, named)
-        unused = tuple(name for name in named if "value" in name)
+    if total(rows) == vector.size:
+        weights = cut(vector, rows)
+        unused = tuple(name for name, _ in rows if "value" in name)
     else:
         features = filters_for(settings.model, require_image(policy, settings))[-1].channels
         weights = np.concatenate([vector, np.zeros(features + 1)])
         unused = ()
     as_actor_critic = replace(policy, weights=weights, action_space=spaces.Discrete(outputs))
-    network, findings = vision.read(as_actor_critic, replace(settings, shares_layers=True))
-    return replace(_without_value(network, deterministic=deterministic), unused=unused), findings
+    reading = vision.read(as_actor_critic, replace(settings, shares_layers=True))
+    network = _without_value(reading.known, deterministic=deterministic)
+    return replace(reading, network=replace(network, unused=unused))
 
 
-def _torch_names(
-    policy: PolicyState, settings: ModelSettings, outputs: int
-) -> dict[str, tuple[int, ...]]:
+def _torch_rows(policy: PolicyState, settings: ModelSettings, outputs: int) -> Rows:
     """The names and shapes in torch's `state_dict`, sorted (`models/torch/visionnet.py`)."""
     image = require_image(policy, settings)
     filters = filters_for(settings.model, image)
-    channels = image[-1]
-    rows: dict[str, tuple[int, ...]] = {}
-    for i, layer in enumerate(filters):
-        number = 0 if i == len(filters) - 1 else 1  # behind the padding, except the last
-        name = f"_convs.{i}._model.{number}"
-        rows[f"{name}.weight"] = (layer.channels, channels, *layer.kernel)
-        rows[f"{name}.bias"] = (layer.channels,)
-        channels = layer.channels
-    rows["_logits._model.1.weight"] = (outputs, channels, 1, 1)
-    rows["_logits._model.1.bias"] = (outputs,)
-    rows["_value_branch._model.0.weight"] = (1, channels)
-    rows["_value_branch._model.0.bias"] = (1,)
-    return {name: rows[name] for name in sorted(rows)}
-
-
-def _cut(vector: Array, rows: dict[str, tuple[int, ...]]) -> dict[str, Array]:
-    ends = np.cumsum([math.prod(shape) for shape in rows.values()])
-    parts = np.split(vector, ends[:-1])
-    return {
-        name: part.reshape(shape) for (name, shape), part in zip(rows.items(), parts, strict=True)
-    }
+    channels = filters[-1].channels
+    made = [*filters, Filter(outputs, (1, 1), (1, 1))]
+    rows = dict(conv_rows([*layers("conv", len(filters)), "logits"], image[-1], made))
+    rows |= dict(dense_rows(["value"], (channels, 1)))
+    torch = from_canonical(VISION_SCHEMES["torch"], {k: np.empty(v) for k, v in rows.items()})
+    return [(name, torch[name].shape) for name in sorted(torch)]
 
 
 def _without_value(network: Network, *, deterministic: bool) -> Network:
@@ -94,5 +79,5 @@ def _without_value(network: Network, *, deterministic: bool) -> Network:
         summary=f"{network.summary}; no value function",
         graph=graph,
         arrays=arrays,
-        target=own_module(MODULES[deterministic], graph, arrays),
+        target=own_module(DETERMINISTIC if deterministic else ACTOR, graph, arrays),
     )

@@ -7,7 +7,6 @@ checkpoint, and what it adds would be a guess.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -19,26 +18,25 @@ from rllib_compat.networks.heads import q_rl_module as q_new
 from rllib_compat.networks.heads.q_head import Head
 from rllib_compat.networks.heads.q_network import network
 from rllib_compat.networks.mapping import Table, to_canonical
+from rllib_compat.networks.named import Named
 from rllib_compat.networks.names import q as q_names
 from rllib_compat.networks.names import q_unnamed
+from rllib_compat.networks.names.kind import trunk_of
 from rllib_compat.networks.names.lstm import LSTM_TABLES
 from rllib_compat.networks.names.plain import plain_names
-from rllib_compat.networks.network import Network
+from rllib_compat.networks.network import Reading
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.networks.trunks.complex import COMPLEX, is_complex
-from rllib_compat.networks.trunks.dense import FULLY_CONNECTED, Trunk
+from rllib_compat.networks.trunks.dense import DENSE
+from rllib_compat.networks.trunks.trunk import Trunk
 from rllib_compat.networks.trunks.vision import VISION
-from rllib_compat.networks.wrappers.lstm import Wrapped, add_lstm
-from rllib_compat.networks.wrappers.previous_steps import trunk_of
+from rllib_compat.networks.wrappers.lstm import add_lstm
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, NotConvertibleError, NotYetError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
-#: keras' LSTM of TensorFlow 1 and 2.0 – 2.1 had no `lstm_cell` in its names, and hard gates.
-_TENSORFLOW_1 = re.compile(r"lstm(_\d+)?/kernel")
 
-
-def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
+def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads the Q-network of a policy, and its target network.
 
     Returns:
@@ -57,14 +55,13 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
     head, findings = _head(found, settings, where)
     build = Builder()
     states: Mapping[str, str] = {}
-    if "lstm.kernel" in arrays:
-        gates = "hard_sigmoid" if any(map(_TENSORFLOW_1.search, policy.weights)) else "sigmoid"
-        wrapped = Wrapped(trunk, scheme, found.names, arrays, (), (), gates)
-        core = add_lstm(build, wrapped, policy, settings)
+    named = Named(policy, settings, arrays, scheme, found.names, found.unused)
+    if "lstm" in named:
+        core = add_lstm(build, named, trunk)
         inputs, states, features = core.inputs, core.states, core.value
     else:
-        inputs = {"obs": _observation(arrays, trunk, policy, settings)}
-        features = trunk.add(build, arrays, policy, settings, "")
+        inputs = {"obs": _observation(named, trunk)}
+        features = trunk.add(build, named)
     outputs = q_head.add(build, arrays, features, head, scheme)
     graph = Graph(inputs, tuple(build.steps), outputs, states)
     findings += _compare(arrays, policy, settings, graph, head, where)
@@ -79,7 +76,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         unused=found.unused,
         where=where,
     )
-    return made, findings + more
+    return Reading(made, (*findings, *more))
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ def _find(policy: PolicyState, settings: ModelSettings, where: str) -> _Found:
 
 
 def _trunk(arrays: Mapping[str, Array]) -> Trunk:
-    return VISION if any(name.startswith(("conv", "last.")) for name in arrays) else FULLY_CONNECTED
+    return VISION if any(name.startswith(("conv", "last.")) for name in arrays) else DENSE
 
 
 def _find_named(policy: PolicyState, where: str) -> _Found:
@@ -142,14 +139,12 @@ def _find_named(policy: PolicyState, where: str) -> _Found:
     return _Found(arrays, scheme, trunk, names.table, names.unused)
 
 
-def _observation(
-    arrays: Mapping[str, Array], trunk: Trunk, policy: PolicyState, settings: ModelSettings
-) -> tuple[int, ...]:
+def _observation(named: Named, trunk: Trunk) -> tuple[int, ...]:
     """The shape of the observation; a base model may have no layers at all."""
-    if trunk is FULLY_CONNECTED and not {"hidden.0.kernel", "out.kernel"} & arrays.keys():
+    if trunk is DENSE and not named.layers("hidden") and "out" not in named:
         first = ("logits", "advantage_hidden.0", "advantage")
-        return (next(arrays[f"{n}.kernel"].shape[0] for n in first if f"{n}.kernel" in arrays),)
-    return trunk.inputs(arrays, policy, settings)
+        return (next(named.takes(n) for n in first if n in named),)
+    return trunk.inputs(named)
 
 
 def _head(found: _Found, settings: ModelSettings, where: str) -> tuple[Head, list[Finding]]:

@@ -7,16 +7,16 @@ from collections.abc import Iterable
 
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.heads import q_head
-from rllib_compat.networks.heads.fcnet import add_hidden
 from rllib_compat.networks.heads.q_network import default_table, network
 from rllib_compat.networks.mapping import to_canonical
+from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.plain import plain_names
-from rllib_compat.networks.network import Network
+from rllib_compat.networks.network import Reading
 from rllib_compat.networks.ops.activations import activation
 from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, NotYetError
-from rllib_compat.neutral.report import Finding
 
 #: Releases whose module centred the advantages' logits over the actions; later ones over the atoms.
 _CENTRED_OVER_ACTIONS = re.compile(r"2\.([1-3]\d|40)\.")
@@ -28,7 +28,7 @@ def is_new(names: Iterable[str]) -> bool:
     return any(name.startswith("encoder.") for name in names)
 
 
-def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
+def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads a new-stack module: an encoder, `af` for the advantages or Q-values, and maybe `vf`.
 
     Raises:
@@ -56,14 +56,13 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
             fix="Give the right config with --config.",
         )
     build = Builder()
-    hiddens = sum(bool(re.fullmatch(r"hidden\.\d+\.kernel", name)) for name in arrays)
-    features = add_hidden(build, "hidden", hiddens, "obs", settings.activation)
+    features = DENSE.add(build, Named(policy, settings, arrays, "rl_module", names))
     old = _CENTRED_OVER_ACTIONS.match(settings.ray or "")
     axis = q_head.OVER_ACTIONS if old else _OVER_ATOMS
     outputs = q_head.add(build, arrays, features, head, "torch", centred=axis)
     first = build.steps[0].name
     graph = Graph({"obs": (int(arrays[f"{first}.kernel"].shape[0]),)}, tuple(build.steps), outputs)
-    return network(
+    made, findings = network(
         graph,
         arrays,
         head,
@@ -73,3 +72,4 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         names=names,
         where=where,
     )
+    return Reading(made, tuple(findings))

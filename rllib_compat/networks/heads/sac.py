@@ -28,11 +28,10 @@ from rllib_compat.networks.names.sac_arrays import (
     model_of,
     take_scalars,
 )
-from rllib_compat.networks.network import TARGET_PREFIX, Network, own_module
+from rllib_compat.networks.network import TARGET_PREFIX, Network, Reading, own_module
 from rllib_compat.networks.optimizers.groups import soft_actor_critic
 from rllib_compat.networks.settings import ModelSettings, require_inputs
 from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
-from rllib_compat.networks.trunks.vision import is_torch
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
@@ -47,12 +46,12 @@ _SOFTPLUS = {"low": -20.0, "high": 2.0, "shift": 1e-5}
 _LEAST_LOG_STD = {True: -20.0, False: -5.0}
 
 
-def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Finding]]:
+def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads the networks of a SAC or CQL policy.
 
     Returns:
-        The network with its arrays, and what was noticed on the way. The temperature goes to
-        `policy.log_alpha` and `policy.target_entropy`.
+        The network with its arrays, and what was noticed on the way. The temperature is part of
+        the state: `log_alpha` and `target_entropy`.
 
     Raises:
         NotYetError: The network is not one that can be converted; it is named.
@@ -69,9 +68,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         _compare(found, policy, settings, where)
         graph, summary, lost = _graph(found, settings), _summary(found, settings), ""
     arrays, findings = _with_targets(found.arrays, where)
-    policy.log_alpha = found.scalars.get(names.LOG_ALPHA)
-    policy.target_entropy = found.scalars.get(names.TARGET_ENTROPY)
-    if policy.log_alpha is None:
+    if names.LOG_ALPHA not in found.scalars:
         findings.append(_no_temperature(where))
     if lost:
         findings.append(_no_critics(lost, where))
@@ -93,12 +90,12 @@ def read(policy: PolicyState, settings: ModelSettings) -> tuple[Network, list[Fi
         unused=found.unused,
         optimizers=soft_actor_critic(arrays, found.unused),
     )
-    return network, findings
+    return Reading(network, tuple(findings), found.scalars)
 
 
 def _of_models(policy: PolicyState, models: Models) -> Found:
     scalars, _ = take_scalars(plain_names(policy)[0])
-    scheme = "torch" if is_torch(policy) else "keras"
+    scheme = "torch" if any("_convs." in name for name in policy.weights) else "keras"
     return Found(models.arrays, models.table, scheme, scalars, models.unused, False, False)
 
 

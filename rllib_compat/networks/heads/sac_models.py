@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rllib_compat.networks.graph import Array, Builder, Graph, Step
-from rllib_compat.networks.heads import complex_input, vision
+from rllib_compat.networks.heads import vision
 from rllib_compat.networks.mapping import Move, Table, to_canonical
+from rllib_compat.networks.named import Named
+from rllib_compat.networks.names.actor_critic import COMPLEX_SCHEMES, VISION_SCHEMES
 from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.names.sac import LOG_ALPHA, is_scalar
 from rllib_compat.networks.names.sac_arrays import model_of
@@ -23,7 +25,6 @@ from rllib_compat.networks.stacks import CRITIC, POLICY, TWIN
 from rllib_compat.networks.trunks.complex import COMPLEX, dead_names
 from rllib_compat.networks.trunks.components import original_space
 from rllib_compat.networks.trunks.images import require_image
-from rllib_compat.networks.trunks.vision import is_torch
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import MissingInformationError, NotConvertibleError, NotYetError
 from rllib_compat.neutral.spaces import Box, Space, TupleSpace
@@ -201,7 +202,7 @@ def _canonical(
 ) -> tuple[dict[str, Array], dict[str, Move]]:
     """A model's arrays by canonical name, and the row of each by the name it had."""
     assert isinstance(policy.weights, dict)
-    schemes = complex_input.SCHEMES if is_complex else vision.SCHEMES
+    schemes = COMPLEX_SCHEMES if is_complex else VISION_SCHEMES
     table = schemes["torch" if torch else "keras"]
     dead = dead_names(policy.weights, heads=True) if is_complex else []
     kept = {name: array for name, array in policy.weights.items() if name not in dead}
@@ -232,13 +233,15 @@ def _model(
 ) -> Graph:
     """What a model computes, without its value function."""
     build = Builder()
+    torch = any("_convs." in name for name in policy.weights)
+    named = Named(policy, settings, arrays, "torch" if torch else "keras")
     if is_complex:
-        inputs = COMPLEX.inputs(arrays, policy, settings)
-        logits = build.add("dense", "logits", COMPLEX.add(build, arrays, policy, settings, ""))
+        inputs = COMPLEX.inputs(named)
+        logits = build.add("dense", "logits", COMPLEX.add(build, named))
     else:
         inputs = require_image(policy, settings)
-        heads = vision.Heads(arrays, policy, settings, build)
-        (heads.add_torch if is_torch(policy) else heads.add_keras)()
+        heads = vision.Heads(named, build)
+        heads.add_policy()
         logits = heads.logits
     graph = Graph({"obs": inputs}, tuple(build.steps), {"outputs": logits})
     return replace(graph, steps=graph.needed(["outputs"]))

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, keras, torch_dense
+from rllib_compat.networks.trunks.trunk import Trunk
 
 _GATE = ("w_r", "w_z", "w_h", "u_r", "u_z", "u_h", "bias_z")
 
@@ -111,16 +112,19 @@ def ordered(names: Iterable[str]) -> dict[str, str]:
     return made
 
 
-def concrete(table: Table, renamed: Mapping[str, str]) -> Table:
-    """A table's rows under the names that the arrays really have.
+def table(trunk: Trunk, scheme: str, names: Iterable[str]) -> Table:
+    """The names of a whole network with attention, as the arrays really have them.
 
     Args:
-        table: Rows by the names of `ordered`.
-        renamed: Which of those each real name became.
+        trunk: The base model below.
+        scheme: The naming scheme.
+        names: The names of the arrays that something reads.
     """
+    names = list(names)
+    renamed = ordered(names) if scheme == "keras" else {name: name for name in names}
     rows = []
     for real, name in renamed.items():
-        for move in table:
+        for move in (*ATTENTION_TABLES[scheme], *trunk.tables[scheme]):
             theirs, ours = move.names
             index = theirs.index_of(name)
             if index is not None:

@@ -20,7 +20,8 @@ import numpy as np
 from rllib_compat.networks.graph import Array
 from rllib_compat.networks.mapping import TRANSPOSED, Change, Move, Table, keras, torch_dense
 from rllib_compat.networks.trunks.complex import COMPLEX, dead_names
-from rllib_compat.networks.trunks.dense import FULLY_CONNECTED, Trunk
+from rllib_compat.networks.trunks.dense import DENSE
+from rllib_compat.networks.trunks.trunk import Trunk
 
 #: tf.contrib's and tf.layers' cells of Ray 0.5 – 0.8.4. `_split` has parted their kernels.
 _CELL = re.compile(r"rnn/(?:basic_)?lstm_cell/(kernel|bias)")
@@ -133,7 +134,7 @@ def table(trunk: Trunk, scheme: str) -> Table:
         if "fc_out" not in m.theirs
     )
     if scheme == "slim":
-        head = () if trunk is FULLY_CONNECTED else _CONVOLUTION_HEAD
+        head = () if trunk is DENSE else _CONVOLUTION_HEAD
         return (*LSTM_TABLES["slim"], *head, *own, *slim)
     renamed = (
         Move(f"default_model/{_as_layers(m.theirs)}", m.ours, m.change)
@@ -170,7 +171,7 @@ def dead(trunk: Trunk, scheme: str, names: Iterable[str]) -> list[str]:
     if trunk is COMPLEX:
         return dead_names(names, heads=False)
     patterns = [_DEAD[scheme]]
-    if trunk is not FULLY_CONNECTED and scheme in _DEAD_CONVOLUTION:
+    if trunk is not DENSE and scheme in _DEAD_CONVOLUTION:
         patterns.append(_DEAD_CONVOLUTION[scheme])
     pattern = re.compile("|".join(patterns))
     return [name for name in names if pattern.fullmatch(name)]

@@ -7,11 +7,20 @@ from collections.abc import Mapping
 import numpy as np
 
 from rllib_compat.networks.graph import Array
-from rllib_compat.networks.heads.fcnet import BUFFERS
+from rllib_compat.networks.mapping import Table, to_canonical
 from rllib_compat.neutral.checkpoint import PolicyState
 
-#: Scalars that TensorFlow policies kept among their variables, and no network has.
+#: MARWIL's running mean of squared advantages, a scalar among its weights (Ray 0.6 – 2.x).
+MOVING_AVERAGE = "moving_average_of_advantage_norm"
+
+#: Scalars that policies kept among their variables, and no network has.
 SCALARS = ("kl_coeff", "entropy_coeff", "lr")
+
+#: Constants that an RLModule registers as buffers; they hold no training.
+BUFFERS = tuple(
+    f"{part}.log_std_clip_param_const"
+    for part in ("pi", "vf", "_old_pi", "_pi_head", "af", "_target_af", "_target_vf")
+)
 
 
 def plain_names(policy: PolicyState) -> tuple[dict[str, Array], dict[str, float]]:
@@ -25,11 +34,18 @@ def plain_names(policy: PolicyState) -> tuple[dict[str, Array], dict[str, float]
     for name, array in policy.weights.items():
         scope = "default/" if name.startswith("default/") else f"{policy.old_id}/"
         plain[name.removeprefix(scope).removesuffix(":0")] = np.asarray(array)
-    scalars = {k: float(plain.pop(k)) for k in SCALARS if k in plain and plain[k].ndim == 0}
+    found = [name for name in SCALARS if name in plain and plain[name].ndim == 0]
+    scalars = {name: float(plain.pop(name)) for name in found}
+    for name in [name for name in plain if name.endswith(MOVING_AVERAGE)]:
+        scalars[MOVING_AVERAGE] = float(plain.pop(name).reshape(()))
     return {k: v for k, v in plain.items() if k not in BUFFERS}, scalars
 
 
-def keep_kl_coefficient(policy: PolicyState, scalars: Mapping[str, float]) -> None:
-    """Puts PPO's coefficient, where it was a variable among the weights, where its state goes."""
-    if policy.kl_coeff is None:
-        policy.kl_coeff = scalars.get("kl_coeff")
+def best_scheme(schemes: Mapping[str, Table], plain: Mapping[str, Array]) -> str:
+    """The scheme whose table leaves the fewest names over; the first of them."""
+
+    def left(scheme: str) -> tuple[bool, int]:
+        arrays, left = to_canonical(schemes[scheme], plain)
+        return not arrays, len(left)
+
+    return min(schemes, key=left)

@@ -10,69 +10,154 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from rllib_compat import registry
-from rllib_compat.networks.heads.fcnet import Shape
+from rllib_compat.networks import refusals
+from rllib_compat.networks.named import where_of
+from rllib_compat.networks.names.plain import MOVING_AVERAGE
 from rllib_compat.networks.network import TARGET_PREFIX
-from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.neutral.errors import (
-    CheckpointError,
-    CorruptCheckpointError,
-    MissingInformationError,
-)
+from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.networks.trunks.conv_filters import Filter
+from rllib_compat.networks.trunks.images import preprocessed_image
+from rllib_compat.neutral.checkpoint import PolicyState, size_of
+from rllib_compat.neutral.errors import CorruptCheckpointError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+#: Names and shapes in the order in which the variables were made.
 Rows: TypeAlias = list[tuple[str, tuple[int, ...]]]
-
-#: MARWIL's running mean of squared advantages, a scalar among its weights (Ray 0.6 – 0.8.0).
-MOVING_AVERAGE = "moving_average_of_advantage_norm"
 
 #: PPO multiplies its KL coefficient by one of these after an iteration (`update_kl`).
 _KL_STEPS = (1.5, 0.5)
 _MOST_KL_UPDATES = 64
 
+#: `fcnet_hiddens` of every Ray (`MODEL_DEFAULTS`).
+DEFAULT_HIDDENS = (256, 256)
 
-def keras_order(hiddens: int, *, shares_layers: bool, free_log_std: bool) -> list[str]:
-    """The canonical layer names in the order of a keras model's `variables`.
+
+def dense_rows(names: Sequence[str], sizes: Sequence[int]) -> Rows:
+    """The rows of a stack of dense layers.
+
+    Args:
+        names: The layers, first to last.
+        sizes: How many numbers go in, and how many each layer gives.
+    """
+    rows: Rows = []
+    for name, (before, after) in zip(names, pairwise(sizes), strict=True):
+        rows += [(f"{name}.kernel", (before, after)), (f"{name}.bias", (after,))]
+    return rows
+
+
+def conv_rows(names: Sequence[str], channels: int, filters: Sequence[Filter]) -> Rows:
+    """The rows of convolutions one behind the other.
+
+    Args:
+        names: The layers, first to last.
+        channels: The channels of the image.
+        filters: The kernel of each layer, and how many channels it makes.
+    """
+    rows: Rows = []
+    for name, filter_ in zip(names, filters, strict=True):
+        rows += [(f"{name}.kernel", (*filter_.kernel, channels, filter_.channels))]
+        rows += [(f"{name}.bias", (filter_.channels,))]
+        channels = filter_.channels
+    return rows
+
+
+def layers(prefix: str, count: int) -> list[str]:
+    """The names of a stack: `hidden.0`, `hidden.1` and so on."""
+    return [f"{prefix}.{i}" for i in range(count)]
+
+
+def total(rows: Rows) -> int:
+    """How many numbers rows are of."""
+    return sum(math.prod(shape) for _, shape in rows)
+
+
+def keras_order(*chains: tuple[Sequence[str], int]) -> list[str]:
+    """Layers in the order of a keras model's `variables`.
 
     keras sorts layers by their distance from the outputs, and layers at the same distance by when
-    they were made. The layer that appends `log_std` puts the policy's layers one further away.
+    they were made.
+
+    Args:
+        chains: The layers that lead to each output, first to last, and how many layers without
+            arrays lie behind the last.
     """
-    away = 1 if free_log_std else 0
-    policy = [*(f"hidden.{i}" for i in range(hiddens)), "logits"]
-    value = (
-        ["value"] if shares_layers else [*(f"value_hidden.{i}" for i in range(hiddens)), "value"]
-    )
-    depth = {name: len(policy) - 1 - i + away for i, name in enumerate(policy)}
-    depth |= {name: len(value) - 1 - i for i, name in enumerate(value)}
-    return sorted([*policy, *value], key=lambda name: -depth[name])
+    depth = {
+        name: len(chain) - 1 - i + behind
+        for chain, behind in chains
+        for i, name in enumerate(chain)
+    }
+    return sorted(depth, key=lambda name: -depth[name])
 
 
-def name_list(arrays: Sequence[Array], *, where: str) -> dict[str, Array]:
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a fully connected actor-critic.
+
+    Attributes:
+        inputs: The size of the preprocessed observation.
+        hiddens: The sizes of the hidden layers.
+        outputs: What the action distribution takes, log standard deviations included.
+        shares_layers: Whether the value function sits on the policy's layers.
+        free_log_std: Whether half of the outputs are free parameters.
+    """
+
+    inputs: int
+    hiddens: tuple[int, ...]
+    outputs: int
+    shares_layers: bool
+    free_log_std: bool = False
+
+    def policy(self) -> Rows:
+        """The rows of the policy's network."""
+        means = self.outputs // 2 if self.free_log_std else self.outputs
+        names = [*layers("hidden", len(self.hiddens)), "logits"]
+        log_std: Rows = [("log_std.value", (means,))] if self.free_log_std else []
+        return [*dense_rows(names, (self.inputs, *self.hiddens, means)), *log_std]
+
+    def value(self) -> Rows:
+        """The rows that only the value function has."""
+        names = [*layers("value_hidden", len(self.hiddens)), "value"]
+        own = dense_rows(names, (self.inputs, *self.hiddens, 1))
+        return own[-2:] if self.shares_layers else own
+
+    def keras_order(self) -> list[str]:
+        """The layers in the order of keras; what appends `log_std` lies behind the policy's."""
+        policy = [*layers("hidden", len(self.hiddens)), "logits"]
+        value = [*layers("value_hidden", len(self.hiddens)), "value"]
+        return keras_order(
+            (policy, int(self.free_log_std)), (value[-1:] if self.shares_layers else value, 0)
+        )
+
+
+def name_list(policy: PolicyState, arrays: Sequence[Array]) -> dict[str, Array]:
     """Names the arrays of a fully connected TF2 policy (Ray 1.x, `framework="tf2"`).
 
     Raises:
         CorruptCheckpointError: The arrays are in no order that such a policy has.
     """
     free_log_std = bool(arrays) and arrays[0].ndim == 1
-    layers = (len(arrays) - free_log_std) // 2
-    options = [(layers - 2, True), ((layers - 2) // 2, False)] if layers % 2 == 0 else []
-    options = options or [(layers - 2, True)]
+    count = (len(arrays) - free_log_std) // 2
+    options = [(count - 2, True), ((count - 2) // 2, False)] if count % 2 == 0 else []
+    options = options or [(count - 2, True)]
     for hiddens, shares_layers in options:
-        order = keras_order(hiddens, shares_layers=shares_layers, free_log_std=free_log_std)
+        shape = Shape(0, (0,) * hiddens, 0, shares_layers, free_log_std)
         names = ["log_std.value"] * free_log_std
-        names += [f"{layer}.{part}" for layer in order for part in ("kernel", "bias")]
+        names += [f"{layer}.{part}" for layer in shape.keras_order() for part in ("kernel", "bias")]
         named = dict(zip(names, arrays, strict=False))
         if len(names) == len(arrays) and _chains(named, hiddens, shares_layers=shares_layers):
             return named
     shapes = ", ".join(str(a.shape) for a in arrays)
     raise CorruptCheckpointError(
-        f"The {len(arrays)} unnamed arrays are no fully connected network: {shapes}.", where=where
+        f"The {len(arrays)} unnamed arrays are not a fully connected network: {shapes}.",
+        where=where_of(policy),
     )
 
 
@@ -108,28 +193,13 @@ def scalars_of(settings: ModelSettings) -> dict[str, float | None]:
 
 
 def name_vector(
-    vector: Array,
-    *,
-    inputs: int | None,
-    outputs: int | None,
-    hiddens: tuple[int, ...],
-    shares_layers: bool,
-    free_log_std: bool,
-    scalars: Mapping[str, float | None],
-    where: str,
-    target: bool = False,
+    policy: PolicyState, settings: ModelSettings, *, target: bool = False
 ) -> tuple[dict[str, Array], dict[str, float]]:
-    """Cuts a flat vector of a fully connected policy into named arrays.
+    """Cuts the flat vector of a fully connected policy into named arrays.
 
     Args:
-        vector: The vector, float32 `[n]`.
-        inputs: The size of the preprocessed observation, if known.
-        outputs: What the action distribution takes, if known.
-        hiddens: The hidden sizes that the config tells.
-        shares_layers: Whether the value function shares them, by the config.
-        free_log_std: Whether the config asks for it; some Rays ignored that.
-        scalars: Those that the algorithm had (see `scalars_of`).
-        where: The place, for errors.
+        policy: The policy.
+        settings: What the config says of it.
         target: Whether a copy of the policy's network may follow (APPO with V-trace).
 
     Returns:
@@ -139,27 +209,42 @@ def name_vector(
         MissingInformationError: A size has to be given.
         CheckpointError: No order fits, or more than one.
     """
-    if inputs is None:
-        raise MissingInformationError(
-            f"The weights are one vector of {vector.size} numbers without names; the size of "
-            "the observations is needed to cut it.",
-            where=where,
-            fix="Give --observation-space 'Box(4,)' or --env CartPole-v1 (Python: "
-            "observation_space=, env=).",
-        )
+    vector, scalars = np.asarray(policy.weights), scalars_of(settings)
+    inputs = observation_size(policy, settings)
+    outputs = distribution_inputs(policy.action_space) if policy.action_space else None
+    hiddens = DEFAULT_HIDDENS if settings.hiddens is None else settings.hiddens
     fits: list[tuple[dict[str, Array], dict[str, float]]] = []
-    for shape in _shapes(vector.size, inputs, outputs, hiddens, shares_layers, free_log_std):
+    for shape in _shapes(vector.size, inputs, outputs, hiddens, settings):
         found = cut_vector(vector, shape.policy(), shape.value(), scalars, target=target)
         fits += [found] if found else []
     if len(fits) == 1:
         return fits[0]
-    what = "no" if not fits else "more than one"
-    raise CheckpointError(
-        f"The vector of {vector.size} numbers fits {what} fully connected network with "
-        f"{inputs} inputs, hidden layers {list(hiddens)} and "
-        f"{outputs if outputs is not None else 'unknown'} outputs.",
-        where=where,
-        fix="Check that the config (params.json) and the spaces belong to this checkpoint.",
+    raise refusals.no_fit(
+        f"The vector of {vector.size} numbers",
+        f"fully connected network with {inputs} inputs, hidden layers {list(hiddens)} and "
+        f"{outputs if outputs is not None else 'unknown'} outputs",
+        where_of(policy),
+        len(fits),
+    )
+
+
+def observation_size(policy: PolicyState, settings: ModelSettings) -> int:
+    """How many numbers the preprocessor makes of an observation.
+
+    Raises:
+        MissingInformationError: Neither a space nor a filter tells.
+    """
+    if (image := preprocessed_image(policy.observation_space, settings)) is not None:
+        return math.prod(image)
+    if policy.observation_space is not None:
+        return policy.observation_space.flat_size()
+    if policy.observation_filter is not None and policy.observation_filter.stats:
+        return sum(stat.mean.size for stat in policy.observation_filter.stats)
+    raise refusals.needed(
+        f"The weights are one vector of {size_of(policy.weights)} numbers without names; the size "
+        "of the observations is needed to cut it.",
+        "observation",
+        where_of(policy),
     )
 
 
@@ -168,11 +253,11 @@ def _shapes(
     inputs: int,
     outputs: int | None,
     hiddens: tuple[int, ...],
-    shares_layers: bool,
-    free_log_std: bool,
+    settings: ModelSettings,
 ) -> Iterator[Shape]:
     """The shapes that the config allows. Ray 0.7.5 – 0.8.5 ignored `free_log_std` on TensorFlow."""
-    for free in {free_log_std, False}:
+    shares_layers = settings.shares_layers
+    for free in {settings.free_log_std, False}:
         if outputs is not None:
             yield Shape(inputs, hiddens, outputs, shares_layers, free)
             continue
@@ -180,9 +265,7 @@ def _shapes(
         # of a number of outputs, `_orders` takes those that fit the size exactly.
         for guess in range(1, size):
             shape = Shape(inputs, hiddens, guess, shares_layers, free)
-            rows = [*shape.policy(), *shape.value()]
-            total = sum(math.prod(s) for _, s in rows)
-            if total > size:
+            if total([*shape.policy(), *shape.value()]) > size:
                 break
             yield shape
 
@@ -240,7 +323,7 @@ def _orders(
     if target:
         orders.append([*policy, *value, *copies, *last])
     for rows in orders:
-        if sum(math.prod(s) for _, s in rows) == size:
+        if total(rows) == size:
             yield rows
 
 

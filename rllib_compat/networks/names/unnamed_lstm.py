@@ -7,15 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import Array
-from rllib_compat.networks.names.unnamed import Rows, cut_vector, scalars_of
+from rllib_compat.networks.named import where_of
+from rllib_compat.networks.names.unnamed import (
+    DEFAULT_HIDDENS,
+    Rows,
+    cut_vector,
+    keras_order,
+    scalars_of,
+)
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.networks.trunks.conv_filters import filters_for
-from rllib_compat.networks.trunks.dense import FULLY_CONNECTED, Trunk
+from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.networks.trunks.images import preprocessed_image
+from rllib_compat.networks.trunks.trunk import Trunk
+from rllib_compat.networks.trunks.vision import VISION
 from rllib_compat.networks.wrappers.previous_steps import choices_of
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import MissingInformationError, NotYetError
 
 
 def name_list(
@@ -26,29 +35,25 @@ def name_list(
     Raises:
         NotYetError: The wrapped model is not fully connected.
     """
-    layers = len(settings.hiddens if settings.hiddens is not None else (256, 256))
+    layers = len(DEFAULT_HIDDENS if settings.hiddens is None else settings.hiddens)
     for own_value in (False, True):
-        # keras sorts a model's layers by their distance from its outputs. The last hidden layer
-        # is one itself, unless the value function sits on it.
-        away = {f"fc_{i + 1}": layers - i - own_value for i in range(layers)}
-        if own_value:
-            away |= {f"fc_value_{i + 1}": layers - i for i in range(layers)}
-        away["value_out"] = 0
-        base = sorted(away, key=lambda name: -away[name])
+        # The last hidden layer is an output itself, unless the value function sits on it.
+        hidden = [f"fc_{i + 1}" for i in range(layers)]
+        value = [f"fc_value_{i + 1}" for i in range(layers)] if own_value else []
+        base = keras_order((hidden, 1 - own_value), ([*value, "value_out"], 0))
         names = [f"{name}/{part}" for name in base for part in ("kernel", "bias")]
         cell = [f"lstm/lstm_cell/{part}" for part in ("kernel", "recurrent_kernel", "bias")]
         names += [*cell, "logits/kernel", "logits/bias", "values/kernel", "values/bias"]
         if len(names) == len(arrays):
             return dict(zip(names, arrays, strict=True))
-    raise NotYetError(
-        f"Not yet: an LSTM of TF2 with {len(arrays)} unnamed arrays around {layers} hidden layers.",
-        where=f"policies.{policy.policy_id}.weights",
-        fix="`--to msgpack` keeps all weights.",
+    raise refusals.not_yet(
+        f"an LSTM of TF2 with {len(arrays)} unnamed arrays around {layers} hidden layers",
+        where_of(policy),
     )
 
 
 def name_vector(
-    vector: Array, trunk: Trunk, policy: PolicyState, settings: ModelSettings
+    vector: Array, policy: PolicyState, settings: ModelSettings
 ) -> tuple[dict[str, Array], dict[str, float]]:
     """Cuts the flat vector of a TensorFlow policy (Ray 0.5 – 0.7) into named arrays.
 
@@ -57,16 +62,17 @@ def name_vector(
 
     Raises:
         MissingInformationError: The spaces have to be given.
-        NotYetError: The vector has a length that no such network has.
+        CheckpointError: The vector has a length that no such network has.
     """
-    where = f"policies.{policy.policy_id}.weights"
+    where = where_of(policy)
     if policy.observation_space is None or policy.action_space is None:
-        raise MissingInformationError(
+        raise refusals.needed(
             f"The weights are one vector of {vector.size} numbers without names; the spaces are "
             "needed to cut it.",
-            where=where,
-            fix="Give --observation-space and --action-space, or --env CartPole-v1.",
+            "both",
+            where,
         )
+    trunk = VISION if len(getattr(policy.observation_space, "shape", ())) == 3 else DENSE
     scalars = scalars_of(settings)
     between: Rows = [(name, ()) for name in scalars]
     for scheme, policy_rows, value_rows in _layouts(trunk, policy, settings):
@@ -76,11 +82,8 @@ def name_vector(
             if cut is not None:
                 prefix = "default_model/" if scheme == "layers" else ""
                 return {prefix + name: array for name, array in cut[0].items()}, cut[1]
-    raise NotYetError(
-        f"Not yet: a vector of {vector.size} numbers that is no LSTM around the config's network.",
-        where=where,
-        fix="Check that the config (params.json) and the spaces belong to this checkpoint; "
-        "`--to msgpack` keeps all weights.",
+    raise refusals.no_fit(
+        f"The vector of {vector.size} numbers", "LSTM around the config's network", where
     )
 
 
@@ -97,10 +100,10 @@ def _layouts(
     if model.get("lstm_use_prev_action_reward") is True:
         extra = len(choices_of(policy.action_space)) + 1
     observation = policy.observation_space.flat_size()
-    hiddens = settings.hiddens if settings.hiddens is not None else (256, 256)
+    hiddens = DEFAULT_HIDDENS if settings.hiddens is None else settings.hiddens
     base, features = (
         dense_rows("", observation, hiddens)
-        if trunk is FULLY_CONNECTED
+        if trunk is DENSE
         else _convolution_rows("", policy, settings)
     )
     rows = [
@@ -117,7 +120,7 @@ def _layouts(
         # Ray 0.7 made an entropy coefficient, too, so that the two are never of one length.
         own, last = dense_rows("value_function/", features, hiddens)
         yield "layers", rows, [*own, *_head("value_function/fc_out/{}", ("kernel", "bias"), last)]
-        if trunk is FULLY_CONNECTED:
+        if trunk is DENSE:
             own, last = dense_rows("value_function/", observation, hiddens, slim=True)
             head = _head("value_function/fc_out/{}", ("weights", "biases"), last)
         else:

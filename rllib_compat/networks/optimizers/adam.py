@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks.mapping import Array, Move, Table, canonical_name, to_canonical
-from rllib_compat.networks.network import TARGET_PREFIX, Network
+from rllib_compat.networks.network import TARGET_PREFIX, Weights
 from rllib_compat.networks.optimizers.groups import Group
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.records import StandIn
@@ -68,7 +68,7 @@ class Adam:
     note: str = ""
 
 
-def torch_slots(state: Adam, network: Network) -> dict[str, dict[str, Any]]:
+def torch_slots(state: Adam, network: Weights) -> dict[str, dict[str, Any]]:
     """What torch's Adam keeps for each parameter of today's default PPO module, by its name."""
     import torch
 
@@ -95,7 +95,7 @@ def notes(state: Adam) -> Iterator[str]:
 
 
 def from_torch(
-    stored: Mapping[str, Any], group: Group, weights: Iterable[str], network: Network
+    stored: Mapping[str, Any], group: Group, weights: Iterable[str], network: Weights
 ) -> Adam | None:
     """Reads torch's `state_dict()`: numbers instead of names, in the order of the weights.
 
@@ -141,7 +141,7 @@ def from_torch(
     return Adam(steps.pop(), mean, square, settings=settings)
 
 
-def _parameters(group: Group, weights: Iterable[str], network: Network) -> Iterator[str]:
+def _parameters(group: Group, weights: Iterable[str], network: Weights) -> Iterator[str]:
     """The names of the arrays that an optimizer had, in its order.
 
     It had no array twice, no constant, and nothing of a target network.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rllib_compat.networks.network import TARGET_PREFIX, Network
+from rllib_compat.networks.network import TARGET_PREFIX, Weights
 from rllib_compat.networks.optimizers import adam
 from rllib_compat.networks.optimizers.adam import Adam
 from rllib_compat.networks.optimizers.groups import Group
@@ -26,7 +26,7 @@ _HINT = "the first updates may be larger or smaller than before"
 
 
 def plan(
-    policies: Mapping[str, PolicyState], networks: Mapping[str, Network]
+    policies: Mapping[str, PolicyState], networks: Mapping[str, Weights]
 ) -> tuple[dict[str, States], list[Finding]]:
     """Finds what can be carried.
 
@@ -53,7 +53,7 @@ def plan(
     return plans, findings
 
 
-def read(policy: PolicyState, network: Network) -> States | None:
+def read(policy: PolicyState, network: Weights) -> States | None:
     """Reads what is stored of a policy's optimizers.
 
     Returns:
@@ -88,7 +88,7 @@ def stored_state(policy: PolicyState) -> Any:
     return None if empty else stored
 
 
-def _by_group(stored: Any, network: Network) -> dict[Group, Any]:
+def _by_group(stored: Any, network: Weights) -> dict[Group, Any]:
     """What is stored for each of the optimizers that trained a network."""
     groups = network.optimizers
     if isinstance(stored, Mapping) and stored.keys() == {group.name for group in groups}:
@@ -103,7 +103,7 @@ def _by_group(stored: Any, network: Network) -> dict[Group, Any]:
     return dict(zip(groups, stored, strict=True))
 
 
-def _read(group: Group, stored: Any, policy: PolicyState, network: Network) -> Adam | None:
+def _read(group: Group, stored: Any, policy: PolicyState, network: Weights) -> Adam | None:
     if isinstance(stored, list):
         state = adam.from_eager(stored, policy.policy_id, network.names)
     elif "param_groups" in stored:
@@ -122,7 +122,7 @@ def _read(group: Group, stored: Any, policy: PolicyState, network: Network) -> A
     return state
 
 
-def _subject(network: Network) -> str:
+def _subject(network: Weights) -> str:
     return "the optimizers start" if len(network.optimizers) > 1 else "the optimizer starts"
 
 

@@ -16,12 +16,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rllib_compat.networks.graph import Array, Builder
+from rllib_compat.networks import refusals
+from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.mapping import Move, Table, keras, torch_layer
-from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.named import Named
 from rllib_compat.networks.trunks.components import Component, original_space, require_components
-from rllib_compat.networks.trunks.dense import Trunk
-from rllib_compat.networks.trunks.vision import add_convolutions, is_torch
+from rllib_compat.networks.trunks.dense import add_layers
+from rllib_compat.networks.trunks.trunk import Trunk
+from rllib_compat.networks.trunks.vision import add_convolutions
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotConvertibleError
 from rllib_compat.neutral.spaces import Box
@@ -118,62 +120,39 @@ _FIRST = {"cnn": "cnns", "one_hot": "one_hot", "flatten": "flatten"}
 _VALUE_OUT = re.compile(r"value_out(?:_(\d+))?/")
 
 
-def _inputs(_: Mapping[str, Array], policy: PolicyState, __: ModelSettings) -> tuple[int, ...]:
-    return (sum(part.size for part in require_components(policy)),)
+def _inputs(named: Named) -> tuple[int, ...]:
+    return (sum(part.size for part in require_components(named.policy)),)
 
 
-def _add(
-    build: Builder,
-    arrays: Mapping[str, Array],
-    policy: PolicyState,
-    settings: ModelSettings,
-    prefix: str,
-) -> str:
+def _add(build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> str:
     assert not prefix, "the value function always shares this network's layers"
-    components = require_components(policy)
-    layers = _Layers.of(arrays, policy, settings, components)
-    activation = settings.model.get("fcnet_activation", "tanh")
+    components = require_components(named.policy)
+    layers = _Layers.of(named, components)
+    activation = named.model("fcnet_activation", "tanh")
     made: list[str] = []
     width = 0
     for i, part in enumerate(components):
         taken = build.add(
             "cut",
             f"part.{i}",
-            "obs",
+            takes,
             start=part.start,
             stop=part.start + part.size,
             shape=list(part.image or (part.size,)),
         )
         if part.image is None:
-            made.append(_add_dense(build, arrays, layers.dense[i], taken, activation))
-            width += len(arrays[f"{layers.dense[i][-1]}.bias"]) if layers.dense[i] else part.size
+            own = layers.dense[i]
+            made.append(add_layers(build, named.arrays, own, taken, activation))
+            width += named.gives(own[-1]) if own else part.size
             continue
         stack = layers.convolutions[i]
-        image, size = add_convolutions(
-            build, arrays, policy, settings, stack, image=part.image, takes=taken
-        )
-        features = build.add("flatten", f"{stack}features", image, channels_first=is_torch(policy))
-        made.append(features)
-        width += math.prod(size) * len(arrays[f"{image}.bias"])
-    _require_all_parts(arrays, policy, components, layers, width)
+        image, size = add_convolutions(build, named, stack, image=part.image, takes=taken)
+        made.append(build.add("flatten", f"{stack}features", image, channels_first=named.torch))
+        width += math.prod(size) * named.gives(image)
+    _require_all_parts(named, components, layers, width)
     features = build.add("concat", "parts", *made)
-    post = settings.model.get("post_fcnet_activation", "relu")
-    return _add_dense(build, arrays, layers.behind, features, post)
-
-
-def _add_dense(
-    build: Builder,
-    arrays: Mapping[str, Array],
-    names: Sequence[str],
-    takes: str,
-    activation: str | None,
-) -> str:
-    for name in names:
-        if f"{name}.beta" in arrays:
-            takes = build.add("sloped_dense", name, takes)
-        else:
-            takes = build.add("dense", name, takes, activation=activation)
-    return takes
+    behind = named.model("post_fcnet_activation", "relu")
+    return add_layers(build, named.arrays, layers.behind, features, behind)
 
 
 @dataclass(frozen=True)
@@ -191,26 +170,21 @@ class _Layers:
     behind: Sequence[str]
 
     @classmethod
-    def of(
-        cls,
-        arrays: Mapping[str, Array],
-        policy: PolicyState,
-        settings: ModelSettings,
-        components: Sequence[Component],
-    ) -> _Layers:
+    def of(cls, named: Named, components: Sequence[Component]) -> _Layers:
         """Finds the layers of each part."""
         images = [i for i, part in enumerate(components) if part.image is not None]
         others = [i for i, part in enumerate(components) if part.image is None]
-        if is_torch(policy) or not images:
+        if named.torch or not images:
             return cls(
                 {i: f"cnn.{i}." for i in images},
-                {i: _stack(arrays, f"fc.{i}") for i in others},
-                _stack(arrays, "fc.post"),
+                {i: named.layers(f"fc.{i}.hidden") for i in others},
+                named.layers("fc.post.hidden"),
             )
         # keras counts what is called alike: first the parts, then the layers behind.
-        each = len(settings.model.get("fcnet_hiddens", (256, 256)))
-        post = len(settings.model.get("post_fcnet_hiddens") or ())
-        count = len({name for name in arrays if re.fullmatch(r"fc\.\d+\.hidden\.0\.kernel", name)})
+        model = named.settings.model
+        each = len(model.get("fcnet_hiddens", (256, 256)))
+        post = len(model.get("post_fcnet_hiddens") or ())
+        count = sum(f"fc.{i}.hidden.0" in named for i in range(len(named.arrays)))
         if count < len(others) + bool(post):
             each = 0  # Ray until 1.9 let the parts in as they are
         behind = [f"fc.{len(others) if i < each else 0}.hidden.{i}" for i in range(post)]
@@ -221,33 +195,22 @@ class _Layers:
         )
 
 
-def _stack(arrays: Mapping[str, Array], prefix: str) -> list[str]:
-    names = (f"{prefix}.hidden.{i}" for i in range(_MOST_LAYERS))
-    return [name for name in names if f"{name}.kernel" in arrays]
-
-
 def _require_all_parts(
-    arrays: Mapping[str, Array],
-    policy: PolicyState,
-    components: Sequence[Component],
-    layers: _Layers,
-    width: int,
+    named: Named, components: Sequence[Component], layers: _Layers, width: int
 ) -> None:
     """Makes sure that no part's layers were left out of the checkpoint.
 
     Ray 1.10 – 2.2 kept them in a plain dict on torch, where torch finds no parameters.
     """
     first = (layers.behind or ["logits"])[0]
-    kernel = arrays.get(f"{first}.kernel")
-    if kernel is None or len(kernel) == width:
+    if first not in named or named.takes(first) == width:
         return
     bare = [str(i) for i, part in enumerate(components) if not layers.dense.get(i, part.image)]
     raise NotConvertibleError(
         f"The dense layers of the observation's parts {', '.join(bare)} are not in the checkpoint: "
         "this Ray did not save or train them on torch, and made new ones at random each time.",
-        where=f"policies.{policy.policy_id}.weights",
-        fix="What the policy computed can't be told from the checkpoint; `--to msgpack` keeps the "
-        "weights that it has.",
+        where=named.where,
+        fix=f"What the policy computed can't be told from the checkpoint. {refusals.KEEPS}",
     )
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rllib_compat.networks import refusals
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import MissingInformationError
 from rllib_compat.neutral.spaces import Box, DictSpace, Space, TupleSpace
 
 
@@ -54,12 +54,11 @@ def require_components(policy: PolicyState) -> list[Component]:
     """
     space = original_space(policy.observation_space)
     if space is None:
-        raise MissingInformationError(
+        raise refusals.needed(
             "The network takes observations of several parts; the observation space is needed to "
             "tell them apart.",
-            where=f"policies.{policy.policy_id}.observation_space",
-            fix="Give --observation-space \"Dict('camera': Box(0, 255, (84, 84, 3), uint8), …)\" "
-            "or --env.",
+            "parts",
+            f"policies.{policy.policy_id}.observation_space",
         )
     return parts_of(space)
 

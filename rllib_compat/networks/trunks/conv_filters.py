@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 from rllib_compat.neutral.errors import CheckpointError
 
 Pair: TypeAlias = tuple[int, int]
+#: ((top, bottom), (left, right)).
+Padding: TypeAlias = tuple[Pair, Pair]
 
 #: The defaults of every Ray by (rows, columns). A size that came in a later Ray was an error
 #: before, and none was ever changed (`models/visionnet.py` 0.5 – 0.6, `models/tf/visionnet_v1.py`
@@ -63,7 +65,7 @@ def filters_for(model: Mapping[str, Any], image: tuple[int, ...]) -> list[Filter
         ]
     except (TypeError, ValueError) as error:
         raise CheckpointError(
-            f"{given!r} is no list of [channels, kernel, stride].", where="model.conv_filters"
+            f"{given!r} is not a list of [channels, kernel, stride].", where="model.conv_filters"
         ) from error
 
 
@@ -74,7 +76,7 @@ def _pair(value: Any) -> Pair:
     return int(value), int(value)
 
 
-def same_padding(image: Pair, filter_: Filter, *, torch: bool) -> tuple[Pair, Pair]:
+def same_padding(image: Pair, filter_: Filter, *, torch: bool) -> Padding:
     """((top, bottom), (left, right)) that TensorFlow's "same" adds to an image (rows, columns).
 
     Where the stride is larger than the kernel, nothing may have to be added: TensorFlow leaves it
@@ -93,7 +95,7 @@ def _both_sides(size: int, kernel: int, stride: int, *, torch: bool) -> Pair:
     return total // 2, total - total // 2
 
 
-def size_after(image: Pair, filter_: Filter, padding: tuple[Pair, Pair]) -> Pair:
+def size_after(image: Pair, filter_: Filter, padding: Padding) -> Pair:
     """(rows, columns) of what a convolution makes of an image."""
     rows, columns = (
         (size + sum(added) - kernel) // stride + 1

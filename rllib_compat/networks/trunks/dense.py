@@ -1,73 +1,79 @@
-"""The base models of RLlib: what turns an observation into features, before any head.
+"""Dense layers: the fully connected network of every RLlib, and the stacks of any head.
 
-A trunk is the same under each head (an actor-critic's, DQN's, an LSTM around it), so it is
-described once: its names in every scheme, and the steps that compute it.
+RLlib's fully connected network (`ray/rllib/models/**/fcnet.py`, 0.5 – 2.x) is a stack of dense
+layers, all with one activation. Canonical arrays are `hidden.{i}`; on TensorFlow the last is
+called `fc_out` where a head follows (Ray 0.7 – 2.x): canonical `out`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 
+from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import Array, Builder
-from rllib_compat.networks.mapping import Move, Table, keras, torch_dense
-from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.networks.mapping import Move, keras, torch_dense
+from rllib_compat.networks.named import Named
+from rllib_compat.networks.trunks.trunk import Trunk
+
+#: The operation that a layer is, by an array that only it has.
+_KINDS = (("beta", "sloped_dense"), ("sigma_kernel", "noisy_dense"))
 
 
-@dataclass(frozen=True)
-class Trunk:
-    """One kind of base model.
-
-    Attributes:
-        kind: What it is, in a word or two.
-        tables: Its arrays' names in each scheme (`slim`, `keras`, `torch`); canonical names may
-            carry a prefix (`value_hidden.0.kernel` is the first layer of a value trunk).
-        inputs: The shape of the observation that the arrays take. Takes the canonical arrays, the
-            policy and its settings.
-        add: Adds its steps to a graph, and returns the name of the features. Takes the builder,
-            the canonical arrays, the policy, its settings, and the prefix of the arrays' names.
-    """
-
-    kind: str
-    tables: Mapping[str, Table]
-    inputs: Callable[[Mapping[str, Array], PolicyState, ModelSettings], tuple[int, ...]]
-    add: Callable[[Builder, Mapping[str, Array], PolicyState, ModelSettings, str], str]
-
-
-def _fully_connected_inputs(
-    arrays: Mapping[str, Array], _: PolicyState, __: ModelSettings
-) -> tuple[int, ...]:
-    first = arrays.get("hidden.0.kernel", arrays.get("out.kernel"))
-    if first is None:
-        raise CheckpointError("The first layer is missing.", where=FULLY_CONNECTED.kind)
-    return (int(first.shape[0]),)
-
-
-def _add_fully_connected(
+def add_layers(
     build: Builder,
     arrays: Mapping[str, Array],
-    _: PolicyState,
-    settings: ModelSettings,
-    prefix: str,
+    names: Iterable[str],
+    takes: str,
+    activation: str | Sequence[str | None] | None,
+    **settings: bool,
 ) -> str:
-    name, layers = "obs", 0
-    while f"{prefix}hidden.{layers}.kernel" in arrays:
-        layer = f"{prefix}hidden.{layers}"
-        if f"{layer}.beta" in arrays:
-            name = build.add("sloped_dense", layer, name)
-        else:
-            name = build.add("dense", layer, name, activation=settings.activation)
-        layers += 1
-    if f"{prefix}out.kernel" in arrays:
-        name = build.add("dense", f"{prefix}out", name, activation=settings.activation)
-    return name
+    """Adds dense layers one behind the other: the one place that makes a stack of them.
+
+    Args:
+        build: Collects the steps.
+        arrays: The canonical arrays. A layer with a `beta` has RLlib's own swish, whose slope was
+            trained; one with a `sigma_kernel` is noisy.
+        names: The names of the layers, first to last.
+        takes: The value that goes in.
+        activation: The activation of all layers, or of each.
+        settings: More settings for each step.
+
+    Returns:
+        The name of the last layer's value; what goes in, where there are no layers.
+    """
+    plain = activation is None or isinstance(activation, str)
+    each: Iterable[str | None] = repeat(activation) if plain else activation  # type: ignore[arg-type,assignment]
+    for name, own in zip(names, each, strict=False):
+        op = next((op for part, op in _KINDS if f"{name}.{part}" in arrays), "dense")
+        told = {} if op == "sloped_dense" else {"activation": own}
+        takes = build.add(op, name, takes, **told, **settings)
+    return takes
 
 
-#: Dense layers (`ray/rllib/models/**/fcnet.py`). On TensorFlow the last of them is called `fc_out`
-#: where a head follows (Ray 0.7 – 2.x): canonical `out`.
-FULLY_CONNECTED = Trunk(
+def _layers(named: Named, prefix: str) -> list[str]:
+    return [*named.layers(f"{prefix}hidden"), *(n for n in (f"{prefix}out",) if n in named)]
+
+
+def _inputs(named: Named) -> tuple[int, ...]:
+    for first in _layers(named, ""):
+        return (named.takes(first),)
+    space = named.policy.observation_space
+    if space is None:
+        raise refusals.needed(
+            "The network has no hidden layers; its observation space has to be given.",
+            "observation",
+            f"policies.{named.policy.policy_id}.observation_space",
+        )
+    return (space.flat_size(),)
+
+
+def _add(build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> str:
+    layers = _layers(named, prefix)
+    return add_layers(build, named.arrays, layers, takes, named.settings.activation)
+
+
+DENSE = Trunk(
     kind="fully connected",
     tables={
         "slim": (
@@ -87,6 +93,6 @@ FULLY_CONNECTED = Trunk(
             Move("_value_branch_separate.{i}._model.1._beta", "value_hidden.{i}.beta"),
         ),
     },
-    inputs=_fully_connected_inputs,
-    add=_add_fully_connected,
+    inputs=_inputs,
+    add=_add,
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rllib_compat.networks import refusals
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.components import original_space, parts_of
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import MissingInformationError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Space
 
@@ -48,11 +48,11 @@ def require_image(policy: PolicyState, settings: ModelSettings) -> tuple[int, ..
     """
     image = preprocessed_image(policy.observation_space, settings)
     if image is None:
-        raise MissingInformationError(
+        raise refusals.needed(
             f"The network has convolutions; the observation space {policy.observation_space} has "
             "no images.",
-            where=f"policies.{policy.policy_id}.observation_space",
-            fix="Give --observation-space 'Box(0, 255, (84, 84, 4), uint8)' or --env.",
+            "images",
+            f"policies.{policy.policy_id}.observation_space",
         )
     return image
 

@@ -17,16 +17,22 @@ from collections.abc import Mapping
 
 from packaging.version import Version
 
-from rllib_compat.networks.graph import Array, Builder
+from rllib_compat.networks import refusals
+from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.mapping import Move, Table, keras, torch_layer
-from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.trunks.conv_filters import Filter, filters_for, same_padding, size_after
-from rllib_compat.networks.trunks.dense import Trunk
+from rllib_compat.networks.named import Named
+from rllib_compat.networks.trunks.conv_filters import (
+    Filter,
+    Padding,
+    filters_for,
+    same_padding,
+    size_after,
+)
+from rllib_compat.networks.trunks.dense import add_layers
 from rllib_compat.networks.trunks.images import require_image
-from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.networks.trunks.trunk import Trunk
 
-NO_PADDING = ((0, 0), (0, 0))
+NO_PADDING: Padding = ((0, 0), (0, 0))
 
 #: The first Ray whose torch networks heeded `conv_activation`.
 _TORCH_ACTIVATION = Version("0.8.5")
@@ -68,16 +74,9 @@ TABLES: Mapping[str, Table] = {
 }
 
 
-def is_torch(policy: PolicyState) -> bool:
-    """Whether a policy's convolutions are torch's; arrays without names are TensorFlow's."""
-    return isinstance(policy.weights, dict) and any("_convs." in name for name in policy.weights)
-
-
 def add_convolutions(
     build: Builder,
-    arrays: Mapping[str, Array],
-    policy: PolicyState,
-    settings: ModelSettings,
+    named: Named,
     prefix: str = "",
     *,
     image: tuple[int, ...] | None = None,
@@ -87,9 +86,7 @@ def add_convolutions(
 
     Args:
         build: Collects the steps.
-        arrays: The canonical arrays.
-        policy: Whose network it is.
-        settings: What the config says of it.
+        named: The arrays.
         prefix: Of the arrays' names: `value_` for the value function's own convolutions.
         image: The shape of the images; None: that of the policy's observations.
         takes: The value that holds them.
@@ -100,93 +97,78 @@ def add_convolutions(
     Raises:
         CheckpointError: The arrays are not those of the config's convolutions.
     """
-    image = image or require_image(policy, settings)
-    filters = filters_for(settings.model, image)
-    names = _names(arrays, prefix, len(filters))
-    size, torch = (image[0], image[1]), is_torch(policy)
+    image = image or require_image(named.policy, named.settings)
+    filters = filters_for(named.settings.model, image)
+    names = _names(named, prefix, len(filters))
+    size = (image[0], image[1])
     for number, (name, filter_) in enumerate(zip(names, filters, strict=False), start=1):
-        _require_kernel(arrays, name, filter_)
         last = number == len(filters)
-        padding = NO_PADDING if last else same_padding(size, filter_, torch=torch)
+        padding = NO_PADDING if last else same_padding(size, filter_, torch=named.torch)
+        takes = add_convolution(build, named, name, filter_, takes, padding, _activation(named))
         size = size_after(size, filter_, padding)
-        sloped = f"{name}.swish.slope" in arrays
-        takes = build.add(
-            "conv",
-            name,
-            takes,
-            activation=None if sloped else _activation(policy, settings),
-            stride=list(filter_.stride),
-            padding=[list(sides) for sides in padding],
-        )
-        if sloped:
-            takes = build.add("swish", f"{name}.swish", takes)
     if len(names) < len(filters):
-        raise CheckpointError(
-            f"The config has {len(filters)} convolutions, the weights have {len(names)}.",
-            where=f"policies.{policy.policy_id}.weights",
-            fix="Give the right config with --config, or the right --observation-space.",
-        )
+        raise refusals.other_config("conv_filters", len(names), len(filters), named.where)
     return takes, size
 
 
-def _activation(policy: PolicyState, settings: ModelSettings) -> str | None:
-    """What is behind each convolution; torch's were all relu until `conv_activation` counted."""
-    given = settings.model.get("conv_activation", "relu")
-    if is_torch(policy) and settings.ray and Version(settings.ray) < _TORCH_ACTIVATION:
-        given = "relu"
-    return None if given is None else str(given)
-
-
-def _names(arrays: Mapping[str, Array], prefix: str, count: int) -> list[str]:
-    """The names of the convolutions in order."""
-    counted = (f"{prefix}conv.{i}" for i in range(count))
-    names = [name for name in counted if f"{name}.kernel" in arrays]
-    own = (f"{prefix}last", f"{prefix}conv_out")
-    names += [name for name in own if f"{name}.kernel" in arrays]
-    return names[:count]
-
-
-def _require_kernel(arrays: Mapping[str, Array], name: str, filter_: Filter) -> None:
-    have = arrays[f"{name}.kernel"].shape
-    if have[:2] != filter_.kernel:
-        raise CheckpointError(
-            f"The convolution {name} has a kernel of {have[:2]}, the config says "
-            f"{filter_.kernel}: the config is not this checkpoint's.",
-            where="model.conv_filters",
-            fix="Give the right config with --config, or the right --observation-space.",
-        )
-
-
-def add_dense_behind(
-    build: Builder, arrays: Mapping[str, Array], prefix: str, takes: str, activation: str | None
-) -> str:
-    """Adds the dense layers `post.{i}` that there are."""
-    numbers = sorted(
-        int(name.split(".")[1])
-        for name in arrays
-        if name.startswith(f"{prefix}post.") and name.endswith(".kernel")
-    )
-    for number in numbers:
-        takes = build.add("dense", f"{prefix}post.{number}", takes, activation=activation)
-    return takes
-
-
-def _add(
+def add_convolution(
     build: Builder,
-    arrays: Mapping[str, Array],
-    policy: PolicyState,
-    settings: ModelSettings,
-    prefix: str,
+    named: Named,
+    name: str,
+    filter_: Filter,
+    takes: str,
+    padding: Padding,
+    activation: str | None,
 ) -> str:
-    image, _ = add_convolutions(build, arrays, policy, settings, prefix)
-    features = build.add("flatten", f"{prefix}features", image, channels_first=is_torch(policy))
-    activation = settings.model.get("post_fcnet_activation", "relu")
-    return add_dense_behind(build, arrays, prefix, features, activation)
+    """Adds one convolution, whose kernel has to be the filter's.
+
+    Raises:
+        CheckpointError: It is another.
+    """
+    have = named.arrays[f"{name}.kernel"].shape[:2]
+    if have != filter_.kernel:
+        raise refusals.contradiction(
+            f"The convolution {name} has a kernel of {have}, the config says {filter_.kernel}: the "
+            "config is not this checkpoint's.",
+            "model.conv_filters",
+        )
+    sloped = f"{name}.swish.slope" in named.arrays
+    takes = build.add(
+        "conv",
+        name,
+        takes,
+        activation=None if sloped else activation,
+        stride=list(filter_.stride),
+        padding=[list(sides) for sides in padding],
+    )
+    return build.add("swish", f"{name}.swish", takes) if sloped else takes
+
+
+def _activation(named: Named) -> str | None:
+    """What is behind each convolution; torch's were all relu until `conv_activation` counted."""
+    ray = named.settings.ray
+    if named.torch and ray and Version(ray) < _TORCH_ACTIVATION:
+        return "relu"
+    return named.model("conv_activation", "relu")
+
+
+def _names(named: Named, prefix: str, count: int) -> list[str]:
+    """The names of the convolutions in order."""
+    counted = [name for i in range(count) if (name := f"{prefix}conv.{i}") in named]
+    own = [name for name in (f"{prefix}last", f"{prefix}conv_out") if name in named]
+    return [*counted, *own][:count]
+
+
+def _add(build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> str:
+    image, _ = add_convolutions(build, named, prefix, takes=takes)
+    features = build.add("flatten", f"{prefix}features", image, channels_first=named.torch)
+    behind = named.model("post_fcnet_activation", "relu")
+    return add_layers(build, named.arrays, named.layers(f"{prefix}post"), features, behind)
 
 
 VISION = Trunk(
     kind="vision",
     tables=TABLES,
-    inputs=lambda _, policy, settings: require_image(policy, settings),
+    inputs=lambda named: require_image(named.policy, named.settings),
     add=_add,
 )

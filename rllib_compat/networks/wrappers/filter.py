@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks.graph import Graph, Step
+from rllib_compat.networks.heads.outputs import ACTOR_CRITIC
 from rllib_compat.networks.heads.q_network import MODULE as Q_MODULE
 from rllib_compat.networks.heads.q_network import SETTINGS as Q_SETTINGS
 from rllib_compat.networks.network import TARGET_PREFIX, Network, own_module
 from rllib_compat.neutral.checkpoint import ObservationFilter
 
 STEP = "filter"
-
-_ACTOR_CRITIC = "rllib_compat.modules:ActorCriticModule"
 
 
 def can_hold(network: Network, observation_filter: ObservationFilter | None) -> bool:
@@ -75,4 +74,4 @@ def _own(network: Network) -> tuple[str, dict[str, Any]]:
         }
     if "q_values" in network.graph.outputs:
         return Q_MODULE, {k: target.model_config[k] for k in Q_SETTINGS}
-    return _ACTOR_CRITIC, {}
+    return ACTOR_CRITIC, {}

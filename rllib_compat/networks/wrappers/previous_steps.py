@@ -1,64 +1,20 @@
-"""What an LSTM or an attention net was wrapped around, and what else it took.
-
-RLlib's wrappers (`use_lstm`, `use_attention`) put a base model below them: a trunk of dense layers
-or convolutions without its own head. What comes out of it, and the previous actions and rewards
-where the config asks for them, goes into the recurrent part.
-"""
+"""The previous actions and rewards that a network took beside its observation."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from rllib_compat.networks.graph import Array, Builder, Graph
-from rllib_compat.networks.network import Network
-from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.trunks.complex import COMPLEX, is_complex
-from rllib_compat.networks.trunks.dense import FULLY_CONNECTED, Trunk
-from rllib_compat.networks.trunks.vision import VISION
+from rllib_compat.networks import refusals
+from rllib_compat.networks.graph import Builder
+from rllib_compat.networks.named import Named
+from rllib_compat.networks.network import AnyNetwork, Network
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
 
 #: The inputs of a graph beside `obs`: flattened actions as they were taken, oldest first, and
 #: rewards. Both are zero before the first step.
 PREVIOUS_ACTIONS, PREVIOUS_REWARDS = "prev_actions", "prev_rewards"
-
-_CONVOLUTION = re.compile(r"(^|[/._])_?conv", re.I)
-
-
-def trunk_of(names: Iterable[str], policy: PolicyState | None = None) -> Trunk:
-    """The base model that weights with these names have, for a policy's observations."""
-    names = list(names)
-    if policy is not None and is_complex(policy, names):
-        return COMPLEX
-    return VISION if any(_CONVOLUTION.search(name) for name in names) else FULLY_CONNECTED
-
-
-def add_trunk(
-    build: Builder,
-    trunk: Trunk,
-    arrays: Mapping[str, Array],
-    policy: PolicyState,
-    settings: ModelSettings,
-    behind: Array,
-) -> str:
-    """Adds a trunk's steps, and returns the name of its features.
-
-    Args:
-        build: Collects the steps.
-        trunk: The trunk.
-        arrays: The canonical arrays of the whole network.
-        policy: Whose network it is.
-        settings: What the config says of it.
-        behind: The rows that take the features, of the kernel behind the trunk: a trunk of several
-            parts holds its size against them.
-    """
-    own = {**arrays, "logits.kernel": behind} if trunk is COMPLEX else arrays
-    return trunk.add(build, own, policy, settings, "")
 
 
 @dataclass(frozen=True)
@@ -104,21 +60,18 @@ class Previous:
         return build.add("concat", "with_previous", *takes) if len(takes) > 1 else features
 
 
-def previous(
-    policy: PolicyState, actions: int, rewards: int, size: int, *, raw_first: bool, where: str
-) -> Previous:
+def previous(named: Named, actions: int, rewards: int, size: int, *, raw_first: bool) -> Previous:
     """How previous actions and rewards were fed.
 
     Ray up to 1.1 fed the number of a discrete action, later Rays made it one-hot; how many numbers
     the kernel takes tells which.
 
     Args:
-        policy: The policy, with its action space where actions are fed.
+        named: The arrays of the policy, whose action space is needed where actions are fed.
         actions: How many previous actions the config asks for.
         rewards: How many previous rewards.
         size: How many numbers the kernel takes beside the features.
         raw_first: Whether the number is meant where both would fit (`Discrete(1)`).
-        where: The place, for errors.
 
     Raises:
         MissingInformationError: The action space has to be given.
@@ -126,22 +79,22 @@ def previous(
     """
     choices: tuple[int, ...] = ()
     if actions:
-        if policy.action_space is None:
-            raise MissingInformationError(
+        if named.policy.action_space is None:
+            raise refusals.needed(
                 "The network takes previous actions; the action space is needed to know them.",
-                where=where,
-                fix="Give --action-space 'Discrete(2)' or --env CartPole-v1.",
+                "action",
+                named.where,
             )
-        choices = choices_of(policy.action_space)
+        choices = choices_of(named.policy.action_space)
     options = [Previous(actions, rewards, (0,) * len(choices)), Previous(actions, rewards, choices)]
     for option in options if raw_first else reversed(options):
         if option.size == size:
             return option
-    raise CheckpointError(
-        f"The network takes {size} numbers beside its features; the config asks for {actions} "
-        f"previous actions and {rewards} previous rewards, which are {options[1].size}.",
-        where=where,
-        fix="Give the right config with --config, or the right --action-space.",
+    raise refusals.other_config(
+        "numbers beside its features",
+        size,
+        f"{actions} previous actions and {rewards} previous rewards, which are {options[1].size}",
+        named.where,
     )
 
 
@@ -167,7 +120,7 @@ def choices_of(space: Space) -> tuple[int, ...]:
 
 
 def previous_steps(
-    networks: Mapping[str, Network], policies: Mapping[str, PolicyState]
+    networks: Mapping[str, AnyNetwork], policies: Mapping[str, PolicyState]
 ) -> tuple[int, int]:
     """How many previous actions and rewards networks take.
 
@@ -176,44 +129,16 @@ def previous_steps(
     """
     found = set()
     for policy_id, network in networks.items():
-        inputs, space = network.graph.inputs, policies[policy_id].action_space
+        inputs = network.graph.inputs if isinstance(network, Network) else {}
+        space = policies[policy_id].action_space
         size = len(choices_of(space)) if space is not None else 0
         (actions,) = inputs.get(PREVIOUS_ACTIONS, (0,))
         (rewards,) = inputs.get(PREVIOUS_REWARDS, (0,))
         found.add((actions // max(size, 1), rewards))
     if len(found) > 1:
-        raise NotYetError(
-            "Not yet: policies that take different numbers of previous actions and rewards "
-            f"({', '.join(map(str, sorted(found)))}).",
-            where="policies.*.model",
-            fix="`--to msgpack` keeps all weights.",
+        raise refusals.not_yet(
+            "policies that take different numbers of previous actions and rewards "
+            f"({', '.join(map(str, sorted(found)))})",
+            "policies.*.model",
         )
     return found.pop() if found else (0, 0)
-
-
-def observation_shape(
-    trunk: Trunk, arrays: Mapping[str, Array], policy: PolicyState, settings: ModelSettings
-) -> tuple[int, ...]:
-    """The shape of the observation that a trunk takes, also where it has no layer.
-
-    Raises:
-        MissingInformationError: The trunk has no layer, and the space is not known.
-    """
-    if trunk is not FULLY_CONNECTED or "hidden.0.kernel" in arrays:
-        return trunk.inputs(arrays, policy, settings)
-    if policy.observation_space is None:
-        raise MissingInformationError(
-            "The network has no hidden layers; its observation space has to be given.",
-            where=f"policies.{policy.policy_id}.observation_space",
-            fix="Give --observation-space 'Box(4,)' or --env CartPole-v1.",
-        )
-    return (policy.observation_space.flat_size() or 0,)
-
-
-def size_of_features(
-    build: Builder, arrays: Mapping[str, Array], shape: tuple[int, ...], features: str
-) -> int:
-    """How many numbers a trunk gives, found by computing it once."""
-    graph = Graph({"obs": shape}, tuple(build.steps), {"features": features})
-    zeros = {"obs": np.zeros((1, *shape))}
-    return int(graph.evaluate(arrays, zeros, where="the wrapped model")["features"].shape[-1])

@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_compat.networks import ModelSettings, identify, own
-from rllib_compat.networks.heads.fcnet import SCHEMES, Shape
+from rllib_compat.networks import ModelSettings, own
+from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.mapping import from_canonical
-from rllib_compat.networks.names.unnamed import MOVING_AVERAGE
+from rllib_compat.networks.names.actor_critic import SCHEMES
+from rllib_compat.networks.names.plain import MOVING_AVERAGE
+from rllib_compat.networks.names.unnamed import Shape
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
@@ -47,9 +49,9 @@ def test_a_vector_is_cut_with_the_value_layers_that_are_the_algorithms_default(a
     own_layers = algorithm in ("PPO", "DDPPO")
     actor, critic = arrays_of(shares_layers=not own_layers)
     last = [0.2] if own_layers else []
-    network, _ = identify(
+    network = read_policy(
         policy(vector_of(actor.values(), critic.values(), last)), settings(algorithm, kl_coeff=0.2)
-    )
+    ).known
     for name, array in {**actor, **critic}.items():
         assert np.array_equal(network.arrays[name], array)
 
@@ -59,7 +61,8 @@ def test_the_target_network_of_a_vector_is_read_or_starts_as_a_copy(copied):
     actor, critic = arrays_of()
     other, _ = arrays_of(seed=1)
     parts = [actor.values(), critic.values(), *([other.values()] if copied else [])]
-    network, findings = identify(policy(vector_of(*parts)), settings("APPO", vtrace=True))
+    reading = read_policy(policy(vector_of(*parts)), settings("APPO", vtrace=True))
+    network, findings = reading.known, reading.findings
     for name, array in actor.items():
         expected = other[name] if copied else array
         assert np.array_equal(network.arrays[f"target.{name}"], expected)
@@ -83,17 +86,16 @@ def test_the_copies_that_tensorflow_numbered_become_the_target_network():
 def test_marwils_running_mean_is_found_in_a_vector_and_among_names():
     actor, critic = arrays_of()
     found = policy(vector_of(actor.values(), critic.values(), [98.5]))
-    identify(found, settings("MARWIL"))
-    assert found.extra[MOVING_AVERAGE] == pytest.approx(98.5)
+    assert read_policy(found, settings("MARWIL")).state[MOVING_AVERAGE] == pytest.approx(98.5)
 
     named = {
         f"default_policy/{name}": array
         for name, array in from_canonical(SCHEMES["marwil"], {**actor, **critic}).items()
     }
     found = policy({**named, f"default_policy/{MOVING_AVERAGE}": np.asarray(97.0)})
-    network, _ = identify(found, settings("MARWIL"))
-    assert found.extra[MOVING_AVERAGE] == 97.0
-    assert np.array_equal(network.arrays["value.kernel"], critic["value.kernel"])
+    reading = read_policy(found, settings("MARWIL"))
+    assert reading.state[MOVING_AVERAGE] == 97.0
+    assert np.array_equal(reading.network.arrays["value.kernel"], critic["value.kernel"])
 
 
 def test_bc_loses_its_value_function_and_says_so():
@@ -118,30 +120,30 @@ def test_todays_bc_is_read_from_either_releases_names(encoder, head):
         f"{head}.net.mlp.0.weight": actor["logits.kernel"].T,
         f"{head}.net.mlp.0.bias": actor["logits.bias"],
     }
-    network, _ = identify(policy(weights), settings("BC"))
+    network = read_policy(policy(weights), settings("BC")).known
     assert all(np.array_equal(network.arrays[name], actor[name]) for name in actor)
 
 
 def test_a_vector_of_pg_has_no_value_function():
     actor, _ = arrays_of()
-    network, _ = identify(policy(vector_of(actor.values())), settings("PG"))
+    network = read_policy(policy(vector_of(actor.values())), settings("PG")).known
     assert set(network.arrays) == set(actor)
     with pytest.raises(CheckpointError, match="fits no policy"):
-        identify(policy(np.zeros(9)), settings("PG"))
+        read_policy(policy(np.zeros(9)), settings("PG"))
     with pytest.raises(MissingInformationError, match="both spaces"):
-        identify(replace(policy(np.zeros(9)), action_space=None), settings("PG"))
+        read_policy(replace(policy(np.zeros(9)), action_space=None), settings("PG"))
 
 
 @pytest.mark.parametrize("algorithm", ["PG", "APPO"])
 def test_what_a_conversion_wrote_is_read_again(algorithm):
     actor, critic = arrays_of()
-    network, _ = identify(
+    network = read_policy(
         policy(vector_of(actor.values(), critic.values() if algorithm == "APPO" else [])),
         settings(algorithm),
-    )
+    ).known
     if network.target.module is None:
         state = network.module_state()
-        again, _ = identify(policy(state), settings(algorithm))
+        again = read_policy(policy(state), settings(algorithm)).known
     else:
         module, _, cls = network.target.module.partition(":")
         written = policy(
@@ -150,7 +152,7 @@ def test_what_a_conversion_wrote_is_read_again(algorithm):
             extra={"module_config": dict(network.target.model_config)},
         )
         assert own.is_own(written)
-        again, _ = identify(written, settings(algorithm))
+        again = read_policy(written, settings(algorithm)).known
     obs = {"obs": np.random.default_rng(0).normal(size=(5, 4))}
     for name, theirs in network.forward(obs).items():
         np.testing.assert_allclose(again.forward(obs)[name], theirs, atol=1e-6)
@@ -169,6 +171,6 @@ def test_a_converted_module_with_an_operation_that_is_not_known_is_refused():
         extra={"module_config": {"graph": graph, "shapes": {}}},
     )
     with pytest.raises(CheckpointError, match="operations that are not known: exec"):
-        identify(written, settings("PG"))
+        read_policy(written, settings("PG"))
     with pytest.raises(CheckpointError, match="damaged"):
-        identify(replace(written, extra={}), settings("PG"))
+        read_policy(replace(written, extra={}), settings("PG"))

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_compat.networks import ModelSettings, identify
+from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.names.attention import CONSTANT, ordered
 from rllib_compat.networks.ops import attention as ops_attention
 from rllib_compat.networks.ops import attention_torch as torch_ops_attention
@@ -106,18 +107,19 @@ def test_the_counters_of_keras_become_ranks():
 @pytest.mark.parametrize("case", ATTENTION, ids=str)
 def test_the_memory_has_the_length_of_acting_and_other_training_is_told(case):
     _, policy, settings = policy_of(case)
-    network, findings = identify(policy, settings)
+    reading = read_policy(policy, settings)
+    network, findings = reading.known, reading.findings
     assert network.graph.inputs["memory_0"] == (5, 16)
     assert not findings
     model = {**settings.model, "attention_memory_training": 7}
-    _, findings = identify(policy, ModelSettings.from_config({"model": model}, {}))
+    findings = read_policy(policy, ModelSettings.from_config({"model": model}, {})).findings
     assert [f.verdict for f in findings] == [Verdict.DERIVED]
 
 
 @pytest.mark.parametrize("case", ATTENTION, ids=str)
 def test_adam_goes_on_and_constants_are_no_weights(case):
     checkpoint, policy, settings = policy_of(case)
-    network, _ = identify(policy, settings)
+    network = read_policy(policy, settings).known
     _, findings = plan(checkpoint.policies, {policy.policy_id: network})
     assert findings[0].verdict in (Verdict.EXACT, Verdict.DERIVED)
     assert not any(CONSTANT.fullmatch(name) for name in network.unused)
@@ -127,11 +129,11 @@ def test_adam_goes_on_and_constants_are_no_weights(case):
 def test_a_config_of_another_checkpoint_is_refused(key):
     _, policy, settings = policy_of(ATTENTION[0])
     with pytest.raises(CheckpointError, match=key):
-        identify(policy, ModelSettings.from_config({"model": {**settings.model, key: 99}}, {}))
+        read_policy(policy, ModelSettings.from_config({"model": {**settings.model, key: 99}}, {}))
 
 
 def test_arrays_of_something_else_are_refused_by_name():
     _, policy, settings = policy_of(ATTENTION[0])
     more = {**policy.weights, f"{policy.policy_id}/extra/kernel": np.zeros(1)}
     with pytest.raises(NotYetError, match="extra"):
-        identify(dataclasses.replace(policy, weights=more), settings)
+        read_policy(dataclasses.replace(policy, weights=more), settings)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from rllib_compat.convert import complete as resolve
 from rllib_compat.convert.given import Given
 from rllib_compat.formats import layouts
-from rllib_compat.networks import ModelSettings, identify
+from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
@@ -64,7 +65,8 @@ def keras_policy(seed=0, *, actor=(4, 3), critic=(5,), actions=2, twin=True, nor
 
 
 def identified(policy, config, algorithm="DDPG"):
-    return identify(policy, ModelSettings.from_config(config, {}, algorithm=algorithm))
+    reading = read_policy(policy, ModelSettings.from_config(config, {}, algorithm=algorithm))
+    return reading.known, reading.findings
 
 
 @settings(max_examples=25, deadline=None)
@@ -110,7 +112,7 @@ def test_target_networks_are_told_and_not_carried():
 def test_the_range_that_torch_stored_goes_before_the_action_space():
     checkpoint, policy, network = only(ray="2.0.1", framework="torch")
     other = dataclasses.replace(policy, action_space=box(-7, 7, (1,)))
-    again, _ = identify(other, ModelSettings.of(checkpoint, policy))
+    again = read_policy(other, ModelSettings.of(checkpoint, policy)).known
     assert again.graph == network.graph
 
 
@@ -125,7 +127,7 @@ def test_ray_06_took_the_sigmoid_and_later_ones_that_of_twice_the_number():
 
 def test_a_twin_that_ray_did_not_save_is_told():
     checkpoint, policy, network = only(ray="0.8.0", framework="tf")
-    _, findings = identify(policy, ModelSettings.of(checkpoint, policy))
+    findings = read_policy(policy, ModelSettings.of(checkpoint, policy)).findings
     assert [f.verdict for f in findings] == [Verdict.ABSENT]
     assert "twin" in findings[0].message
     assert "twin_q_values" not in network.graph.outputs

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks.heads import evolution
-from rllib_compat.networks.heads.fcnet import SCHEMES, Shape
 from rllib_compat.networks.mapping import from_canonical
+from rllib_compat.networks.names.actor_critic import SCHEMES
+from rllib_compat.networks.names.unnamed import Shape
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
@@ -48,7 +49,7 @@ def test_torch_kept_the_arrays_by_sorted_names_and_the_value_function_is_told_no
     arrays = arrays_of(Shape(4, (3, 5), 2, shares_layers, False), np.random.default_rng(0))
     named = from_canonical(SCHEMES["torch"], arrays)
     vector = np.concatenate([named[name].reshape(-1) for name in sorted(named)])
-    network, _ = evolution.read(policy(vector), settings(framework="torch"))
+    network = evolution.read(policy(vector), settings(framework="torch")).known
     assert all(np.array_equal(network.arrays[name], arrays[name]) for name in network.arrays)
     assert {name for name in arrays if name.startswith("value")} == set(arrays) - set(
         network.arrays
@@ -60,7 +61,7 @@ def test_tensorflow_kept_only_what_the_actions_depend_on():
     shape = Shape(4, (3, 5), 2, True, False)
     rows = dict(shape.policy())
     vector = np.arange(sum(np.prod(s) for s in rows.values()), dtype=float)
-    network, _ = evolution.read(policy(vector), settings(framework="tf"))
+    network = evolution.read(policy(vector), settings(framework="tf")).known
     assert network.unused == ()
     assert network.arrays["hidden.0.kernel"][0, 0] == 0
     assert network.arrays["logits.bias"][-1] == vector[-1]
@@ -69,9 +70,10 @@ def test_tensorflow_kept_only_what_the_actions_depend_on():
 def test_a_box_action_is_the_output_itself():
     rows = dict(Shape(4, (3, 5), 2, True, False).policy())
     vector = np.ones(sum(np.prod(s) for s in rows.values()))
-    network, findings = evolution.read(
+    reading = evolution.read(
         policy(vector, spaces.box(-1, 1, (2,))), settings(framework="tf", action_noise_std=0.5)
     )
+    network, findings = reading.known, reading.findings
     out = network.forward({"obs": np.ones((1, 4))})
     assert out["actions"].shape == (1, 2)
     assert "action_noise_std=0.5" in findings[-1].message
@@ -88,7 +90,8 @@ def test_a_box_action_is_the_output_itself():
 def test_ray_0_5_did_not_look_at_the_model_config(algorithm, config, hiddens):
     rows = dict(Shape(4, hiddens, 2, True, False).policy())
     vector = np.zeros(sum(np.prod(s) for s in rows.values()))
-    network, findings = evolution.read(policy(vector), settings("0.5", algorithm, **config))
+    reading = evolution.read(policy(vector), settings("0.5", algorithm, **config))
+    network, findings = reading.known, reading.findings
     assert network.summary.startswith("fc " + "-".join(map(str, [4, *hiddens, 2])) + " tanh")
     assert "normalised" in findings[0].message, "the filter was not stored, which has to be told"
 
@@ -130,7 +133,7 @@ def test_the_step_is_what_the_filter_was(demean, destd, clip, count, seed):
     old = ObservationFilter("MeanStdFilter", demean, destd, clip, [stat])
     rows = dict(Shape(4, (3, 5), 2, True, False).policy())
     vector = rng.normal(size=sum(np.prod(s) for s in rows.values()))
-    network, _ = evolution.read(policy(vector), settings(framework="tf"))
+    network = evolution.read(policy(vector), settings(framework="tf")).known
     raw = rng.normal(size=(5, 4))
     held = with_filter(network, old).forward({"obs": raw})
     np.testing.assert_allclose(
@@ -147,7 +150,7 @@ def test_the_module_holds_the_filter_as_constants_and_computes_as_the_network():
     old = ObservationFilter("MeanStdFilter", stats=(stat,))
     rows = dict(Shape(4, (3, 5), 2, True, False).policy())
     vector = rng.normal(size=sum(np.prod(s) for s in rows.values()))
-    network, _ = evolution.read(policy(vector), settings(framework="tf"))
+    network = evolution.read(policy(vector), settings(framework="tf")).known
     network = with_filter(network, old)
     net = GraphNet(network.graph, network.target.model_config["shapes"])
     net.load_state_dict(

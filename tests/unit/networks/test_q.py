@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from rllib_compat import registry
 from rllib_compat.convert import complete as resolve
 from rllib_compat.formats import layouts
-from rllib_compat.networks import ModelSettings, identify
+from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.heads import q_head
 from rllib_compat.networks.heads.q_head import Head
@@ -19,7 +20,7 @@ from rllib_compat.networks.names import q as q_names
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan
-from rllib_compat.networks.trunks.dense import FULLY_CONNECTED
+from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.networks.wrappers.filter import with_filter
 from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
 from rllib_compat.neutral.errors import (
@@ -92,7 +93,8 @@ def test_a_stored_target_network_stays_its_own():
 
 def test_torch_stored_no_target_network_and_the_report_says_so():
     policy, said = policy_of("1.13.0/dqn-torch-hiddens2")
-    network, findings = identify(policy, said)
+    reading = read_policy(policy, said)
+    network, findings = reading.known, reading.findings
     (told,) = [f for f in findings if f.rule == "target-network"]
     assert told.verdict is Verdict.DERIVED
     for name, array in network.arrays.items():
@@ -120,7 +122,7 @@ def test_layers_of_a_later_policy_are_found_by_their_order(shift, seed):
         else:
             later[name] = f"{layer}_{shift}/{part}"
     shuffled = np.random.default_rng(seed).permutation(list(later.values()))
-    trunk = FULLY_CONNECTED.tables["keras"]
+    trunk = DENSE.tables["keras"]
     first = {m.theirs: m.ours for m in q_names.keras_names(names, trunk).table}
     second = {m.theirs: m.ours for m in q_names.keras_names(shuffled.tolist(), trunk).table}
     assert second == {later[theirs]: ours for theirs, ours in first.items()}
@@ -146,13 +148,13 @@ def test_a_head_that_the_old_ray_lost_is_refused():
     with pytest.raises(
         NotConvertibleError, match="noisy layers of the Q-head are not in this checkpoint"
     ):
-        identify(policy, said)
+        read_policy(policy, said)
 
 
 def test_a_softmax_over_the_batch_is_refused():
     policy, said = policy_of("1.13.0/dqn-torch-hiddens2")
     with pytest.raises(NotConvertibleError, match="normalised over the batch"):
-        identify(policy, with_config(said, num_atoms=2))
+        read_policy(policy, with_config(said, num_atoms=2))
 
 
 @pytest.mark.parametrize(
@@ -166,12 +168,12 @@ def test_a_softmax_over_the_batch_is_refused():
 def test_a_config_of_another_checkpoint_is_refused(wrong):
     policy, said = policy_of("1.13.0/dqn-torch-hiddens2")
     with pytest.raises(CheckpointError, match="the config"):
-        identify(policy, with_config(said, **wrong))
+        read_policy(policy, with_config(said, **wrong))
 
 
 def test_noisy_that_torch_ignored_is_told():
     policy, said = policy_of("0.8.5/dqn-torch-v-noisy-torch")
-    _, findings = identify(policy, said)
+    findings = read_policy(policy, said).findings
     assert [f.verdict for f in findings if "ignored noisy=True" in f.message] == [Verdict.NOTE]
 
 
@@ -180,21 +182,21 @@ def test_a_flat_vector_needs_the_size_of_the_observations():
     bare = copy.copy(policy)
     bare.observation_space = bare.observation_filter = None
     with pytest.raises(MissingInformationError, match="observations"):
-        identify(bare, said)
+        read_policy(bare, said)
 
 
 def test_a_flat_vector_of_another_config_is_refused():
     policy, said = policy_of("0.7.6/dqn-tf-small")
     with pytest.raises(CheckpointError, match="fits no Q-network"):
-        identify(policy, with_config(said, hiddens=[25]))
+        read_policy(policy, with_config(said, hiddens=[25]))
 
 
 def test_the_number_of_actions_follows_from_a_flat_vector():
     policy, said = policy_of("0.6.6/dqn-tf-rainbow")
     bare = copy.copy(policy)
     bare.action_space = None
-    arrays = identify(bare, said)[0].arrays
-    for name, array in identify(policy, said)[0].arrays.items():
+    arrays = read_policy(bare, said).known.arrays
+    for name, array in read_policy(policy, said).known.arrays.items():
         np.testing.assert_array_equal(arrays[name], array)
 
 

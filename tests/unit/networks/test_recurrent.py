@@ -8,16 +8,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_compat.networks import ModelSettings, identify
+from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import read as read_policy
+from rllib_compat.networks.heads import outputs
 from rllib_compat.networks.mapping import from_canonical, to_canonical
+from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.lstm import split_cells, table
 from rllib_compat.networks.ops import recurrent as ops_recurrent
 from rllib_compat.networks.ops import recurrent_torch as torch_ops_recurrent
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan
-from rllib_compat.networks.trunks.dense import FULLY_CONNECTED
+from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.networks.trunks.vision import VISION
-from rllib_compat.networks.wrappers import lstm as recurrent
 from rllib_compat.networks.wrappers.previous_steps import choices_of, previous
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
@@ -104,7 +106,7 @@ def test_previous_actions_become_the_same_one_hot_vectors_in_both(parts, seed):
 
 
 @pytest.mark.parametrize("scheme", ["slim", "layers", "keras", "torch"])
-@pytest.mark.parametrize("trunk", [FULLY_CONNECTED, VISION], ids=lambda t: t.kind)
+@pytest.mark.parametrize("trunk", [DENSE, VISION], ids=lambda t: t.kind)
 def test_weights_come_back_the_same_from_every_naming_scheme(scheme, trunk):
     rng = np.random.default_rng(0)
     arrays = {
@@ -135,36 +137,38 @@ def test_the_kernel_of_an_old_cell_is_parted_by_what_it_multiplies():
 
 def test_torchs_lstm_becomes_todays_default_module_and_keras_one_of_ours():
     _, policy, settings = only("2.0.1", "ppo-torch-lstm")
-    network, _ = identify(policy, settings)
+    network = read_policy(policy, settings).known
     assert network.target.module is None
     assert network.target.model_config["use_lstm"]
     assert set(network.unused) == {n for n in policy.weights if "_separate" in n}
     _, policy, settings = only("1.13.0", "ppo-tf-lstm")
-    assert identify(policy, settings)[0].target.module == recurrent.MODULE
+    assert read_policy(policy, settings).known.target.module == outputs.ACTOR_CRITIC
 
 
 def test_the_length_of_training_sequences_goes_on():
     _, policy, settings = only("1.13.0", "ppo-tf-lstm")
-    assert identify(policy, settings)[0].target.model_config["max_seq_len"] == 8
+    assert read_policy(policy, settings).known.target.model_config["max_seq_len"] == 8
 
 
 def test_pg_has_no_value_function_and_gets_a_module_without_one():
     _, policy, settings = only("0.6.6", "pg-tf-lstm")
-    network, _ = identify(policy, settings)
+    network = read_policy(policy, settings).known
     assert "vf_preds" not in network.graph.outputs
-    assert network.target.module == recurrent.ACTOR_MODULE
+    assert network.target.module == outputs.ACTOR
 
 
 def test_hard_gates_of_tensorflow_1_are_told():
     _, policy, settings = only("0.8.7", "ppo-tf-lstm-share")
-    network, findings = identify(policy, settings)
+    reading = read_policy(policy, settings)
+    network, findings = reading.known, reading.findings
     assert "hard sigmoid gates" in network.summary
     assert any(f.verdict is Verdict.DERIVED and "TensorFlow 1" in f.message for f in findings)
 
 
 def test_an_lstm_that_ray_silently_left_out_is_told():
     _, policy, settings = only("0.8.5", "ppo-tf-lstm-prevar")
-    network, findings = identify(policy, settings)
+    reading = read_policy(policy, settings)
+    network, findings = reading.known, reading.findings
     assert network.kind == "fully connected"
     assert any("LSTM" in f.message and f.verdict is Verdict.NOTE for f in findings)
 
@@ -172,7 +176,7 @@ def test_an_lstm_that_ray_silently_left_out_is_told():
 @pytest.mark.parametrize("name", ["ppo-torch-lstm-prev", "ppo-torch-lstm-cont-prev"])
 def test_adam_goes_on_with_both_of_torchs_biases(name):
     checkpoint, policy, settings = only("1.13.0", name)
-    network, _ = identify(policy, settings)
+    network = read_policy(policy, settings).known
     states, findings = plan(checkpoint.policies, {policy.policy_id: network})
     assert [f.verdict for f in findings] == [Verdict.EXACT]
     mean = states[policy.policy_id][DEFAULT].mean
@@ -182,39 +186,41 @@ def test_adam_goes_on_with_both_of_torchs_biases(name):
 # Errors ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["lstm_cell_size", "fcnet_hiddens"])
-def test_a_config_of_another_checkpoint_is_refused(key):
+@pytest.mark.parametrize(
+    ("key", "wrong", "told"),
+    [("lstm_cell_size", 99, "lstm_cell_size"), ("fcnet_hiddens", [9], "hidden layers")],
+)
+def test_a_config_of_another_checkpoint_is_refused(key, wrong, told):
     _, policy, settings = only("2.0.1", "ppo-torch-lstm")
-    wrong = {"lstm_cell_size": 99, "fcnet_hiddens": [9]}[key]
     settings = ModelSettings.from_config({"model": {**settings.model, key: wrong}}, {})
-    with pytest.raises(CheckpointError, match=key):
-        identify(policy, settings)
+    with pytest.raises(CheckpointError, match=told):
+        read_policy(policy, settings)
 
 
 def test_previous_actions_that_the_config_does_not_ask_for_are_refused():
     _, policy, settings = only("1.13.0", "ppo-torch-lstm-prev")
     model = {k: v for k, v in settings.model.items() if "prev" not in k}
     with pytest.raises(CheckpointError, match="beside its features"):
-        identify(policy, ModelSettings.from_config({"model": model}, {}))
+        read_policy(policy, ModelSettings.from_config({"model": model}, {}))
 
 
 def test_arrays_of_something_else_are_refused_by_name():
     _, policy, settings = only("2.0.1", "ppo-torch-lstm")
     more = {**policy.weights, "extra.weight": np.zeros(1)}
     with pytest.raises(NotYetError, match=r"extra\.weight"):
-        identify(dataclasses.replace(policy, weights=more), settings)
+        read_policy(dataclasses.replace(policy, weights=more), settings)
 
 
 def test_a_flat_vector_needs_its_spaces():
     _, policy, settings = only("0.6.6", "ppo-tf-lstm-noshare")
     with pytest.raises(MissingInformationError):
-        recurrent.read(dataclasses.replace(policy, action_space=None), settings)
+        read_policy(dataclasses.replace(policy, action_space=None), settings)
 
 
 def test_a_vector_of_another_length_is_refused():
     _, policy, settings = only("0.6.6", "ppo-tf-lstm-noshare")
-    with pytest.raises(NotYetError, match="no LSTM"):
-        recurrent.read(dataclasses.replace(policy, weights=policy.weights[:-1]), settings)
+    with pytest.raises(CheckpointError, match="no LSTM"):
+        read_policy(dataclasses.replace(policy, weights=policy.weights[:-1]), settings)
 
 
 @pytest.mark.parametrize(
@@ -231,6 +237,6 @@ def test_the_kernel_tells_whether_previous_actions_were_one_hot(space, choices):
     policy = PolicyState("p", {}, action_space=space)
     for parts in (choices, (0,) * len(choices)):
         size = 2 * sum(n or 1 for n in parts) + 1
-        found = previous(policy, 2, 1, size, raw_first=False, where="")
+        found = previous(Named(policy, ModelSettings(), {}, "keras"), 2, 1, size, raw_first=False)
         assert found.parts == parts
         assert found.inputs() == {"prev_actions": (2 * len(parts),), "prev_rewards": (1,)}

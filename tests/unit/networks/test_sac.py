@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_compat.networks import ModelSettings, identify
+from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.networks.wrappers.filter import with_filter
@@ -65,7 +66,8 @@ def torch_policy(seed=0, *, hiddens=(4, 3), q_hiddens=(5,), actions=2, twin=True
 
 
 def identified(policy, config, algorithm="SAC"):
-    return identify(policy, ModelSettings.from_config(config, {}, algorithm=algorithm))
+    reading = read_policy(policy, ModelSettings.from_config(config, {}, algorithm=algorithm))
+    return reading.known, reading.findings
 
 
 @settings(max_examples=25, deadline=None)
@@ -124,7 +126,7 @@ def test_the_numbers_that_keras_counts_say_nothing():
             name = f"{head}/sequential_{int(number[1:] or 0) + 6}/{layer}"
         later[name] = array
     policy.weights = later
-    again, _ = identify(policy, ModelSettings.of(checkpoint, policy))
+    again = read_policy(policy, ModelSettings.of(checkpoint, policy)).known
     for name, array in network.arrays.items():
         np.testing.assert_array_equal(again.arrays[name], array)
 
@@ -138,7 +140,7 @@ def test_a_list_without_names_is_the_same_network(case_):
     names = [name.rpartition("/")[2] for name in policy.weights]
     end = names.index("log_alpha") + 1
     policy.weights = list(policy.weights.values())[:end]
-    again, _ = identify(policy, ModelSettings.of(checkpoint, policy))
+    again = read_policy(policy, ModelSettings.of(checkpoint, policy)).known
     assert again.graph == network.graph
     assert again.target.model_config["distribution"] == network.target.model_config["distribution"]
     for name, array in network.arrays.items():
@@ -157,9 +159,9 @@ def test_a_list_without_names_is_the_same_network(case_):
 )
 def test_the_temperature_is_found_or_told_to_be_missing(wanted, temperature):
     checkpoint, policy, _ = only(read(case(**wanted)))
-    assert (policy.log_alpha is not None) == temperature
-    _, findings = identify(policy, ModelSettings.of(checkpoint, policy))
-    told = [f for f in findings if f.rule == "temperature"]
+    reading = read_policy(policy, ModelSettings.of(checkpoint, policy))
+    assert ("log_alpha" in reading.state) == temperature
+    told = [f for f in reading.findings if f.rule == "temperature"]
     assert bool(told) != temperature
 
 
@@ -225,10 +227,10 @@ def test_a_vector_needs_the_sizes_of_both_spaces():
     for missing in PENDULUM:
         lacking = dataclasses.replace(policy, **{**PENDULUM, missing: None})
         with pytest.raises(MissingInformationError, match="to cut it"):
-            identify(lacking, told)
+            read_policy(lacking, told)
     longer = dataclasses.replace(policy, **PENDULUM, weights=np.append(policy.weights, 1))
     with pytest.raises(CheckpointError, match="3352 numbers"):
-        identify(longer, told)
+        read_policy(longer, told)
 
 
 @pytest.mark.parametrize("normalized", [True, False])
@@ -274,7 +276,7 @@ def test_the_lagrange_multiplier_of_cql_and_its_optimizer_are_told_and_left():
     policy.weights["log_alpha_prime"] = np.zeros(1)
     policy.optimizer = [*policy.optimizer, policy.optimizer[-1]]
     told = dataclasses.replace(ModelSettings.of(checkpoint, policy), algorithm="CQL")
-    network, _ = identify(policy, told)
+    network = read_policy(policy, told).known
     assert "log_alpha_prime" in network.unused
     states, _ = plan({"p": policy}, {"p": network})
     assert list(states["p"]) == ["policy", "qf", "qf_twin", "alpha"]

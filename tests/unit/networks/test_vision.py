@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_compat.networks import ModelSettings, identify
+from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.heads.vision import SCHEMES
 from rllib_compat.networks.mapping import from_canonical, to_canonical
-from rllib_compat.networks.names.unnamed_vision import keras_order
+from rllib_compat.networks.names.actor_critic import VISION_SCHEMES
+from rllib_compat.networks.names.unnamed_vision import vision_order
 from rllib_compat.networks.optimizers import adam
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan
@@ -69,7 +70,7 @@ def test_default_convolutions_fit_their_images(size):
 
 @pytest.mark.parametrize("given_", ["16", [[16, 4]], [[16, [4, 4, 4], 2]]])
 def test_filters_that_are_none_are_an_error(given_):
-    with pytest.raises(CheckpointError, match="is no list of"):
+    with pytest.raises(CheckpointError, match="is not a list of"):
         filters_for({"conv_filters": given_}, (42, 42, 3))
 
 
@@ -160,8 +161,8 @@ def test_torch_names_come_back_the_same():
     _, networks = read(case)
     network = networks["default_policy"]
     # `_model.1` behind a padding, `_model.0` without one: back, the first row serves both.
-    names = from_canonical(SCHEMES["torch"], network.arrays)
-    again, left = to_canonical(SCHEMES["torch"], names)
+    names = from_canonical(VISION_SCHEMES["torch"], network.arrays)
+    again, left = to_canonical(VISION_SCHEMES["torch"], names)
     assert not left
     for name, array in network.arrays.items():
         np.testing.assert_array_equal(again[name], array)
@@ -169,9 +170,9 @@ def test_torch_names_come_back_the_same():
 
 def test_keras_lists_are_sorted_by_the_distance_from_the_outputs():
     policy = ["conv.0", "conv.1", "conv_out"]
-    assert keras_order(policy, 2, shares=True) == [*policy, "value"]
+    assert vision_order(policy, 2, shares=True) == [*policy, "value"]
     own = ["value_conv.0", "conv.0", "value_conv.1", "conv.1", "value", "conv_out"]
-    assert keras_order(policy, 2, shares=False) == own
+    assert vision_order(policy, 2, shares=False) == own
 
 
 # What is told, and what is refused ---------------------------------------------------------------
@@ -187,7 +188,7 @@ def test_filters_of_another_checkpoint_are_a_contradiction():
     policy, settings = policy_and_settings(one(VISION, ray="1.13.0", variant="images"))
     model = {**settings.model, "conv_filters": [[4, [5, 5], 2], [8, [3, 3], 2], [12, [3, 3], 1]]}
     with pytest.raises(CheckpointError, match="the config is not this checkpoint's"):
-        identify(policy, dataclasses.replace(settings, model=model))
+        read_policy(policy, dataclasses.replace(settings, model=model))
 
 
 def test_images_of_another_size_are_a_contradiction():
@@ -195,14 +196,14 @@ def test_images_of_another_size_are_a_contradiction():
     other = box(0, 255, (20, 20, 3), "uint8")
     policy, settings = policy_and_settings(case, observation_space=other)
     with pytest.raises(CheckpointError, match=r"leave an image of \(3, 3\)"):
-        identify(policy, settings)
+        read_policy(policy, settings)
 
 
 def test_without_a_space_the_image_is_asked_for():
     case = one(VISION, ray="1.13.0", framework="torch", variant="images")
     policy, settings = policy_and_settings(case, observation_space=None)
     with pytest.raises(MissingInformationError, match="has no images"):
-        identify(policy, settings)
+        read_policy(policy, settings)
 
 
 def test_what_the_preprocessor_did_to_frames_is_told():

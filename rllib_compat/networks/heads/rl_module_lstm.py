@@ -2,7 +2,7 @@
 
 A module has one LSTM for both heads (`vf_share_layers`), or one each for actor and critic, with
 states of their own: `h` and `c`, and the critic's `critic_h` and `critic_c`. Canonical arrays are
-those of the wrapper (`recurrent_names`); the critic's own have the prefix `critic_`.
+those of the wrapper (`names.lstm`); the critic's own have the prefix `critic_`.
 
 Sources: `core/models/torch/encoder.py` (TorchLSTMEncoder), `core/models/base.py`
 (StatefulActorCriticEncoder), Ray 2.7 – 2.60.
@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rllib_compat.networks.graph import Array, Builder, Graph
-from rllib_compat.networks.heads.fcnet import BUFFERS, add_hidden
-from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, to_canonical, torch_dense
-from rllib_compat.networks.network import Network, Target
+from rllib_compat.networks.heads.outputs import actor_critic
+from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense
+from rllib_compat.networks.named import Named
+from rllib_compat.networks.network import Reading, Target
 from rllib_compat.networks.ops.activations import activation
 from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError, NotYetError
 
 _CRITIC = "critic_"
 
@@ -80,63 +81,45 @@ def default_module(
     )
 
 
-def read(plain: Mapping[str, Array], policy: PolicyState, settings: ModelSettings) -> Network:
+def read(plain: Mapping[str, Array], policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads a module with an LSTM.
 
     Raises:
         NotYetError: It is not Ray's default module for vectors.
         CheckpointError: Arrays are missing.
     """
-    where = f"policies.{policy.policy_id}.weights"
     shares_layers = any(name.startswith("encoder.encoder.") for name in plain)
     name = activation(settings.activation, where="model.fcnet_activation").target
-    names = table(shares_layers=shares_layers, linear=name == "linear")
-    arrays, left = to_canonical(names, {k: v for k, v in plain.items() if k not in BUFFERS})
-    if left:
-        raise NotYetError(
-            f"Not yet: {len(left)} of the {len(plain)} arrays belong to no RLModule with an LSTM "
-            f"behind dense layers, for example {left[0]!r}.",
-            where=where,
-            fix="`--to msgpack` keeps all weights by name.",
-        )
-    if missing := [n for n in ("hidden.0.kernel", "lstm.kernel") if n not in arrays]:
-        raise CheckpointError(f"The module has no {', '.join(missing)}.", where=where)
-    cells = len(arrays["lstm.recurrent_kernel"])
-    hiddens: list[int] = []
-    while f"hidden.{len(hiddens)}.bias" in arrays:
-        hiddens.append(len(arrays[f"hidden.{len(hiddens)}.bias"]))
-    outputs = len(arrays["logits.bias"])
+    rows = table(shares_layers=shares_layers, linear=name == "linear")
+    of = "RLModule with an LSTM behind dense layers"
+    named = Named.take(policy, settings, plain, "rl_module", rows, of=of)
+    named.require("hidden.0.kernel", "lstm.kernel", "lstm.recurrent_kernel", "logits.kernel")
+    cells, hiddens = len(named.arrays["lstm.recurrent_kernel"]), named.sizes("hidden")
     owner = "shared value layers" if shares_layers else "own value network"
-    sizes = "-".join(map(str, [len(arrays["hidden.0.kernel"]), *hiddens]))
-    return Network(
-        kind="LSTM",
-        summary=f"LSTM {cells} over fc {sizes} {name}, {outputs} outputs, {owner}",
-        scheme="rl_module",
-        graph=_graph(arrays, len(hiddens), settings.activation, cells),
-        arrays=arrays,
-        target=default_module(
-            hiddens,
-            cells,
-            name,
-            max_seq_len=int(settings.model.get("max_seq_len", 20)),
-            shares_layers=shares_layers,
-        ),
-        names=names,
+    sizes = "-".join(map(str, [named.takes("hidden.0"), *hiddens]))
+    summary = f"LSTM {cells} over fc {sizes} {name}, {named.gives('logits')} outputs, {owner}"
+    target = default_module(
+        hiddens,
+        cells,
+        name,
+        max_seq_len=int(settings.model.get("max_seq_len", 20)),
+        shares_layers=shares_layers,
     )
+    return named.reading(named.network("LSTM", summary, _graph(named, cells), target))
 
 
-def _graph(arrays: Mapping[str, Array], layers: int, name: str, cells: int) -> Graph:
+def _graph(named: Named, cells: int) -> Graph:
     build = Builder()
     states: dict[str, str] = {}
     tops: dict[str, str] = {}
     for owner in ("", _CRITIC):
-        if f"{owner}lstm.kernel" in arrays:
-            hidden = add_hidden(build, f"{owner}hidden", layers, "obs", name)
+        if f"{owner}lstm" in named:
+            hidden = DENSE.add(build, named, owner)
             taken = (f"{owner}h", f"{owner}c")
             tops[owner] = build.add("lstm", f"{owner}lstm", hidden, *taken)
             states |= {f"{owner}{state}": f"{owner}lstm.{state}" for state in ("h", "c")}
     logits = build.add("dense", "logits", tops[""])
     value = build.add("dense", "value", tops.get(_CRITIC, tops[""]))
-    outputs = {"action_dist_inputs": logits, "vf_preds": build.add("scalar", "vf_preds", value)}
-    inputs = {"obs": arrays["hidden.0.kernel"].shape[:1], **dict.fromkeys(states, (cells,))}
+    inputs = {"obs": (named.takes("hidden.0"),), **dict.fromkeys(states, (cells,))}
+    outputs = actor_critic(build, logits, value)
     return Graph(inputs, tuple(build.steps), outputs, states)

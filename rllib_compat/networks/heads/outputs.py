@@ -1,0 +1,33 @@
+"""What the networks of actor-critic algorithms end in, whatever is below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rllib_compat.networks.graph import Array, Builder, Graph
+from rllib_compat.networks.named import Named
+from rllib_compat.networks.network import Target, own_module
+
+#: The modules of ours that take networks which Ray's own modules can't compute.
+ACTOR_CRITIC = "rllib_compat.modules:ActorCriticModule"
+ACTOR = "rllib_compat.modules:ActorModule"
+DETERMINISTIC = "rllib_compat.modules:PolicyModule"
+
+
+def actor_critic(build: Builder, logits: str, value: str) -> dict[str, str]:
+    """The outputs of a policy and its value function, which gives one number in a vector."""
+    return {"action_dist_inputs": logits, "vf_preds": build.add("scalar", "vf_preds", value)}
+
+
+def with_log_std(build: Builder, named: Named, logits: str) -> str:
+    """Appends log standard deviations where they are parameters (`free_log_std`)."""
+    if "log_std.value" not in named.arrays:
+        return logits
+    return build.add("free_log_std", "log_std", logits)
+
+
+def own_actor_critic(graph: Graph, arrays: Mapping[str, Array], **model_config: Any) -> Target:
+    """The module of ours for a policy with a value function, or without one."""
+    module = ACTOR_CRITIC if "vf_preds" in graph.outputs else ACTOR
+    return own_module(module, graph, arrays, **model_config)

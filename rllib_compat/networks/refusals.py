@@ -1,0 +1,139 @@
+"""Every reason for which a network is not read, worded once.
+
+An error says what was found, where, and what to do about it. These are the wordings; who raises
+one knows what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.neutral.spaces import Space
+
+#: What is left to do with a network that can't be converted.
+KEEPS = "`--to msgpack` keeps all the weights."
+
+_ANOTHER_CONFIG = f"Give the right config with --config, or the right spaces. {KEEPS}"
+_CHECK = f"Check that the config (params.json) and the spaces belong to this checkpoint. {KEEPS}"
+
+#: How a space is given, by its kind.
+_GIVE = {
+    "observation": "Give --observation-space 'Box(4,)' or --env CartPole-v1 (Python: "
+    "observation_space=, env=).",
+    "action": "Give --action-space 'Discrete(2)' or --env CartPole-v1 (Python: action_space=, "
+    "env=).",
+    "images": "Give --observation-space 'Box(0, 255, (84, 84, 4), uint8)' or --env.",
+    "parts": "Give --observation-space \"Dict('camera': Box(0, 255, (84, 84, 3), uint8), …)\" or "
+    "--env.",
+    "bounds": "Give --action-space 'Box(-2, 2, (1,))' or --env Pendulum-v1 (Python: "
+    "action_space=).",
+    "both": "Give --observation-space 'Box(3,)' and --action-space 'Box(-2, 2, (1,))', or --env "
+    "Pendulum-v1 (Python: observation_space=, action_space=, env=).",
+}
+
+
+def not_yet(what: str, where: str) -> NotYetError:
+    """A network that was read, and can't be converted yet."""
+    return NotYetError(f"Not yet: {what}.", where=where, fix=KEEPS)
+
+
+def unknown_arrays(
+    left: Sequence[str], found: Collection[Any], network: str, where: str
+) -> NotYetError:
+    """Arrays that a network does not have.
+
+    Args:
+        left: Their names; empty: an array that the network needs is missing.
+        found: All arrays.
+        network: The network that the others would be of, without its article.
+        where: The place.
+    """
+    example = f", for example {left[0]!r}" if left else ""
+    return not_yet(
+        f"{len(left)} of the {len(found)} arrays do not belong to a {network} as it is known"
+        f"{example}",
+        where,
+    )
+
+
+def other_config(key: str, found: Any, said: Any, where: str) -> CheckpointError:
+    """A config that contradicts the weights: what it adds to them would be a guess."""
+    return CheckpointError(
+        f"The weights were made with {key}={found}, the config says {said}: the config is not "
+        "this checkpoint's.",
+        where=where,
+        fix=_ANOTHER_CONFIG,
+    )
+
+
+def contradiction(found: str, where: str) -> CheckpointError:
+    """The same where no single key is to blame."""
+    return CheckpointError(found, where=where, fix=_ANOTHER_CONFIG)
+
+
+def other_hiddens(
+    found: Sequence[int], said: Sequence[int], where: str, of: str = ""
+) -> CheckpointError:
+    """Hidden layers that the config gives another size.
+
+    Args:
+        found: The sizes that the weights have.
+        said: What the config says.
+        where: The place.
+        of: The part of the network, where it has several.
+    """
+    return CheckpointError(
+        f"The weights {f'of {of} ' if of else ''}have hidden layers {list(found)}, the config says "
+        f"{list(said)}: the config is not this checkpoint's.",
+        where=where,
+        fix=_ANOTHER_CONFIG,
+    )
+
+
+def other_space(kind: str, space: Space, have: int, needed: int, where: str) -> CheckpointError:
+    """A space that does not fit the network.
+
+    Args:
+        kind: `observation` or `action`.
+        space: The space.
+        have: How many inputs or outputs the network has.
+        needed: How many the space needs.
+        where: The place.
+    """
+    what = "inputs" if kind == "observation" else "outputs"
+    return CheckpointError(
+        f"The network has {have} {what}, the {kind} space {space} needs {needed}.",
+        where=where,
+        fix=f"Give the right one with --{kind}-space.",
+    )
+
+
+def needed(what: str, give: str, where: str) -> MissingInformationError:
+    """Something that the checkpoint does not hold.
+
+    Args:
+        what: What was found, and what is needed for it, as a sentence.
+        give: What to give: `observation`, `action`, `images`, `parts`, `bounds` or `both`.
+        where: The place.
+    """
+    return MissingInformationError(what, where=where, fix=_GIVE[give])
+
+
+def no_fit(found: str, network: str, where: str, fits: int = 0) -> CheckpointError:
+    """Arrays without names that are not those of the network that config and spaces tell.
+
+    Args:
+        found: What was found (`The vector of 99 numbers`).
+        network: The network, without its article.
+        where: The place.
+        fits: How many networks fit: none, or more than one.
+    """
+    count = "more than one" if fits > 1 else "no"
+    return CheckpointError(f"{found} fits {count} {network}.", where=where, fix=_CHECK)
+
+
+def missing(names: Sequence[str], where: str) -> CheckpointError:
+    """Arrays that the network can't be without."""
+    return CheckpointError(f"The network has no {', '.join(names)}.", where=where)
