@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.ray_versions.releases import at_least
@@ -9,64 +12,27 @@ from rllib_compat.ray_versions.releases import at_least
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-# Arguments of `AlgorithmConfig` that came after the oldest supported Ray, by release.
-_SETTINGS_SINCE = {
-    "2.44": (
-        "env_runners.gym_env_vectorize_mode env_runners.episodes_to_numpy "
-        "learners.num_aggregator_actors_per_learner "
-        "learners.max_requests_in_flight_per_aggregator_actor training.burn_in_len "
-        "offline_data.offline_data_class offline_data.output_write_remaining_data "
-        "callbacks.on_algorithm_init callbacks.on_env_runners_recreated "
-        "callbacks.on_checkpoint_loaded callbacks.on_environment_created "
-        "callbacks.on_episode_created callbacks.on_episode_start callbacks.on_episode_step "
-        "callbacks.on_episode_end callbacks.on_evaluate_start callbacks.on_evaluate_end "
-        "callbacks.on_sample_end callbacks.on_train_result"
-    ),
-    "2.48": (
-        "env_runners.create_local_env_runner env_runners.merge_env_runner_states "
-        "env_runners.broadcast_env_runner_states offline_data.ignore_final_observation "
-        "evaluation.evaluation_auto_duration_min_env_steps_per_sample "
-        "evaluation.evaluation_auto_duration_max_env_steps_per_sample "
-        "evaluation.offline_evaluation_interval evaluation.num_offline_eval_runners "
-        "evaluation.offline_evaluation_type evaluation.offline_eval_runner_class "
-        "evaluation.offline_loss_for_module_fn evaluation.offline_evaluation_timeout_s "
-        "evaluation.num_cpus_per_offline_eval_runner evaluation.num_gpus_per_offline_eval_runner "
-        "evaluation.custom_resources_per_offline_eval_runner "
-        "evaluation.restart_failed_offline_eval_runners "
-        "evaluation.ignore_offline_eval_runner_failures "
-        "evaluation.max_num_offline_eval_runner_restarts "
-        "evaluation.offline_eval_runner_restore_timeout_s "
-        "evaluation.max_requests_in_flight_per_offline_eval_runner "
-        "evaluation.validate_offline_eval_runners_after_construction "
-        "evaluation.offline_eval_runner_health_probe_timeout_s "
-        "evaluation.offline_eval_rl_module_inference_only "
-        "evaluation.broadcast_offline_eval_runner_states "
-        "evaluation.offline_eval_batch_size_per_runner "
-        "evaluation.dataset_num_iters_per_offline_eval_runner "
-        "callbacks.on_offline_eval_runners_recreated callbacks.on_evaluate_offline_start "
-        "callbacks.on_evaluate_offline_end"
-    ),
-    "2.55": (
-        "offline_data.prelearner_use_recorded_module_states reporting.custom_stats_cls_lookup "
-        "training.use_circular_buffer training.simple_queue_size"
-    ),
-    "2.58": (
-        "env_runners.use_env_runner_state_server "
-        "env_runners.env_runner_state_server_max_concurrency "
-        "resources.custom_resources_for_main_process learners.custom_resources_per_learner "
-        "evaluation.evaluation_unhealthy_workers_timeout_s "
-        "evaluation.evaluation_error_after_n_consecutive_skips"
-    ),
-}
 
+@cache
+def _releases_of_settings() -> dict[str, tuple[str | None, str | None]]:
+    """The release with which a config's argument came, and that with which it went.
 
-_SETTING_SINCE = {name: since for since, names in _SETTINGS_SINCE.items() for name in names.split()}
+    `settings.json` holds the arguments that not all releases take. A program wrote it, from the
+    releases themselves: `tests/ray_releases/record_all.py`.
+    """
+    table = json.loads(Path(__file__).with_name("settings.json").read_text(encoding="utf-8"))
+    came, went = (
+        {name: release for release, names in table[kind].items() for name in names}
+        for kind in ("came", "went")
+    )
+    return {name: (came.get(name), went.get(name)) for name in {*came, *went}}
 
 
 def has_setting(setting: str) -> bool:
     """Whether the installed Ray's `AlgorithmConfig` takes a setting (`method.argument`)."""
-    since = _SETTING_SINCE.get(".".join(setting.split(".")[:2]))
-    return since is None or at_least(since)
+    name = ".".join(setting.split(".")[:2])
+    came, went = _releases_of_settings().get(name, (None, None))
+    return (came is None or at_least(came)) and (went is None or not at_least(went))
 
 
 def is_multi_agent(config: AlgorithmConfig) -> bool:

@@ -15,7 +15,7 @@ def set_lifetime_counters(
 ) -> None:
     """Makes an algorithm go on counting where another one stopped.
 
-    Lifetime counters were sums that are not cleared, until Ray 2.54 brought a reduction of their
+    Lifetime counters were sums that are not cleared, until Ray 2.53 brought a reduction of their
     own for them, and a logger that refuses to mix what it counted with what it was sent; there
     the numbers are sent as an env runner would.
     """
@@ -38,7 +38,7 @@ def set_lifetime_counters(
 
 
 def _has_class_per_reduction() -> bool:
-    """Whether each reduction has a class of its own, with other names; since Ray 2.54."""
+    """Whether each reduction has a class of its own, with other names; since Ray 2.53."""
     from ray.rllib.utils.metrics import metrics_logger as module
 
     return hasattr(module, "DEFAULT_STATS_CLS_LOOKUP")
@@ -57,7 +57,7 @@ def _keep_when_merged(stats: Any) -> None:
 def set_steps_of_env_runner(algorithm: Algorithm, steps: int, env_runners: int) -> None:
     """Tells an env runner how many steps all of them have sampled; epsilon follows from that.
 
-    A runner counted its own steps until Ray 2.53, and multiplied them by the number of runners.
+    A runner counted its own steps until Ray 2.52, and multiplied them by the number of runners.
     What it has counted when it is restored is added to what the algorithm has counted, so there
     only one of the two may know; with remote runners, such a Ray counts all steps twice after any
     restore.
@@ -73,7 +73,7 @@ def set_steps_of_env_runner(algorithm: Algorithm, steps: int, env_runners: int) 
 def mark_steps_as_counted(algorithm: Algorithm) -> None:
     """Keeps a restored algorithm from counting again what it has counted already.
 
-    Env runners until Ray 2.53 send what their lifetime counter has grown by. A restore sets the
+    Env runners until Ray 2.52 send what their lifetime counter has grown by. A restore sets the
     counter, and not what they have sent before, so that all of it would be sent again. Where the
     algorithm knows of no steps (`set_steps_of_env_runner`), that is meant.
     """
@@ -84,7 +84,7 @@ def mark_steps_as_counted(algorithm: Algorithm) -> None:
         return
     counter = algorithm.metrics.stats["env_runners"][name]
     sent = foreach_env_runner(algorithm.env_runner_group, _mark_steps)
-    if hasattr(counter, "_prev_merge_values"):  # Ray 2.50 – 2.53 know it by the sender
+    if hasattr(counter, "_prev_merge_values"):  # Ray 2.50 – 2.52 know it by the sender
         counter._prev_merge_values.update(filter(None, sent))
 
 

@@ -197,6 +197,7 @@ class WriteData(LoggerCallback):
         (self.folder / f"data-{step:08d}.json").write_text(json.dumps(new))
 
 
+@pytest.mark.matrix
 def test_what_callbacks_keep_of_an_episode_reaches_tunes_loggers(tmp_path):
     (tmp_path / "data").mkdir()
     trials = tune.run(
@@ -297,6 +298,7 @@ class Simulator(ExternalEnv):
                 self.end_episode(episode, np.array([5], np.float32))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("env", "lengths"), [(Vector, {4, 5, 6}), (Simulator, {5})], ids=["vector", "external"]
 )

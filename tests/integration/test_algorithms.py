@@ -58,6 +58,7 @@ def given(case, **more):
     )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("case", [APPO, IMPALA], ids=str)
 def test_asynchronous_algorithms_train_on(case, tmp_path, load):
     done = convert(case.checkpoint, tmp_path / "new", given=given(case), inputs=50)
@@ -72,6 +73,7 @@ def test_asynchronous_algorithms_train_on(case, tmp_path, load):
     assert algorithm.train()["training_iteration"] == before + 1
 
 
+@pytest.mark.matrix
 def test_marwil_loads_without_its_recordings_and_trains_on_with_others(tmp_path, load):
     done = convert(MARWIL.checkpoint, tmp_path / "new", given=given(MARWIL), inputs=50)
     rules = {finding.rule for finding in done.report.findings}
@@ -102,6 +104,7 @@ def test_marwil_loads_without_its_recordings_and_trains_on_with_others(tmp_path,
         again.stop()
 
 
+@pytest.mark.matrix
 def test_bc_loads_as_todays_bc_and_tells_that_its_value_function_is_gone(tmp_path, load):
     done = convert(BC.checkpoint, tmp_path / "new", given=given(BC), inputs=50)
     dropped = [f.message for f in done.report.findings if f.verdict.value == "dropped"]

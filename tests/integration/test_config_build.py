@@ -34,6 +34,7 @@ def translated(path):
     )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("path", LIVING, ids=lambda path: path.stem)
 def test_builds_and_validates(path):
     config = translated(path).algorithm_config
@@ -41,6 +42,7 @@ def test_builds_and_validates(path):
     assert not set(vars(config)) - set(vars(type(config)())), "attributes that Ray never reads"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("path", LIVING, ids=lambda path: path.stem)
 def test_the_code_builds_the_same(path):
     translation = translated(path)

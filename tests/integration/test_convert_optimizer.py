@@ -84,6 +84,7 @@ def test_what_was_converted_reads_back(tmp_path):
         np.testing.assert_array_equal(old.square[name], new.square[name])
 
 
+@pytest.mark.matrix
 @pytest.mark.skipif(
     ray_versions.writes_checkpoint_version() == "2.0", reason="that Ray writes pickles only"
 )

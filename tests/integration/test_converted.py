@@ -65,6 +65,7 @@ def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
     assert digest_tree(case.path) == before
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("case", TRAINED_ON, ids=str)
 def test_from_checkpoint_loads_it_and_training_goes_on_where_it_stopped(case, tmp_path):
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -83,6 +84,7 @@ def test_from_checkpoint_loads_it_and_training_goes_on_where_it_stopped(case, tm
     algorithm.stop()
 
 
+@pytest.mark.matrix
 def test_the_observation_filter_goes_on_with_the_old_statistics(tmp_path):
     from ray.rllib.algorithms.algorithm import Algorithm
 
@@ -129,6 +131,7 @@ def test_what_was_converted_reads_back_as_the_same_arrays(tmp_path):
     np.testing.assert_allclose(new.m2, old.m2)
 
 
+@pytest.mark.matrix
 def test_a_converted_checkpoint_converts_and_verifies_again(tmp_path):
     converted(WORKER1, tmp_path / "new")
     convert(tmp_path / "new", tmp_path / "newer", inputs=20)
@@ -141,6 +144,7 @@ def test_our_msgpack_form_becomes_a_checkpoint_that_trains_on(tmp_path):
     assert all(row.ok for row in verify_pair(WORKER1.checkpoint, tmp_path / "new", inputs=20))
 
 
+@pytest.mark.matrix
 def test_state_as_msgpack_is_written_where_ray_can_and_refused_where_not(tmp_path):
     from ray.rllib.algorithms.algorithm import Algorithm
 
@@ -172,6 +176,7 @@ def test_a_target_that_is_there_is_refused_before_ray_does_anything(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.matrix
 def test_the_demo_does_what_the_readme_says():
     done = subprocess.run(
         [sys.executable, "-m", "rllib_compat", "demo"],

@@ -21,6 +21,7 @@ def case_of(name):
     return case
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "name",
     [

@@ -91,6 +91,7 @@ def changed_by(trainer, action):
     }
 
 
+@pytest.mark.matrix
 def test_a_policy_is_added_plays_and_learns(trainer):
     assert trainer.translation.legacy_config["num_sgd_iter"] == 1
     assert trainer.last_result["size"] == 2
@@ -120,6 +121,7 @@ def test_a_policy_is_added_plays_and_learns(trainer):
         trainer.compute_action(np.zeros(3), policy_id="gone")
 
 
+@pytest.mark.matrix
 def test_workers_decide_who_plays_and_learns(trainer):
     trainer.workers.foreach_worker(lambda w: w.set_policies_to_train(["new"]))
     assert trainer.workers.trainable_policies() == ["new"]

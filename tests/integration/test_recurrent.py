@@ -21,6 +21,7 @@ CASES = [
 ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_training_goes_on_from_the_old_memory_and_policy(case, tmp_path):
     from ray.rllib.algorithms.algorithm import Algorithm

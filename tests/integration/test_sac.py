@@ -68,6 +68,7 @@ def trained_once(target, done):
     return moved, losses
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("case", CONTINUOUS, ids=str)
 def test_continuous_actions_go_on_learning(case, tmp_path):
     done = converted(case, tmp_path / "new")
@@ -78,6 +79,7 @@ def test_continuous_actions_go_on_learning(case, tmp_path):
         assert 0 < distance < (0.05 if name.startswith("target_net.") else 1), name
 
 
+@pytest.mark.matrix
 @pytest.mark.skipif(
     not ray_versions.trains_discrete_sac(), reason="this Ray's SAC learns no discrete actions"
 )
@@ -88,6 +90,7 @@ def test_discrete_actions_go_on_learning(tmp_path):
     assert all(moved.values())
 
 
+@pytest.mark.matrix
 @pytest.mark.skipif(ray_versions.trains_discrete_sac(), reason="this Ray's SAC learns them")
 def test_discrete_actions_become_modules_where_ray_can_not_learn_them(tmp_path):
     done = converted(DISCRETE, tmp_path / "new")

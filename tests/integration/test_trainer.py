@@ -19,6 +19,7 @@ SMALL = {"train_batch_size": 200, "sgd_minibatch_size": 50, "num_sgd_iter": 1}
 SMALL |= {"model": {"fcnet_hiddens": [8]}, "num_workers": 0}
 
 
+@pytest.mark.matrix
 def test_a_config_of_ray_0_8_trains_saves_restores_and_acts(make):
     # Functions of this module could not be imported by the env runners; these travel by value.
     def count_steps(info):
@@ -115,6 +116,7 @@ class TwoAgents:
         )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("horizon", "length"), [(None, 12), (10, 10)])
 def test_old_multi_agent_environments_and_policies(make, horizon, length):
     def end(info):
@@ -196,6 +198,7 @@ def test_recurrent_state_goes_in_and_out(make):
     assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(after, by_policy, strict=True))
 
 
+@pytest.mark.matrix
 def test_evaluation_has_legacy_keys_too(make):
     trainer = make(
         "DQNTrainer",
@@ -218,6 +221,7 @@ def test_evaluation_has_legacy_keys_too(make):
     assert trainer.compute_action(np.zeros(4, np.float32)) in (0, 1)
 
 
+@pytest.mark.matrix
 def test_a_checkpoint_of_ray_0_8_5_goes_on(make):
     (case,) = [c for c in find(ray="0.8.5") if c.path.name == "ppo-tf-meanstd24x16"]
     params = json.loads((case.path / "params.json").read_text())
@@ -289,6 +293,7 @@ def test_the_guides_first_block_runs(monkeypatch, tmp_path, capsys):
     assert 0 < mean <= longest <= 100
 
 
+@pytest.mark.matrix
 def test_tune_stops_by_legacy_keys(tmp_path):
     from ray import tune
 

@@ -1,0 +1,98 @@
+"""Whether what is converted on one Ray release loads on the later ones.
+
+    python -m tests.ray_releases.travel write FOLDER    # on each: converts
+    python -m tests.ray_releases.travel load FOLDER     # on each: loads what older ones wrote
+
+`load` looks at the weights in the loaded algorithm, trains a step, and adds to `travels.json` what
+became of each tree; `python -m tests.ray_releases.page` makes a table of that.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import warnings
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+from rllib_compat import ray_versions
+from rllib_compat.convert.complete import Given
+from rllib_compat.convert.pipeline import convert
+from tests.legacy.cases import find
+from tests.ray_releases.record_all import age
+
+RESULTS = Path(__file__).with_name("travels.json")
+TREES = {
+    "PPO": ("0.8.5/ppo-tf-worker1", None),
+    "DQN": ("1.13.0/dqn-torch-hiddens2", "CartPole-v1"),
+    "SAC": ("1.13.0/sac-tf-cont", "Pendulum-v1"),
+}
+
+
+def here() -> str:
+    """The installed release, as `2.48`."""
+    return ".".join(metadata.version("ray").split(".")[:2])
+
+
+def write(folder: Path) -> None:
+    """Converts each tree, and notes beside it the weights that it should have."""
+    for name, (case_name, env) in TREES.items():
+        (case,) = [case for case in find(algorithm=name) if str(case) == case_name]
+        target = folder / here() / name
+        done = convert(case.checkpoint, target, given=Given(algorithm=name, env=env), inputs=50)
+        (network,) = done.networks.values()
+        np.savez(target.with_suffix(".npz"), **network.target.arrays(network.arrays))
+
+
+def load(folder: Path) -> dict[str, dict[str, str]]:
+    """What became of the trees of older releases, and of this one's own, by algorithm."""
+    found: dict[str, dict[str, str]] = {}
+    for name in TREES:
+        for tree in sorted(folder.glob(f"*/{name}"), key=lambda p: age(p.parent.name)):
+            if age(tree.parent.name) <= age(here()):
+                found.setdefault(name, {})[tree.parent.name] = what_became_of(tree)
+                print(here(), name, tree.parent.name, found[name][tree.parent.name], flush=True)
+    return found
+
+
+def what_became_of(tree: Path) -> str:
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    try:
+        algorithm = Algorithm.from_checkpoint(str(tree))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".split("\n")[0][:120]
+    try:
+        with np.load(tree.with_suffix(".npz")) as arrays:
+            state = ray_versions.local_learner(algorithm).module["default_policy"].get_state()
+            lost = [key for key, array in arrays.items() if not np.array_equal(state[key], array)]
+        if lost:
+            return f"other weights in {len(lost)} arrays"
+        before = algorithm.iteration
+        result = algorithm.train()
+        return "goes on" if result["training_iteration"] == before + 1 else "counts anew"
+    except Exception as error:
+        return f"loads; {type(error).__name__}: {error}".split("\n")[0][:120]
+    finally:
+        algorithm.stop()
+
+
+def main(verb: str, folder: str) -> None:
+    warnings.simplefilter("ignore")
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    with ray_versions.quiet_ray(num_cpus=2):
+        if verb == "write":
+            write(Path(folder))
+            return
+        known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+        for name, by_release in load(Path(folder)).items():
+            for writer, outcome in by_release.items():
+                known.setdefault(name, {}).setdefault(writer, {})[here()] = outcome
+        RESULTS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,55 @@
+"""The table of what changed between Ray releases, against itself and the installed Ray."""
+
+import json
+
+import pytest
+
+from rllib_compat import ray_versions
+from tests.ray_releases import page, record, record_all
+
+CHANGES = json.loads(record_all.API.read_text(encoding="utf-8"))
+
+
+def test_the_package_reads_what_was_recorded():
+    written = json.loads(record_all.SETTINGS.read_text(encoding="utf-8"))
+    assert written == record_all.settings_since(CHANGES)
+
+
+def test_records_survive_being_kept_as_changes():
+    records = record_all.unfold(CHANGES)
+    assert record_all.fold(records) == CHANGES
+    assert "std_array" in str(records["2.40"]["states"])
+    assert "lifetime_sum" not in records["2.52"]["reductions"]
+    assert "lifetime_sum" in records["2.53"]["reductions"]
+
+
+def test_a_setting_that_came_and_one_that_went_are_told_apart():
+    changes = {
+        "settings": {
+            "training.old": {"2.40": "*"},
+            "training.new": {"2.50": "PPO", "2.52": "*"},
+            "training.gone": {"2.40": "*", "2.44": None},
+        }
+    }
+    assert record_all.settings_since(changes) == {
+        "came": {"2.50": ["training.new"]},
+        "went": {"2.44": ["training.gone"]},
+    }
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Ray's examples register their environments
+def test_the_installed_rays_configs_take_what_was_recorded():
+    records = record_all.unfold(CHANGES)
+    release = ".".join(map(str, ray_versions.installed().release[:2]))
+    known = max(
+        (r for r in records if record_all.age(r) <= record_all.age(release)), key=record_all.age
+    )
+    taken = record.settings()
+    assert not {name for name in records[known]["settings"] if name not in taken}
+    assert all(ray_versions.has_setting(name) for name in taken)
+
+
+def test_a_tree_that_does_not_load_is_not_a_tick():
+    table = page.matrix({"2.40": {"2.40": "goes on", "2.44": "KeyError: 'x'"}})
+    assert "| 2.40 | ✓ | (1) |" in table
+    assert "(1) `KeyError: 'x'`" in table
