@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     type=click.Choice(["pkl", "msgpack"]),
     default="pkl",
     show_default=True,
-    help="How a Checkpointable tree keeps its state (msgpack: Ray 2.44 on).",
+    help="How a Checkpointable tree keeps its state (msgpack: Ray 2.41 on).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace NEW if it is there.")
 @click.option("--dry-run", is_flag=True, help="Tell what would be done, write nothing.")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def build_algorithm(config: AlgorithmConfig) -> Algorithm:
-    """Builds an algorithm; `build` became `build_algo` in Ray 2.44."""
+    """Builds an algorithm; `build` became `build_algo` in Ray 2.41."""
     return config.build_algo() if hasattr(config, "build_algo") else config.build()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def callback_class() -> Any:
-    """The base of callbacks: `RLlibCallback`, which was `DefaultCallbacks` until Ray 2.43."""
+    """The base of callbacks: `RLlibCallback`, which was `DefaultCallbacks` until Ray 2.40."""
     try:
         from ray.rllib.callbacks.callbacks import RLlibCallback
     except ImportError:
@@ -15,6 +15,6 @@ def callback_class() -> Any:
 
 
 def callbacks_of(runner_or_algorithm: Any) -> list[Any]:
-    """The callback objects of an env runner or algorithm; one object until Ray 2.43."""
+    """The callback objects of an env runner or algorithm; one object until Ray 2.40."""
     held = getattr(runner_or_algorithm, "_callbacks", None) or runner_or_algorithm.callbacks
     return held if isinstance(held, list) else [held]

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 def writes_checkpoint_version() -> str:
     """The version of the Checkpointable format that the installed Ray writes.
 
-    Ray 2.40 – 2.43 write 2.0, Ray 2.44 and later 2.1 (`ray/rllib/utils/checkpoints.py`).
+    Ray 2.40 writes 2.0, Ray 2.41 and later 2.1 (`ray/rllib/utils/checkpoints.py`).
     """
-    return "2.1" if installed() >= Version("2.44") else "2.0"
+    return "2.1" if installed() >= Version("2.41") else "2.0"
 
 
 def save(algorithm: Algorithm, target: Path, *, state_format: str) -> None:
-    """Saves an algorithm's Checkpointable tree; `use_msgpack` came with Ray 2.44.
+    """Saves an algorithm's Checkpointable tree; `use_msgpack` came with Ray 2.41.
 
     Raises:
         RayNotSupportedError: msgpack was asked of an older Ray.
@@ -33,10 +33,10 @@ def save(algorithm: Algorithm, target: Path, *, state_format: str) -> None:
     if state_format == "pkl":
         algorithm.save_to_path(str(target.absolute()))
         return
-    if installed() < Version("2.44"):
+    if installed() < Version("2.41"):
         raise RayNotSupportedError(
             f"Ray {installed()} writes its state as pickle only.",
-            fix="Use --state-format pkl, or Ray 2.44 and later.",
+            fix="Use --state-format pkl, or Ray 2.41 and later.",
         )
     with unpatched_msgpack():
         algorithm.save_to_path(str(target.absolute()), use_msgpack=True)

@@ -36,7 +36,7 @@ def has_setting(setting: str) -> bool:
 
 
 def is_multi_agent(config: AlgorithmConfig) -> bool:
-    """Whether a config is for many agents; a method until Ray 2.43, a property since."""
+    """Whether a config is for many agents; a method until Ray 2.40, a property since."""
     answer = config.is_multi_agent
     return bool(answer() if callable(answer) else answer)
 

@@ -105,7 +105,7 @@ def frozen_statistics(pipeline: Any) -> Iterator[None]:
 def running_stat_state(count: int, mean: Any, m2: Any) -> dict[str, Any]:
     """The state of a running statistic as the connector takes it.
 
-    The sum of squared deviations was called `std_array` until a later release gave it its name
+    The sum of squared deviations was called `std_array` until Ray 2.48 gave it its name
     (`sum_sq_diff_array`), and added what was seen since the last synchronisation: nothing here.
 
     Args:

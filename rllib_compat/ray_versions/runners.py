@@ -32,7 +32,7 @@ def seed_env_runner(env_runner: Any, env: Any) -> None:
 
 
 def foreach_env_runner(group: Any, function: Callable[[Any], Any], **kwargs: Any) -> list[Any]:
-    """Calls `function` in all env runners; the method was `foreach_worker` until Ray 2.43."""
+    """Calls `function` in all env runners; the method was `foreach_worker` until Ray 2.40."""
     method = getattr(group, "foreach_env_runner", None) or group.foreach_worker
     return list(method(function, **kwargs))
 

@@ -43,7 +43,7 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
     Args:
         plan: What is written: the state of policies with spaces, their networks, the config.
         target: The folder.
-        state_format: `pkl`, or `msgpack` from Ray 2.44 on.
+        state_format: `pkl`, or `msgpack` from Ray 2.41 on.
 
     Returns:
         What became of each part of the state.
