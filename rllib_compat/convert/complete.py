@@ -122,7 +122,10 @@ def require_config(checkpoint: LegacyCheckpoint) -> None:
 
 
 def with_spaces_of_network(
-    policy: PolicyState, inputs: tuple[int, ...], config: Mapping[str, Any]
+    policy: PolicyState,
+    inputs: tuple[int, ...],
+    config: Mapping[str, Any],
+    choices: int | None = None,
 ) -> tuple[PolicyState, list[Finding]]:
     """Makes sure that a policy has both spaces.
 
@@ -133,6 +136,7 @@ def with_spaces_of_network(
         policy: The policy.
         inputs: The shape of what its network takes.
         config: The trainer's config.
+        choices: How many discrete actions a Q-network gives a value for.
 
     Returns:
         The policy with both spaces, and what was derived.
@@ -142,6 +146,11 @@ def with_spaces_of_network(
             tell a Discrete space from a Box.
     """
     here = f"policies.{policy.policy_id}"
+    notes = []
+    if policy.action_space is None and choices is not None:
+        policy = replace(policy, action_space=spaces.Discrete(choices))
+        told = f"derived from the network's head: {choices} actions, a Q-value for each"
+        notes.append(derived(f"{here}.action_space", told))
     if policy.action_space is None:
         env = config.get("env")
         raise MissingInformationError(
@@ -151,10 +160,10 @@ def with_spaces_of_network(
             fix=f"Give --action-space {policy.policy_id}='Discrete(2)' (Python: action_space=).",
         )
     if policy.observation_space is not None:
-        return policy, []
+        return policy, notes
     note = derived(
         f"{here}.observation_space",
         f"derived from the network's {math.prod(inputs)} inputs: the preprocessed observation",
         warn=True,
     )
-    return replace(policy, observation_space=spaces.box(-np.inf, np.inf, inputs)), [note]
+    return replace(policy, observation_space=spaces.box(-np.inf, np.inf, inputs)), [*notes, note]

@@ -8,7 +8,7 @@ from typing import Any
 
 from rllib_compat.convert.complete import with_spaces_of_network
 from rllib_compat.convert.given import Given
-from rllib_compat.networks import AnyNetwork, CustomModel, CustomNetwork, ModelSettings
+from rllib_compat.networks import AnyNetwork, CustomModel, CustomNetwork, ModelSettings, Network
 from rllib_compat.networks import read as read_network
 from rllib_compat.networks.custom import without_custom_model
 from rllib_compat.networks.names.plain import MOVING_AVERAGE
@@ -30,7 +30,8 @@ def identify_all(
     policies, networks, findings = [], dict[str, AnyNetwork](), list[Finding]()
     for policy in checkpoint.policies.values():
         network, policy, found = identify_one(checkpoint, policy, given)
-        policy, more = with_spaces_of_network(policy, network.inputs, checkpoint.config)
+        choices = network.choices if isinstance(network, Network) else None
+        policy, more = with_spaces_of_network(policy, network.inputs, checkpoint.config, choices)
         if isinstance(network, CustomNetwork):
             policy = replace(policy, config=without_custom_model(policy.config))
         policies.append(policy)

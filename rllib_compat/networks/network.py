@@ -135,6 +135,19 @@ class Network(Weights):
         """The shape of the preprocessed observation that it takes."""
         return tuple(self.graph.inputs["obs"])
 
+    @property
+    def choices(self) -> int | None:
+        """How many discrete actions it gives a value for each; None: that is not what it gives."""
+        graph = self.graph
+        if "q_values" not in graph.outputs or "actions" in graph.inputs:
+            return None
+        lead = (1, 1) if graph.recurrent else (1,)
+        zeros = {
+            name: np.zeros((1, *shape) if name in graph.states else (*lead, *shape))
+            for name, shape in graph.inputs.items()
+        }
+        return int(self.forward(zeros)["q_values"].shape[-1])
+
     def forward(self, inputs: Mapping[str, Array]) -> Outputs:
         """Computes its outputs in float64.
 

@@ -5,6 +5,8 @@ Where weights have no names (flat vectors, lists), the config and the observatio
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from packaging.version import Version
 
 from rllib_compat import registry
@@ -20,11 +22,14 @@ from rllib_compat.networks.heads import (
     sac,
 )
 from rllib_compat.networks.heads.actor_critic import Reader
+from rllib_compat.networks.named import where_of
 from rllib_compat.networks.network import Network, Reading
 from rllib_compat.networks.refusals import not_yet
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.images import scaling_findings
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 #: The readers that `registry` names.
 READERS: dict[str, Reader] = {
@@ -58,9 +63,10 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
     """
     if own.is_own(policy):
         return own.read(policy)
-    if custom.is_custom(policy, settings):
-        return custom.read(policy, settings, model)
     known = registry.ALGORITHMS.get(settings.algorithm)
+    if custom.is_custom(policy, settings):
+        old = _without_its_model(policy, settings) if known and known.reader == "ddpg" else None
+        return custom.read(policy, settings, model) if model or old is None else old
     if known is None or not known.reader:
         where = f"policies.{policy.policy_id}"
         raise not_yet(f"the algorithm {settings.algorithm}", where)
@@ -68,6 +74,29 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
     if _preprocessed(reading.known, settings):
         reading = reading.noting(*scaling_findings(policy, settings))
     return reading
+
+
+def _without_its_model(policy: PolicyState, settings: ModelSettings) -> Reading | None:
+    """Reads a policy of DDPG whose config names a custom model that it did not use.
+
+    RLlib asked the catalog for a model of the observations alone; without `use_state_preprocessor`
+    or layers of such a model, policy and critics were DDPG's own. None: the model may have counted.
+    """
+    try:
+        reading = ddpg.read(policy, replace(settings, custom_model=None))
+    except CheckpointError:
+        return None
+    if any("state" in name for name in reading.network.arrays):
+        return None
+    note = (
+        f"the config names the custom model {settings.custom_model}; all weights are of "
+        f"{settings.algorithm}'s own layers, and they are followed"
+    )
+    where = where_of(policy)
+    hint = "compare the actions on a few observations yourself"
+    return reading.noting(
+        Finding("custom-model", Severity.WARNING, Verdict.NOTE, where, note, hint)
+    )
 
 
 def _preprocessed(network: Network, settings: ModelSettings) -> bool:

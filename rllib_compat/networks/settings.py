@@ -15,6 +15,16 @@ from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete,
 _WRAPPERS = {"use_attention": "attention (GTrXL)", "use_lstm": "LSTM"}
 
 
+#: What Ray from 0.8.4 on puts where a key was that has moved (`DEPRECATED_VALUE`), and the keys of
+#: networks for which it did. Elsewhere -1 is a number.
+_MARK = -1
+_MOVED = {
+    "lstm_use_prev_action_reward",
+    "parameter_noise",
+    "use_state_preprocessor",
+    "vf_share_layers",
+}
+
 #: Algorithms whose value function had layers of its own unless the user said otherwise; in all
 #: others it shared the policy's (`MODEL_DEFAULTS`, and each algorithm's `DEFAULT_CONFIG`).
 _OWN_VALUE_LAYERS = registry.family("PPO")
@@ -72,8 +82,8 @@ class ModelSettings:
         ray: str | None = None,
     ) -> ModelSettings:
         """Reads them from a trainer's config and what a policy overrides in it."""
-        model = _mapping(config.get("model")) | _mapping(policy.get("model"))
-        merged = {**config, **policy}
+        model = _given(config.get("model")) | _given(policy.get("model"))
+        merged = _given(config) | _given(policy)
         hiddens = None
         if "fcnet_hiddens" in model or "post_fcnet_hiddens" in model:
             # Ray 1.3 – 2.x: the fully connected network simply gets the post layers, too.
@@ -101,13 +111,15 @@ class ModelSettings:
 
 def _shares_layers(config: Mapping[str, Any], model: Mapping[str, Any], algorithm: str) -> bool:
     for given in (config.get("vf_share_layers"), model.get("vf_share_layers")):
-        if given is not None and given != -1:  # -1: Ray's mark of a key that has moved
+        if given is not None:
             return bool(given)
     return algorithm not in _OWN_VALUE_LAYERS
 
 
-def _mapping(value: Any) -> dict[str, Any]:
-    return dict(value) if isinstance(value, Mapping) else {}
+def _given(value: Any) -> dict[str, Any]:
+    """The keys of a dict that say something, not those that Ray marked as moved."""
+    found = dict(value) if isinstance(value, Mapping) else {}
+    return {k: v for k, v in found.items() if not (k in _MOVED and v == _MARK)}
 
 
 def _number(value: Any) -> float | None:

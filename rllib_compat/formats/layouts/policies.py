@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,10 @@ def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
     if isinstance(state, np.ndarray):
         return PolicyState(policy_id, state)
     if isinstance(state, (list, tuple)) and state:
-        if all(isinstance(part, np.ndarray) for part in state):
+        # A list with a scalar among its arrays is of TF2 (SAC's temperature); one array and
+        # numbers are the weights and the exploration of DQN.
+        arrays = sum(isinstance(part, np.ndarray) for part in state)
+        if arrays == len(state) or (arrays > 1 and _all_arrays(state)):
             return PolicyState(policy_id, [np.asarray(part) for part in state])
         inner = policy_state(policy_id, state[0], where)
         return replace(inner, exploration=list(state[1:]))
@@ -63,9 +66,14 @@ def _weights(weights: Any, where: str) -> Weights:
         return weights
     if isinstance(weights, Mapping):
         return named_arrays(weights, where)
-    if isinstance(weights, (list, tuple)) and all(isinstance(a, np.ndarray) for a in weights):
+    if isinstance(weights, (list, tuple)) and _all_arrays(weights):
         return [np.asarray(a) for a in weights]
     raise CorruptCheckpointError(f"Weights are {type(weights).__name__}.", where=where)
+
+
+def _all_arrays(parts: Sequence[Any]) -> bool:
+    """Whether all parts are arrays; a 0-d variable was stored as a number."""
+    return all(isinstance(part, (np.ndarray, np.generic, int, float)) for part in parts)
 
 
 def named_arrays(weights: Mapping[Any, Any], where: str) -> dict[str, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -23,6 +24,16 @@ BUFFERS = tuple(
 )
 
 
+def plain_name(policy: PolicyState, name: str) -> str:
+    """A variable's name without TensorFlow's scope and output number.
+
+    The scope is the policy's id, with the number of a rollout worker in some Rays
+    (`default_policy_wk0/`), or `default/`.
+    """
+    scope = rf"(default|{re.escape(policy.old_id)}(_wk\d+)?)/"
+    return re.sub(rf"^{scope}", "", name).removesuffix(":0")
+
+
 def plain_names(policy: PolicyState) -> tuple[dict[str, Array], dict[str, float]]:
     """The named arrays of a policy without TensorFlow's scope and output number.
 
@@ -30,10 +41,7 @@ def plain_names(policy: PolicyState) -> tuple[dict[str, Array], dict[str, float]
         `fc_1/kernel` for `default_policy/fc_1/kernel:0`, and the scalars that are no weights.
     """
     assert isinstance(policy.weights, dict)
-    plain = {}
-    for name, array in policy.weights.items():
-        scope = "default/" if name.startswith("default/") else f"{policy.old_id}/"
-        plain[name.removeprefix(scope).removesuffix(":0")] = np.asarray(array)
+    plain = {plain_name(policy, k): np.asarray(v) for k, v in policy.weights.items()}
     found = [name for name in SCALARS if name in plain and plain[name].ndim == 0]
     scalars = {name: float(plain.pop(name)) for name in found}
     for name in [name for name in plain if name.endswith(MOVING_AVERAGE)]:

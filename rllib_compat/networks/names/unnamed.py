@@ -32,9 +32,10 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 #: Names and shapes in the order in which the variables were made.
 Rows: TypeAlias = list[tuple[str, tuple[int, ...]]]
 
-#: PPO multiplies its KL coefficient by one of these after an iteration (`update_kl`).
+#: PPO multiplies its KL coefficient by one of these after an iteration (`update_kl`). It counts in
+#: float64; the variable among the weights is the nearest float32.
 _KL_STEPS = (1.5, 0.5)
-_MOST_KL_UPDATES = 64
+_MOST_KL_UPDATES = 5000
 
 #: `fcnet_hiddens` of every Ray (`MODEL_DEFAULTS`).
 DEFAULT_HIDDENS = (256, 256)
@@ -341,14 +342,14 @@ def _plausible(name: str, value: float, initial: float | None) -> bool:
     """Whether a scalar can have this value after training that began at `initial`."""
     if initial is None or not math.isfinite(value):
         return math.isfinite(value)
-    if name != "kl_coeff" or initial == 0:
+    if name != "kl_coeff" or initial <= 0:
         return math.isclose(value, initial, rel_tol=1e-6, abs_tol=1e-12)
     if value <= 0:
-        return False
+        return value == 0  # halved until float32 had no smaller number
+    # As many updates up as any training made; the updates down follow from them.
     up, down = (math.log(step) for step in _KL_STEPS)
-    ratio = math.log(value / initial)
-    return any(
-        math.isclose(ratio, n * up + m * down, abs_tol=1e-5)
-        for n in range(_MOST_KL_UPDATES)
-        for m in range(_MOST_KL_UPDATES - n)
-    )
+    raised = np.arange(_MOST_KL_UPDATES) * up - math.log(value / initial)
+    lowered = np.maximum(np.round(raised / -down), 0)
+    exact = 2 * np.spacing(np.float32(value)) / value
+    fits = np.abs(raised + lowered * down) <= exact
+    return bool(fits[np.arange(_MOST_KL_UPDATES) + lowered < _MOST_KL_UPDATES].any())

@@ -97,7 +97,7 @@ def _layouts(
     assert policy.action_space is not None
     outputs = distribution_inputs(policy.action_space) or 0
     extra = 0
-    if model.get("lstm_use_prev_action_reward") is True:
+    if model.get("lstm_use_prev_action_reward"):
         extra = len(choices_of(policy.action_space)) + 1
     observation = policy.observation_space.flat_size()
     hiddens = DEFAULT_HIDDENS if settings.hiddens is None else settings.hiddens

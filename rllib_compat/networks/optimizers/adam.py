@@ -22,8 +22,10 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks.mapping import Array, Move, Table, canonical_name, to_canonical
+from rllib_compat.networks.names.plain import plain_name
 from rllib_compat.networks.network import TARGET_PREFIX, Weights
 from rllib_compat.networks.optimizers.groups import Group
+from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.records import StandIn
 
@@ -154,10 +156,10 @@ def _parameters(group: Group, weights: Iterable[str], network: Weights) -> Itera
             yield name
 
 
-def from_graph(stored: Mapping[str, Any], policy_id: str, names: Table) -> Adam | None:
+def from_graph(stored: Mapping[str, Any], policy: PolicyState, names: Table) -> Adam | None:
     """Reads TensorFlow 1's variables; the powers of the betas count the updates."""
-    scope = f"{policy_id}/"
-    plain = {k.removeprefix(scope).removeprefix(scope): np.asarray(v) for k, v in stored.items()}
+    scoped = {plain_name(policy, name): value for name, value in stored.items()}
+    plain = {plain_name(policy, name): np.asarray(value) for name, value in scoped.items()}
     if not {"beta1_power", "beta2_power"} <= plain.keys():
         raise CheckpointError("it is no Adam: it keeps no powers of betas")
     step = updates_of(float(plain.pop("beta1_power")), float(plain.pop("beta2_power")))
@@ -190,7 +192,7 @@ def updates_of(beta1_power: float, beta2_power: float) -> int:
     return round(use)
 
 
-def from_eager(variables: list[StandIn], policy_id: str, names: Table) -> Adam | None:
+def from_eager(variables: list[StandIn], policy: PolicyState, names: Table) -> Adam | None:
     """Reads TensorFlow 2's variables: calls of a `functools.partial` with name and value."""
     plain: dict[str, Array] = {}
     for variable in variables:
@@ -198,7 +200,7 @@ def from_eager(variables: list[StandIn], policy_id: str, names: Table) -> Adam |
         if call is None or "initial_value" not in call[2]:
             raise CheckpointError("its variables have no values in the checkpoint")
         given = call[2]
-        name = given["name"].removeprefix("Adam/").removeprefix(f"{policy_id}/")
+        name = plain_name(policy, given["name"].removeprefix("Adam/"))
         plain[name] = np.asarray(given["initial_value"])
     if "iter" not in plain:
         raise CheckpointError("it is no Adam: it counts no updates")

@@ -105,11 +105,11 @@ def _by_group(stored: Any, network: Weights) -> dict[Group, Any]:
 
 def _read(group: Group, stored: Any, policy: PolicyState, network: Weights) -> Adam | None:
     if isinstance(stored, list):
-        state = adam.from_eager(stored, policy.policy_id, network.names)
+        state = adam.from_eager(stored, policy, network.names)
     elif "param_groups" in stored:
         state = adam.from_torch(stored, group, [str(name) for name in policy.weights], network)
     else:
-        state = adam.from_graph(stored, policy.policy_id, network.names)
+        state = adam.from_graph(stored, policy, network.names)
     if state is not None and group.modules:
         if any(n.endswith(".beta") and n not in network.arrays for n in state.mean):
             raise CheckpointError(

@@ -52,9 +52,9 @@ def add_lstm(build: Builder, named: Named, trunk: Trunk) -> Core:
     """
     named.require("lstm.kernel", "lstm.recurrent_kernel", "lstm.bias")
     model = named.settings.model
-    both = model.get("lstm_use_prev_action_reward") is True  # -1: Ray's mark of an old key
-    actions = both or model.get("lstm_use_prev_action") is True
-    rewards = both or model.get("lstm_use_prev_reward") is True
+    both = bool(model.get("lstm_use_prev_action_reward"))
+    actions = both or bool(model.get("lstm_use_prev_action"))
+    rewards = both or bool(model.get("lstm_use_prev_reward"))
     base = add_base(build, named, trunk, "lstm", int(actions), int(rewards), raw_first=both)
     gates = _gates_of(named.policy)
     value = build.add("lstm", "lstm", base.value, "h", "c", gates=gates)

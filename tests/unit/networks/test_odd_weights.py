@@ -1,0 +1,139 @@
+"""Weights as other people's checkpoints held them: what no clean run of one iteration shows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rllib_compat.convert import complete
+from rllib_compat.formats import layouts
+from rllib_compat.formats.layouts.policies import policy_state
+from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import read as read_policy
+from rllib_compat.networks.names.unnamed import Shape
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
+from rllib_compat.neutral.report import Severity
+from rllib_compat.neutral.spaces import Discrete, box
+from tests.legacy.cases import find
+from tests.legacy.networks import given_if_asked
+
+FOUR, TWO = box(-np.inf, np.inf, (4,)), Discrete(2)
+PPO = ModelSettings(hiddens=(3, 5), kl_coeff=0.2)
+
+
+def vector_of(kl, *, kl_first, rng):
+    """A flat vector of Ray 0.5 – 0.7, the KL coefficient behind the policy or at the end."""
+    shape = Shape(4, (3, 5), 2, shares_layers=False)
+    arrays = {
+        name: rng.normal(size=size).astype(np.float32)
+        for name, size in [*shape.policy(), *shape.value()]
+    }
+    policy, value = (
+        [arrays[n].ravel() for n, _ in rows] for rows in (shape.policy(), shape.value())
+    )
+    parts = [*policy, [kl], *value] if kl_first else [*policy, *value, [kl]]
+    return np.concatenate([np.float32(part) for part in parts]), arrays
+
+
+def coefficient(ups, downs, initial=0.2):
+    for step in [1.5] * ups + [0.5] * downs:
+        initial *= step
+    return np.float32(initial)
+
+
+@pytest.mark.parametrize("kl_first", [True, False])
+@pytest.mark.parametrize(
+    ("ups", "downs"), [(0, 0), (3, 1), (0, 64), (70, 90), (700, 500), (0, 140), (0, 148), (5, 2000)]
+)
+def test_a_ppo_vector_is_cut_right_however_often_its_kl_coefficient_moved(kl_first, ups, downs):
+    kl = coefficient(ups, downs)
+    vector, arrays = vector_of(kl, kl_first=kl_first, rng=np.random.default_rng(ups + downs))
+    policy = PolicyState("p", vector, observation_space=FOUR, action_space=TWO)
+    reading = read_policy(policy, PPO)
+    assert reading.state["kl_coeff"] == float(kl)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(reading.network.arrays[name], array)
+
+
+def test_a_number_that_no_updates_of_the_kl_coefficient_give_does_not_cut_a_vector():
+    vector, _ = vector_of(np.float32(-0.2), kl_first=True, rng=np.random.default_rng(0))
+    policy = PolicyState("p", vector, observation_space=FOUR, action_space=TWO)
+    with pytest.raises(CheckpointError, match="fits no fully connected network"):
+        read_policy(policy, PPO)
+
+
+def of_case(**wanted):
+    (case,) = find(**wanted)
+    checkpoint = complete.complete(layouts.read(case.checkpoint), given_if_asked(case))
+    (policy,) = checkpoint.policies.values()
+    return policy, ModelSettings.of(checkpoint, policy)
+
+
+@pytest.mark.parametrize("scope", ["default_policy_wk0", "default_policy_wk12"])
+def test_variables_in_the_scope_of_a_rollout_worker_are_found(scope):
+    policy, settings = of_case(
+        ray="2.0.1", algorithm="PPO", framework="tf", variant="onelayer-tanh"
+    )
+    assert all(name.startswith("default_policy/") for name in policy.weights)
+    moved = {k.replace("default_policy/", f"{scope}/"): v for k, v in policy.weights.items()}
+    old = read_policy(policy, settings).network
+    new = read_policy(replace(policy, weights=moved), settings).network
+    assert new.arrays.keys() == old.arrays.keys()
+
+
+def test_rays_marks_of_moved_keys_are_not_taken_as_given():
+    settings = ModelSettings.from_config(
+        {
+            "parameter_noise": -1,
+            "vf_share_layers": -1,
+            "v_min": -1,
+            "model": {"lstm_use_prev_action_reward": -1, "vf_share_layers": True},
+        },
+        {},
+    )
+    assert "parameter_noise" not in settings.config
+    assert "lstm_use_prev_action_reward" not in settings.model
+    assert settings.shares_layers
+    assert settings.config["v_min"] == -1
+
+
+def test_a_custom_model_that_td3_did_not_use_is_not_asked_for():
+    policy, settings = of_case(ray="0.8.7", algorithm="TD3", framework="torch", variant="small")
+    reading = read_policy(policy, replace(settings, custom_model="MyModel"))
+    assert reading.network.arrays.keys() == read_policy(policy, settings).network.arrays.keys()
+    (note,) = [f for f in reading.findings if f.rule == "custom-model"]
+    assert note.severity is Severity.WARNING
+    assert "MyModel" in note.message
+
+
+def test_a_custom_model_with_weights_of_its_own_is_still_asked_for():
+    policy, settings = of_case(ray="0.8.7", algorithm="TD3", framework="torch", variant="small")
+    more = {**policy.weights, "my_layer.weight": np.zeros((2, 2), np.float32)}
+    with pytest.raises(MissingInformationError, match="custom model MyModel"):
+        read_policy(replace(policy, weights=more), replace(settings, custom_model="MyModel"))
+
+
+def test_a_list_of_tf2_with_a_scalar_is_a_list_of_arrays_and_dqns_epsilon_is_not():
+    arrays = [np.zeros((2, 3), np.float32), np.zeros(3, np.float32)]
+    found = policy_state("p", [*arrays, np.float32(0.5)], "here")
+    assert [a.shape for a in found.weights] == [(2, 3), (3,), ()]
+    assert found.exploration is None
+    dqn = policy_state("p", [arrays[1], 0.02], "here")
+    assert dqn.weights.shape == (3,)
+    assert dqn.exploration == [0.02]
+
+
+def test_a_q_networks_head_tells_the_actions():
+    policy, settings = of_case(ray="2.0.1", algorithm="DQN", framework="torch", variant="noduel")
+    bare = replace(policy, action_space=None)
+    network = read_policy(bare, settings).known
+    assert network.choices == policy.action_space.n
+    whole, notes = complete.with_spaces_of_network(bare, network.inputs, {}, network.choices)
+    assert whole.action_space == policy.action_space
+    assert ["Q-value for each" in note.message for note in notes] == [True]
+
+
+def test_a_critic_of_continuous_actions_tells_no_choices():
+    policy, settings = of_case(ray="0.8.7", algorithm="TD3", framework="torch", variant="small")
+    assert read_policy(policy, settings).known.choices is None
