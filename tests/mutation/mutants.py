@@ -38,4 +38,512 @@ class Mutant:
         return text.replace(self.old, self.new)
 
 
-MUTANTS: tuple[Mutant, ...] = ()
+def _in(file: str, tests: tuple[str, ...], *rows: tuple[str, str, str]) -> list[Mutant]:
+    return [Mutant(breaks, file, old, new, tests) for breaks, old, new in rows]
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    *_in(
+        "rllib_compat/formats/pickles/machine.py",
+        ("tests/unit/pickles",),
+        (
+            "nested pickles cost nothing",
+            '        self.budget.spend("nested", 1)\n',
+            '        self.budget.spend("nested", 0)\n',
+        ),
+        (
+            "pickles nest without end",
+            "        if self.level >= _DEEPEST_NESTING:",
+            "        if self.level < 0:",
+        ),
+        (
+            "the bytes of nested pickles cost nothing",
+            '        self.budget.spend("bytes", inner.pos)\n',
+            "",
+        ),
+        ("names in nested pickles are not told", "        self.globals += inner.globals\n", ""),
+        (
+            "unknown names in nested pickles are not told",
+            "        self.unknown += inner.unknown\n",
+            "",
+        ),
+        (
+            "`_reconstructor` with a base state loses the state",
+            " and len(args) == 3 and args[2] is None:",
+            " and len(args) == 3:",
+        ),
+        (
+            "a constructor is called although keyword arguments are left over",
+            "            if known is not None and not kwargs:",
+            "            if known is not None:",
+        ),
+        (
+            "a pickle that leaves values behind is taken for sound",
+            "            if len(self.stack) != 1 or self.marks:",
+            "            if not self.stack:",
+        ),
+        ("an unfinished object is handed on", "            check_whole(value, self.budget)\n", ""),
+        (
+            "opcodes cost no memory",
+            "                if made > budget.made:",
+            "                if made < 0:",
+        ),
+        (
+            "a name of a million characters is kept",
+            "        if len(module) + len(name) > _LONGEST_NAME:",
+            "        if len(module) + len(name) > 10**9:",
+        ),
+        (
+            "an unknown name is not counted",
+            "            self.unknown[ref.qualified] += 1\n        return ref",
+            "            pass\n        return ref",
+        ),
+        (
+            "any object may be called",
+            '        elif type(callee) is not StandIn:\n            raise ValueError(f"a call of a {type(callee).__name__}")',
+            "        elif type(callee) is not StandIn:\n            return callee(*args)",
+        ),
+        (
+            "keys are not checked before they are hashed",
+            "                if type(key) is not str:\n                    check_key",
+            "                if type(key) is str:\n                    check_key",
+        ),
+        (
+            "a key without a value is dropped",
+            '        if len(flat) % 2:\n            raise ValueError("a key without a value")\n',
+            "",
+        ),
+    ),
+    *_in(
+        "rllib_compat/formats/pickles/opcodes.py",
+        ("tests/unit/pickles",),
+        (
+            "a pickle of a later protocol is read as if it were known",
+            "    if protocol > _HIGHEST_PROTOCOL:",
+            "    if protocol > 255:",
+        ),
+        (
+            "a frame may reach beyond the end",
+            "    if size > len(machine.data) - machine.pos:",
+            "    if size > 1 << 62:",
+        ),
+        (
+            "the memo grows without limit",
+            "    if len(memo) > machine.budget.memo:",
+            "    if len(memo) < 0:",
+        ),
+        (
+            "what was remembered before its state came stays unfinished",
+            "    if type(value) is Blank and value.value is not None:",
+            "    if False:",
+        ),
+        (
+            "POP leaves a mark behind",
+            "    if machine.stack:\n        machine.stack.pop()\n    else:\n        machine.pop_mark()",
+            "    machine.stack.pop()",
+        ),
+        (
+            "sets take anything",
+            '    if type(target) is not set:\n        raise ValueError(f"elements for a {type(target).__name__}")\n',
+            "",
+        ),
+    ),
+    *_in(
+        "rllib_compat/formats/pickles/values.py",
+        ("tests/unit/pickles",),
+        (
+            "keys that collide cost nothing",
+            '    budget.spend("collisions", others + 1)',
+            '    budget.spend("collisions", 0)',
+        ),
+        (
+            "a value is nested without limit",
+            "            if height > budget.depth:",
+            "            if height < 0:",
+        ),
+        (
+            "an object without its state is handed on",
+            "                if type(part) is Blank:",
+            "                if part is Blank:",
+        ),
+    ),
+    *_in(
+        "rllib_compat/formats/pickles/plain.py",
+        ("tests/unit/pickles",),
+        (
+            "copies of one large collection cost nothing",
+            '    machine.budget.spend("elements", len(items))\n    return items',
+            "    return items",
+        ),
+        (
+            "a range of any length is made",
+            '    machine.budget.spend("elements", len(made))\n    return made',
+            "    return made",
+        ),
+        (
+            "the second of a repeated hour is taken for the first",
+            "        fold=month >> 7,",
+            "        fold=0,",
+        ),
+        (
+            "microseconds are scrambled",
+            "    return high << 16 | mid << 8 | low",
+            "    return high << 16 | mid << 8",
+        ),
+    ),
+    *_in(
+        "rllib_compat/neutral/budget.py",
+        ("tests/unit/pickles", "tests/security"),
+        (
+            "a budget may be overdrawn by what is asked for at once",
+            "        if left < 0:",
+            "        if getattr(self, what) < 0:",
+        ),
+        ("what was spent is forgotten", "        setattr(self, what, left)\n", ""),
+    ),
+    *_in(
+        "rllib_compat/networks/mapping.py",
+        ("tests/unit/networks", "tests/unit/test_networks.py", "tests/unit/test_optimizers.py"),
+        (
+            "dense layers of torch are not transposed",
+            "TRANSPOSED = Change(lambda x: x.T, lambda x: x.T)",
+            "TRANSPOSED = Change(lambda x: x, lambda x: x)",
+        ),
+        (
+            "convolutions of torch come out with height and width swapped",
+            "lambda x: x.transpose(2, 3, 1, 0) if",
+            "lambda x: x.transpose(3, 2, 1, 0) if",
+        ),
+        (
+            "a convolution for torch is written in the wrong order",
+            "lambda x: x.transpose(3, 2, 0, 1) if",
+            "lambda x: x.transpose(2, 3, 0, 1) if",
+        ),
+        (
+            "layers are numbered from 0 where they begin at 1",
+            "        return pattern, int(match[1] or 1), int(match[2] or 0)",
+            "        return pattern, int(match[1] or 1), 0",
+        ),
+        (
+            "every layer is taken where only every second is one",
+            "        return index if rest == 0 and index >= 0 else None",
+            "        return index if index >= 0 else None",
+        ),
+        (
+            "missing arrays are not noticed",
+            "    missing, spare = sorted(wanted - found), sorted(found - wanted)",
+            "    missing, spare = [], sorted(found - wanted)",
+        ),
+        (
+            "arrays too many are not noticed",
+            "    missing, spare = sorted(wanted - found), sorted(found - wanted)",
+            "    missing, spare = sorted(wanted - found), []",
+        ),
+        (
+            "an array without a place in the target is dropped",
+            '            raise CheckpointError(f"The target has no place for the array {name!r}.")',
+            "            continue",
+        ),
+    ),
+    *_in(
+        "rllib_compat/convert/verify.py",
+        ("tests/unit/test_convert.py",),
+        (
+            "large outputs may be off a hundred times further",
+            "        allowed = tolerance * (1 + np.abs(a))",
+            "        allowed = tolerance * (1 + 100 * np.abs(a))",
+        ),
+        (
+            "any two outputs are equal",
+            "                bool(np.all(difference <= allowed)),",
+            "                True,",
+        ),
+        (
+            "one right number makes all of them right",
+            "                bool(np.all(difference <= allowed)),",
+            "                bool(np.any(difference <= allowed)),",
+        ),
+        (
+            "NaN is within the tolerance",
+            "                bool(np.all(difference <= allowed)),",
+            "                not np.any(difference > allowed),",
+        ),
+        (
+            "outputs of another shape are broadcast",
+            "        if np.shape(a) != np.shape(b):",
+            "        if False:",
+        ),
+        (
+            "an output that the new module lacks is not missed",
+            '        if name not in new:\n            raise VerificationError(\n                f"The new module gives no {name}.", where=f"policies.{policy_id}"\n            )',
+            "        if name not in new:\n            continue",
+        ),
+        (
+            "a difference is found and nothing happens",
+            "    if bad:\n        worst",
+            "    if not rows:\n        worst",
+        ),
+        (
+            "a policy that the new checkpoint lacks is not missed",
+            "        if policy_id not in new:\n            raise",
+            "        if policy_id not in new:\n            continue\n            raise",
+        ),
+        (
+            "random inputs leave their bounds",
+            "    return np.where(bounded, uniform, normal)",
+            "    return normal",
+        ),
+    ),
+    *_in(
+        "rllib_compat/formats/atomic.py",
+        ("tests/unit/test_atomic.py",),
+        (
+            "files are not on the disk when they get their name",
+            "        os.fsync(descriptor)\n",
+            "        pass\n",
+        ),
+        (
+            "only folders are brought to the disk",
+            "        for name in files:\n            _sync(Path(folder, name))\n",
+            "",
+        ),
+        (
+            "a failure leaves half a checkpoint behind",
+            "                shutil.rmtree(temporary, ignore_errors=True)\n",
+            "                pass\n",
+        ),
+        (
+            "a failure leaves empty folders behind",
+            "                    parent.rmdir()\n",
+            "                    pass\n",
+        ),
+        (
+            "a target that is there is replaced without being asked",
+            "        if _is_there(target) and not overwrite:\n            raise _exists(target)\n",
+            "",
+        ),
+        (
+            "a target that appears meanwhile is replaced",
+            "    if not overwrite:  # it has appeared while we were writing\n        raise _exists(target)\n",
+            "",
+        ),
+        (
+            "the source is overwritten",
+            "            _refuse_overlap(target, Path(source).resolve())\n",
+            "            pass\n",
+        ),
+        (
+            "a target around the source is taken",
+            "    if resolved.is_relative_to(source) or source.is_relative_to(resolved):",
+            "    if resolved.is_relative_to(source):",
+        ),
+        ("what killed runs have left stays for good", "        _finish_killed_runs(target)\n", ""),
+        (
+            "an old target that stepped aside is removed instead of brought back",
+            "        else:\n            old.rename(target)\n",
+            "        else:\n            _remove(old)\n",
+        ),
+        (
+            "the folder of a run that is still writing is removed",
+            "        if descriptor is not None:\n            _remove(partial)\n            os.close(descriptor)",
+            "        _remove(partial)",
+        ),
+        (
+            "when the new one can't be put in place, the old one is gone",
+            "        backup.rename(target)\n        raise",
+            "        raise",
+        ),
+    ),
+    *_in(
+        "rllib_compat/config/engine.py",
+        ("tests/unit/config", "tests/properties/test_config.py"),
+        (
+            "an algorithm's own key no longer wins over a common one",
+            "    return chosen, algorithm in table.homes(leaf.key), table.since(leaf.key, algorithm), leaf.key",
+            "    return chosen, False, table.since(leaf.key, algorithm), leaf.key",
+        ),
+        (
+            "a default wins over what somebody chose",
+            "    return chosen, algorithm in table.homes(leaf.key), table.since(leaf.key, algorithm), leaf.key",
+            "    return False, algorithm in table.homes(leaf.key), table.since(leaf.key, algorithm), leaf.key",
+        ),
+        (
+            "an older key wins over a newer one",
+            "table.since(leaf.key, algorithm), leaf.key",
+            "-table.since(leaf.key, algorithm), leaf.key",
+        ),
+        (
+            "a key that lost still sets its value",
+            "    rest = {k: v for k, v in loser.settings.items() if k not in winner.settings}",
+            "    rest = dict(loser.settings)",
+        ),
+        (
+            "what somebody chose and lost is told as if it did not matter",
+            '        severity=Severity.WARNING if chosen else Severity.INFO,\n        message=f"{winner',
+            '        severity=Severity.INFO,\n        message=f"{winner',
+        ),
+        (
+            "keys of the old API stack pass in silence on the new one",
+            '    if context.stack == "new" and rule.needs_old and rule.needs_old(plain(leaf.value)):',
+            "    if False and rule.needs_old:",
+        ),
+        (
+            "an unknown key is no error",
+            '        "engine.unknown_key",\n        Severity.ERROR,',
+            '        "engine.unknown_key",\n        Severity.INFO,',
+        ),
+        (
+            "a grid search of different settings is cut without a word",
+            '                severity=Severity.WARNING,\n                hint="run the legacy',
+            '                severity=Severity.INFO,\n                hint="run the legacy',
+        ),
+        (
+            "of a grid search the first alternative counts for all",
+            '        grid = {n: {"grid_search": [o.settings[n] for o in outcomes]} for n in outcomes[0].settings}',
+            "        grid = dict(outcomes[0].settings)",
+        ),
+        (
+            "keys inside sections are not looked at",
+            '            yield from leaves(value, algorithms, f"{name}.", where)',
+            "            continue",
+        ),
+        (
+            "another algorithm's key that was set is told as if it did not matter",
+            "            Severity.INFO if untouched else Severity.WARNING,",
+            "            Severity.INFO,",
+        ),
+    ),
+    *_in(
+        "rllib_compat/config/border.py",
+        ("tests/security", "tests/unit/config"),
+        (
+            "keys that are no text come in from a file",
+            "                if self.door.origin is Origin.USER:\n                    taken[key] = value  # the engine",
+            "                if True:\n                    taken[key] = value  # the engine",
+        ),
+        (
+            "configs nest without end",
+            "        if self.depth >= DEEPEST_CONFIG:\n            self.findings.append(_too_deep(self.rule, path))\n            return {}",
+            "        if self.depth < 0:\n            return {}",
+        ),
+        (
+            "a trusted name may be any text",
+            "        if not colon or not all(part.isidentifier() for part in parts):",
+            "        if not colon:",
+        ),
+    ),
+    *_in(
+        "rllib_compat/config/steps/sequences.py",
+        ("tests/unit/config", "tests/properties/test_config.py"),
+        (
+            "R2D2's burn-in is cut off its sequences",
+            "    return Change({LENGTH: length + burn_in},",
+            "    return Change({LENGTH: length},",
+        ),
+        (
+            "an LSTM is not told how long its sequences are",
+            "    if given.get(LSTM) is not True or LENGTH in given:",
+            "    if given.get(LSTM) is True or LENGTH in given:",
+        ),
+    ),
+    *_in(
+        "rllib_compat/config/steps/replay.py",
+        ("tests/unit/config", "tests/properties/test_config.py"),
+        (
+            "a replay buffer of its own has no capacity",
+            "    return Change({CAPACITY: capacity}, f",
+            "    return Change({}, f",
+        ),
+        (
+            "several policies share a buffer for one",
+            '    return Change({TYPE: f"MultiAgent{kind}" if several',
+            '    return Change({TYPE: f"MultiAgent{kind}" if not several',
+        ),
+        (
+            "a plain buffer gets priorities",
+            "    if not isinstance(given.get(TYPE), str) or _is_prioritized(given) or not there:",
+            "    if True:",
+        ),
+        (
+            "prioritized buffers begin with other exponents",
+            "        sets={ALPHA: 0.6, BETA: 0.4},\n        fills=True",
+            "        sets={ALPHA: 0.4, BETA: 0.6},\n        fills=True",
+        ),
+    ),
+    *_in(
+        "rllib_compat/config/steps/environment.py",
+        ("tests/unit/config", "tests/properties/test_config.py"),
+        (
+            "Atari games are played without the DeepMind wrappers",
+            '    if not isinstance(name, str) or "NoFrameskip" not in name:',
+            "    if True:",
+        ),
+        (
+            "rewards of Atari games are not clipped",
+            '    clipped = given.get(CLIPPING) is None and wrapped == "deepmind"',
+            "    clipped = False",
+        ),
+    ),
+    *_in(
+        "rllib_compat/config/steps/offline.py",
+        ("tests/unit/config", "tests/properties/test_config.py"),
+        (
+            "an offline algorithm waits for samples for ever",
+            "        {SAMPLED: 0, TRAINED: given.get(TRAINED)",
+            "        {SAMPLED: sampled, TRAINED: given.get(TRAINED)",
+        ),
+    ),
+    *_in(
+        "rllib_compat/runtime/results.py",
+        (
+            "tests/unit/runtime/test_results.py",
+            "tests/unit/runtime/test_callbacks.py",
+            "tests/unit/runtime/test_clipped_rewards.py",
+        ),
+        (
+            "episodes are kept for ever",
+            "        self._history = episodes[-window:]",
+            "        self._history = episodes",
+        ),
+        (
+            "the smoothing window is not filled up with older episodes",
+            "        episodes = self._history[len(self._history) - missing :] + new if missing else new",
+            "        episodes = new",
+        ),
+        (
+            "one NaN makes a custom metric NaN",
+            "    return [value for value in values if not np.any(np.isnan(value))]",
+            "    return list(values)",
+        ),
+        (
+            "times are told in seconds instead of milliseconds",
+            "    return float(seconds) * 1000.0",
+            "    return float(seconds)",
+        ),
+        (
+            "the rewards of policies are mixed up",
+            "            by_policy[policy].append(reward)",
+            "            by_policy[ONLY_POLICY].append(reward)",
+        ),
+        (
+            "the records of episodes stay in the result",
+            '    taken = result.get("env_runners", {}).pop(RECORDS, ())',
+            '    taken = result.get("env_runners", {}).get(RECORDS, ())',
+        ),
+        (
+            "throughput is a thousand times too small",
+            '                result["timers"][throughput] = float(count) / time * 1000.0',
+            '                result["timers"][throughput] = float(count) / time',
+        ),
+        (
+            "SAC's losses have PPO's names",
+            '    names = LEARNER_STATS | (ACTOR_CRITIC_STATS if "alpha_value" in stats else {})',
+            "    names = LEARNER_STATS",
+        ),
+        (
+            "an evaluation's own results are overwritten",
+            '    if episodes or "episode_reward_mean" not in result:',
+            "    if True:",
+        ),
+    ),
+)
