@@ -1,6 +1,6 @@
-"""The README's table of what is supported, made from the museum's real files.
+"""The guide's table of what is supported, made from the museum's real files.
 
-`python -m tests.support` writes it anew; a test holds the README against it.
+`python -m tests.support` writes it anew; a test holds the page against it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from tests.docs import ROOT
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import read
 
-README = ROOT / "README.md"
+PAGE = ROOT / "migration_guide/what_works.md"
 BEGIN, END = "<!-- support table: python -m tests.support -->", "<!-- end of the support table -->"
-_IN_README = re.compile(f"{re.escape(BEGIN)}\n(.*?)\n{re.escape(END)}", re.DOTALL)
+_IN_PAGE = re.compile(f"{re.escape(BEGIN)}\n(.*?)\n{re.escape(END)}", re.DOTALL)
 
 #: The museum's cases that are refused, and the reason.
 REFUSED: dict[str, str] = {
@@ -61,13 +61,13 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def in_readme() -> str:
-    """The table as it stands in the README."""
-    match = _IN_README.search(README.read_text("utf-8"))
-    assert match, "the README has no support table"
+def in_guide() -> str:
+    """The table as it stands in the guide."""
+    match = _IN_PAGE.search(PAGE.read_text("utf-8"))
+    assert match, "the page has no support table"
     return match[1]
 
 
 if __name__ == "__main__":
-    written = _IN_README.sub(f"{BEGIN}\n{table()}\n{END}", README.read_text("utf-8"))
-    README.write_text(written, "utf-8")
+    written = _IN_PAGE.sub(f"{BEGIN}\n{table()}\n{END}", PAGE.read_text("utf-8"))
+    PAGE.write_text(written, "utf-8")
