@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 @click.option("--recursive", is_flag=True, help="Convert all checkpoints below OLD into NEW.")
 @click.option("--jobs", default=1, show_default=True, help="With --recursive: how many at once.")
 @options.given_options
+@options.target_options
 @options.json_option
 @options.verbose_option
 def command(

@@ -106,6 +106,43 @@ def given_options(function: F) -> F:
                 type=_MapOption(),
                 help='{"old": "new"}: names of a custom model\'s arrays that are new.',
             ),
+            click.option(
+                "--policy",
+                multiple=True,
+                metavar="ID",
+                help="Only this policy; may be given several times.",
+            ),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def target_options(function: F) -> F:
+    """Adds the options for what is made: trusted names, and the machine that trains on."""
+    for option in reversed(
+        (
+            click.option(
+                "--trust",
+                multiple=True,
+                metavar="MODULE:CLASS",
+                help="Use this class or function although a file names it; may be repeated.",
+            ),
+            click.option(
+                "--num-gpus",
+                type=click.IntRange(0),
+                help="GPUs to train with. [default: as before, as far as this machine has them]",
+            ),
+            click.option(
+                "--num-env-runners",
+                type=click.IntRange(0),
+                help="Processes to sample with. [default: as before, as far as there are CPUs]",
+            ),
+            click.option(
+                "--keep-resources",
+                is_flag=True,
+                help="Keep the resources of the old machine, whatever this one has.",
+            ),
         )
     ):
         function = option(function)
@@ -120,11 +157,14 @@ def given(
     action_space: tuple[tuple[str | None, Space], ...],
     model: str | None,
     weights_map: dict[str, str] | None,
+    policy: tuple[str, ...],
+    **more: Any,
 ) -> Given:
     """Makes a `Given` of the options; a module is looked for in the current folder, too."""
     from rllib_compat.convert.given import Given
 
-    if model is not None and (here := str(Path.cwd())) not in sys.path:
+    named = model is not None or more.get("trust")
+    if named and (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     return Given(
         algorithm,
@@ -134,6 +174,8 @@ def given(
         dict(action_space),
         model,
         weights_map or {},
+        policy,
+        **more,
     )
 
 

@@ -19,9 +19,8 @@ import numpy as np
 
 from rllib_compat.convert import find_algorithm, find_spaces
 from rllib_compat.convert.given import Given
-from rllib_compat.convert.inert import without_code
 from rllib_compat.neutral import spaces
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.checkpoint import Array, LegacyCheckpoint, PolicyState, Weights
 from rllib_compat.neutral.errors import MissingInformationError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
@@ -40,12 +39,11 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
     """
     if given.config is not None:
         checkpoint = replace(checkpoint, config=given.config, config_is_complete=False)
-    checkpoint = _inert(checkpoint)
     if given.env is not None:
         checkpoint = _with_env(checkpoint, given.env)
     algorithm, findings = find_algorithm.of(checkpoint, given.algorithm)
     checkpoint = replace(checkpoint, algorithm=algorithm).with_findings(findings)
-    checkpoint = _with_default_policy(checkpoint)
+    checkpoint = _selected(_with_default_policy(checkpoint), given)
     if "env" not in checkpoint.config and (name := find_algorithm.env_of_path(checkpoint)):
         checkpoint = _with_env(checkpoint, name).with_findings(
             [derived("config.env", f"{name}, from the name of the trial's folder")]
@@ -63,21 +61,6 @@ def _with_env(checkpoint: LegacyCheckpoint, env: Any) -> LegacyCheckpoint:
     return replace(checkpoint, config={**checkpoint.config, "env": env})
 
 
-def _inert(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
-    """Without code in any config that came with the checkpoint."""
-    config, findings = without_code(checkpoint.config, "config")
-    policies = []
-    for policy in checkpoint.policies.values():
-        own, more = without_code(policy.config, f"policies.{policy.policy_id}.config")
-        policies.append(replace(policy, config=own))
-        findings += more
-    # The same text stands in the config of each policy; once is enough to know.
-    by_message = {finding.message: finding for finding in reversed(findings)}
-    told = {finding.message for finding in checkpoint.findings}
-    fresh = [f for message, f in reversed(by_message.items()) if message not in told]
-    return replace(checkpoint, config=config).with_policies(policies).with_findings(fresh)
-
-
 def _with_default_policy(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
     if set(checkpoint.policies) != {_OLD_ID}:
         return checkpoint
@@ -90,6 +73,62 @@ def _with_default_policy(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
         f"the only policy is called {_ONLY_ID} since Ray 0.6",
     )
     return checkpoint.with_policies([only]).with_findings([finding])
+
+
+def _selected(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
+    """With the policies that the caller wants, and rows for those that are left out or broken.
+
+    Raises:
+        MissingInformationError: There is no policy of that name.
+    """
+    policies = checkpoint.policies
+    if given.policies:
+        by_name = {**{p.old_id: p for p in policies.values()}, **policies}
+        if unknown := [name for name in given.policies if name not in by_name]:
+            raise MissingInformationError(
+                f"The checkpoint has no policy {', '.join(map(repr, unknown))}.",
+                where=str(checkpoint.source.path),
+                fix=f"It has {', '.join(policies)}.",
+            )
+        wanted = {by_name[name].policy_id for name in given.policies}
+        checkpoint = checkpoint.with_policies(p for k, p in policies.items() if k in wanted)
+        left = ", ".join(policy_id for policy_id in policies if policy_id not in wanted)
+        if left:
+            finding = Finding(
+                "policies", Severity.INFO, Verdict.DROPPED, "policies", f"not asked for: {left}"
+            )
+            checkpoint = checkpoint.with_findings([finding])
+    return checkpoint.with_findings(_not_finite(checkpoint))
+
+
+def _not_finite(checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """A row for each policy with weights that are infinite or not a number."""
+    findings = []
+    for policy_id, policy in checkpoint.policies.items():
+        weights = policy.weights
+        named = weights.items() if isinstance(weights, dict) else enumerate(_arrays(weights))
+        odd = [
+            str(name)
+            for name, array in named
+            if array.dtype.kind in "fc" and not np.isfinite(array).all()
+        ]
+        if odd:
+            shown = ", ".join(odd[:3]) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
+            findings.append(
+                Finding(
+                    "not-finite",
+                    Severity.WARNING,
+                    Verdict.NOTE,
+                    f"policies.{policy_id}.weights",
+                    f"infinite, or not a number (NaN), in {shown}",
+                    "the training had diverged; an earlier checkpoint may be better",
+                )
+            )
+    return findings
+
+
+def _arrays(weights: Weights) -> list[Array]:
+    return weights if isinstance(weights, list) else [np.asarray(weights)]
 
 
 def require_algorithm(checkpoint: LegacyCheckpoint) -> None:

@@ -79,7 +79,7 @@ def decide(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpointa
         return _msgpack(checkpoint, given)
     require_algorithm(checkpoint)
     require_config(checkpoint)
-    return _checkpointable(*identify_all(checkpoint, given))
+    return _checkpointable(*identify_all(checkpoint, given), given)
 
 
 def optimizer_findings(plan: Plan) -> list[Finding]:
@@ -104,15 +104,16 @@ def _msgpack(checkpoint: LegacyCheckpoint, given: Given) -> Plan:
         return Plan(Form.MSGPACK, checkpoint, {}, findings=(unknown,))
 
 
-def _checkpointable(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> Plan:
+def _checkpointable(
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork], given: Given
+) -> Plan:
     why = _why_not_whole(checkpoint, networks)
     if why is None:
         from rllib_compat.convert.config import config_for_target
 
-        translation, findings = config_for_target(checkpoint)
+        translation, findings = config_for_target(checkpoint, given)
         if translation.api_stack == "new":
-            found = tuple(findings)
-            return Plan(Form.WHOLE, checkpoint, networks, "", translation, found)
+            return Plan(Form.WHOLE, checkpoint, networks, "", translation, findings)
         keys = ", ".join(translation.needs_old_stack)
         why = f"{keys} can be trained on the old API stack only"
     return Plan(Form.MODULES, checkpoint, _with_filters(checkpoint, networks), why)

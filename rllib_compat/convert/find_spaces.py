@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat.config.values.environments import EnvName
 from rllib_compat.convert.given import Given
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
@@ -35,7 +36,7 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
     """Adds the spaces that can be found; a policy may still lack one afterwards."""
     specs = _specs_of_config(checkpoint.config)
     policies = [_with_spec(p, specs.get(p.policy_id)) for p in checkpoint.policies.values()]
-    pair = _spaces_of_env(checkpoint.config, policies)
+    pair = _spaces_of_env(_env_to_ask(checkpoint, given), policies)
     findings: list[Finding] = []
 
     def choose(policy: PolicyState, kind: str, by_policy: Mapping[str | None, Space]) -> Any:
@@ -104,10 +105,17 @@ def _read(value: Any) -> Space | None:
     return parse_repr(value) if isinstance(value, str) else spaces.from_object(value)
 
 
-def _spaces_of_env(config: Mapping[str, Any], policies: Sequence[PolicyState]) -> _Pair | None:
-    """The spaces of a single-agent environment that gymnasium offers under the config's name."""
-    name = config.get("env")
-    if not isinstance(name, str) or [p.policy_id for p in policies] != list(SINGLE_AGENT_IDS):
+def _env_to_ask(checkpoint: LegacyCheckpoint, given: Given) -> str | None:
+    """The environment's name; one of the file only if nothing could be imported from it."""
+    name = checkpoint.config.get("env")
+    if not isinstance(name, str):
+        return None
+    return name if given.env is not None or EnvName.plain(name) else None
+
+
+def _spaces_of_env(name: str | None, policies: Sequence[PolicyState]) -> _Pair | None:
+    """The spaces of a single-agent environment that gymnasium offers under a name."""
+    if name is None or [p.policy_id for p in policies] != list(SINGLE_AGENT_IDS):
         return None
     if all(p.observation_space and p.action_space for p in policies):
         return None

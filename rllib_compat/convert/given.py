@@ -22,6 +22,12 @@ class Given:
         model: The RLModule (`module:Class`) that takes the weights of a custom model. It is
             imported and built.
         weights_map: The module's name for each array of the custom model, where they differ.
+        policies: The ids of the policies that are wanted; empty: all of them.
+        trust: Exact names of classes and functions, `module:Class`, that may be used although a
+            file names them.
+        num_gpus: The GPUs to train with; None: as before, if the machine has them.
+        num_env_runners: The processes to sample with; None: as before, if the machine has the CPUs.
+        keep_resources: Whether the old machine's resources are kept, whatever this one has.
     """
 
     algorithm: str | None = None
@@ -31,3 +37,8 @@ class Given:
     action_spaces: Mapping[str | None, Space] = field(default_factory=dict)
     model: str | None = None
     weights_map: Mapping[str, str] = field(default_factory=dict)
+    policies: tuple[str, ...] = ()
+    trust: tuple[str, ...] = ()
+    num_gpus: int | None = None
+    num_env_runners: int | None = None
+    keep_resources: bool = False

@@ -158,5 +158,7 @@ def verify_pair(
         raise NotYetError(
             f"Nothing can be compared: {unknown.message}", where=unknown.path, fix=unknown.hint
         )
+    if to == "checkpointable":
+        return proof.compare_reading(plan, new, inputs=inputs, observations=observations)
     compared = proof.compare(plan, new, inputs=inputs, observations=observations)
     return [row for _, row in compared]

@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from rllib_compat.convert import verify
+from rllib_compat.convert.complete import complete
 from rllib_compat.convert.decide import Form, Plan
+from rllib_compat.convert.given import Given
+from rllib_compat.convert.identify import identify_all
 from rllib_compat.convert.verify import WEIGHTS, Difference
 from rllib_compat.formats import layouts
 from rllib_compat.networks import AnyNetwork, CustomNetwork, ModelSettings, Network, known
@@ -56,6 +59,58 @@ def _compare_custom(target: Path, networks: Mapping[str, AnyNetwork]) -> Iterato
         if isinstance(network, CustomNetwork):
             new = modules.load_weights(target, policy_id)
             yield from verify.compare_weights(policy_id, network.module_state(), new)
+
+
+def compare_reading(
+    plan: Plan,
+    target: Path,
+    *,
+    inputs: int,
+    observations: Mapping[str, Array] | None = None,
+) -> list[Difference]:
+    """Compares the networks of a plan with a tree that anybody may have written.
+
+    Nothing of the tree is handed to Ray, whose loading would run what its pickles hold. Our own
+    reading of it is computed in numpy, and in torch by modules that are built from that reading.
+
+    Returns:
+        A difference for each policy and output: the worse of the two.
+    """
+    networks = known(plan.networks)
+    tree, readings = _readings(target, plan)
+    rows = []
+    for batches in (
+        _random(plan.checkpoint, networks, inputs),
+        _given(networks, observations or {}),
+    ):
+        old = {policy_id: networks[policy_id] for policy_id in batches}
+        compared = (verify.compare_all(old, reading, batches) for reading in readings)
+        rows += [max(pair, key=_badness) for pair in zip(*compared, strict=True)]
+    for policy_id, network in plan.networks.items():
+        if isinstance(network, CustomNetwork):
+            policy = tree.policies.get(policy_id)
+            numbers = policy.weights if policy and isinstance(policy.weights, dict) else {}
+            rows += verify.compare_weights(policy_id, network.module_state(), numbers)
+    return rows
+
+
+def _badness(row: Difference) -> tuple[bool, float]:
+    return not row.ok, row.absolute
+
+
+def _readings(
+    target: Path, plan: Plan
+) -> tuple[LegacyCheckpoint, tuple[Mapping[str, verify.Forward], Mapping[str, verify.Forward]]]:
+    """A tree as it was read, and its networks as functions, by numpy and by torch."""
+    from rllib_compat.convert.write import modules
+
+    given = Given(algorithm=plan.checkpoint.algorithm)
+    tree = complete(layouts.read(target), given)
+    wanted = known(plan.networks)
+    some = tree.with_policies(p for k, p in tree.policies.items() if k in wanted)
+    some, networks = identify_all(some, given)
+    numpy = {policy_id: network.forward for policy_id, network in known(networks).items()}
+    return tree, (numpy, modules.build(some, networks))
 
 
 def finding(kind: str, row: Difference) -> Finding:

@@ -126,17 +126,20 @@ def compare(
                 where=f"policies.{policy_id}",
             )
         a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-        difference = np.abs(a - b)
+        # A network that had diverged gives what it gave: the same infinity, or NaN.
+        alike = (a == b) | (np.isnan(a) & np.isnan(b))
+        with np.errstate(invalid="ignore"):
+            difference = np.where(alike, 0.0, np.abs(a - b))
+            relative = np.where(alike, 0.0, difference / np.maximum(np.abs(a), 1e-3))
         allowed = tolerance * (1 + np.abs(a))
-        scale = np.maximum(np.abs(a), 1e-3)
         rows.append(
             Difference(
                 policy_id,
                 name,
                 float(difference.max(initial=0.0)),
-                float((difference / scale).max(initial=0.0)),
+                float(relative.max(initial=0.0)),
                 len(a),
-                bool(np.all(difference <= allowed)),  # NaN is never within bounds
+                bool(np.all(alike | (difference <= allowed))),  # NaN is never within bounds
                 tolerance,
             )
         )

@@ -11,7 +11,6 @@ import numpy as np
 from rllib_compat.networks.graph import Array, Graph
 from rllib_compat.networks.mapping import Table, from_canonical
 from rllib_compat.networks.optimizers.groups import WHOLE, Group
-from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.report import Finding
 
 #: Outputs by name: `action_dist_inputs` `[B, n]`, `vf_preds` `[B]`, `q_values` `[B, actions]`, …
@@ -122,13 +121,6 @@ class Network(Weights):
 
     def __post_init__(self) -> None:
         self.graph.check(self.arrays, where=self.kind)
-        odd = [name for name, array in self.arrays.items() if not np.isfinite(array).all()]
-        if odd:
-            raise CheckpointError(
-                f"Weights that are not finite numbers: {', '.join(odd)}.",
-                where=self.kind,
-                fix="The training had diverged; take an earlier checkpoint.",
-            )
 
     @property
     def inputs(self) -> tuple[int, ...]:

@@ -3,11 +3,14 @@
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from rllib_compat.convert import complete as resolve
+from rllib_compat.convert import config_machine
+from rllib_compat.convert.decide import decide
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert, verify_pair
 from rllib_compat.convert.verify import compare, require_equal, sample_inputs
@@ -21,9 +24,12 @@ from rllib_compat.neutral.errors import (
     TargetExistsError,
     VerificationError,
 )
+from rllib_compat.neutral.records import GlobalRef
+from rllib_compat.neutral.report import Severity
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import box
 from tests.legacy.cases import all_cases, find
+from tests.legacy.networks import given_if_asked
 
 FULLY_CONNECTED = [
     next(c for c in find(ray="0.8.5") if c.variant == "worker1"),
@@ -253,3 +259,116 @@ assert not loaded, loaded
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+LEAGUE = next(c for c in find(ray="1.13.0", framework="torch") if "league" in c.variant)
+
+
+@pytest.mark.parametrize(
+    ("name", "trained"),
+    [
+        ("0.6.6/ppo-tf-threepolicies", {"keeper", "runner"}),
+        ("1.0.1/ppo-torch-threepolicies", {"keeper", "runner"}),
+        ("1.13.0/ppo-torch-league20", {"main", "league_0", "league_1"}),
+        ("1.13.0/ppo-torch-ma-policyspec", {"pol_a"}),
+        ("2.3.1/ppo-torch-threepolicies", {"keeper", "runner"}),
+        ("2.40.0/ppo-torch_new-ma-tuples", {"pol_a", "pol_b"}),
+    ],
+)
+def test_policies_that_were_not_trained_are_not_trained_afterwards(name, trained):
+    case = next(case for case in all_cases() if str(case) == name)
+    plan = decide(layouts.read(case.checkpoint), given_if_asked(case))
+    assert set(plan.translation.calls["multi_agent"]["policies_to_train"]) == trained
+    (row,) = [f for f in plan.findings if f.rule == "policies-to-train"]
+    assert all(policy in row.message for policy in plan.checkpoint.policies)
+
+
+def test_a_policy_to_train_that_is_not_there_is_told():
+    first, *_ = (checkpoint := layouts.read(LEAGUE.checkpoint)).policies
+    plan = decide(replace(checkpoint, policies_to_train=[first, "gone"]), Given())
+    assert plan.translation.calls["multi_agent"]["policies_to_train"] == [first]
+    (row,) = [f for f in plan.findings if f.rule == "policies-to-train"]
+    assert row.severity is Severity.WARNING
+    assert "gone" in row.message
+
+
+def test_a_function_that_says_which_policies_are_trained_is_told_and_not_run():
+    checkpoint = layouts.read(LEAGUE.checkpoint)
+    config = {k: v for k, v in checkpoint.config.items() if k != "multiagent"}
+    code = GlobalRef("their.module", "is_trained")
+    plan = decide(replace(checkpoint, config=config, policies_to_train=code), Given())
+    (row,) = [f for f in plan.findings if f.rule == "policies-to-train"]
+    assert row.severity is Severity.WARNING
+    assert "policies_to_train" in row.hint
+
+
+def test_only_the_policies_that_are_asked_for_are_converted(tmp_path):
+    first, *others = layouts.read(LEAGUE.checkpoint).policies
+    done = convert(
+        LEAGUE.checkpoint, tmp_path / "new", to="msgpack", given=Given(policies=(first,)), inputs=5
+    )
+    assert list(layouts.read(tmp_path / "new").policies) == [first]
+    assert any(all(other in f.message for other in others) for f in done.report)
+    with pytest.raises(MissingInformationError, match="no policy 'other'"):
+        decide(layouts.read(LEAGUE.checkpoint), Given(policies=("other",)))
+
+
+@pytest.mark.parametrize("to", ["msgpack", "checkpointable"])
+def test_weights_that_are_not_a_number_are_a_warning_and_are_kept(to, tmp_path):
+    checkpoint = layouts.read(FULLY_CONNECTED[0].checkpoint)
+    (policy,) = checkpoint.policies.values()
+    name = next(iter(policy.weights))
+    odd = {**policy.weights, name: np.full_like(policy.weights[name], np.nan)}
+    checkpoint = checkpoint.with_policies([replace(policy, weights=odd)])
+    plan = decide(checkpoint, Given(), to=to)
+    (row,) = [f for f in plan.checkpoint.findings if f.rule == "not-finite"]
+    assert row.severity is Severity.WARNING
+    assert name in row.message
+    assert plan.networks
+
+
+def test_a_network_that_gives_nan_is_the_same_network():
+    odd = np.array([[np.nan, np.inf, -np.inf, 1.0]])
+    (row,) = compare("p", outputs(odd), outputs(odd.copy()))
+    assert row.ok
+    assert row.absolute == row.relative == 0
+    (row,) = compare("p", outputs(odd), outputs(odd[:, ::-1]))
+    assert not row.ok
+
+
+OLD_MACHINE = {
+    "env_runners": {"num_env_runners": 300, "num_gpus_per_env_runner": 0.5},
+    "learners": {"num_learners": 64, "num_gpus_per_learner": 1},
+    "evaluation": {"evaluation_num_env_runners": 100},
+}
+
+
+def test_resources_that_this_machine_has_not_are_told_and_set_to_what_is_there(monkeypatch):
+    monkeypatch.setattr(config_machine, "_gpus", lambda: 0)
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    calls, findings = config_machine.fit(OLD_MACHINE, Given())
+    assert calls["env_runners"] == {"num_env_runners": 3, "num_gpus_per_env_runner": 0}
+    assert calls["learners"] == {"num_learners": 0, "num_gpus_per_learner": 0}
+    assert calls["evaluation"] == {"evaluation_num_env_runners": 3}
+    assert len(findings) == 5
+    assert all(f.severity is Severity.WARNING for f in findings)
+    assert any("300" in f.message for f in findings)
+
+
+def test_resources_that_this_machine_has_stay(monkeypatch):
+    monkeypatch.setattr(config_machine, "_gpus", lambda: 2)
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    small = {
+        "env_runners": {"num_env_runners": 2},
+        "learners": {"num_learners": 2, "num_gpus_per_learner": 1},
+    }
+    assert config_machine.fit(small, Given()) == (small, [])
+    assert config_machine.fit(OLD_MACHINE, Given(keep_resources=True)) == (OLD_MACHINE, [])
+
+
+def test_resources_that_are_asked_for_are_taken(monkeypatch):
+    monkeypatch.setattr(config_machine, "_gpus", lambda: 0)
+    calls, findings = config_machine.fit({}, Given(num_gpus=2, num_env_runners=7))
+    assert calls["learners"] == {"num_learners": 2, "num_gpus_per_learner": 1}
+    assert calls["env_runners"] == {"num_env_runners": 7}
+    assert all(f.severity is Severity.INFO for f in findings)

@@ -99,18 +99,9 @@ def write(plan: Plan, target: Path) -> list[Finding]:
     Returns:
         What has no place in modules alone.
     """
-    from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
-
     checkpoint, networks = plan.checkpoint, plan.networks
-    made = specs(checkpoint, networks)
-    for spec in made.values():
-        _complete(spec, checkpoint.algorithm)
     with ray_versions.quiet_logs():
-        module = MultiRLModuleSpec(rl_module_specs=made).build()
-        for policy_id, network in networks.items():
-            if any(name.startswith(TARGET_PREFIX) for name in network.arrays):
-                module[policy_id].make_target_networks()
-        set_weights(module, networks)
+        module = _filled(checkpoint, networks)
         module.save_to_path(str((target / MODULES).absolute()))
     left = {
         "config": bool(checkpoint.config),
@@ -138,6 +129,21 @@ def write(plan: Plan, target: Path) -> list[Finding]:
     ]
 
 
+def _filled(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> MultiRLModule:
+    """All modules in one, with their weights, as no algorithm has to be built for it."""
+    from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+
+    made = specs(checkpoint, networks)
+    for spec in made.values():
+        _complete(spec, checkpoint.algorithm)
+    module = MultiRLModuleSpec(rl_module_specs=made).build()
+    for policy_id, network in networks.items():
+        if any(name.startswith(TARGET_PREFIX) for name in network.arrays):
+            module[policy_id].make_target_networks()
+    set_weights(module, networks)
+    return module
+
+
 def _steps(network: AnyNetwork) -> set[str]:
     return {step.name for step in network.graph.steps} if isinstance(network, Network) else set()
 
@@ -154,13 +160,16 @@ def _complete(spec: RLModuleSpec, algorithm: str | None) -> None:
 
 
 def _successor(algorithm: str | None) -> Any:
-    if algorithm in registry.family("DQN"):
-        from ray.rllib.algorithms.dqn import DQNConfig
+    """A config of the algorithm whose default modules are the same: today's, or PPO's."""
+    name = registry.of(algorithm).becomes or "PPO"
+    return getattr(import_module(f"ray.rllib.algorithms.{name.lower()}"), f"{name}Config")()
 
-        return DQNConfig()
-    from ray.rllib.algorithms.ppo import PPOConfig
 
-    return PPOConfig()
+def build(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> dict[str, Loaded]:
+    """Builds the modules of networks and fills them, in memory alone."""
+    with ray_versions.quiet_logs():
+        module = _filled(checkpoint, networks)
+    return {policy_id: Loaded(module[policy_id]) for policy_id in networks}
 
 
 def load(target: Path, policy_id: str) -> Loaded:

@@ -3,17 +3,16 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 
 import pytest
 
 from rllib_compat.convert import complete as resolve
-from rllib_compat.convert.config import config_for_target
+from rllib_compat.convert.decide import decide
 from rllib_compat.convert.given import Given
-from rllib_compat.convert.inert import without_code
 from rllib_compat.convert.inspect import inspect
 from rllib_compat.convert.pipeline import convert
 from rllib_compat.formats import layouts
-from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.space_text import parse_repr
 from tests.legacy.cases import find
 
@@ -69,11 +68,11 @@ HOSTILE = [
 @pytest.mark.parametrize("config", HOSTILE, ids=str)
 def test_text_that_names_code_is_not_imported_by_inspect_or_by_translating(trap, config):
     old = trap(**config)
-    found = inspect(old, SPACES)
-    assert any(f.rule == "code-as-text" for f in found.report)
-    checkpoint = layouts.read(old)
-    checkpoint = resolve.complete(checkpoint, SPACES)
-    assert config_for_target(checkpoint)[0].report
+    inspect(old, SPACES)
+    plan = decide(layouts.read(old), SPACES)
+    told = [*plan.checkpoint.findings, *plan.findings, *plan.translation.report]
+    for key in config:
+        assert any(key in f.path for f in told), key
 
 
 @pytest.mark.parametrize("config", HOSTILE, ids=str)
@@ -98,26 +97,13 @@ def test_a_conversion_into_the_installed_ray_imports_none_of_it(trap, tmp_path):
     algorithm.stop()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "relu",
-        "CartPole-v1",
-        "/tmp/out/data.json",
-        "s3://bucket/x.json",
-        "a/b.c",
-        "0.5",
-        "",
-        "a b.c",
-    ],
-)
-def test_other_text_is_left_as_it_is(text):
-    assert without_code({"key": text}, "$") == ({"key": text}, [])
-
-
-@pytest.mark.parametrize("name", ["CartPole-v1", "ALE/Pong-v5", "my_env", "Cars And Lights"])
-def test_names_of_environments_are_left_as_they_are(name):
-    assert without_code({"env": name}, "$") == ({"env": name}, [])
+def test_a_name_of_code_passes_only_if_the_caller_trusts_exactly_that(trap, tmp_path):
+    old = trap(callbacks="mymod.Callbacks", sample_collector="evilmod.Collector")
+    for trust in ((), ("mymod:Other",), ("mymod:Callbacks",)):
+        translation = decide(layouts.read(old), replace(SPACES, trust=trust)).translation
+        trusted = trust == ("mymod:Callbacks",)
+        assert ("mymod:Callbacks" in str(translation.report.facts.get("trusted"))) == trusted
+        assert (translation.legacy_callbacks is not None) == trusted
 
 
 def test_what_the_caller_gives_is_trusted():
@@ -126,7 +112,8 @@ def test_what_the_caller_gives_is_trusted():
     assert checkpoint.config["env"] == "my.module:Env"
 
 
-def test_a_config_that_is_given_as_a_file_is_not_trusted():
-    checkpoint = layouts.read(WORKER1.checkpoint)
-    checkpoint = resolve.complete(checkpoint, Given("PPO", {"callbacks": "evilmod.Callbacks"}))
-    assert is_stand_in(checkpoint.config["callbacks"])
+def test_a_config_that_is_given_as_a_file_is_not_trusted(trap):
+    given = replace(SPACES, config={"callbacks": "evilmod.Callbacks"})
+    translation = decide(layouts.read(trap()), given).translation
+    assert translation.legacy_callbacks is None
+    assert any("Callbacks" in f.message for f in translation.report)

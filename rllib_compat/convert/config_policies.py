@@ -1,0 +1,127 @@
+"""The multi-agent part of a config: the policies that are there, and which of them are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rllib_compat import registry
+from rllib_compat.config import Origin
+from rllib_compat.config.border import admit
+from rllib_compat.convert.differences import same
+from rllib_compat.convert.find_spaces import SINGLE_AGENT_IDS
+from rllib_compat.convert.given import Given
+from rllib_compat.convert.prepared import Prepared
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.records import is_stand_in
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.runtime.policy_mapping import PolicyOfSameName
+
+#: Keys of the multi-agent part, by era in a dict of their own or at the top level. What else is in
+#: the dict goes the way of all keys.
+_OURS = ("policies", "policy_graphs", "policy_mapping_fn", "policies_to_train")
+
+_NO_VALUE = object()
+
+
+def step(prepared: Prepared, checkpoint: LegacyCheckpoint, _: Given) -> Prepared:
+    """Puts a `multiagent` part of the checkpoint's policies in place of the file's."""
+    told = prepared.config.get("multiagent")
+    part = dict(told) if isinstance(told, Mapping) else {}
+    at_top = {key: prepared.config[key] for key in _OURS if key in prepared.config}
+    prepared = prepared.without("multiagent", *_OURS)
+    if set(checkpoint.policies) <= set(SINGLE_AGENT_IDS):
+        return prepared
+    rest = {key: value for key, value in part.items() if key not in _OURS}
+    others = admit({"multiagent": rest}, _algorithms(checkpoint), Origin.FILE)
+    made: dict[str, Any] = dict(others.config.get("multiagent") or {})
+    made["policies"] = {}
+    findings = list(others.findings)
+    for policy_id, policy in checkpoint.policies.items():
+        spec, found = _spec(checkpoint, policy)
+        made["policies"][policy_id] = spec
+        findings += found
+    made["policy_mapping_fn"] = PolicyOfSameName(tuple(checkpoint.policies))
+    findings.append(
+        Finding(
+            "policy-mapping",
+            Severity.WARNING,
+            Verdict.RESET,
+            "policy_mapping_fn",
+            "the mapping function is code and was not executed; an agent now gets the policy of "
+            "its own name",
+            "give it again before training goes on: config.multi_agent(policy_mapping_fn=…)",
+        )
+    )
+    sources = (
+        checkpoint.policies_to_train,
+        part.get("policies_to_train"),
+        at_top.get("policies_to_train"),
+    )
+    trained, finding = _to_train(checkpoint, [source for source in sources if source is not None])
+    if trained is not None:
+        made["policies_to_train"] = trained
+    return prepared.put(multiagent=made).told(*findings, *([finding] if finding else []))
+
+
+def _to_train(
+    checkpoint: LegacyCheckpoint, sources: list[Any]
+) -> tuple[list[str] | None, Finding | None]:
+    """Which policies are trained: as the state says, else as the config does."""
+    path = "policies_to_train"
+    named = next((s for s in sources if isinstance(s, (list, tuple, set, frozenset))), None)
+    if named is None:
+        if not sources:
+            return None, None
+        return None, Finding(
+            "policies-to-train",
+            Severity.WARNING,
+            Verdict.RESET,
+            path,
+            "which policies are trained is decided by code, which was not executed; all of them "
+            "are trained now",
+            "before training goes on: config.multi_agent(policies_to_train=[…])",
+        )
+    trained, unknown = _ids(checkpoint, named)
+    frozen = [policy_id for policy_id in checkpoint.policies if policy_id not in trained]
+    message = f"trained: {', '.join(trained) or 'none'}; as they are: {', '.join(frozen) or 'none'}"
+    if any(is_stand_in(source) for source in sources):
+        message += " (by the config; code that may have changed it was not executed)"
+    if unknown:
+        message += f"; not in this checkpoint: {', '.join(unknown)}"
+    severity = Severity.WARNING if unknown else Severity.INFO
+    return trained, Finding("policies-to-train", severity, Verdict.KEPT, path, message)
+
+
+def _ids(checkpoint: LegacyCheckpoint, named: Iterable[Any]) -> tuple[list[str], list[str]]:
+    """Today's ids of policies that a file names, in the checkpoint's order; and unknown names."""
+    names = {str(name) for name in named}
+    old = {policy.old_id: policy_id for policy_id, policy in checkpoint.policies.items()}
+    known = [policy_id for old_id, policy_id in old.items() if old_id in names]
+    return known, sorted(names - old.keys())
+
+
+def _spec(checkpoint: LegacyCheckpoint, policy: PolicyState) -> tuple[Any, list[Finding]]:
+    """A policy's tuple: class, spaces, and what of its own config fits."""
+    assert policy.observation_space is not None
+    assert policy.action_space is not None
+    own = {
+        key: value
+        for key, value in policy.config.items()
+        # Ray 2.1 and later stored the whole config for each.
+        if key != "model" and not same(value, checkpoint.config.get(key, _NO_VALUE))
+    }
+    admitted = admit(own, _algorithms(checkpoint), Origin.FILE)
+    spec = (
+        None,
+        spaces.to_gymnasium(policy.observation_space),
+        spaces.to_gymnasium(policy.action_space),
+        admitted.config,
+    )
+    return spec, admitted.findings
+
+
+def _algorithms(checkpoint: LegacyCheckpoint) -> tuple[str, str]:
+    algorithm = registry.of(checkpoint.algorithm)
+    return algorithm.name, algorithm.becomes
