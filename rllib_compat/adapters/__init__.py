@@ -7,6 +7,7 @@ classes and functions, wherever their files are.
 from rllib_compat.neutral.public import lazily
 
 _FILES = {
+    "runtime.adapted_config": ("adapt_config",),
     "runtime.callbacks": (
         "CallbackAdapter",
         "DefaultCallbacks",
@@ -27,6 +28,7 @@ _FILES = {
     "runtime.float_space": ("FloatSpace",),
     "runtime.learners": ("TellingLearner",),
     "runtime.offline.files": ("Recording",),
+    "runtime.offline.inputs": ("Readers", "as_parquet"),
     "runtime.overrides": ("OverridesCache",),
     "runtime.placeholders": ("LegacyEnvByName",),
     "runtime.policy_filter": ("PolicyMeanStdFilter",),

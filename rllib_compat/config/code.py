@@ -1,142 +1,206 @@
-"""A translation as the Python code that a person would have written."""
+"""A translation as the Python code that a person would have written.
+
+Everything is built as a syntax tree, so that what is printed parses: no value of a config can
+break out of its literal, and each name is imported once, under a name of its own.
+"""
 
 from __future__ import annotations
 
+import ast
+import builtins
+import keyword
+import math
+import sys
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
-from rllib_compat.config.rule import words
-from rllib_compat.neutral.later import Later
+from rllib_compat.config.layout import laid_out
+from rllib_compat.neutral.later import PUBLIC, Later
 
-WIDTH = 92
-
-# The order in which Ray's own examples call the methods.
-METHODS = words(
-    "api_stack environment framework resources python_environment env_runners learners training "
-    "rl_module multi_agent callbacks evaluation offline_data reporting checkpointing debugging "
-    "fault_tolerance experimental"
+#: The order in which Ray's own examples call the methods.
+METHODS = (
+    "api_stack",
+    "environment",
+    "framework",
+    "resources",
+    "python_environment",
+    "env_runners",
+    "learners",
+    "training",
+    "rl_module",
+    "multi_agent",
+    "callbacks",
+    "evaluation",
+    "offline_data",
+    "reporting",
+    "checkpointing",
+    "debugging",
+    "fault_tolerance",
+    "experimental",
 )
 
 
-def python_code(algorithm: str, calls: Mapping[str, Mapping[str, Any]]) -> str:
+def python_code(
+    algorithm: str, calls: Mapping[str, Mapping[str, Any]], *, adapted: bool = False
+) -> str:
     """Writes the program that builds the same `AlgorithmConfig` as the translation does.
 
     Values that have no source form (lambdas, live objects) are named in a comment, and the call
     is left without them.
+
+    Args:
+        algorithm: The target algorithm.
+        calls: Method of `AlgorithmConfig` → its arguments.
+        adapted: Whether old behaviour that no call of `AlgorithmConfig` can say is to be added.
     """
-    imports = {f"from ray.rllib.algorithms.{algorithm.lower()} import {algorithm}Config"}
-    lines = ["config = (", f"    {algorithm}Config()"]
+    program = Program()
+    cls = program.imported(f"ray.rllib.algorithms.{algorithm.lower()}", f"{algorithm}Config")
+    lines = ["config = (", f"    {ast.unparse(cls)}()"]
     for method in METHODS:
         if method in calls:
-            lines += _call(method, calls[method], imports)
+            lines += _call(program, method, calls[method])
     lines.append(")")
-    plain = sorted(line for line in imports if line.startswith("import "))
-    named = sorted(line for line in imports if line.startswith("from "))
-    head = [*plain, "", *named] if plain else named
-    return "\n".join([*head, "", *lines, ""])
+    if adapted:
+        adapt = program.imported(PUBLIC, "adapt_config")
+        lines.append(f"{ast.unparse(adapt)}(config)")
+    return "\n".join([*program.import_lines(), "", *lines, ""])
 
 
-def _call(method: str, kwargs: Mapping[str, Any], imports: set[str]) -> list[str]:
-    written, missing = [], []
+def _call(program: Program, method: str, kwargs: Mapping[str, Any]) -> list[str]:
+    written, notes = [], []
     for name, value in kwargs.items():
-        text = expression(value, imports)
-        if text is None:
-            missing.append(
-                f"        # {name}: {_one_line(value)} has no source form; pass it here."
-            )
+        source = program.expression(value)
+        if source is None:
+            program.lacks(name, value)
         else:
-            written.append((name, text))
-    line = f"    .{method}({', '.join(f'{n}={t}' for n, t in written)})"
-    if not missing and len(line) <= WIDTH:
-        return [line]
-    return [
-        f"    .{method}(",
-        *missing,
-        *(f"        {name}={_wrapped(text, 8)}," for name, text in written),
-        "    )",
-    ]
+            written.append(ast.keyword(name, source))
+        notes += program.notes
+        program.notes.clear()
+    call = ast.Call(ast.Name(f".{method}"), [], written)
+    return [line for text in (laid_out(call, 4, notes),) for line in text.split("\n")]
 
 
-def _one_line(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
+class Program:
+    """The names of a program that is being written, and what they are imported from."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self._imports: dict[tuple[str, str], str] = {}
+        self._taken = {"config", *dir(builtins), *keyword.kwlist}
+
+    def imported(self, module: str, name: str) -> ast.expr:
+        """A name of a module; another one where the name is taken."""
+        first, *rest = name.split(".")
+        found: ast.expr = ast.Name(self._name(module, first, first))
+        for part in rest:
+            found = ast.Attribute(found, part, ast.Load())
+        return found
+
+    def module(self, name: str, alias: str = "") -> ast.expr:
+        """A module itself."""
+        return ast.Name(self._name("", name, alias or name))
+
+    def _name(self, module: str, name: str, wanted: str) -> str:
+        if (module, name) not in self._imports:
+            number, free = 1, wanted
+            while free in self._taken:
+                number += 1
+                free = f"{wanted}_{number}"
+            self._taken.add(free)
+            self._imports[module, name] = free
+        return self._imports[module, name]
+
+    def import_lines(self) -> list[str]:
+        """The head of the program: modules, then names, by the alphabet."""
+        plain, named = [], []
+        for (module, name), known_as in self._imports.items():
+            also = [ast.alias(name, None if known_as == name else known_as)]
+            if module:
+                named.append(ast.unparse(ast.ImportFrom(module, also, 0)))
+            else:
+                plain.append(ast.unparse(ast.Import(also)))
+        return [*sorted(plain), *([""] if plain else []), *sorted(named)]
+
+    def lacks(self, what: str, value: Any) -> None:
+        """Says in a comment that something is left out, as it has no source form."""
+        shown = " ".join(repr(value).split())
+        shown = shown if len(shown) <= 60 else shown[:57] + "..."
+        self.notes.append(f"{what}: {shown} has no source form; pass it here.")
+
+    def call(self, function: ast.expr, /, *args: Any, **kwargs: Any) -> ast.expr | None:
+        """A call, or None where one of the values has no source form."""
+        positional = [self.expression(value) for value in args]
+        named = {name: self.expression(value) for name, value in kwargs.items()}
+        if None in positional or None in named.values():
+            return None
+        keywords = [ast.keyword(name, value) for name, value in named.items() if value]
+        return ast.Call(function, [value for value in positional if value], keywords)
+
+    def expression(self, value: Any) -> ast.expr | None:
+        """The source of a value, or None where it has none."""
+        if isinstance(value, ast.expr):
+            return value
+        if isinstance(value, Later):
+            return value.code(self)
+        if isinstance(value, Enum):
+            cls = self._found_in_its_module(type(value))
+            return cls and ast.Attribute(cls, value.name, ast.Load())
+        if value is None or value is Ellipsis or isinstance(value, (bool, bytes)):
+            return ast.Constant(value)
+        if isinstance(value, float):
+            return _number(value)
+        for kind in (str, int):
+            if isinstance(value, kind):  # a numpy string is one, too
+                return ast.Constant(kind(value))
+        if isinstance(value, Mapping):
+            return self._mapping(value)
+        if type(value) in (list, tuple, set, frozenset):
+            return self._sequence(value)
+        return self._found_in_its_module(value)
+
+    def _found_in_its_module(self, value: Any) -> ast.expr | None:
+        """A class or function by the place that it can be imported from."""
+        module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+        if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
+            return None
+        if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
+            return None  # made inside a function
+        found = sys.modules.get(module)
+        for part in name.split(".") if found is not None else ():
+            found = getattr(found, part, None)
+        if found is not None and found is not value:
+            return None  # another one has its name
+        if module == "builtins":
+            return ast.Name(name) if found is value else None
+        return self.imported(module, name)
+
+    def _mapping(self, value: Mapping[Any, Any]) -> ast.expr | None:
+        if set(value) == {"grid_search"}:
+            tune = self.imported("ray", "tune")
+            return self.call(ast.Attribute(tune, "grid_search", ast.Load()), value["grid_search"])
+        keys = [self.expression(key) for key in value]
+        values = [self.expression(inner) for inner in value.values()]
+        if None in keys or None in values:
+            return None
+        return ast.Dict([key for key in keys if key], [inner for inner in values if inner])
+
+    def _sequence(self, value: Any) -> ast.expr | None:
+        parts = [self.expression(item) for item in value]
+        items = [item for item in parts if item is not None]
+        if len(items) < len(parts):
+            return None
+        if isinstance(value, list):
+            return ast.List(items, ast.Load())
+        if isinstance(value, tuple):
+            return ast.Tuple(items, ast.Load())
+        display = ast.Set(sorted(items, key=ast.unparse))
+        if isinstance(value, set):
+            return display if items else ast.Call(ast.Name("set"), [], [])
+        return ast.Call(ast.Name("frozenset"), [display] if items else [], [])
 
 
-def _wrapped(text: str, indent: int) -> str:
-    """A long dict or list display over several lines, one entry a line."""
-    if len(text) + indent <= WIDTH or text[0] not in "{[" or text[-1] not in "}]":
-        return text
-    inner = _split(text[1:-1])
-    pad = " " * (indent + 4)
-    rows = []
-    for part in inner:
-        key, colon, value = part.partition(": ") if text[0] == "{" else ("", "", part)
-        rows.append(f"{pad}{key}{colon}{_wrapped(value, indent + 4)},")
-    return "\n".join([text[0], *rows, " " * indent + text[-1]])
-
-
-def _split(text: str) -> list[str]:
-    """The entries of a display: the parts between its outermost commas."""
-    parts, depth, quote, start = [], 0, "", 0
-    for i, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote and text[i - 1] != "\\" else quote
-        elif char in "'\"":
-            quote = char
-        elif char in "([{":
-            depth += 1
-        elif char in ")]}":
-            depth -= 1
-        elif char == "," and depth == 0:
-            parts.append(text[start:i].strip())
-            start = i + 1
-    parts.append(text[start:].strip())
-    return [part for part in parts if part]
-
-
-def expression(value: Any, imports: set[str]) -> str | None:
-    """The source of a value, or None where it has none; adds the imports that it needs."""
-    if isinstance(value, Later):
-        return value.code(imports)
-    if isinstance(value, str) and not set(value) & {'"', "\\"} and value.isprintable():
-        return f'"{value}"'
-    if value is None or isinstance(value, (bool, int, str, bytes)):
-        return repr(value)
-    if isinstance(value, float):
-        return repr(value) if value == value and abs(value) != float("inf") else f"float('{value}')"
-    if isinstance(value, Mapping):
-        return _mapping(value, imports)
-    if type(value) in (list, tuple, set, frozenset):
-        return _sequence(value, imports)
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
-    if module and name.isidentifier() and module not in ("builtins", "__main__"):
-        imports.add(f"from {module} import {name}")
-        return str(name)
-    return None
-
-
-def _mapping(value: Mapping[Any, Any], imports: set[str]) -> str | None:
-    if set(value) == {"grid_search"}:
-        inner = expression(value["grid_search"], imports)
-        imports.add("from ray import tune")
-        return None if inner is None else f"tune.grid_search({inner})"
-    pairs = [(expression(k, imports), expression(v, imports)) for k, v in value.items()]
-    if any(k is None or v is None for k, v in pairs):
-        return None
-    return "{" + ", ".join(f"{k}: {v}" for k, v in pairs) + "}"
-
-
-def _sequence(value: Any, imports: set[str]) -> str | None:
-    items = [expression(item, imports) for item in value]
-    if any(item is None for item in items):
-        return None
-    inner = ", ".join(
-        sorted(map(str, items)) if isinstance(value, (set, frozenset)) else map(str, items)
-    )
-    if isinstance(value, list):
-        return f"[{inner}]"
-    if isinstance(value, tuple):
-        return f"({inner},)" if len(items) == 1 else f"({inner})"
-    if not items:
-        return "set()"
-    return f"{{{inner}}}" if isinstance(value, set) else f"frozenset({{{inner}}})"
+def _number(value: float) -> ast.expr:
+    if math.isfinite(value):
+        return ast.Constant(float(value))
+    return ast.Call(ast.Name("float"), [ast.Constant(str(float(value)))], [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,9 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
-from rllib_compat.config.code import python_code
-from rllib_compat.config.deferred import build
+from rllib_compat.config.code import Program, python_code
+from rllib_compat.config.today import todays_default
 from rllib_compat.neutral.errors import RefusedKeysError
+from rllib_compat.neutral.later import build
 from rllib_compat.neutral.report import Report, Verdict
 
 if TYPE_CHECKING:
@@ -71,24 +73,32 @@ class Translation:
                 f"{len(refused)} part(s) of the {self.legacy_algorithm} config can't be kept.",
                 findings=refused,
             )
-        from rllib_compat.runtime.connectors import add_preprocessors, may_need_preprocessors
-        from rllib_compat.runtime.external import record_logged_actions
-        from rllib_compat.runtime.learners import tell_callbacks
-        from rllib_compat.runtime.vector_envs import allow_vector_envs
-
         module = importlib.import_module(f"ray.rllib.algorithms.{self.algorithm.lower()}")
         config = getattr(module, f"{self.algorithm}Config")()
         for method, arguments in self.calls.items():
             getattr(config, method)(**build(arguments))
         if self.api_stack == "new":
-            if may_need_preprocessors(config.env):
-                add_preprocessors(config)
-            tell_callbacks(config)
-            record_logged_actions(config)
-            allow_vector_envs(config)
-            ray_versions.weigh_replayed(config)
+            from rllib_compat.runtime.adapted_config import adapt_config
+
+            adapt_config(config)
         return config
 
     def to_python(self) -> str:
         """The same config as Python code, ready to run."""
-        return python_code(self.algorithm, self.calls)
+        return python_code(self.algorithm, self.calls, adapted=self._is_adapted())
+
+    def _is_adapted(self) -> bool:
+        """Whether `adapt_config` does anything for this config."""
+        if self.api_stack == "old":
+            return False
+        env = self.calls.get("environment", {}).get("env")
+        if env is not None:
+            from rllib_compat.runtime.connectors import may_need_preprocessors
+
+            source = Program().expression(env)
+            name = source.value if isinstance(source, ast.Constant) else None
+            if name is None or may_need_preprocessors(name):
+                return True
+        buffer = todays_default(self.algorithm, "training.replay_buffer_config.type")[1]
+        unweighted = ray_versions.weighted_buffer(str(buffer)) is not None
+        return unweighted or "callbacks_class" in self.calls.get("callbacks", {})

@@ -2,8 +2,31 @@
 
 from __future__ import annotations
 
+import ast
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Protocol
+
+#: The module whose names printed code imports: it stays, wherever files go.
+PUBLIC = "rllib_compat.adapters"
+
+
+class Writer(Protocol):
+    """The program that values are written into; see `rllib_compat.config.code`."""
+
+    def expression(self, value: Any) -> ast.expr | None:
+        """The source of a value, or None where it has none. Expressions stay as they are."""
+
+    def imported(self, module: str, name: str) -> ast.expr:
+        """A name of a module, which the program imports from there."""
+
+    def module(self, name: str, alias: str = "") -> ast.expr:
+        """A module, which the program imports."""
+
+    def call(self, function: ast.expr, /, *args: Any, **kwargs: Any) -> ast.expr | None:
+        """A call with the source of values, or None where one of them has none."""
+
+    def lacks(self, what: str, value: Any) -> None:
+        """Says in a comment that a part of the value is left out, as it has no source form."""
 
 
 class Later(ABC):
@@ -14,5 +37,16 @@ class Later(ABC):
         """Makes the object."""
 
     @abstractmethod
-    def code(self, imports: set[str]) -> str | None:
-        """How it is written, or None where it can't be; adds the import lines that it needs."""
+    def code(self, writer: Writer) -> ast.expr | None:
+        """How a person would write it, or None where it has no source form."""
+
+
+def build(value: Any) -> Any:
+    """Makes the objects inside a value."""
+    if isinstance(value, Later):
+        return value.build()
+    if isinstance(value, dict):
+        return {key: build(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(build(inner) for inner in value)
+    return value

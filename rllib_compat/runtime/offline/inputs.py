@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from types import FunctionType
 from typing import Any
 
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.neutral.later import Later
+from rllib_compat.neutral.later import PUBLIC, Later, Writer
+from rllib_compat.neutral.public import public
 from rllib_compat.runtime.offline.files import find_files
 from rllib_compat.runtime.offline.lines import from_json
 
@@ -33,12 +35,12 @@ class Recorded(Later):
         """Converts the recordings; gives the folder that Ray reads."""
         return as_parquet(self.source)
 
-    def code(self, imports: set[str]) -> str:
+    def code(self, writer: Writer) -> ast.expr | None:
         """The call that converts them."""
-        imports.add("from rllib_compat.runtime.offline.inputs import as_parquet")
-        return f"as_parquet({self.source!r})"
+        return writer.call(writer.imported(PUBLIC, "as_parquet"), self.source)
 
 
+@public("rllib_compat.adapters")
 @dataclass(frozen=True)
 class Readers(Later):
     """Recordings for the old API stack, which reads JSON itself, and unpickles what is in it.
@@ -55,12 +57,13 @@ class Readers(Later):
             return {_reading(source): part for source, part in self.source.items()}
         return _reading(self.source)
 
-    def code(self, imports: set[str]) -> str:
+    def code(self, writer: Writer) -> ast.expr | None:
         """The call that makes them."""
-        imports.add("from rllib_compat.runtime.offline.inputs import Readers")
-        return f"Readers({self.source!r}).build()"
+        readers = writer.call(writer.imported(PUBLIC, "Readers"), self.source)
+        return readers and writer.call(ast.Attribute(readers, "build", ast.Load()))
 
 
+@public("rllib_compat.adapters")
 def as_parquet(source: str | Sequence[str]) -> str | list[str]:
     """Converts recordings to a folder of Parquet, with an episode a row, as Ray writes them.
 

@@ -142,7 +142,7 @@ class TestCode:
             "    .env_runners(\n"
             "        env_to_module_connector="
             "lambda env=None, spaces=None, device=None: "
-            "MeanStdFilter(clip_by_value=float('inf')),\n"
+            'MeanStdFilter(clip_by_value=float("inf")),\n'
             "        num_env_runners=2,\n"
             "    )\n"
             "    .training(\n"

@@ -1,0 +1,69 @@
+"""Legacy environments, and what only an environment can tell."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rllib_compat.neutral.later import PUBLIC, Later, Writer, build
+
+
+@dataclass(frozen=True)
+class AdaptedEnv(Later):
+    """A legacy environment behind the wrappers that its config asked for.
+
+    Attributes:
+        settings: The arguments of `rllib_compat.runtime.envs.EnvSettings`.
+    """
+
+    settings: Mapping[str, Any]
+
+    def build(self) -> Any:
+        """A registered name, or the function that makes the environment."""
+        from rllib_compat.runtime.envs import EnvSettings, adapt_env
+
+        return adapt_env(EnvSettings(**build(dict(self.settings))))
+
+    def code(self, writer: Writer) -> ast.expr | None:
+        """The call that wraps it; of what gymnasium has itself, the name."""
+        given = {k: v for k, v in self.settings.items() if v not in (None, False, {}) or k == "env"}
+        if not set(given) - {"env", "env_config", "old_stack"} and isinstance(given["env"], str):
+            import gymnasium
+
+            from rllib_compat.runtime.envs import resolve_env_name
+
+            name, _ = resolve_env_name(given["env"])
+            if name in gymnasium.registry:
+                return writer.expression(name)
+        settings = writer.call(writer.imported(PUBLIC, "EnvSettings"), **given)
+        return settings and writer.call(writer.imported(PUBLIC, "adapt_env"), settings)
+
+
+@dataclass(frozen=True)
+class EnvSpace(Later):
+    """A space of the environment, for offline algorithms, which don't look at one themselves.
+
+    Attributes:
+        which: "observation_space" or "action_space".
+        env: The environment.
+    """
+
+    which: str
+    env: AdaptedEnv
+
+    def build(self) -> Any:
+        """Makes the environment once, only to ask it."""
+        from rllib_compat.runtime.envs import EnvSettings, make_env
+
+        env = make_env(EnvSettings(**build(dict(self.env.settings))), {})
+        space = getattr(env, self.which)
+        env.close()
+        return space
+
+    def code(self, writer: Writer) -> ast.expr | None:
+        """The same as an expression."""
+        settings = writer.call(writer.imported(PUBLIC, "EnvSettings"), **self.env.settings)
+        env = settings and writer.call(writer.imported(PUBLIC, "make_env"), settings, {})
+        return env and ast.Attribute(env, self.which, ast.Load())
