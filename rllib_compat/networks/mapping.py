@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -131,13 +131,13 @@ def torch_layer(theirs: str, ours: str) -> Table:
     )
 
 
-def canonical_name(table: Table, name: str) -> str | None:
-    """The canonical name of an array; None where no row of the table takes it."""
+def row_for(table: Table, name: str) -> Move | None:
+    """The row that takes an array, for this one name; None where no row of the table does."""
     for move in table:
         theirs, ours = move.names
         index = theirs.index_of(name)
         if index is not None:
-            return ours.at(index)
+            return replace(move, theirs=name, ours=ours.at(index))
     return None
 
 

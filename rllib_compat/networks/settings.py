@@ -8,7 +8,6 @@ from typing import Any
 
 from rllib_compat import registry
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
-from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
 
 #: Which key of `model` asks for which recurrent network around the model.
@@ -139,18 +138,3 @@ def distribution_inputs(space: Space) -> int | None:
         parts = [distribution_inputs(part) for part in inner]
         return None if None in parts else sum(p for p in parts if p is not None)
     return None
-
-
-def require_inputs(space: Space | None, taken: int, where: str) -> None:
-    """Makes sure that a network takes as many numbers as its observations have.
-
-    Raises:
-        CheckpointError: It takes more or fewer.
-    """
-    if space is not None and space.flat_size() != taken:
-        raise CheckpointError(
-            f"The network has {taken} inputs, the observation space {space} needs "
-            f"{space.flat_size()}.",
-            where=where,
-            fix="Give the right one with --observation-space.",
-        )

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rllib_compat.networks.graph import Array, Builder
+from rllib_compat.networks.graph import Builder
+from rllib_compat.networks.named import Named
 from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunks.dense import add_layers
+
+#: What takes networks that today's default module does not compute.
+MODULE = "rllib_compat.modules:QModule"
+
+#: What the module has to be told beside its network; DQN's own settings by their names.
+SETTINGS = ("double_q", "dueling", "num_atoms", "v_min", "v_max")
 
 #: What is added to the variance, by the framework that normalised.
-_EPSILON = {"torch": 1e-5, "keras": 1e-3, "list": 1e-3}
+_EPSILON = {"torch": 1e-5, "rl_module": 1e-5, "keras": 1e-3, "list": 1e-3}
 _CONTRIB_EPSILON = 1e-12
 
 #: Over which axis of `[actions, atoms]` legacy Rays centred the advantages.
@@ -55,34 +63,16 @@ class Head:
         )
 
 
-def width_of(arrays: Mapping[str, Array], *layers: str) -> int:
-    """How many numbers the first of these layers that there is gives."""
-    return int(next(arrays[f"{n}.kernel"].shape[1] for n in layers if f"{n}.kernel" in arrays))
-
-
-def hiddens_of(arrays: Mapping[str, Array]) -> list[int]:
-    """The sizes of each stream's hidden layers, as they are."""
-    names = (f"advantage_hidden.{i}.kernel" for i in range(len(arrays)))
-    return [int(arrays[name].shape[1]) for name in names if name in arrays]
-
-
 def add(
-    build: Builder,
-    arrays: Mapping[str, Array],
-    features: str,
-    head: Head,
-    scheme: str,
-    *,
-    centred: int = OVER_ACTIONS,
+    build: Builder, named: Named, features: str, head: Head, *, centred: int = OVER_ACTIONS
 ) -> dict[str, str]:
     """Adds the head to a graph.
 
     Args:
         build: Collects the steps.
-        arrays: The canonical arrays (see `q_names`).
+        named: The arrays (see `names.q`).
         features: The name of what the base model gives.
         head: What the config says.
-        scheme: In which scheme the arrays were named.
         centred: Over which axis of `[actions, atoms]` the advantages are centred.
 
     Returns:
@@ -90,17 +80,17 @@ def add(
         are distributions.
     """
     scores = state = features
-    if "logits.kernel" in arrays:
+    if "logits" in named:
         scores = state = build.add("dense", "logits", features)
-    if "state.kernel" in arrays and "logits.kernel" in arrays:
+    if "state" in named and "logits" in named:
         # Ray 0.6 took the state's value from the layer before.
-        first = "state_hidden.0" if "state_hidden.0.kernel" in arrays else "state"
-        if arrays[f"{first}.kernel"].shape[0] != arrays["logits.kernel"].shape[1]:
+        first = next(iter([*named.layers("state_hidden"), "state"]))
+        if named.takes(first) != named.gives("logits"):
             state = features
-    if "advantage.kernel" in arrays:
-        scores = _add_stream(build, arrays, "advantage", scores, scheme)
-    if "state.kernel" in arrays:
-        state = _add_stream(build, arrays, "state", state, scheme)
+    if "advantage" in named:
+        scores = _add_stream(build, named, "advantage", scores)
+    if "state" in named:
+        state = _add_stream(build, named, "state", state)
     if head.num_atoms > 1:
         takes = (scores, state) if head.dueling else (scores,)
         settings = {"num_atoms": head.num_atoms, "centred": centred}
@@ -112,25 +102,15 @@ def add(
     return {"q_values": scores}
 
 
-def _add_stream(
-    build: Builder, arrays: Mapping[str, Array], stream: str, takes: str, scheme: str
-) -> str:
+def _add_stream(build: Builder, named: Named, stream: str, takes: str) -> str:
     """Adds one stream's layers; hidden layers have relu."""
-    number = 0
-    while f"{stream}_hidden.{number}.kernel" in arrays:
-        layer, norm = f"{stream}_hidden.{number}", f"{stream}_norm.{number}"
-        normed = f"{norm}.gamma" in arrays
+    for layer in named.layers(f"{stream}_hidden"):
+        norm = layer.replace("_hidden", "_norm")
         # tf.contrib's layers with a norm have no bias, and relu behind the norm.
-        contrib = f"{layer}.bias" not in arrays
-        activation = None if contrib else "relu"
-        takes = build.add(_op(arrays, layer), layer, takes, activation=activation)
-        if normed:
-            epsilon = _CONTRIB_EPSILON if contrib else _EPSILON[scheme]
-            activation = "relu" if contrib else None
-            takes = build.add("layer_norm", norm, takes, epsilon=epsilon, activation=activation)
-        number += 1
-    return build.add(_op(arrays, stream), stream, takes)
-
-
-def _op(arrays: Mapping[str, Array], layer: str) -> str:
-    return "noisy_dense" if f"{layer}.sigma_kernel" in arrays else "dense"
+        contrib = f"{layer}.bias" not in named.arrays
+        takes = add_layers(build, named.arrays, [layer], takes, None if contrib else "relu")
+        if f"{norm}.gamma" in named.arrays:
+            epsilon = _CONTRIB_EPSILON if contrib else _EPSILON[named.scheme]
+            behind = "relu" if contrib else None
+            takes = build.add("layer_norm", norm, takes, epsilon=epsilon, activation=behind)
+    return add_layers(build, named.arrays, [stream], takes, None)

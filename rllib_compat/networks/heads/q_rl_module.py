@@ -1,75 +1,133 @@
-"""Reads the Q-networks of the new API stack (Ray 2.35 – today)."""
+"""Today's default DQN module: read from checkpoints of Ray 2.35 on, and where old networks go.
+
+`DQNRainbowTorchRLModule` (Ray 2.40), `DefaultDQNTorchRLModule`: an encoder of dense layers, `af`
+for the advantages or Q-values, `vf` for the state's value, and a target of each.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.heads import q_head
-from rllib_compat.networks.heads.q_network import default_table, network
-from rllib_compat.networks.mapping import to_canonical
-from rllib_compat.networks.named import Named
+from rllib_compat.networks.heads.q_head import Head
+from rllib_compat.networks.mapping import Move, Table, torch_dense
+from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.names.plain import plain_names
-from rllib_compat.networks.network import Reading
+from rllib_compat.networks.network import TARGET_PREFIX, Target
 from rllib_compat.networks.ops.activations import activation
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError, NotYetError
 
 #: Releases whose module centred the advantages' logits over the actions; later ones over the atoms.
 _CENTRED_OVER_ACTIONS = re.compile(r"2\.([1-3]\d|40)\.")
 _OVER_ATOMS = -1
 
+_KIND = "Q-network of dense layers"
 
-def is_new(names: Iterable[str]) -> bool:
-    """Whether arrays have a new-stack DQN module's names."""
+
+def is_meant(names: Iterable[str]) -> bool:
+    """Whether arrays have the module's names."""
     return any(name.startswith("encoder.") for name in names)
 
 
-def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads a new-stack module: an encoder, `af` for the advantages or Q-values, and maybe `vf`.
+def table(layers: int, head: int, *, linear: bool) -> Table:
+    """The module's names.
+
+    Args:
+        layers: How many layers the encoder has.
+        head: How many hidden layers each stream has.
+        linear: Whether the encoder has no activation modules between its layers.
+    """
+    rows: list[Move] = []
+    for theirs, ours in (("", ""), ("_target_", TARGET_PREFIX)):
+        encoder, every = f"{theirs}encoder.net.mlp", 1 if linear else 2
+        rows += torch_dense(f"{encoder}.{{{every}*i}}", f"{ours}hidden.{{i}}")
+        # On TensorFlow, the base model's last layer had a name of its own.
+        rows += torch_dense(f"{encoder}.{every * (layers - 1)}", f"{ours}out")
+        for stream, canonical in (("af", "advantage"), ("vf", "state")):
+            name = f"{theirs}{stream}.net.mlp"
+            rows += torch_dense(f"{name}.{2 * head}", f"{ours}{canonical}")
+            rows += torch_dense(f"{name}.{{2*i}}", f"{ours}{canonical}_hidden.{{i}}")
+        rows += torch_dense(f"{theirs}af.net.mlp.0", f"{ours}logits")
+    return tuple(rows)
+
+
+def named(policy: PolicyState, settings: ModelSettings) -> Named:
+    """Names the arrays of a module.
 
     Raises:
-        NotYetError: Its encoder or its heads are none of dense layers.
-        CheckpointError: The module and the config contradict each other.
+        NotYetError: Its encoder or its heads are not of dense layers.
     """
-    where = f"policies.{policy.policy_id}.weights"
     plain, _ = plain_names(policy)
     linear = activation(settings.activation, where="model").target == "linear"
     layers = sum(bool(re.fullmatch(r"af\.net\.mlp\.\d+\.weight", name)) for name in plain)
-    names = default_table(0, layers - 1, linear=linear)
-    arrays, left = to_canonical(names, plain)
-    if left or not layers:
-        raise NotYetError(
-            f"Not yet: {len(left)} arrays of the module are no dense layers, for example "
-            f"{(left or list(plain))[0]!r}.",
-            where=where,
-            fix="`--to msgpack` keeps all weights by name.",
-        )
-    head = q_head.Head.of(settings)
-    if head.dueling != ("state.kernel" in arrays):
-        raise CheckpointError(
-            f"The config says dueling={head.dueling}, the module was made with the opposite.",
-            where=where,
-            fix="Give the right config with --config.",
-        )
+    if not layers:
+        raise refusals.unknown_arrays(list(plain), plain, _KIND, where_of(policy))
+    names = table(0, layers - 1, linear=linear)
+    return Named.take(policy, settings, plain, "rl_module", names, of=_KIND)
+
+
+def read(named: Named) -> tuple[Head, Graph]:
+    """Reads a module: its head, and what it computes.
+
+    Raises:
+        CheckpointError: The module and the config contradict each other.
+    """
+    head = Head.of(named.settings)
+    if head.dueling != ("state" in named):
+        raise refusals.other_config("dueling", "state" in named, head.dueling, named.where)
     build = Builder()
-    features = DENSE.add(build, Named(policy, settings, arrays, "rl_module", names))
-    old = _CENTRED_OVER_ACTIONS.match(settings.ray or "")
+    features = DENSE.add(build, named)
+    old = _CENTRED_OVER_ACTIONS.match(named.settings.ray or "")
     axis = q_head.OVER_ACTIONS if old else _OVER_ATOMS
-    outputs = q_head.add(build, arrays, features, head, "torch", centred=axis)
-    first = build.steps[0].name
-    graph = Graph({"obs": (int(arrays[f"{first}.kernel"].shape[0]),)}, tuple(build.steps), outputs)
-    made, findings = network(
-        graph,
-        arrays,
-        head,
-        settings,
-        trunk="fully connected",
-        scheme="rl_module",
-        names=names,
-        where=where,
+    outputs = q_head.add(build, named, features, head, centred=axis)
+    inputs = {"obs": (named.takes(build.steps[0].name),)}
+    return head, Graph(inputs, tuple(build.steps), outputs)
+
+
+def base_layers(named: Named) -> list[str]:
+    """The base model's layers, first to last."""
+    single = ("last", "conv_out", "out")
+    own = [layer for layer in single if layer in named]
+    return [*named.layers("conv"), *named.layers("hidden"), *own]
+
+
+def computes(graph: Graph, named: Named) -> bool:
+    """Whether the module computes a graph exactly.
+
+    It has dense layers, at least one before the head, and gives one number for each action; it
+    knows no noise, no norm, and no linear layer below the head. What it does with the distribution
+    of a dueling network changed between releases.
+    """
+    ops = {step.op for step in graph.steps}
+    above_logits = {step.op for step in graph.steps if "logits" in step.takes}
+    first = "hidden.0" in named or "out" in named
+    streams = "dueling" not in ops or "state" in named
+    return first and ops <= {"dense", "dueling"} and above_logits <= {"dueling"} and streams
+
+
+def target(named: Named, told: Mapping[str, Any]) -> Target:
+    """The module for a network that it computes.
+
+    Args:
+        named: The network's arrays.
+        told: What the module has to be told of the Q-values.
+    """
+    base, head = base_layers(named), list(named.sizes("advantage_hidden"))
+    name = activation(named.settings.activation, where="model.fcnet_activation").target
+    return Target(
+        module=None,
+        model_config={
+            "fcnet_hiddens": [named.gives(layer) for layer in base],
+            "fcnet_activation": name,
+            "head_fcnet_hiddens": head,
+            "head_fcnet_activation": "relu",
+            **told,
+        },
+        table=table(len(base), len(head), linear=name == "linear"),
     )
-    return Reading(made, tuple(findings))

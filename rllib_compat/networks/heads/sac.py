@@ -11,29 +11,24 @@ which today's learners of SAC and CQL train.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from rllib_compat.networks import stacks
-from rllib_compat.networks.graph import Array, Builder, Graph
-from rllib_compat.networks.heads.sac_models import Models, has_models, read_models
-from rllib_compat.networks.names import sac as names
-from rllib_compat.networks.names.plain import plain_names
-from rllib_compat.networks.names.sac_arrays import (
-    Found,
-    find,
-    hiddens_of,
-    model_of,
-    take_scalars,
-)
-from rllib_compat.networks.network import TARGET_PREFIX, Network, Reading, own_module
-from rllib_compat.networks.optimizers.groups import soft_actor_critic
-from rllib_compat.networks.settings import ModelSettings, require_inputs
-from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
+from rllib_compat.networks import compare, refusals
+from rllib_compat.networks.graph import Builder, Graph
+from rllib_compat.networks.heads import sac_models, stacks
+from rllib_compat.networks.heads.targets import with_targets
+from rllib_compat.networks.named import Named
+from rllib_compat.networks.names.sac import read_named
+from rllib_compat.networks.names.sac_unnamed import hiddens_of, model_of
+from rllib_compat.networks.names.stacks import CRITIC, POLICY, STATE, TWIN
+from rllib_compat.networks.network import Reading, own_module
+from rllib_compat.networks.optimizers.groups import ALPHA, soft_actor_critic
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunks.dense import DENSE, add_layers
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box
 
@@ -49,154 +44,116 @@ _LEAST_LOG_STD = {True: -20.0, False: -5.0}
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads the networks of a SAC or CQL policy.
 
-    Returns:
-        The network with its arrays, and what was noticed on the way. The temperature is part of
-        the state: `log_alpha` and `target_entropy`.
-
     Raises:
         NotYetError: The network is not one that can be converted; it is named.
+        NotConvertibleError: Layers of the policy were never saved.
         MissingInformationError: A size has to be given.
         CheckpointError: The weights and the config contradict each other.
     """
-    where = f"policies.{policy.policy_id}.weights"
-    if has_models(policy):
-        models = read_models(policy, settings)
-        found = _of_models(policy, models)
-        graph, summary, lost = models.graph, models.summary, models.lost
+    named, trunks = read_named(policy, settings)
+    lost = ""
+    if trunks[POLICY] is DENSE:
+        _compare(named)
+        graph = _graph(named)
+        summary = _summary(named)
     else:
-        found = find(policy, settings, where)
-        _compare(found, policy, settings, where)
-        graph, summary, lost = _graph(found, settings), _summary(found, settings), ""
-    arrays, findings = _with_targets(found.arrays, where)
-    if names.LOG_ALPHA not in found.scalars:
-        findings.append(_no_temperature(where))
+        named, graph, lost = sac_models.read(named, trunks)
+        critics = "no critics" if lost else f"critics of {trunks[CRITIC].kind}"
+        summary = f"sac, policy of {trunks[POLICY].kind}, {critics}"
+    arrays, findings = with_targets(named, *(f"{stack}." for stack in (CRITIC, TWIN, STATE)))
     if lost:
-        findings.append(_no_critics(lost, where))
-    network = Network(
-        kind="soft actor-critic",
-        summary=summary,
-        scheme=found.scheme,
-        graph=graph,
-        arrays=arrays,
-        target=own_module(
-            f"rllib_compat.modules:{_MODULES[settings.algorithm]}",
-            graph,
-            arrays,
-            twin_q="twin_q_values" in graph.outputs,
-            num_actions=int(settings.config.get("num_actions") or 10),
-            distribution=_distribution(found, graph, policy, settings, where),
-        ),
-        names=found.table,
-        unused=found.unused,
-        optimizers=soft_actor_critic(arrays, found.unused),
+        message = f"only the policy goes over: the checkpoint does not tell its critics. {lost}"
+        findings.append(_absent(named, "network", message))
+    if ALPHA not in named.state:
+        message = "the temperature alpha is not stored; it starts from initial_alpha"
+        hint = "the first updates may explore more or less than the last ones did"
+        findings.append(_absent(named, "temperature", message, hint))
+    target = own_module(
+        f"rllib_compat.modules:{_MODULES[settings.algorithm]}",
+        graph,
+        arrays,
+        twin_q="twin_q_values" in graph.outputs,
+        num_actions=int(settings.config.get("num_actions") or 10),
+        distribution=_distribution(named, graph),
     )
-    return Reading(network, tuple(findings), found.scalars)
+    network = named.network("soft actor-critic", summary, graph, target, arrays)
+    network = replace(network, optimizers=soft_actor_critic(arrays, named.unused))
+    return named.reading(network, *findings)
 
 
-def _of_models(policy: PolicyState, models: Models) -> Found:
-    scalars, _ = take_scalars(plain_names(policy)[0])
-    scheme = "torch" if any("_convs." in name for name in policy.weights) else "keras"
-    return Found(models.arrays, models.table, scheme, scalars, models.unused, False, False)
+def _absent(named: Named, code: str, message: str, hint: str = "") -> Finding:
+    return named.note(message, hint, code=code, severity=Severity.WARNING, verdict=Verdict.ABSENT)
 
 
-def _summary(found: Found, settings: ModelSettings) -> str:
+def _summary(named: Named) -> str:
     """One line for tables: `sac 3-32-24-2 relu, twin critics 4-32-24-1 relu`."""
-    critics = "twin critics" if f"{TWIN}.out.kernel" in found.arrays else "critic"
-    shown = [
-        f"{stacks.describe(found.arrays, stack)} {model_of(settings, stack).activation}"
+    critics = "twin critics" if f"{TWIN}.out" in named else "critic"
+    policy, critic = (
+        f"{stacks.describe(named, stack)} {model_of(named.settings, stack).activation}"
         for stack in (POLICY, CRITIC)
-    ]
-    return f"sac {shown[0]}, {critics} {shown[1]}"
-
-
-def _with_targets(
-    arrays: Mapping[str, Array], where: str
-) -> tuple[dict[str, Array], list[Finding]]:
-    """Completes the target networks: torch stored none."""
-    followed = [k for k in arrays if k.split(".")[0] in (CRITIC, TWIN, STATE)]
-    missing = [k for k in followed if TARGET_PREFIX + k not in arrays]
-    if not missing:
-        return dict(arrays), []
-    copies = {TARGET_PREFIX + name: arrays[name] for name in missing}
-    message = "the target critics are not stored; they start as copies of the critics"
-    return {**arrays, **copies}, [
-        Finding("network", Severity.INFO, Verdict.DERIVED, where, message),
-    ]
-
-
-def _no_temperature(where: str) -> Finding:
-    return Finding(
-        "temperature",
-        Severity.WARNING,
-        Verdict.ABSENT,
-        where,
-        "the temperature alpha is not stored; it starts from initial_alpha",
-        "the first updates may explore more or less than the last ones did",
     )
+    return f"sac {policy}, {critics} {critic}"
 
 
-def _no_critics(lost: str, where: str) -> Finding:
-    message = f"the policy alone goes over: its critics can't be told from the checkpoint. {lost}"
-    return Finding("network", Severity.WARNING, Verdict.ABSENT, where, message)
-
-
-def _compare(found: Found, policy: PolicyState, settings: ModelSettings, where: str) -> None:
-    """Holds the arrays against the config and the spaces.
+def _compare(named: Named) -> None:
+    """Holds stacks of dense layers against the config and the observation space.
 
     Raises:
         CheckpointError: They contradict each other.
     """
-    for stack in (POLICY, CRITIC):
-        have, told = stacks.sizes(found.arrays, stack), hiddens_of(settings, stack)
-        if found.scheme != "rl_module" and have != told:
-            raise CheckpointError(
-                f"The weights of {stack} have hidden layers {list(have)}, the config says "
-                f"{list(told)}: the config is not this checkpoint's.",
-                where=where,
-                fix="Give the right config with --config, or check --policy names.",
-            )
-    taken = stacks.inputs(found.arrays, STATE if stacks.sizes(found.arrays, STATE) else POLICY)
-    require_inputs(policy.observation_space, taken, where)
+    if named.scheme != "rl_module":
+        for stack in (POLICY, CRITIC):
+            sizes, said = named.sizes(f"{stack}.hidden"), hiddens_of(named.settings, stack)
+            compare.require_hiddens(named, sizes, said, of=stack)
+    compare.require_inputs(named, (_takes(named),))
 
 
-def _graph(found: Found, settings: ModelSettings) -> Graph:
-    arrays, build, takes = found.arrays, Builder(), "obs"
-    seen = stacks.inputs(arrays, POLICY)
-    inputs = {"obs": (seen,)}
-    if stacks.sizes(arrays, STATE):
+def _takes(named: Named) -> int:
+    first = STATE if f"{STATE}.hidden.0" in named else POLICY
+    return named.takes(stacks.layers_of(named, first)[0])
+
+
+def _graph(named: Named) -> Graph:
+    """What stacks of dense layers compute."""
+    build, takes = Builder(), "obs"
+    inputs = {"obs": (_takes(named),)}
+    if state := named.layers(f"{STATE}.hidden"):
         # No optimizer of SAC had the shared model's layers: they stay as they were made.
-        inputs["obs"] = (stacks.inputs(arrays, STATE),)
-        takes = stacks.add_hidden(build, arrays, STATE, "obs", settings.activation, trained=False)
-    actions = stacks.inputs(arrays, CRITIC) - seen
-    if actions:
-        inputs["actions"] = (actions,)
-    hidden = stacks.add_hidden(build, arrays, POLICY, takes, _activations(found, settings, POLICY))
-    logits = build.add("dense", f"{POLICY}.out", hidden)
-    if found.softplus:
+        activation = named.settings.activation
+        takes = add_layers(build, named.arrays, state, takes, activation, trained=False)
+    first = (stacks.layers_of(named, stack)[0] for stack in (POLICY, CRITIC))
+    seen, both = (named.takes(layer) for layer in first)
+    if both > seen:
+        inputs["actions"] = (both - seen,)
+    logits = stacks.add_stack(build, named, POLICY, takes, _activations(named, POLICY))
+    if _softplus(named):
         logits = build.add("softplus_log_std", "log_std", logits, **_SOFTPLUS)
-    outputs = {"action_dist_inputs": logits}
-    activations = _activations(found, settings, CRITIC)
-    outputs |= stacks.add_critics(build, arrays, takes, activations, of_actions=actions > 0)
+    outputs = {stacks.OUTPUTS[POLICY]: logits}
+    critics = _activations(named, CRITIC)
+    outputs |= stacks.add_critics(build, named, takes, critics, of_actions=both > seen)
     return Graph(inputs, tuple(build.steps), outputs)
 
 
-def _activations(found: Found, settings: ModelSettings, stack: str) -> list[str]:
+def _activations(named: Named, stack: str) -> list[str]:
     """The activation of each hidden layer of the policy or of the critics."""
-    layers = len(stacks.sizes(found.arrays, stack))
-    if found.scheme != "rl_module":
-        return [model_of(settings, stack).activation] * layers
+    layers = len(named.layers(f"{stack}.hidden"))
+    if named.scheme != "rl_module":
+        return [model_of(named.settings, stack).activation] * layers
     # A head's hidden layers follow the encoder's, and had keys of their own.
-    model = settings.model
+    model = named.settings.model
     module = "pi" if stack == POLICY else "qf"
-    head = sum(row.theirs.startswith(f"{module}.net.") for row in found.table) // 2 - 1
+    head = sum(row.theirs.startswith(f"{module}.net.") for row in named.table) // 2 - 1
     encoder = str(model.get("fcnet_activation", "tanh"))
     behind = model.get("head_fcnet_activation", model.get("post_fcnet_activation", "relu"))
     return [encoder] * (layers - head) + [str(behind)] * head
 
 
-def _distribution(
-    found: Found, graph: Graph, policy: PolicyState, settings: ModelSettings, where: str
-) -> dict[str, Any]:
+def _softplus(named: Named) -> bool:
+    """Whether the policy's outputs are those of Ray 0.7 and 0.8.0."""
+    return any("/action_hidden_" in row.theirs for row in named.table)
+
+
+def _distribution(named: Named, graph: Graph) -> dict[str, Any]:
     """What the policy's outputs mean: the distribution of actions, for the module.
 
     Raises:
@@ -207,36 +164,24 @@ def _distribution(
         return {"kind": "categorical"}
     (actions,) = graph.inputs["actions"]
     zeros = {name: np.zeros((1, *shape)) for name, shape in graph.inputs.items()}
-    outputs = graph.evaluate(found.arrays, zeros)["action_dist_inputs"].shape[-1]
-    if settings.config.get("_use_beta_distribution") or outputs != 2 * actions:
+    outputs = graph.evaluate(named.arrays, zeros)["action_dist_inputs"].shape[-1]
+    config = named.settings.config
+    if config.get("_use_beta_distribution") or outputs != 2 * actions:
         odd = "Beta" if outputs == 2 * actions else f"{outputs} numbers for {actions} actions"
-        raise NotYetError(
-            f"Not yet: the action distribution ({odd}).",
-            where=where,
-            fix="`--to msgpack` keeps all weights by name.",
-        )
-    if found.softplus:
+        raise refusals.not_yet(f"the action distribution ({odd})", named.where)
+    if _softplus(named):
         # Ray 0.7 and 0.8.0 squashed into the environment's range, twice, and did not normalize.
-        space = policy.action_space
+        space = named.policy.action_space
         if not isinstance(space, Box) or not np.isfinite([space.low, space.high]).all():
-            raise MissingInformationError(
+            raise refusals.needed(
                 "The range of the actions is needed: the policy squashed them into it.",
-                where=where,
-                fix="Give --action-space 'Box(-2, 2, (1,))' or --env (Python: action_space=).",
+                "bounds",
+                named.where,
             )
         low, high = (np.ravel(x).astype(float).tolist() for x in (space.low, space.high))
-        return {
-            "kind": "squashed",
-            "low": low,
-            "high": high,
-            "least_log_std": _LEAST_LOG_STD[True],
-            "squashes": 2,
-        }
-    if not settings.config.get("normalize_actions", True):
+        squashed = {"low": low, "high": high, "least_log_std": _LEAST_LOG_STD[True]}
+        return {"kind": "squashed", **squashed, "squashes": 2}
+    if not config.get("normalize_actions", True):
         return {"kind": "normal"}
-    return {
-        "kind": "squashed",
-        "low": -1.0,
-        "high": 1.0,
-        "least_log_std": _LEAST_LOG_STD[found.old],
-    }
+    old = any("sequential" in row.theirs or ".action_" in row.theirs for row in named.table)
+    return {"kind": "squashed", "low": -1.0, "high": 1.0, "least_log_std": _LEAST_LOG_STD[old]}

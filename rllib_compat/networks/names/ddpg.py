@@ -1,6 +1,6 @@
 """What DDPG's and TD3's arrays were called, by every RLlib.
 
-The canonical names are those of `networks.stacks`. Before Ray 0.8 the policy and the critic each
+The canonical names are those of `names.stacks`. Before Ray 0.8 the policy and the critic each
 had a model of its own for observations (`pi_state`, `q_state`), later they shared one (`state`).
 Target networks, exploration noise and value functions are not carried: nothing trains these
 networks any more.
@@ -12,9 +12,20 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from rllib_compat.networks import refusals
+from rllib_compat.networks.graph import Array
 from rllib_compat.networks.mapping import Move, Table, torch_dense
-from rllib_compat.networks.stacks import CRITIC, POLICY, STATE, TWIN
+from rllib_compat.networks.named import Named, where_of
+from rllib_compat.networks.names.plain import plain_names
+from rllib_compat.networks.names.stacks import CRITIC, POLICY, STATE, TWIN
+from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.vision import VISION
+from rllib_compat.neutral.checkpoint import PolicyState
+
+#: `actor_hiddens` and `critic_hiddens` (`DEFAULT_CONFIG`): 64 and 64 until Ray 0.6, then these.
+_HIDDENS = (400, 300)
 
 #: Scopes of Ray 0.5 and 0.6, and of 0.7 and 0.8.0.
 _SCOPES = {
@@ -56,7 +67,7 @@ _KERAS_UNUSED = re.compile(r"(value_out|fc_value_\d+|conv_value_(\d+|out))(_\d+)
 
 #: What torch's policies registered of the range of the actions (Ray 1.0 and later).
 LOW, RANGE = "low_action", "action_range"
-CONSTANTS = re.compile(rf"(policy_model\.action_out_squashed\.)?(?P<name>{LOW}|{RANGE})")
+_CONSTANTS = re.compile(rf"(policy_model\.action_out_squashed\.)?(?P<name>{LOW}|{RANGE})")
 
 _TORCH_UNUSED = re.compile(r"_value_branch(_separate)?\..+")
 
@@ -83,7 +94,55 @@ def _torch() -> Iterator[Move]:
 TORCH: Table = tuple(_torch())
 
 
-def find_table(names: Sequence[str]) -> tuple[str, Table, list[str]]:
+def read_named(policy: PolicyState, settings: ModelSettings) -> tuple[Named, dict[str, Array]]:
+    """Names the arrays of a policy.
+
+    Returns:
+        They, and what torch's policies registered of the range of the actions (`LOW`, `RANGE`).
+
+    Raises:
+        NotYetError: Arrays belong to no network that is known.
+    """
+    plain = _plain(policy, settings)
+    matches = {name: _CONSTANTS.fullmatch(name) for name in plain}
+    constants = {match["name"]: plain[name] for name, match in matches.items() if match}
+    rest = {name: array for name, array in plain.items() if not matches[name]}
+    scheme, table, unused = _find_table(list(rest))
+    if not isinstance(policy.weights, dict):
+        scheme = "list"
+    of = f"{settings.algorithm} network"
+    named = Named.take(policy, settings, rest, scheme, table, of=of, unused=unused)
+    if f"{CRITIC}.out" not in named:
+        raise refusals.unknown_arrays([], plain, of, named.where)
+    return named, constants
+
+
+def _plain(policy: PolicyState, settings: ModelSettings) -> dict[str, Array]:
+    """The arrays by name; those of a list get the names that TensorFlow had for them."""
+    weights = policy.weights
+    if isinstance(weights, dict):
+        return plain_names(policy)[0]
+    config = settings.config
+    given = _keras_names(
+        config.get("actor_hiddens", _HIDDENS),
+        config.get("critic_hiddens", _HIDDENS),
+        twin=has_twin(settings),
+    )
+    if not isinstance(weights, list) or len(weights) != len(given):
+        raise refusals.not_yet(
+            f"unnamed arrays of {settings.algorithm} that are not the {len(given)} of a policy and "
+            "critics of dense layers",
+            where_of(policy),
+        )
+    return dict(zip(given, map(np.asarray, weights), strict=True))
+
+
+def has_twin(settings: ModelSettings) -> bool:
+    """Whether the config asks for a second critic; TD3's default did."""
+    return bool(settings.config.get("twin_q", settings.algorithm == "TD3"))
+
+
+def _find_table(names: Sequence[str]) -> tuple[str, Table, list[str]]:
     """The table for some names.
 
     Returns:
@@ -162,7 +221,7 @@ def _layer(found: dict[str, str | None], last_state: int) -> str:
     return f"hidden.{found['i']}" if found.get("i") else "out"
 
 
-def keras_names(actor: Sequence[int], critic: Sequence[int], *, twin: bool) -> list[str]:
+def _keras_names(actor: Sequence[int], critic: Sequence[int], *, twin: bool) -> list[str]:
     """The names of an online network's variables, for arrays that were stored without any.
 
     Args:

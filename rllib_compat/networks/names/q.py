@@ -15,16 +15,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 
-from rllib_compat.networks.mapping import (
-    Change,
-    Move,
-    Table,
-    keras,
-    torch_dense,
-)
+from rllib_compat.networks.mapping import Change, Move, Table, keras, row_for, torch_dense
+from rllib_compat.networks.named import Named
+from rllib_compat.networks.names import q_unnamed
+from rllib_compat.networks.names.kind import trunk_of
+from rllib_compat.networks.names.lstm import LSTM_TABLES
+from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.names.q_counted import Counted
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunks.complex import COMPLEX
+from rllib_compat.networks.trunks.trunk import Trunk
+from rllib_compat.neutral.checkpoint import PolicyState
 
 #: A 1x1 convolution over an image of one pixel is a dense layer: torch's, keras'.
 _PIXEL = Change(lambda x: x[:, :, 0, 0].T, lambda x: x.T[:, :, None, None])
@@ -109,55 +112,55 @@ DEAD = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Names:
-    """The names of a policy's arrays.
+def read_named(policy: PolicyState, settings: ModelSettings) -> tuple[Named, Trunk]:
+    """Names the arrays of a policy, and tells the base model among them.
 
-    Attributes:
-        table: A row for each array, with the name as the checkpoint has it.
-        unused: Arrays that Ray made and no Q-value depends on.
-        left: Arrays that no table knows.
+    Raises:
+        NotYetError: Some of them are not a Q-network's, or have no known order.
+        MissingInformationError: A size has to be given.
+        CheckpointError: Arrays without names do not fit the config.
     """
+    if not isinstance(policy.weights, dict):
+        return q_unnamed.read_unnamed(policy, settings)
+    plain, _ = plain_names(policy)
+    torch = any(name.endswith((".weight", ".bias", ".w")) for name in plain)
+    scheme, trunk = "torch" if torch else "keras", trunk_of(plain, policy)
+    base = (*trunk.tables[scheme], *LSTM_TABLES[scheme])
+    if torch:
+        table, unused = torch_names(plain, base)
+    else:
+        table, unused = keras_names(plain, base, parts=trunk is COMPLEX)
+    named = Named.take(policy, settings, plain, scheme, table, of="Q-network", unused=unused)
+    return named, trunk
 
-    table: Table
-    unused: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
+
+def torch_names(names: Iterable[str], base: Table) -> tuple[Table, list[str]]:
+    """The rows of torch's arrays, and those that nothing reads; it stored no target networks."""
+    return _rows(((name, name, "") for name in names), (*TORCH, *base))
 
 
-def torch_names(names: Iterable[str], trunk: Table) -> Names:
-    """Names torch's arrays; torch stored no target networks."""
-    return _named(((name, name, "") for name in names), (*TORCH, *trunk))
-
-
-def keras_names(names: Iterable[str], trunk: Table, *, parts: bool = False) -> Names:
-    """Names TensorFlow's arrays, by what they are called and how often.
+def keras_names(
+    names: Iterable[str], base: Table, *, parts: bool = False
+) -> tuple[Table, list[str]]:
+    """The rows of TensorFlow's arrays, and those that nothing reads.
 
     Args:
         names: The names without the policy's scope.
-        trunk: The base model's names.
+        base: The base model's names.
         parts: Whether the base model has layers that are called alike (one for each part of the
             observation), and counts them itself.
     """
     counted = Counted.of(names, parts=parts)
-    table = (*KERAS, *trunk)
-    if not any(re.search(r"hidden|fully_connected|layer_norm", name) for name in counted.names):
-        table = (*KERAS, *KERAS_LOGITS, *trunk)
-    return _named(counted, table)
+    headless = not any(re.search(r"hidden|fully_connected|layer_norm", n) for n in counted.names)
+    return _rows(counted, (*KERAS, *(KERAS_LOGITS if headless else ()), *base))
 
 
-def _named(found: Iterable[tuple[str, str, str]], table: Table) -> Names:
-    """Names arrays, given (raw name, name in the tables, prefix of the canonical name)."""
-    rows, unused, left = [], [], []
+def _rows(found: Iterable[tuple[str, str, str]], table: Table) -> tuple[Table, list[str]]:
+    """Rows, given (raw name, name in the tables, prefix of the canonical name) of each array."""
+    rows, unused = [], []
     for raw, name, prefix in found:
         if DEAD.fullmatch(name):
             unused.append(raw)
-            continue
-        for move in table:
-            theirs, ours = move.names
-            index = theirs.index_of(name)
-            if index is not None:
-                rows.append(Move(raw, prefix + ours.at(index), move.change, move.adds))
-                break
-        else:
-            left.append(raw)
-    return Names(tuple(rows), tuple(unused), tuple(left))
+        elif row := row_for(table, name):
+            rows.append(replace(row, theirs=raw, ours=prefix + row.ours))
+    return tuple(rows), unused

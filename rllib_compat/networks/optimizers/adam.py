@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.networks.mapping import Array, Move, Table, canonical_name, to_canonical
+from rllib_compat.networks.mapping import Array, Move, Table, row_for, to_canonical
 from rllib_compat.networks.names.plain import plain_name
 from rllib_compat.networks.network import TARGET_PREFIX, Weights
 from rllib_compat.networks.optimizers.groups import Group
@@ -149,8 +149,8 @@ def _parameters(group: Group, weights: Iterable[str], network: Weights) -> Itera
     It had no array twice, no constant, and nothing of a target network.
     """
     for name in weights:
-        canonical = canonical_name(network.names, name) or ""
-        target = canonical.startswith(TARGET_PREFIX) or name.startswith(_COPY)
+        row = row_for(network.names, name)
+        target = (row is not None and row.ours.startswith(TARGET_PREFIX)) or name.startswith(_COPY)
         own = name.startswith(group.modules) and name not in network.aliases
         if own and not target and not _CONSTANT.fullmatch(name):
             yield name

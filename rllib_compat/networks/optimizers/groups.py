@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rllib_compat.networks.stacks import CRITIC, POLICY, TWIN
+from rllib_compat.networks.names.stacks import CRITIC, POLICY, TWIN
 
 #: What today's learner calls the only optimizer of a module.
 DEFAULT = "default_optimizer"

@@ -157,7 +157,7 @@ def test_a_range_that_is_not_known_is_asked_for(space, words):
 
 def test_a_config_of_another_checkpoint_is_refused():
     policy, config = keras_policy()
-    with pytest.raises(CheckpointError, match=r"actor_hiddens=\[9\]"):
+    with pytest.raises(CheckpointError, match=r"actor_hiddens=\[4, 3\].* says \[9\]"):
         identified(policy, {**config, "actor_hiddens": [9]})
 
 

@@ -16,13 +16,14 @@ from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.heads import q_head
 from rllib_compat.networks.heads.q_head import Head
 from rllib_compat.networks.mapping import from_canonical
+from rllib_compat.networks.named import Named
 from rllib_compat.networks.names import q as q_names
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.networks.wrappers.filter import with_filter
-from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
+from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
 from rllib_compat.neutral.errors import (
     CheckpointError,
     MissingInformationError,
@@ -123,8 +124,8 @@ def test_layers_of_a_later_policy_are_found_by_their_order(shift, seed):
             later[name] = f"{layer}_{shift}/{part}"
     shuffled = np.random.default_rng(seed).permutation(list(later.values()))
     trunk = DENSE.tables["keras"]
-    first = {m.theirs: m.ours for m in q_names.keras_names(names, trunk).table}
-    second = {m.theirs: m.ours for m in q_names.keras_names(shuffled.tolist(), trunk).table}
+    first = {m.theirs: m.ours for m in q_names.keras_names(names, trunk)[0]}
+    second = {m.theirs: m.ours for m in q_names.keras_names(shuffled.tolist(), trunk)[0]}
     assert second == {later[theirs]: ours for theirs, ours in first.items()}
 
 
@@ -254,7 +255,8 @@ def random_graph(head, scheme, seed, *, contrib):
             width = out
     arrays = {name: rng.normal(size=shape) for name, shape in shapes.items()}
     build = Builder()
-    outputs = q_head.add(build, arrays, "obs", head, scheme)
+    named = Named(PolicyState("p", {}), ModelSettings(), arrays, scheme)
+    outputs = q_head.add(build, named, "obs", head)
     return Graph({"obs": (4,)}, tuple(build.steps), outputs), arrays, shapes
 
 
