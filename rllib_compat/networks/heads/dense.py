@@ -13,19 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from rllib_compat.networks import compare, refusals
 from rllib_compat.networks.graph import Array, Builder, Graph, Step
-from rllib_compat.networks.heads.outputs import actor_critic, own_actor_critic, with_log_std
+from rllib_compat.networks.heads.outputs import (
+    actor_critic,
+    clipless,
+    own_actor_critic,
+    todays_default,
+    with_log_std,
+)
 from rllib_compat.networks.mapping import require_same_names
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names import unnamed
 from rllib_compat.networks.names.actor_critic import SCHEMES, default_module
 from rllib_compat.networks.names.plain import best_scheme, plain_names
-from rllib_compat.networks.network import Network, Reading, Target
-from rllib_compat.networks.ops.activations import activation
+from rllib_compat.networks.network import Network, Reading
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import DENSE, add_layers
 from rllib_compat.networks.trunks.images import preprocessed_image
@@ -110,33 +116,16 @@ def network_of(named: Named) -> Network:
     summary = f"fc {'-'.join(map(str, sizes))} {name}, {owner}{free}"
     # Ray's own module can't be without hidden layers.
     same = shares or named.sizes("value_hidden") == named.sizes("hidden")
-    default = layers[0] == "hidden.0" and same
-    target = _default_module(named, shares) if default else own_actor_critic(graph, arrays)
+    target = own_actor_critic(graph, arrays)
+    if layers[0] == "hidden.0" and same:
+        rows = partial(default_module, shares_layers=shares)
+        target = todays_default(named, rows, vf_share_layers=shares, **clipless(named))
     return named.network(DENSE.kind, summary, graph, target)
 
 
 def _outputs(named: Named) -> int:
     """What the action distribution takes."""
     return named.gives("logits") + len(named.arrays.get("log_std.value", ()))
-
-
-def _default_module(named: Named, shares_layers: bool) -> Target:
-    """Today's default module of PPO and its kin, and what it has to be told."""
-    target = activation(named.settings.activation, where="model.fcnet_activation").target
-    return Target(
-        module=None,
-        model_config={
-            "fcnet_hiddens": list(named.sizes("hidden")),
-            "fcnet_activation": target,
-            "head_fcnet_hiddens": [],
-            "vf_share_layers": shares_layers,
-            "free_log_std": "log_std.value" in named.arrays,
-            # Legacy networks did not clip; today's default of 20 never binds in practice, but a
-            # conversion has to be exact for any number.
-            "log_std_clip_param": float("inf"),
-        },
-        table=default_module(shares_layers=shares_layers, linear=target == "linear"),
-    )
 
 
 def _of_arrays(network: Network, policy: PolicyState, settings: ModelSettings) -> Network:

@@ -7,15 +7,16 @@ function, and no loss would train one.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from rllib_compat import ray_versions
 from rllib_compat.networks.heads import actor_critic
+from rllib_compat.networks.heads.outputs import clipless, todays_default
 from rllib_compat.networks.heads.policy import policy_only
 from rllib_compat.networks.mapping import Move, Table, from_canonical, to_canonical, torch_dense
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.network import Network, Reading, Target
-from rllib_compat.networks.ops.activations import activation
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.checkpoint import PolicyState
 
@@ -56,19 +57,8 @@ def _without_value(network: Network, policy: PolicyState, settings: ModelSetting
 
 def _target(named: Named) -> Target:
     """Today's default module of BC, as the installed Ray names its parts."""
-    target = activation(named.settings.activation, where="model.fcnet_activation").target
     encoder, head = ray_versions.bc_module_names()
-    return Target(
-        module=None,
-        model_config={
-            "fcnet_hiddens": list(named.sizes("hidden")),
-            "fcnet_activation": target,
-            "head_fcnet_hiddens": [],
-            "free_log_std": "log_std.value" in named.arrays,
-            "log_std_clip_param": float("inf"),
-        },
-        table=_default_module(encoder, head, linear=target == "linear"),
-    )
+    return todays_default(named, partial(_default_module, encoder, head), **clipless(named))
 
 
 def _default_module(encoder: str, head: str, *, linear: bool) -> Table:

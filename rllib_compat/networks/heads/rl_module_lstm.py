@@ -10,10 +10,11 @@ Sources: `core/models/torch/encoder.py` (TorchLSTMEncoder), `core/models/base.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 
 from rllib_compat.networks.graph import Array, Builder, Graph
-from rllib_compat.networks.heads.outputs import actor_critic
+from rllib_compat.networks.heads.outputs import actor_critic, todays_default
 from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.network import Reading, Target
@@ -49,35 +50,15 @@ def table(*, shares_layers: bool, linear: bool) -> Table:
     )
 
 
-def default_module(
-    hiddens: Sequence[int],
-    cells: int,
-    activation_name: str,
-    *,
-    max_seq_len: int,
-    shares_layers: bool,
-) -> Target:
-    """Today's default module, and what it has to be told.
-
-    Args:
-        hiddens: The sizes of the tokenizer's layers; there has to be one.
-        cells: The size of the LSTM.
-        activation_name: The hidden layers' activation by today's name.
-        max_seq_len: How long the sequences are that training goes back through.
-        shares_layers: Whether both heads sit on one LSTM.
-    """
-    return Target(
-        module=None,
-        model_config={
-            "fcnet_hiddens": list(hiddens),
-            "fcnet_activation": activation_name,
-            "head_fcnet_hiddens": [],
-            "vf_share_layers": shares_layers,
-            "use_lstm": True,
-            "lstm_cell_size": cells,
-            "max_seq_len": max_seq_len,
-        },
-        table=table(shares_layers=shares_layers, linear=activation_name == "linear"),
+def default_module(named: Named, *, shares_layers: bool) -> Target:
+    """Today's default module with an LSTM, and what it has to be told; it needs hidden layers."""
+    return todays_default(
+        named,
+        partial(table, shares_layers=shares_layers),
+        vf_share_layers=shares_layers,
+        use_lstm=True,
+        lstm_cell_size=len(named.arrays["lstm.recurrent_kernel"]),
+        max_seq_len=int(named.settings.model.get("max_seq_len", 20)),
     )
 
 
@@ -98,13 +79,7 @@ def read(plain: Mapping[str, Array], policy: PolicyState, settings: ModelSetting
     owner = "shared value layers" if shares_layers else "own value network"
     sizes = "-".join(map(str, [named.takes("hidden.0"), *hiddens]))
     summary = f"LSTM {cells} over fc {sizes} {name}, {named.gives('logits')} outputs, {owner}"
-    target = default_module(
-        hiddens,
-        cells,
-        name,
-        max_seq_len=int(settings.model.get("max_seq_len", 20)),
-        shares_layers=shares_layers,
-    )
+    target = default_module(named, shares_layers=shares_layers)
     return named.reading(named.network("LSTM", summary, _graph(named, cells), target))
 
 

@@ -21,7 +21,6 @@ from rllib_compat.networks.names import unnamed_lstm
 from rllib_compat.networks.names.kind import trunk_of
 from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.network import Reading, Target
-from rllib_compat.networks.ops.activations import activation
 from rllib_compat.networks.refusals import not_yet
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.complex import COMPLEX, second_names
@@ -108,18 +107,12 @@ def _target_of_lstm(named: Named, trunk: Trunk, graph: Graph, core: lstm.Core) -
     It does for torch's dense layers: with one bias, as keras has it, its LSTM would learn
     differently, since torch's two biases move both.
     """
-    length = int(named.settings.model.get("max_seq_len", 20))
-    hiddens = named.sizes("hidden")
     sloped = any(name.endswith(".beta") for name in named.arrays)
     both = {"lstm.recurrent_bias", "value.kernel"} <= named.arrays.keys()
-    if trunk is DENSE and hiddens and both and not core.base.previous.size and not sloped:
-        return rl_module_lstm.default_module(
-            hiddens,
-            core.cells,
-            activation(named.settings.activation, where="model.fcnet_activation").target,
-            max_seq_len=length,
-            shares_layers=True,
-        )
+    dense = trunk is DENSE and named.layers("hidden") and not sloped
+    if dense and both and not core.base.previous.size:
+        return rl_module_lstm.default_module(named, shares_layers=True)
+    length = int(named.settings.model.get("max_seq_len", 20))
     return own_actor_critic(graph, named.arrays, max_seq_len=length)
 
 
