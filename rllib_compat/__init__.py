@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rllib_compat.config import default_config as default_config
     from rllib_compat.config import translate as translate
     from rllib_compat.runtime.callbacks import DefaultCallbacks as DefaultCallbacks
+    from rllib_compat.trainer.load import load as load
     from rllib_compat.trainer.trainer import Trainer as Agent
     from rllib_compat.trainer.trainer import Trainer as Trainer
 
@@ -35,6 +36,7 @@ __all__ = [
     "Trainer",
     "Translation",
     "default_config",
+    "load",
     "translate",
 ]
 
@@ -42,6 +44,7 @@ _HOMES = {
     "DefaultCallbacks": "rllib_compat.runtime.callbacks",
     "Translation": "rllib_compat.config",
     "default_config": "rllib_compat.config",
+    "load": "rllib_compat.trainer.load",
     "translate": "rllib_compat.config",
 }
 

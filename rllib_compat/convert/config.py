@@ -38,6 +38,7 @@ def config_for_target(
         config_policies.step,
         config_env.step,
         _without_recordings,
+        _with_overrides,
     ):
         prepared = step(prepared, checkpoint, given)
     translation = translate(
@@ -51,6 +52,12 @@ def config_for_target(
     )
     calls, findings = config_machine.fit(translation.calls, given)
     return replace(translation, calls=calls), (*prepared.findings, *findings)
+
+
+def _with_overrides(prepared: Prepared, _: LegacyCheckpoint, given: Given) -> Prepared:
+    """What the caller adds wins over all that was there; agents are looked at before."""
+    own = {key: value for key, value in given.overrides.items() if key != "multiagent"}
+    return prepared.without(*own).put(**own)
 
 
 def _chosen(prepared: Prepared, checkpoint: LegacyCheckpoint, _: Given) -> Prepared:

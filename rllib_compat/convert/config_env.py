@@ -30,7 +30,7 @@ def step(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prep
     env = prepared.config.get("env")
     if given.env is not None:
         prepared = prepared.without("env").put(env=given.env)
-        if find_creator(given.env) is not None:
+        if not isinstance(given.env, str) or find_creator(given.env) is not None:
             return prepared
         env = given.env
     elif _is_trusted(env, given) or (is_plain(env) and find_creator(env, trusted=False)):
@@ -84,5 +84,5 @@ def _told(name: str | None) -> Finding:
         f"before training goes on: ray.tune.register_env({name!r}, lambda config: MyEnv(config)), "
         "in each program that loads it"
         if name
-        else "give it with --env, or as config.environment(env=MyEnv) before training goes on",
+        else "give it with --env, or to train on: rllib_compat.load(NEW, env=MyEnv)",
     )

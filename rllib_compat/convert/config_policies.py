@@ -25,7 +25,7 @@ _OURS = ("policies", "policy_graphs", "policy_mapping_fn", "policies_to_train")
 _NO_VALUE = object()
 
 
-def step(prepared: Prepared, checkpoint: LegacyCheckpoint, _: Given) -> Prepared:
+def step(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prepared:
     """Puts a `multiagent` part of the checkpoint's policies in place of the file's."""
     told = prepared.config.get("multiagent")
     part = dict(told) if isinstance(told, Mapping) else {}
@@ -42,18 +42,13 @@ def step(prepared: Prepared, checkpoint: LegacyCheckpoint, _: Given) -> Prepared
         spec, found = _spec(checkpoint, policy)
         made["policies"][policy_id] = spec
         findings += found
-    made["policy_mapping_fn"] = PolicyOfSameName(tuple(checkpoint.policies))
-    findings.append(
-        Finding(
-            "policy-mapping",
-            Severity.WARNING,
-            Verdict.RESET,
-            "policy_mapping_fn",
-            "the mapping function is code and was not executed; an agent now gets the policy of "
-            "its own name",
-            "give it again before training goes on: config.multi_agent(policy_mapping_fn=…)",
-        )
-    )
+    callers = dict(given.overrides.get("multiagent") or {})
+    made |= callers
+    if "policy_mapping_fn" not in callers:
+        made["policy_mapping_fn"] = PolicyOfSameName(tuple(checkpoint.policies))
+        findings.append(_mapping_is_lost())
+    if "policies_to_train" in callers:
+        return prepared.put(multiagent=made).told(*findings)
     sources = (
         checkpoint.policies_to_train,
         part.get("policies_to_train"),
@@ -63,6 +58,18 @@ def step(prepared: Prepared, checkpoint: LegacyCheckpoint, _: Given) -> Prepared
     if trained is not None:
         made["policies_to_train"] = trained
     return prepared.put(multiagent=made).told(*findings, *([finding] if finding else []))
+
+
+def _mapping_is_lost() -> Finding:
+    return Finding(
+        "policy-mapping",
+        Severity.WARNING,
+        Verdict.RESET,
+        "policy_mapping_fn",
+        "the mapping function is code and was not executed; an agent now gets the policy of its "
+        "own name",
+        "to train on: rllib_compat.load(NEW, env=MyEnv, policy_mapping_fn=my_function)",
+    )
 
 
 def _to_train(

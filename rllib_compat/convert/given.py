@@ -28,6 +28,8 @@ class Given:
         num_gpus: The GPUs to train with; None: as before, if the machine has them.
         num_env_runners: The processes to sample with; None: as before, if the machine has the CPUs.
         keep_resources: Whether the old machine's resources are kept, whatever this one has.
+        overrides: Keys of the config, of any era, that the caller adds or replaces; code among
+            them is the caller's own.
     """
 
     algorithm: str | None = None
@@ -42,3 +44,4 @@ class Given:
     num_gpus: int | None = None
     num_env_runners: int | None = None
     keep_resources: bool = False
+    overrides: Mapping[str, Any] = field(default_factory=dict)

@@ -7,6 +7,7 @@ uses is named here.
 
 from rllib_compat.ray_versions.algorithms import (
     build_algorithm,
+    load_algorithm,
     local_learner,
     take_learning_rates_of_config,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "is_registered_env",
     "is_registered_trainable",
     "keep_env_runners",
+    "load_algorithm",
     "local_learner",
     "log_item",
     "log_sampler_times",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rllib_compat.ray_versions.sessions import quiet_logs
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -12,6 +15,14 @@ if TYPE_CHECKING:
 def build_algorithm(config: AlgorithmConfig) -> Algorithm:
     """Builds an algorithm; `build` became `build_algo` in Ray 2.41."""
     return config.build_algo() if hasattr(config, "build_algo") else config.build()
+
+
+def load_algorithm(tree: Path) -> Algorithm:
+    """Loads a Checkpointable tree that this process has written itself: Ray unpickles it."""
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    with quiet_logs():
+        return Algorithm.from_checkpoint(str(tree.absolute()))
 
 
 def local_learner(algorithm: Algorithm) -> Any:

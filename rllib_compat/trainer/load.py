@@ -1,0 +1,73 @@
+"""A checkpoint of any Ray as an `Algorithm` of today that trains on."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import NotYetError
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    from rllib_compat.convert.given import Given
+
+
+def load(
+    path: str | Path,
+    *,
+    env: Any = None,
+    policy_mapping_fn: Callable[..., str] | None = None,
+    policies_to_train: Any = None,
+    given: Given | None = None,
+    **overrides: Any,
+) -> Algorithm:
+    """Loads a checkpoint of any Ray, converted or not, ready to train.
+
+    The checkpoint is read with this package's own readers, proven, and handed to Ray as files that
+    were written just now; nothing in it is executed. What was code in the old config (the
+    environment, the mapping of agents to policies, callbacks) is what the caller gives here.
+
+    Args:
+        path: The checkpoint.
+        env: The environment: a registered name, a class, or a function of the env config.
+        policy_mapping_fn: Which policy an agent has, as a function of any era's signature.
+        policies_to_train: Ids of the policies to train, or a function; all that were, by default.
+        given: What else the checkpoint does not tell, as `convert` takes it.
+        **overrides: Other keys of the config, of any era: `num_workers=2`, `callbacks=…`.
+
+    Returns:
+        The algorithm, where the old one stopped. The caller stops it.
+
+    Raises:
+        CheckpointError: The checkpoint can't be read or converted.
+        NotYetError: It can act, but today's Ray has nothing that trains it.
+    """
+    from rllib_compat.convert.decide import Form
+    from rllib_compat.convert.given import Given
+    from rllib_compat.convert.pipeline import convert
+
+    agents = {"policy_mapping_fn": policy_mapping_fn, "policies_to_train": policies_to_train}
+    keys: dict[str, Any] = dict(overrides)
+    if told := {name: value for name, value in agents.items() if value is not None}:
+        keys["multiagent"] = {**keys.get("multiagent", {}), **told}
+    given = given or Given()
+    given = replace(
+        given,
+        env=given.env if env is None else env,
+        overrides={**given.overrides, **keys},
+    )
+    with tempfile.TemporaryDirectory(prefix="rllib-compat-") as folder:
+        target = Path(folder) / "converted"
+        done = convert(path, target, given=given)
+        if done.plan.form is not Form.WHOLE:
+            raise NotYetError(
+                f"It can act, but can't be trained yet: {done.plan.why}.",
+                where=str(path),
+                fix="`rllib-compat convert` makes modules of it: RLModule.from_checkpoint(…).",
+            )
+        return ray_versions.load_algorithm(target)

@@ -1,0 +1,85 @@
+"""`compat.load`: what anybody's checkpoint takes to train on, on the machine at hand."""
+
+import numpy as np
+import pytest
+
+import rllib_compat as compat
+from rllib_compat.neutral.errors import NotYetError
+from tests.legacy.cases import find
+from tests.legacy.networks import given_of
+from tests.marks import TRAINERS
+
+pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
+
+SINGLE = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
+LEAGUE = next(c for c in find(ray="1.13.0", framework="torch") if c.variant == "league20")
+GONE = next(c for c in find(ray="0.8.5") if c.algorithm == "A2C")
+
+
+@pytest.fixture
+def load():
+    loaded = []
+
+    def load(*args, **kwargs):
+        loaded.append(compat.load(*args, **kwargs))
+        return loaded[-1]
+
+    yield load
+    for algorithm in loaded:
+        algorithm.stop()
+
+
+def test_an_old_checkpoint_trains_on_with_what_the_caller_overrides(load):
+    algorithm = load(SINGLE.checkpoint, env="CartPole-v1", num_workers=0, train_batch_size=200)
+    before = algorithm.iteration
+    assert algorithm.config.num_env_runners == 0
+    assert algorithm.config.train_batch_size_per_learner == 200
+    result = algorithm.train()
+    assert result["training_iteration"] == before + 1
+    assert result["env_runners"]["num_env_steps_sampled"] > 0
+
+
+class Duel:
+    """An environment of two agents, of the kind that Ray 1.x took."""
+
+    def __init__(self, config=None):
+        self.rng = np.random.default_rng(1)
+
+    def _observe(self):
+        return {agent: self.rng.uniform(-1, 1, 5).astype(np.float32) for agent in ("us", "them")}
+
+    def reset(self):
+        self.steps = 0
+        return self._observe()
+
+    def step(self, actions):
+        self.steps += 1
+        rewards = dict.fromkeys(actions, 1.0)
+        return self._observe(), rewards, {"__all__": self.steps == 10}, {}
+
+
+def weights_of(algorithm, policy):
+    module = algorithm.get_module(policy)
+    return {name: p.detach().clone() for name, p in module.named_parameters()}
+
+
+def test_a_league_trains_what_was_trained_and_leaves_the_frozen_as_they_are(load):
+    algorithm = load(
+        LEAGUE.checkpoint,
+        env=Duel,
+        policy_mapping_fn=lambda agent, **_: "league_0" if agent == "us" else "league_7",
+        num_workers=0,
+    )
+    before = {policy: weights_of(algorithm, policy) for policy in ("league_0", "league_7")}
+    algorithm.train()
+    after = {policy: weights_of(algorithm, policy) for policy in before}
+    changed = {
+        policy: any((before[policy][n] != after[policy][n]).any() for n in before[policy])
+        for policy in before
+    }
+    assert changed == {"league_0": True, "league_7": False}
+
+
+def test_an_algorithm_that_nothing_trains_is_refused_by_name(tmp_path):
+    with pytest.raises(NotYetError, match="A2C"):
+        compat.load(GONE.checkpoint, given=given_of(GONE))
