@@ -74,7 +74,6 @@ class Rule:
         needs_old: Says for a value whether only the old API stack can run it.
         section: Whether the value is a dict whose keys have rules of their own.
         value: What the value may be.
-        ray_pr: Ray's pull request that made the change, where known.
     """
 
     family: str
@@ -90,7 +89,6 @@ class Rule:
     needs_old: Callable[[Any], bool] | None = None
     section: bool = False
     value: Kind = UNDECLARED
-    ray_pr: int | None = None
 
     @property
     def id(self) -> str:

@@ -10,10 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from typing import Any
 
 
 class Severity(str, Enum):
@@ -152,27 +149,6 @@ class Report:
             hint = f" → {f.hint}" if f.hint else ""
             lines.append(f"{mark} {f.path}: {f.verdict.value}: {f.message}{hint}")
         return "\n".join(lines)
-
-    def to_table(self) -> Table:
-        """The report as a rich table."""
-        from rich.markup import escape
-        from rich.table import Table
-
-        table = Table(title=escape(self.title), title_justify="left", expand=False)
-        for column in ("", "where", "verdict", "what happened"):
-            table.add_column(column, overflow="fold")
-        style = {Severity.INFO: "", Severity.WARNING: "yellow", Severity.ERROR: "red"}
-        mark = {Severity.INFO: "", Severity.WARNING: "!", Severity.ERROR: "✗"}
-        for f in self.findings:
-            text = f.message + (f"\n→ {f.hint}" if f.hint else "")
-            table.add_row(
-                mark[f.severity],
-                escape(f.path),
-                f.verdict.value,
-                escape(text),
-                style=style[f.severity],
-            )
-        return table
 
     def __str__(self) -> str:
         return self.to_text()

@@ -1,8 +1,9 @@
 """Every key that any RLlib from Ray 0.5 on had, and what its default was.
 
 The table in `legacy_keys.json` was read out of the sources of one release of each minor
-series. A key's *section* is where it stood: "common", "model", "multiagent", an algorithm's name.
-Defaults are runs `[first release, last release, value]`.
+series; `generate.py` reads those of a wheel, and compares. A key's *section* is where it stood:
+"common", "model", "multiagent", an algorithm's name. Defaults are runs
+`[first release, last release, value]`.
 """
 
 from __future__ import annotations
