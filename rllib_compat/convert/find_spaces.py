@@ -74,11 +74,12 @@ def _told(policy_id: str, told: Mapping[str | None, Space]) -> Space | None:
 
 
 def _gives_bounds(known: Space, told: Space) -> bool:
-    """Whether a space is the one that was told, with bounds where that has none."""
+    """Whether a space is the one that was told, with bounds where that has none of its own."""
     if not (isinstance(known, spaces.Box) and isinstance(told, spaces.Box)):
         return False
     unbounded = not (np.isfinite(told.low).any() or np.isfinite(told.high).any())
-    return known.shape == told.shape and unbounded and bool(np.isfinite(known.low).all())
+    bounded = bool(np.isfinite(known.low).all())
+    return known.shape == told.shape and (unbounded or not told.exact) and bounded
 
 
 def _specs_of_config(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
-from rllib_compat.neutral.spaces import Space
+from rllib_compat.neutral.spaces import Box, Space
 
 #: What is left to do with a network that can't be converted.
 KEEPS = "`--to msgpack` keeps all the weights."
@@ -27,8 +27,8 @@ _GIVE = {
     "images": "Give --observation-space 'Box(0, 255, (84, 84, 4), uint8)' or --env.",
     "parts": "Give --observation-space \"Dict('camera': Box(0, 255, (84, 84, 3), uint8), …)\" or "
     "--env.",
-    "bounds": "Give --action-space 'Box(-2, 2, (1,))' or --env Pendulum-v1 (Python: "
-    "action_space=).",
+    "bounds": "Give --action-space 'Box(-2, 2, (1,))', with bounds for each dimension where they "
+    "differ: 'Box([-2, 0], [2, 1], (2,))', or --env Pendulum-v1 (Python: action_space=, env=).",
     "both": "Give --observation-space 'Box(3,)' and --action-space 'Box(-2, 2, (1,))', or --env "
     "Pendulum-v1 (Python: observation_space=, action_space=, env=).",
 }
@@ -119,6 +119,20 @@ def needed(what: str, give: str, where: str) -> MissingInformationError:
         where: The place.
     """
     return MissingInformationError(what, where=where, fix=_GIVE[give])
+
+
+def range_needed(space: Space | None, where: str) -> MissingInformationError:
+    """The range of actions, where a policy squashed its outputs into it.
+
+    Args:
+        space: The action space as far as it is known.
+        where: The place.
+    """
+    known = "" if space is None else f" {space} does not tell the bounds of each dimension."
+    if isinstance(space, Box) and not space.exact:
+        known += " (Old gym printed no bounds, or the least and the greatest of all.)"
+    what = "The range of the actions is needed: the policy squashed them into it."
+    return needed(what + known, "bounds", where)
 
 
 def no_fit(found: str, network: str, where: str, fits: int = 0) -> CheckpointError:

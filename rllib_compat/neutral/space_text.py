@@ -11,6 +11,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,8 +41,10 @@ _FAILURES = (
 def parse_repr(text: str) -> Space | None:
     """Reads the `repr` of a space of any gym or gymnasium, as `params.json` and people write it.
 
-    A gym before 0.12 printed a Box without its bounds (`Box(4,)`); they are then taken as
-    infinite. Bounds that differ by entry are printed as arrays (`Box([-1. 0.], [1. 1.], (2,))`).
+    Old gyms printed a Box without its bounds (`Box(4,)`), which are then taken as infinite, or
+    with the least and the greatest of all entries (`Box(-2.0, 2.0, (2,), float32)`): `exact` says
+    that they may be others. Later ones print bounds that differ as arrays
+    (`Box([-1. 0.], [1. 1.], (2,))`).
 
     Returns:
         The record, or None where the text is no `repr` of a space.
@@ -103,12 +106,15 @@ def _make_box(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
     if values and all(isinstance(v, int) for v in values):
         values = [values]  # `Box(84, 84)` is a shape: bounds were never printed as integers
     if len(values) == 1:
-        return box(-math.inf, math.inf, tuple(values[0]))
+        return replace(box(-math.inf, math.inf, tuple(values[0])), exact=False)
     low, high, *rest = values
     names = {k: _literal(v) for k, v in named.items()}
     shape = names.get("shape", rest[0] if rest else None)
     dtype = names.get("dtype", rest[1] if len(rest) > 1 else "float32")
-    return box(low, high, None if shape is None else tuple(shape), dtype)
+    space = box(low, high, None if shape is None else tuple(shape), dtype)
+    # Ray 0.8.7's gym printed `Box(-2.0, 2.0, (2,), float32)` of [-2, 0] … [2, 1], too.
+    printed = len(rest) == 2 and not named and isinstance(low, float) and isinstance(high, float)
+    return replace(space, exact=not printed or space.flat_size() == 1)
 
 
 def _make_discrete(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:

@@ -90,11 +90,20 @@ class Space:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Box(Space):
-    """Arrays of `shape` between `low` and `high` (arrays of that shape)."""
+    """Arrays of `shape` between `low` and `high` (arrays of that shape).
+
+    Attributes:
+        low: The least value of each entry.
+        high: The greatest value of each entry.
+        dtype: The name of the entries' type.
+        exact: Whether the bounds are those of each entry. Of a space that old gym printed they
+            may not be: it left them out, or gave the least and the greatest of all entries.
+    """
 
     low: Array
     high: Array
     dtype: str = "float32"
+    exact: bool = field(default=True, kw_only=True)
 
     def _check(self) -> None:
         bounds: tuple[Any, ...] = (self.low, self.high)
@@ -105,12 +114,19 @@ class Box(Space):
             raise ValueError(f"bounds of the shapes {self.low.shape} and {self.high.shape}")
         if self.dtype not in _DTYPES:
             raise ValueError("a Box of no known dtype")
+        if not isinstance(self.exact, bool):
+            raise ValueError("a Box whose bounds are neither exact nor not")
         _check_shape(self.low.shape)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of one element."""
         return tuple(self.low.shape)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no entry can be infinite."""
+        return bool(np.isfinite(self.low).all() and np.isfinite(self.high).all())
 
     def flat_size(self) -> int:
         """One number per entry."""

@@ -65,23 +65,21 @@ def _range(named: Named, constants: Mapping[str, Array]) -> dict[str, Any] | Non
         MissingInformationError: It is not stored, and the action space does not tell it.
     """
     space = named.policy.action_space
-    if names.LOW in constants and names.RANGE in constants:
+    stored = {names.LOW, names.RANGE} <= constants.keys()
+    if stored:
         low, size = np.ravel(constants[names.LOW]), np.ravel(constants[names.RANGE])
     elif isinstance(space, Box):
         low = np.ravel(space.low).astype(np.float32)
         size = np.ravel(space.high).astype(np.float32) - low
     else:
-        raise refusals.needed(
-            "The range of the actions is needed: the policy squashed them into it.",
-            "bounds",
-            named.where,
-        )
+        raise refusals.range_needed(space, named.where)
     bounded = np.isfinite(low) & np.isfinite(size)
+    if not stored and isinstance(space, Box) and not space.exact:
+        raise refusals.range_needed(space, named.where)
     if not bounded.any() and named.scheme != "scoped":
         return None  # since Ray 0.8.6
     if not bounded.all():
-        what = f"The bounds of the actions are needed: {space} has none."
-        raise refusals.needed(what, "bounds", named.where)
+        raise refusals.range_needed(space, named.where)
     # Ray 0.5 and 0.6 took the sigmoid itself, later ones that of twice the number (a tanh).
     first = any(row.theirs.startswith("p_func/") for row in named.table)
     return {

@@ -172,12 +172,8 @@ def _distribution(named: Named, graph: Graph) -> dict[str, Any]:
     if _softplus(named):
         # Ray 0.7 and 0.8.0 squashed into the environment's range, twice, and did not normalize.
         space = named.policy.action_space
-        if not isinstance(space, Box) or not np.isfinite([space.low, space.high]).all():
-            raise refusals.needed(
-                "The range of the actions is needed: the policy squashed them into it.",
-                "bounds",
-                named.where,
-            )
+        if not isinstance(space, Box) or not space.exact or not space.bounded:
+            raise refusals.range_needed(space, named.where)
         low, high = (np.ravel(x).astype(float).tolist() for x in (space.low, space.high))
         squashed = {"low": low, "high": high, "least_log_std": _LEAST_LOG_STD[True]}
         return {"kind": "squashed", **squashed, "squashes": 2}

@@ -144,15 +144,51 @@ def test_actions_without_bounds_are_not_squashed():
     ("space", "words"),
     [
         (None, "range of the actions"),
-        (box(np.array([-1, -np.inf]), np.array([1, np.inf])), "bounds of the actions"),
+        (box(np.array([-1, -np.inf]), np.array([1, np.inf])), "bounds of each dimension"),
+        (parse_repr("Box(2,)"), "Old gym printed no bounds"),
+        (parse_repr("Box(-2.0, 3.0, (2,), float32)"), "Old gym printed no bounds"),
     ],
-    ids=["none", "some"],
+    ids=["none", "some", "without bounds", "bounds of all"],
 )
 def test_a_range_that_is_not_known_is_asked_for(space, words):
     policy, config = keras_policy()
     policy.action_space = space
     with pytest.raises(MissingInformationError, match=words):
         identified(policy, config)
+
+
+@pytest.mark.parametrize("text", ["Box([-2, 0], [2, 1], (2,))", "Box(-2, 3, (2,))"])
+def test_bounds_that_somebody_gives_for_each_dimension_are_taken(text):
+    policy, config = keras_policy()
+    policy = dataclasses.replace(policy, action_space=parse_repr(text))
+    network, _ = identified(policy, config)
+    (step,) = (s for s in network.graph.steps if s.op == "squash")
+    assert step.settings["low"] == policy.action_space.low.tolist()
+    assert step.settings["range"] == (policy.action_space.high - policy.action_space.low).tolist()
+
+
+def test_actions_of_a_real_policy_are_refused_without_their_bounds_and_exact_with_them():
+    (case,) = find(ray="0.8.5", algorithm="DDPG", variant="asym2")
+    checkpoint = layouts.read(case.checkpoint)
+    (policy,) = checkpoint.policies.values()
+    expected = case.expected()
+    for text, exact in (
+        ("Box(2,)", False),
+        ("Box(-2.0, 2.0, (2,), float32)", False),
+        ("Box([-2. 0.], [2. 1.], (2,), float32)", True),
+    ):
+        told = Given(algorithm="DDPG", action_spaces={None: parse_repr(text)})
+        done = resolve.complete(layouts.read(case.checkpoint), told)
+        (policy,) = done.policies.values()
+        if not exact:
+            with pytest.raises(MissingInformationError, match="range of the actions"):
+                read_policy(policy, ModelSettings.of(done, policy))
+            continue
+        network = read_policy(policy, ModelSettings.of(done, policy)).known
+        inputs = {"obs": expected.inputs, "actions": np.zeros((len(expected.inputs), 2))}
+        np.testing.assert_allclose(
+            network.forward(inputs)["actions"], expected.arrays["action"], atol=1e-5
+        )
 
 
 def test_a_config_of_another_checkpoint_is_refused():
