@@ -32,6 +32,7 @@ def command(keep: Path | None, verbose: int) -> int:
       rllib-compat demo --keep new
     """
     from rllib_compat.cli.convert import show
+    from rllib_compat.convert.given import Given
     from rllib_compat.convert.pipeline import convert
 
     with (
@@ -40,7 +41,7 @@ def command(keep: Path | None, verbose: int) -> int:
     ):
         target = keep or Path(temporary) / "new"
         output.progress("converting a checkpoint of Ray 0.8.5 (PPO, TensorFlow 1, CartPole-v0)")
-        done = convert(old, target, inputs=1000)
+        done = convert(old, target, given=Given(algorithm="PPO"), inputs=1000)
         show(done, verbose)
         recorded = _against_recorded(old, target)
         output.console().print(

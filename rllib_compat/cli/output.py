@@ -13,7 +13,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rllib_compat.neutral.report import Finding, Report
+    from rllib_compat.neutral.report import Report
 
 
 def progress(message: str) -> None:
@@ -54,17 +54,18 @@ def printable(text: str) -> str:
 
 def report(shown: Report, *, verbose: int) -> None:
     """Prints a report: what needs attention always, the rest with `-v`."""
-    from rllib_compat.neutral.report import Severity
+    from rllib_compat.neutral.report import Severity, grouped
 
-    notable: list[Finding] = shown.findings if verbose else shown.at_least(Severity.WARNING)
+    rows = grouped(shown.findings)
+    notable = rows if verbose else [f for f in rows if f.severity is not Severity.INFO]
     head = ", ".join(f"{name}: {value}" for name, value in shown.facts.items() if name != "result")
     console().print(printable(f"{shown.title} ({head})" if head else shown.title), markup=False)
     if notable:
-        rows = [
+        cells = [
             (f.verdict.value, f.path, f.message + (f"\n→ {f.hint}" if f.hint else ""))
             for f in notable
         ]
-        table("", ("verdict", "where", "what happened"), rows)
-    hidden = len(shown.findings) - len(notable)
+        table("", ("verdict", "where", "what happened"), cells)
+    hidden = len(rows) - len(notable)
     if hidden:
-        console().print(f"{hidden} more rows without findings (-v shows them)", markup=False)
+        console().print(f"{hidden} more that need no attention (-v shows them)", markup=False)

@@ -138,10 +138,14 @@ def require_algorithm(checkpoint: LegacyCheckpoint) -> None:
         MissingInformationError: It is not.
     """
     if checkpoint.algorithm is None:
+        names = find_algorithm.candidates(checkpoint)
+        several = f" It may be {', '.join(names[:-1])} or {names[-1]}." if len(names) > 1 else ""
+        example = names[0] if names else "PPO"
         raise MissingInformationError(
-            "The checkpoint does not tell its algorithm, and no key of its config does.",
+            f"The checkpoint does not tell its algorithm.{several}",
             where=str(checkpoint.source.path),
-            fix="Give --algorithm PPO (Python: algorithm='PPO').",
+            fix=f"Give the one that was trained: --algorithm {example} "
+            f"(Python: Given(algorithm={example!r})).",
         )
 
 

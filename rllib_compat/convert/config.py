@@ -13,6 +13,7 @@ from typing import Any
 
 from rllib_compat import registry
 from rllib_compat.config import Origin, Translation, default_config, translate
+from rllib_compat.config import keys as table
 from rllib_compat.convert import config_env, config_machine, config_policies
 from rllib_compat.convert.differences import differences
 from rllib_compat.convert.given import Given
@@ -66,17 +67,35 @@ def _chosen(prepared: Prepared, checkpoint: LegacyCheckpoint, _: Given) -> Prepa
         return prepared
     config, legacy_ray = prepared.config, checkpoint.source.ray_version
     defaults = default_config(checkpoint.algorithm or "PPO", legacy_ray or "2.10.0")
-    chosen = {k: v for k, v in differences(config, defaults).items() if not _is_rays_own(v)}
+    chosen = _without_rays_own(differences(config, defaults), checkpoint.algorithm)
     finding = Finding(
         "config",
         Severity.INFO,
         Verdict.NOTE,
         "config",
         f"{len(config) - len(chosen)} of {len(config)} keys have the default of Ray "
-        f"{legacy_ray}, or name classes of Ray itself; {len(chosen)} were chosen and are "
-        "translated",
+        f"{legacy_ray}, or are Ray's own; {len(chosen)} were chosen and are translated",
     )
     return replace(prepared, config=chosen).told(finding)
+
+
+def _without_rays_own(config: Mapping[str, Any], algorithm: str | None) -> dict[str, Any]:
+    """Without what Ray put there for itself, in the configs inside the config, too."""
+    chosen = {}
+    for key, value in config.items():
+        if _is_rays_own(value) or _is_kept_by_ray(key, value, algorithm):
+            continue
+        inner = isinstance(value, Mapping) and key == "evaluation_config"
+        chosen[key] = _without_rays_own(value, algorithm) if inner else value
+    return chosen
+
+
+def _is_kept_by_ray(key: str, value: Any, algorithm: str | None) -> bool:
+    """Whether it is a private key, or the -1 that stood where other algorithms had had a key."""
+    if key.startswith(("_AlgorithmConfig__", "__")):
+        return True
+    owners = {home for home in table.homes(key) if home != "common"}
+    return bool(owners) and algorithm not in owners and type(value) is int and value == -1
 
 
 def _is_rays_own(value: Any) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rllib_compat import registry
-from rllib_compat.config import Origin
+from rllib_compat.config import Origin, default_config
 from rllib_compat.config.border import admit
+from rllib_compat.config.rules import find
 from rllib_compat.convert.differences import same
 from rllib_compat.convert.find_spaces import SINGLE_AGENT_IDS
 from rllib_compat.convert.given import Given
@@ -21,6 +22,9 @@ from rllib_compat.runtime.policy_mapping import PolicyOfSameName
 #: Keys of the multi-agent part, by era in a dict of their own or at the top level. What else is in
 #: the dict goes the way of all keys.
 _OURS = ("policies", "policy_graphs", "policy_mapping_fn", "policies_to_train")
+
+#: A config with more keys is no override of somebody, but all that there was.
+_WHOLE = 60
 
 _NO_VALUE = object()
 
@@ -113,13 +117,7 @@ def _spec(checkpoint: LegacyCheckpoint, policy: PolicyState) -> tuple[Any, list[
     """A policy's tuple: class, spaces, and what of its own config fits."""
     assert policy.observation_space is not None
     assert policy.action_space is not None
-    own = {
-        key: value
-        for key, value in policy.config.items()
-        # Ray 2.1 and later stored the whole config for each.
-        if key != "model" and not same(value, checkpoint.config.get(key, _NO_VALUE))
-    }
-    admitted = admit(own, _algorithms(checkpoint), Origin.FILE)
+    admitted = admit(_overrides(checkpoint, policy), _algorithms(checkpoint), Origin.FILE)
     spec = (
         None,
         spaces.to_gymnasium(policy.observation_space),
@@ -127,6 +125,30 @@ def _spec(checkpoint: LegacyCheckpoint, policy: PolicyState) -> tuple[Any, list[
         admitted.config,
     )
     return spec, admitted.findings
+
+
+def _overrides(checkpoint: LegacyCheckpoint, policy: PolicyState) -> dict[str, Any]:
+    """What a policy has for itself.
+
+    Ray 2.1 and later stored the whole config for each, as its worker had it. Of that, only how a
+    policy is trained can differ from the others'.
+    """
+    own, algorithms = policy.config, _algorithms(checkpoint)
+    base = dict(checkpoint.config)
+    if len(own) > _WHOLE:
+        defaults = default_config(algorithms[0], checkpoint.source.ray_version or "2.10.0")
+        base = {**defaults, **base}
+        own = {key: value for key, value in own.items() if _is_for_training(key, algorithms)}
+    return {
+        key: value
+        for key, value in own.items()
+        if key != "model" and not same(value, base.get(key, _NO_VALUE))
+    }
+
+
+def _is_for_training(key: str, algorithms: tuple[str, str]) -> bool:
+    rule = find(key, algorithms)
+    return rule is not None and rule.target.startswith("training.")
 
 
 def _algorithms(checkpoint: LegacyCheckpoint) -> tuple[str, str]:

@@ -1,13 +1,19 @@
-"""Which algorithm a checkpoint is of, where nobody says it."""
+"""Which algorithm a checkpoint is of, where nobody says it.
+
+Signs are asked in order: the class of a policy, the name of the trial's folder, the names of the
+arrays, the keys of the config. The first sign gives candidates, those after it narrow them down.
+Where several are left, the caller is asked. What only arrays or keys tell is a guess: a warning.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from rllib_compat import registry
-from rllib_compat.config.algorithms import find_algorithm
+from rllib_compat.config import keys as table
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
@@ -15,9 +21,34 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 _TRIAL = re.compile(r"(?P<algorithm>[A-Z][A-Za-z0-9]*)_(?P<env>[A-Za-z0-9]+-v\d+)_")
 _CLASS_OF_POLICY = re.compile(r"([A-Z][A-Za-z0-9]*?)(TF|Torch|Jax)?(Eager)?(Policy|PolicyGraph)")
 
+#: How many folders above a checkpoint's own may be its trial's.
+_LEVELS_UP = 4
+
+#: Parts of arrays' names, and the algorithm whose family has such arrays; the first that fits.
+_ARRAYS = (
+    (re.compile(r"log_alpha|action_model|twin_q_net|pi_encoder"), "SAC"),
+    (re.compile(r"policy_model\.|p_func|actor_hidden|actor_out|action_out_squashed"), "DDPG"),
+    (re.compile(r"advantage_module|value_module|q_func|action_value|dueling_|_target_af"), "DQN"),
+)
+
+
+@dataclass(frozen=True)
+class _Sign:
+    """What one thing about a checkpoint says.
+
+    Attributes:
+        source: What it is, for people.
+        candidates: The algorithms that it leaves; the likeliest first.
+        guess: Whether nothing says the algorithm's name.
+    """
+
+    source: str
+    candidates: tuple[str, ...]
+    guess: bool = False
+
 
 def of(checkpoint: LegacyCheckpoint, given: str | None) -> tuple[str | None, list[Finding]]:
-    """Finds the algorithm: given, in the checkpoint, in its config, or in its trial's name.
+    """Finds the algorithm: given, in the checkpoint, or by the signs.
 
     Returns:
         Its registered name, or None; and a finding where it was derived.
@@ -25,19 +56,22 @@ def of(checkpoint: LegacyCheckpoint, given: str | None) -> tuple[str | None, lis
     Raises:
         ConfigError: No RLlib ever had the algorithm that was given.
     """
-    if given or checkpoint.algorithm:
-        return registry.find(given or checkpoint.algorithm or "").name, []
-    for policy in checkpoint.policies.values():
-        match = _CLASS_OF_POLICY.fullmatch((policy.policy_class or "").rsplit(".", 1)[-1])
-        if match and (name := _known(match[1])):
-            return name, [_derived(f"{name}, from the policy class {policy.policy_class}")]
-    if checkpoint.config:
-        name, how = find_algorithm(checkpoint.config)
-        if how == "by its keys":
-            return name, [_derived(f"{name}, the first that has all keys of the config")]
-    if named := _algorithm_of_path(checkpoint):
-        return named, [_derived(f"{named}, from the name of the trial's folder")]
-    return None, []
+    if given:
+        return registry.find(given).name, []
+    if checkpoint.algorithm and (name := _known(checkpoint.algorithm)):
+        return name, []
+    sign, names = _narrowed(checkpoint)
+    if sign is None or len(names) != 1:
+        return None, []
+    severity = Severity.WARNING if sign.guess else Severity.INFO
+    hint = "give --algorithm if it is another one" if sign.guess else ""
+    message = f"{names[0]}, from {sign.source}"
+    return names[0], [Finding("derived", severity, Verdict.DERIVED, "algorithm", message, hint)]
+
+
+def candidates(checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
+    """The algorithms that a checkpoint may be of, as far as the signs tell."""
+    return _narrowed(checkpoint)[1]
 
 
 def env_of_path(checkpoint: LegacyCheckpoint) -> str | None:
@@ -49,8 +83,77 @@ def env_of_path(checkpoint: LegacyCheckpoint) -> str | None:
     return None
 
 
-def _derived(message: str) -> Finding:
-    return Finding("derived", Severity.INFO, Verdict.DERIVED, "algorithm", message)
+def _narrowed(checkpoint: LegacyCheckpoint) -> tuple[_Sign | None, tuple[str, ...]]:
+    """The first sign, and what all of them leave of its candidates."""
+    first: _Sign | None = None
+    names: tuple[str, ...] = ()
+    for sign in _signs(checkpoint):
+        if first is None:
+            first, names = sign, sign.candidates
+        # A sign that contradicts those before it says nothing: people rename folders.
+        elif left := tuple(name for name in names if name in sign.candidates):
+            names = left
+    if first is not None and not first.guess:
+        return first, names[:1]  # a class or a folder means its own name before those like it
+    return first, _without_twins(names)
+
+
+def _signs(checkpoint: LegacyCheckpoint) -> Iterator[_Sign]:
+    for policy in checkpoint.policies.values():
+        match = _CLASS_OF_POLICY.fullmatch((policy.policy_class or "").rsplit(".", 1)[-1])
+        if match and (name := _known(match[1])):
+            # Algorithms that derive from another one often took its policy as it was.
+            yield _Sign(f"the policy class {policy.policy_class}", registry.family(name))
+            break
+    for folder in _folders(checkpoint):
+        if name := _name_of(folder):
+            yield _Sign(f"the name of the folder {folder.name}", (name,))
+            break
+    if family := _family_of_arrays(checkpoint):
+        yield _Sign("the names of its arrays", registry.family(family), guess=True)
+    if named := _with_all_keys(checkpoint):
+        yield _Sign("the keys of its config", named, guess=True)
+
+
+def _name_of(folder: Path) -> str | None:
+    """Tune and the Trainer call a trial's folder `PPO_CartPole-v0_…`, people call theirs `A2C`."""
+    name, _, rest = folder.name.partition("_")
+    if rest:
+        longer = "_".join(folder.name.split("_")[:2])  # APEX_DDPG_CartPole-v0_…
+        return _known(longer) or _known(name)
+    return name if name in registry.ALGORITHMS else None
+
+
+def _family_of_arrays(checkpoint: LegacyCheckpoint) -> str | None:
+    weights = [p.weights for p in checkpoint.policies.values() if isinstance(p.weights, dict)]
+    for sign, name in _ARRAYS:
+        if any(sign.search(array) for arrays in weights for array in arrays):
+            return name
+    return None
+
+
+def _with_all_keys(checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
+    """The algorithms that have all keys of a config, which someone wrote for one of them."""
+    homes = [table.homes(key) for key in checkpoint.config]
+    owners = [home for home in homes if home and "common" not in home]
+    names = [n for n in registry.ALGORITHMS if owners and all(n in owner for owner in owners)]
+    # Checkpoints of the others are not read; one that looks like both is rather of these.
+    return tuple(name for name in names if registry.of(name).reader) or tuple(names)
+
+
+def _without_twins(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Without algorithms that are read and go on as one that they derive from (DDPPO and PPO)."""
+    rows = [registry.of(name) for name in names]
+    return tuple(
+        row.name
+        for row in rows
+        if not any(
+            other is not row
+            and row.name in registry.family(other.name)
+            and (other.becomes, other.reader) == (row.becomes, row.reader)
+            for other in rows
+        )
+    )
 
 
 def _known(name: str) -> str | None:
@@ -60,15 +163,6 @@ def _known(name: str) -> str | None:
         return None
 
 
-def _algorithm_of_path(checkpoint: LegacyCheckpoint) -> str | None:
-    """Tune and the Trainer call a trial's folder `PPO_CartPole-v0_…`."""
-    for folder in _folders(checkpoint):
-        name, _, rest = folder.name.partition("_")
-        if rest and (known := _known(name)):
-            return known
-    return None
-
-
 def _folders(checkpoint: LegacyCheckpoint) -> Iterator[Path]:
     path = checkpoint.source.path
-    yield from (path, *path.resolve().parents[:4])
+    yield from (path, *path.resolve().parents[:_LEVELS_UP])

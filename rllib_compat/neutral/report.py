@@ -7,8 +7,9 @@ checkpoint has at least one `Finding` in it, so that nothing is ever dropped sil
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -62,6 +63,36 @@ class Finding:
     path: str
     message: str
     hint: str = ""
+
+
+#: A policy's id in a path: `policies.p0.weights`, `$.multiagent.policies.p0[3].lr`.
+_POLICY = re.compile(r"(?<=policies\.)[^.\[*]+")
+
+#: How many policies a row names.
+_NAMED = 5
+
+
+def grouped(findings: Iterable[Finding]) -> list[Finding]:
+    """One row for what happened to several policies alike; it names the first of them.
+
+    The rows stand where the first of each group stood. What is said twice is said once.
+    """
+    groups: dict[Finding, dict[str, None]] = {}
+    for finding in findings:
+        match = _POLICY.search(finding.path)
+        ids = groups.setdefault(replace(finding, path=_POLICY.sub("*", finding.path)), {})
+        if match:
+            ids[match[0]] = None
+    return [_of_several(row, list(ids)) for row, ids in groups.items()]
+
+
+def _of_several(row: Finding, ids: list[str]) -> Finding:
+    if not ids:
+        return row
+    if len(ids) == 1:
+        return replace(row, path=row.path.replace("policies.*", f"policies.{ids[0]}", 1))
+    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+    return replace(row, message=f"{row.message} ({', '.join(ids[:_NAMED])}{more})")
 
 
 @dataclass

@@ -45,7 +45,7 @@ def test_the_group_lists_its_verbs_and_exit_codes(run):
 
 
 def test_inspect_tells_what_is_inside(run):
-    code, out, _ = run("inspect", CASE.path)
+    code, out, _ = run("inspect", CASE.path, "--algorithm", "PPO")
     assert code == 0
     for text in ("0.8.5", "PPO", "CartPole-v0", "fc 4-32-32-2 relu", "MeanStdFilter, 419 seen"):
         assert text in out
@@ -59,7 +59,7 @@ def test_inspect_shows_classes_that_are_not_known_and_exits_with_1(run):
 
 
 def test_inspect_json_is_json_and_nothing_else(run):
-    code, out, err = run("inspect", "--json", CASE.path)
+    code, out, err = run("inspect", "--json", CASE.path, "--algorithm", "PPO")
     told = json.loads(out)
     assert (code, err) == (0, "")
     assert told["algorithm"] == "PPO"
@@ -137,7 +137,9 @@ def test_an_existing_target_needs_overwrite(run, tmp_path):
 
 
 def test_a_dry_run_writes_nothing(run, tmp_path):
-    code, out, _ = run("convert", CASE.path, tmp_path / "new", "--to", "msgpack", "--dry-run")
+    code, out, _ = run(
+        "convert", CASE.path, tmp_path / "new", "--to", "msgpack", "--dry-run", "--algorithm", "PPO"
+    )
     assert code == 0
     assert "nothing was written" in out
     assert not (tmp_path / "new").exists()
@@ -145,7 +147,7 @@ def test_a_dry_run_writes_nothing(run, tmp_path):
 
 def test_no_color_is_respected(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "rllib_compat", "inspect", str(CASE.path)],
+        [sys.executable, "-m", "rllib_compat", "inspect", str(CASE.path), "--algorithm", "PPO"],
         capture_output=True,
         check=True,
         env={"NO_COLOR": "1", "FORCE_COLOR": "", "TERM": "xterm", "PATH": "/usr/bin"},
@@ -165,7 +167,7 @@ def test_terminal_control_characters_in_a_checkpoint_are_not_sent_to_the_termina
 
 def test_the_trial_folder_can_be_given_relative_to_the_working_directory(run, monkeypatch):
     monkeypatch.chdir(Path(CASE.path).parent)
-    code, out, _ = run("inspect", Path(CASE.path).name)
+    code, out, _ = run("inspect", Path(CASE.path).name, "--algorithm", "PPO")
     assert code == 0
     assert "PPO" in out
 

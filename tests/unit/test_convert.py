@@ -25,7 +25,7 @@ from rllib_compat.neutral.errors import (
     VerificationError,
 )
 from rllib_compat.neutral.records import GlobalRef
-from rllib_compat.neutral.report import Severity
+from rllib_compat.neutral.report import Finding, Severity, Verdict, grouped
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import box
 from tests.legacy.cases import all_cases, find
@@ -236,6 +236,50 @@ def test_a_trial_folders_name_tells_algorithm_and_environment(bare):
     assert checkpoint.config["env"] == "CartPole-v0"
 
 
+def algorithm_of(tmp_path, name, folder):
+    """What is found for a museum case in a folder of a name, without being told."""
+    case = next(case for case in all_cases() if str(case) == name)
+    shutil.copytree(case.path, tmp_path / folder)
+    place = tmp_path / folder / case.checkpoint.relative_to(case.path)
+    return resolve.complete(layouts.read(place), Given())
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "found"),
+    [
+        ("1.0.1/appo-torch-default", "APPO_CartPole-v0_0_2020", "APPO"),
+        ("1.0.1/appo-torch-default", "IMPALA_CartPole-v0_0_2020", "IMPALA"),
+        ("0.8.5/apex-torch-small", "APEX_CartPole-v0_0_2020", "APEX"),
+        ("0.8.5/apex_ddpg-tf-small", "APEX_DDPG_Pendulum-v0_0_2020", "APEX_DDPG"),
+        ("0.8.5/ddpg-torch-asym2", "TD3", "TD3"),
+        ("1.13.0/ppo-torch-league20", "A2C_x", "PPO"),  # its policies say another class
+    ],
+)
+def test_the_trials_folder_is_asked_before_keys(tmp_path, name, folder, found):
+    checkpoint = algorithm_of(tmp_path, name, folder)
+    assert checkpoint.algorithm == found
+    assert not any(
+        f.path == "algorithm" and f.severity is not Severity.INFO for f in checkpoint.findings
+    )
+
+
+def test_an_algorithm_that_only_keys_tell_is_a_warning(tmp_path):
+    checkpoint = algorithm_of(tmp_path, "0.8.5/ppo-tf-fc32relu-share", "run1")
+    assert checkpoint.algorithm == "PPO"
+    (row,) = [f for f in checkpoint.findings if f.path == "algorithm"]
+    assert row.severity is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("name", "candidates"),
+    [("0.8.5/sac-tf-small", "SAC or CQL"), ("0.7.6/marwil-tf-json", "MARWIL or BC")],
+)
+def test_where_several_algorithms_fit_the_caller_is_asked(tmp_path, name, candidates):
+    checkpoint = algorithm_of(tmp_path, name, "run1")
+    with pytest.raises(MissingInformationError, match=candidates):
+        resolve.require_algorithm(checkpoint)
+
+
 def test_the_only_policy_of_ray_0_5_gets_todays_name():
     checkpoint = layouts.read(find(ray="0.5.3", algorithm="PPO")[0].checkpoint)
     checkpoint = resolve.complete(checkpoint, Given(algorithm="PPO"))
@@ -372,3 +416,24 @@ def test_resources_that_are_asked_for_are_taken(monkeypatch):
     assert calls["learners"] == {"num_learners": 2, "num_gpus_per_learner": 1}
     assert calls["env_runners"] == {"num_env_runners": 7}
     assert all(f.severity is Severity.INFO for f in findings)
+
+
+@pytest.mark.parametrize("ray", ["2.1.0", "2.3.1", "2.10.0", "2.35.0"])
+def test_what_ray_keeps_for_itself_in_a_config_needs_no_attention(ray):
+    case = next(c for c in find(ray=ray, algorithm="PPO") if len(c.policies) > 1)
+    plan = decide(layouts.read(case.checkpoint), given_if_asked(case))
+    odd = ("worker_index", "__policy_id", "_AlgorithmConfig", "buffer_size", "differ between")
+    shown = [f for f in (*plan.findings, *plan.translation.report) if f.severity != Severity.INFO]
+    assert not [f for f in shown if any(word in f.path + f.message for word in odd)]
+
+
+def test_what_happened_to_all_policies_is_one_row():
+    def row(path, message="kept"):
+        return Finding("rule", Severity.INFO, Verdict.KEPT, path, message)
+
+    many = [row(f"policies.p{i}.weights") for i in range(20)]
+    one, other, last = grouped([*many, row("policies.a.weights", "lost"), row("$.lr"), row("$.lr")])
+    assert one.path == "policies.*.weights"
+    assert one.message == "kept (p0, p1, p2, p3, p4 and 15 more)"
+    assert other == row("policies.a.weights", "lost")
+    assert last == row("$.lr")
