@@ -92,14 +92,11 @@ class Move:
         theirs: The name in the scheme that the table describes.
         ours: The name in the canonical form of the network.
         change: What is done to the array.
-        adds: Whether arrays of several rows with the same canonical name are added up (the two
-            biases of torch's LSTM). Such a table can't be read backwards.
     """
 
     theirs: str
     ours: str
     change: Change = AS_IS
-    adds: bool = False
 
     @cached_property
     def names(self) -> tuple[Name, Name]:
@@ -145,7 +142,8 @@ def to_canonical(table: Table, arrays: Mapping[str, Array]) -> tuple[dict[str, A
     """Renames the scheme's arrays to the canonical form.
 
     Returns:
-        The canonical arrays, and the names that no row of the table takes.
+        The canonical arrays, and the names that no row of the table takes, or whose place another
+        array has taken. (One array under two names is one array.)
     """
     taken: dict[str, Array] = {}
     left: list[str] = []
@@ -155,10 +153,8 @@ def to_canonical(table: Table, arrays: Mapping[str, Array]) -> tuple[dict[str, A
             index = theirs.index_of(name)
             if index is not None:
                 canonical, changed = ours.at(index), move.change.there(array)
-                if move.adds and canonical in taken:
-                    changed = taken[canonical] + changed
-                taken[canonical] = changed
-                break
+                if np.array_equal(taken.setdefault(canonical, changed), changed, equal_nan=True):
+                    break
         else:
             left.append(name)
     return taken, left

@@ -137,3 +137,15 @@ def test_a_q_networks_head_tells_the_actions():
 def test_a_critic_of_continuous_actions_tells_no_choices():
     policy, settings = of_case(ray="0.8.7", algorithm="TD3", framework="torch", variant="small")
     assert read_policy(policy, settings).known.choices is None
+
+
+def test_of_two_arrays_for_one_place_none_is_lost():
+    weights = {
+        "_logits._model.0.weight": np.zeros((2, 4), np.float32),
+        "_logits._model.1.weight": np.ones((2, 4), np.float32),
+        "_logits._model.0.bias": np.zeros(2, np.float32),
+        "_value_branch._model.0.weight": np.zeros((1, 4), np.float32),
+        "_value_branch._model.0.bias": np.zeros(1, np.float32),
+    }
+    with pytest.raises(CheckpointError, match=r"_logits\._model\.1\.weight"):
+        read_policy(PolicyState("p", weights), ModelSettings())
