@@ -47,6 +47,7 @@ def admit(
     algorithms: tuple[str, ...],
     origin: Origin,
     trust: Iterable[str] = (),
+    path: str = "$",
 ) -> Admitted:
     """Lets a config through.
 
@@ -55,11 +56,18 @@ def admit(
         algorithms: The legacy algorithm, then the target.
         origin: Where it is from.
         trust: Exact names of classes and functions, `module:Class`, that may pass from a file.
+        path: Where the config stands, for the findings.
+
+    Raises:
+        ConfigError: A name in `trust` is none.
     """
     crossing = _Crossing(algorithms, origin, _checked(trust))
-    return Admitted(
-        crossing.keys(config, "$", "", raw=False), crossing.findings, crossing.door.trusted
-    )
+    taken = crossing.keys(config, path, "", raw=False)
+    if crossing.door.untold:
+        crossing.findings.append(
+            _row("border.more", path, f"{crossing.door.untold:,} more values are left in the file")
+        )
+    return Admitted(taken, crossing.findings, crossing.door.trusted)
 
 
 def _checked(trust: Iterable[str]) -> frozenset[str]:
@@ -189,7 +197,7 @@ def _finding(rule: str, misfit: Misfit, origin: Origin) -> Finding:
 
 
 def _row(
-    rule: str, path: str, message: str, hint: str, severity: Severity = Severity.WARNING
+    rule: str, path: str, message: str, hint: str = "", severity: Severity = Severity.WARNING
 ) -> Finding:
     return Finding(rule, severity, Verdict.DROPPED, path, message, hint)
 

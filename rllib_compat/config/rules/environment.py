@@ -8,7 +8,6 @@ from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import SpaceLater
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, needless
 from rllib_compat.config.values import common as v
-from rllib_compat.config.values.containers import Name
 from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.space_text import parse_repr
@@ -74,7 +73,7 @@ RULES = (
         {
             v.ENV_CONFIG: "env_config",
             v.FLAG: "clip_actions normalize_actions disable_env_checking is_atari",
-            Name("a key of observations"): "action_mask_key",
+            Words(("action_mask",)) | v.TEXT: "action_mask_key",
         },
     ),
     Rule(FAMILY, "_is_atari", Verdict.RENAMED, target="environment.is_atari", value=v.FLAG),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, prod
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from rllib_compat.config.values.door import OUT, Door, Origin, child, is_opaque
 from rllib_compat.config.values.kinds import Kind
 from rllib_compat.neutral import spaces
+from rllib_compat.neutral.policy_id import why_unsafe
 from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.space_text import parse_repr
 
@@ -90,14 +91,9 @@ class Name(Kind):
     def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
         if not self.suits(value):
             return door.refuse(path, value, self)
-        if door.origin is Origin.FILE and not _harmless(value):
-            return door.refuse(path, value, self, "it could be a path")
-        return value
-
-
-def _harmless(name: str) -> bool:
-    """Whether a name is one part of a path, and stays in its folder."""
-    return not (set(name) & set("/\\:\0")) and name.strip(". ") != ""
+        # Ray keeps modules in folders that are called like their policies.
+        why = why_unsafe(value) if door.origin is Origin.FILE else None
+        return value if why is None else door.refuse(path, value, self, why)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,13 +170,16 @@ class Data(Kind):
         return "plain data (numbers, text, lists and dicts of them)"
 
     def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
+        if isinstance(value, int) and value.bit_length() > 64:
+            return door.refuse(path, value, self, "no number is that large")
         if isinstance(value, (str, bytes, bool, int, float, np.generic)):
             return value
         if isinstance(value, np.ndarray):
             return door.refuse(path, value, self) if value.dtype.hasobject else value
         if isinstance(value, (list, tuple, set, frozenset)):
             parts = [self.admit(v, f"{path}[{i}]", door) for i, v in enumerate(value)]
-            return type(value)(part for part in parts if part is not OUT)
+            # What is too much is left out as a whole: a part of it would be other data.
+            return OUT if door.spent else type(value)(part for part in parts if part is not OUT)
         if not isinstance(value, Mapping):
             return door.refuse(path, value, self)
         taken = {}
@@ -188,7 +187,7 @@ class Data(Kind):
             one = self.admit(inner, child(path, key), door)
             if one is not OUT and (door.origin is Origin.USER or isinstance(key, (str, int))):
                 taken[key] = one
-        return taken
+        return OUT if door.spent else taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +282,7 @@ class SpaceOf(Kind):
             record = value if isinstance(value, spaces.Space) else None
         if record is None:
             return door.refuse(path, value, self)
-        if extent(record) > LARGEST_SPACE:
+        if record.flat_size() > LARGEST_SPACE:
             return door.refuse(path, value, self, f"it has more than {LARGEST_SPACE:,} numbers")
         return record
 
@@ -292,20 +291,6 @@ class SpaceOf(Kind):
         if isinstance(value, spaces.Space):
             return self.take(value, path, door) if door.step(path, value, self) else OUT
         return super().admit(value, path, door)
-
-
-def extent(space: spaces.Space) -> int:
-    """How many numbers an element of a space has once it is encoded, from its bounds alone."""
-    if isinstance(space, (spaces.TupleSpace, spaces.DictSpace)):
-        parts = space.spaces.values() if isinstance(space.spaces, Mapping) else space.spaces
-        return sum(map(extent, parts))
-    if isinstance(space, spaces.Discrete):
-        return abs(int(space.n))
-    if isinstance(space, spaces.MultiDiscrete):
-        return sum(abs(int(n)) for n in space.nvec)
-    if isinstance(space, spaces.MultiBinary):
-        return prod(space.shape)
-    return prod(space.shape) if isinstance(space, spaces.Box) else 0
 
 
 @dataclass(frozen=True, eq=False)

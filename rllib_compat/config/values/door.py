@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from rllib_compat.config.values.kinds import Kind
 
 #: So many values a config from a file may have in all, each counted as often as it is named.
-MOST_VALUES = 100_000
+MOST_VALUES = 20_000
 #: And so many that a person wrote: only a config without end has more.
 MOST_WRITTEN = 10_000_000
 DEEPEST = 64
+#: So many misfits are told one by one.
+MOST_TOLD = 1000
 
 _PLAIN = (
     *(type(None), bool, str, bytes, Number, Mapping, list, tuple, set, frozenset),
@@ -89,6 +91,7 @@ class Door:
         trust: Exact names of classes and functions, `module:Class`, that may pass from a file.
         misfits: What did not pass, in order.
         trusted: What passed because it is in `trust`: path and name.
+        untold: How many did not pass beyond those in `misfits`.
         nested: Lets a config inside the config through the rules of its keys: of the dict, its
             path, the section that it is, whether Ray gets it as it is.
         was_default: Whether a Ray had put a value there by itself.
@@ -100,18 +103,26 @@ class Door:
     trusted: list[tuple[str, str]] = field(default_factory=list)
     nested: Callable[[Mapping[Any, Any], str, str, bool], dict[str, Any]] | None = None
     was_default: Callable[[Any], bool] = lambda _: False
+    untold: int = 0
     _steps: int = 0
+    _told: int = 0
+
+    @property
+    def spent(self) -> bool:
+        """Whether there are more values than any config has."""
+        most = MOST_VALUES if self.origin is Origin.FILE else MOST_WRITTEN
+        return self._steps > most
 
     def step(self, path: str, value: Any, kind: Kind) -> bool:
         """Counts a value; False where there are more, or deeper ones, than any config has."""
+        was_spent = self.spent
         self._steps += 1
-        most = MOST_VALUES if self.origin is Origin.FILE else MOST_WRITTEN
-        if self._steps <= most and path.count(".") + path.count("[") <= DEEPEST:
+        if not self.spent and path.count(".") + path.count("[") <= DEEPEST:
             return True
-        if self._steps <= most:
+        if not self.spent:
             self.refuse(path, value, kind, "no config is so deep, unless it contains itself")
-        elif self._steps == most + 1:
-            self.refuse(path, value, kind, f"no config has more than {most:,} values")
+        elif not was_spent:
+            self.refuse(path, value, kind, "no config has so many values")
         return False
 
     def refuse(self, path: str, value: Any, kind: Kind, detail: str = "") -> Any:
@@ -142,7 +153,11 @@ class Door:
         return value if is_empty or isinstance(value, (bool, np.bool_)) else UNSEEN
 
     def _note(self, path: str, value: Any, kind: Kind, reason: Reason, detail: str = "") -> Any:
-        self.misfits.append(Misfit(path, short(value), kind.describe(), reason, detail))
+        self._told += 1
+        if self._told <= MOST_TOLD or self.origin is Origin.USER:
+            self.misfits.append(Misfit(path, short(value), kind.describe(), reason, detail))
+        else:
+            self.untold += 1
         return OUT
 
     def _trusted_name(self, value: Any) -> str | None:

@@ -54,7 +54,7 @@ class _EnvCode(EnvName):
         return True
 
     def describe(self) -> str:
-        return "the name of a registered environment"
+        return "an environment that has to be imported"
 
 
 ENV_CODE = _EnvCode()

@@ -296,11 +296,9 @@ class Yours(Kind):
     def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
         if isinstance(value, (str, dict, list, tuple, set, frozenset)) and not value:
             return value
-        if not self.suits(value):
-            return door.refuse(path, value, self)
-        if door.origin is Origin.USER:
-            return value
-        return door.own(path, value, self)
+        if door.origin is Origin.FILE:
+            return door.own(path, value, self)
+        return value if self.suits(value) else door.refuse(path, value, self)
 
 
 @dataclass(frozen=True, eq=False)
