@@ -84,11 +84,6 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         ("an unfinished object is handed on", "            check_whole(value, self.budget)\n", ""),
         (
-            "opcodes cost no memory",
-            "                if made > budget.made:",
-            "                if made < 0:",
-        ),
-        (
             "a name of a million characters is kept",
             "        if len(module) + len(name) > _LONGEST_NAME:",
             "        if len(module) + len(name) > 10**9:",
