@@ -107,7 +107,7 @@ class ObservationFilter:
         return out
 
 
-@dataclass
+@dataclass(frozen=True)
 class PolicyState:
     """One policy of a checkpoint.
 
@@ -147,7 +147,7 @@ class PolicyState:
     exploration: Any = None
     learner_weights: Mapping[str, Array] | None = None
     learner_optimizer: Any = None
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
     is_module: bool = False
     found_as: str | None = None
 

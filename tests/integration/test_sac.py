@@ -1,6 +1,7 @@
 """Converted SAC checkpoints in the installed Ray: they go on learning where they stopped."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -141,8 +142,11 @@ def test_each_policy_keeps_its_temperature_and_target_entropy():
     from ray.rllib.algorithms.sac import SACConfig
 
     checkpoint, _ = read(find(ray="1.13.0", algorithm="SAC", variant="ma-two")[0])
-    policies = checkpoint.policies
-    policies["pol_a"].log_alpha, policies["pol_b"].log_alpha = -1.0, 0.5
+    policies = {
+        policy_id: replace(checkpoint.policies[policy_id], log_alpha=log_alpha)
+        for policy_id, log_alpha in (("pol_a", -1.0), ("pol_b", 0.5))
+    }
+    checkpoint = checkpoint.with_policies(policies.values())
     config = SACConfig()
     carry_temperatures(config, checkpoint)
     own = {policy_id: config.get_config_for_module(policy_id) for policy_id in policies}

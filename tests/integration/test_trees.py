@@ -68,21 +68,20 @@ def test_verify_runs_nothing_of_either_tree(tree, tmp_path):
     with suppress(CompatError):
         verify_pair(OLD.checkpoint, tree, given=GIVEN, inputs=5)
     assert not (tmp_path / "executed").exists()
-    pickle.loads((tree / "class_and_ctor_args.pkl").read_bytes())  # it was armed
+    with suppress(Exception):
+        pickle.loads((tree / "class_and_ctor_args.pkl").read_bytes())  # it was armed
     assert (tmp_path / "executed").exists()
 
 
-def test_no_pickle_of_a_source_reaches_the_target(tree, tmp_path):
+def test_no_pickle_of_a_source_reaches_the_target(tree, tmp_path, load):
     """A tree of the installed Ray is written anew, and not copied."""
-    from ray.rllib.algorithms.algorithm import Algorithm
-
     plant(tree, tmp_path / "executed")
     try:
         convert(tree, tmp_path / "again", inputs=5)
     except CompatError:
         assert not (tmp_path / "again").exists()
     else:
-        Algorithm.from_checkpoint(str(tmp_path / "again")).stop()
+        load(tmp_path / "again")
     assert not (tmp_path / "executed").exists()
 
 

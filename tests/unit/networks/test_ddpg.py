@@ -1,6 +1,7 @@
 """DDPG's, TD3's and APEX_DDPG's networks, whatever the Ray that wrote them called their arrays."""
 
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,7 +89,7 @@ def test_the_torch_module_computes_what_the_proof_computes(seed, actor, critic, 
 @given(seed=st.integers(0, 99), low=st.floats(-9, 9), size=st.floats(0.1, 9))
 def test_actions_are_within_the_range_of_the_action_space(seed, low, size):
     policy, config = keras_policy(seed)
-    policy.action_space = box(low, low + size, (2,))
+    policy = replace(policy, action_space=box(low, low + size, (2,)))
     network, _ = identified(policy, config)
     obs = 100 * np.random.default_rng(seed).normal(size=(9, 3))
     actions = network.forward({"obs": obs, "actions": np.zeros((9, 2))})["actions"]
@@ -135,7 +136,7 @@ def test_a_twin_that_ray_did_not_save_is_told():
 
 def test_actions_without_bounds_are_not_squashed():
     policy, config = keras_policy()
-    policy.action_space = box(-np.inf, np.inf, (2,))
+    policy = replace(policy, action_space=box(-np.inf, np.inf, (2,)))
     network, _ = identified(policy, config)
     assert not [step for step in network.graph.steps if step.op == "squash"]
 
@@ -152,7 +153,7 @@ def test_actions_without_bounds_are_not_squashed():
 )
 def test_a_range_that_is_not_known_is_asked_for(space, words):
     policy, config = keras_policy()
-    policy.action_space = space
+    policy = replace(policy, action_space=space)
     with pytest.raises(MissingInformationError, match=words):
         identified(policy, config)
 
@@ -199,7 +200,7 @@ def test_a_config_of_another_checkpoint_is_refused():
 
 def test_an_observation_space_of_another_size_is_refused():
     policy, config = keras_policy()
-    policy.observation_space = box(-1, 1, (4,))
+    policy = replace(policy, observation_space=box(-1, 1, (4,)))
     with pytest.raises(CheckpointError, match="3 inputs"):
         identified(policy, config)
 
@@ -215,11 +216,11 @@ def test_a_list_without_names_is_the_same_network():
     policy, config = keras_policy()
     network, _ = identified(policy, config)
     online = [name for name in policy.weights if name.removeprefix("p/") not in network.unused]
-    policy.weights = [policy.weights[name] for name in online]
+    policy = replace(policy, weights=[policy.weights[name] for name in online])
     again, _ = identified(policy, config)
     for name, array in network.arrays.items():
         np.testing.assert_array_equal(again.arrays[name], array)
-    policy.weights = policy.weights[:-1]
+    policy = replace(policy, weights=policy.weights[:-1])
     with pytest.raises(NotYetError, match="unnamed arrays"):
         identified(policy, config)
 

@@ -1,6 +1,7 @@
 """Q-networks: every naming scheme, target networks, and the module that takes them."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -181,7 +182,7 @@ def test_noisy_that_torch_ignored_is_told():
 def test_a_flat_vector_needs_the_size_of_the_observations():
     policy, said = policy_of("0.7.6/dqn-tf-small")
     bare = copy.copy(policy)
-    bare.observation_space = bare.observation_filter = None
+    bare = replace(bare, observation_space=None, observation_filter=None)
     with pytest.raises(MissingInformationError, match="observations"):
         read_policy(bare, said)
 
@@ -195,7 +196,7 @@ def test_a_flat_vector_of_another_config_is_refused():
 def test_the_number_of_actions_follows_from_a_flat_vector():
     policy, said = policy_of("0.6.6/dqn-tf-rainbow")
     bare = copy.copy(policy)
-    bare.action_space = None
+    bare = replace(bare, action_space=None)
     arrays = read_policy(bare, said).known.arrays
     for name, array in read_policy(policy, said).known.arrays.items():
         np.testing.assert_array_equal(arrays[name], array)

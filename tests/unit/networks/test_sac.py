@@ -1,6 +1,7 @@
 """SAC's networks, whatever the Ray that wrote them called their arrays."""
 
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -125,7 +126,7 @@ def test_the_numbers_that_keras_counts_say_nothing():
         if slash:
             name = f"{head}/sequential_{int(number[1:] or 0) + 6}/{layer}"
         later[name] = array
-    policy.weights = later
+    policy = replace(policy, weights=later)
     again = read_policy(policy, ModelSettings.of(checkpoint, policy)).known
     for name, array in network.arrays.items():
         np.testing.assert_array_equal(again.arrays[name], array)
@@ -139,7 +140,7 @@ def test_a_list_without_names_is_the_same_network(case_):
     checkpoint, policy, network = only(read(case_))
     names = [name.rpartition("/")[2] for name in policy.weights]
     end = names.index("log_alpha") + 1
-    policy.weights = list(policy.weights.values())[:end]
+    policy = replace(policy, weights=list(policy.weights.values())[:end])
     again = read_policy(policy, ModelSettings.of(checkpoint, policy)).known
     assert again.graph == network.graph
     assert again.target.model_config["distribution"] == network.target.model_config["distribution"]
@@ -216,7 +217,7 @@ def test_an_array_that_no_network_has_is_refused():
 
 def test_an_observation_space_of_another_size_is_refused():
     policy, config = torch_policy()
-    policy.observation_space = TupleSpace((box(-1, 1, (3,)), Discrete(2)))
+    policy = replace(policy, observation_space=TupleSpace((box(-1, 1, (3,)), Discrete(2))))
     with pytest.raises(CheckpointError, match="3 inputs"):
         identified(policy, config)
 
@@ -255,7 +256,7 @@ def test_each_of_four_optimizers_goes_over():
 
 def test_optimizers_of_another_number_start_anew_and_say_why():
     _, policy, network = only(read(case(ray="2.0.1")))
-    policy.optimizer = policy.optimizer[:3]
+    policy = replace(policy, optimizer=policy.optimizer[:3])
     states, (finding,) = plan({"p": policy}, {"p": network})
     assert not states
     assert finding.verdict is Verdict.RESET
@@ -274,7 +275,7 @@ def test_cql_has_the_same_networks_in_a_module_of_its_own():
 def test_the_lagrange_multiplier_of_cql_and_its_optimizer_are_told_and_left():
     checkpoint, policy, _ = only(read(case(ray="2.0.1")))
     policy.weights["log_alpha_prime"] = np.zeros(1)
-    policy.optimizer = [*policy.optimizer, policy.optimizer[-1]]
+    policy = replace(policy, optimizer=[*policy.optimizer, policy.optimizer[-1]])
     told = dataclasses.replace(ModelSettings.of(checkpoint, policy), algorithm="CQL")
     network = read_policy(policy, told).known
     assert "log_alpha_prime" in network.unused
