@@ -8,9 +8,10 @@ nested deeply, and unfolds to a bounded number of values, so that plain recursio
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -34,6 +35,11 @@ from rllib_compat.neutral.spaces import Space
 DEEPEST = 60
 
 _LONGEST_TEXT = 100_000
+_LONGEST_VERSION = 40
+#: `0.8.5`, `2.0.0rc1`, `3.0.0.dev0`: what `packaging` takes, and Ray has.
+_VERSION = re.compile(
+    r"\d{1,4}(\.\d{1,4}){0,3}((a|b|rc)\d{1,4})?(\.?(dev|post)\d{1,4})?(\+[a-z0-9]{1,20})?\Z"
+)
 _LARGEST_COUNT = 1 << 63
 
 
@@ -63,7 +69,24 @@ def check(checkpoint: LegacyCheckpoint, budget: Budget | None = None) -> LegacyC
     for policy_id, policy in checkpoint.policies.items():
         _check_policy(policy_id, policy, walk)
         findings += _not_finite(policy)
-    return checkpoint.with_findings(findings)
+    return _with_sound_version(checkpoint).with_findings(findings)
+
+
+def _with_sound_version(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
+    """Without the version of Ray that no Ray ever had; rules compare versions."""
+    told = checkpoint.source.ray_version
+    if told is None or (len(told) <= _LONGEST_VERSION and _VERSION.match(told)):
+        return checkpoint
+    finding = Finding(
+        "ray-version",
+        Severity.WARNING,
+        Verdict.DROPPED,
+        "ray_version",
+        f"{told[:_LONGEST_VERSION]!a} is no version of Ray",
+        "what depends on the version is read as if none were told",
+    )
+    source = replace(checkpoint.source, ray_version=None)
+    return replace(checkpoint, source=source).with_findings([finding])
 
 
 def _check_policy(policy_id: Any, policy: Any, walk: _Walk) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rllib_compat.formats.layouts import own_msgpack, v0_1, v1, v2
+from rllib_compat.formats.layouts import marks, own_msgpack, v0_1, v1, v2
 from rllib_compat.formats.layouts.base import Layout, Miss
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.check import check
@@ -49,6 +49,8 @@ def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
         raise UnknownLayoutError(
             "There is no such file or folder.", where=str(path), fix="Check the path."
         )
+    if path.is_dir():
+        marks.require_one(path)
     misses = []
     for layout in LAYOUTS:
         try:

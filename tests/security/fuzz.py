@@ -1,0 +1,226 @@
+"""Feeds damaged and hostile checkpoints to the doors of the package, many in one process.
+
+    python -m tests.security.fuzz --mutants 100000 --seed 1
+
+The seeds are small checkpoints of the museum and what `convert --to msgpack` makes of them. It
+prints counts as JSON and ends with 1 if anything but a `CompatError` was raised, a mutant took
+longer than 5 seconds, or memory grew by more than 20 times its size and 100 MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.neutral.errors import CompatError
+from tests.legacy.cases import MUSEUM
+from tests.security.mutate import Files, mutate
+
+LONGEST = 5.0
+_HANGS_AFTER = 30
+_LARGEST_SEED = 150_000
+
+
+class Hang(BaseException):
+    """A mutant took so long that it was given up."""
+
+
+@dataclass
+class Figures:
+    """What came of a run.
+
+    Attributes:
+        mutants: How many were tried.
+        read: How many were read all the same.
+        refused: How often each error of ours was raised.
+        uncaught: Everything else that was raised, by its place, with a mutant's number.
+        slow: The mutants that took longer than 5 seconds.
+        large: The mutants that took more memory than 20 times their size and 100 MB.
+        worst_seconds: The longest that a mutant took.
+        worst_growth: The most bytes by which one mutant raised the process's peak of memory.
+    """
+
+    mutants: int = 0
+    read: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    uncaught: dict[str, list[Any]] = field(default_factory=dict)
+    slow: list[int] = field(default_factory=list)
+    large: list[int] = field(default_factory=list)
+    worst_seconds: float = 0.0
+    worst_growth: int = 0
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found."""
+        return not (self.uncaught or self.slow or self.large)
+
+
+def _inspect(path: Path, _: Path) -> None:
+    from rllib_compat.convert.inspect import inspect
+
+    found = inspect(path)
+    json.dumps(found.to_dict(), default=str)
+    found.policies()
+
+
+def _convert(path: Path, target: Path) -> None:
+    from rllib_compat.convert.pipeline import convert
+
+    convert(path, target / "new", to="msgpack", inputs=2)
+
+
+DOORS: dict[str, Callable[[Path, Path], None]] = {"inspect": _inspect, "convert": _convert}
+
+
+def _files_of(folder: Path) -> Files:
+    names = (p for p in sorted(folder.rglob("*")) if p.is_file())
+    skipped = ("expected", "recipe", "case.json", "result.json", "progress.csv")
+    return {
+        p.relative_to(folder).as_posix(): p.read_bytes()
+        for p in names
+        if not p.name.startswith(skipped) and p.suffix != ".npz"
+    }
+
+
+@functools.cache
+def seeds(most: int = 40) -> tuple[Files, ...]:
+    """Small checkpoints of all layouts: of the museum, and of our own making."""
+    found = []
+    for release in sorted(p for p in MUSEUM.iterdir() if p.is_dir() and p.name[0].isdigit()):
+        cases = sorted((sum(map(len, _files_of(c).values())), c) for c in release.iterdir())
+        largest = _LARGEST_SEED if release.name != "2.40.0" else 3 * _LARGEST_SEED
+        found += [_files_of(case) for size, case in cases[:3] if size <= largest]
+    return tuple(found[:most]) + tuple(_own(found[::5]))
+
+
+def _own(found: list[Files]) -> Iterator[Files]:
+    from rllib_compat.convert.pipeline import convert
+
+    for files in found:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            lay_down(files, folder / "old")
+            try:
+                convert(_checkpoint_in(folder / "old"), folder / "new", to="msgpack", prove=False)
+            except CompatError:
+                continue
+            yield _files_of(folder / "new")
+
+
+def lay_down(files: Files, folder: Path) -> None:
+    """Writes files below a folder; names that can't be are left out."""
+    folder.mkdir(parents=True)
+    for name, data in files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        except OSError:
+            continue
+
+
+def _checkpoint_in(folder: Path) -> Path:
+    """What a person would give: the trial's folder, or the one checkpoint folder in it."""
+    inner = [
+        p for p in folder.iterdir() if p.is_dir() and p.name.startswith(("checkpoint", "ckpt"))
+    ]
+    return inner[0] if len(inner) == 1 else folder
+
+
+def mutant(seed: int, number: int) -> tuple[Files, str]:
+    """The files of one mutant, and the door that it goes to; the same each time."""
+    rng = random.Random(f"{seed}/{number}")
+    files, others = rng.choice(seeds()), rng.choice(seeds())
+    door = "convert" if rng.random() < 0.2 else "inspect"
+    return mutate(files, rng, others), door
+
+
+def run(mutants: int, seed: int, first: int = 0) -> Figures:
+    """Tries mutants one after another."""
+    figures = Figures()
+    place = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(dir=place) as name, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numpy's, about the numbers in damaged arrays
+        for number in range(first, first + mutants):
+            folder = Path(name) / "mutant"
+            files, door = mutant(seed, number)
+            lay_down(files, folder / "old")
+            _try(figures, number, folder, door, sum(map(len, files.values())))
+            shutil.rmtree(folder)
+            figures.mutants += 1
+    return figures
+
+
+def _try(figures: Figures, number: int, folder: Path, door: str, size: int) -> None:
+    before, start = peak(), time.perf_counter()
+    old = signal.signal(signal.SIGALRM, _raise_hang)
+    signal.alarm(_HANGS_AFTER)
+    try:
+        DOORS[door](_checkpoint_in(folder / "old"), folder)
+        figures.read += 1
+    except CompatError as error:
+        figures.refused[type(error).__name__] += 1
+        str(error)
+    except (Hang, Exception) as error:  # whatever it is: that is what is looked for
+        frames = traceback.extract_tb(error.__traceback__)
+        ours = [frame for frame in frames if "rllib_compat" in frame.filename] or frames
+        place = f"{ours[-1].filename.rpartition('rllib_compat/')[2]}:{ours[-1].lineno}"
+        key = f"{type(error).__name__} at {place}"
+        known = figures.uncaught.setdefault(key, [0, number, door, str(error)[:150]])
+        known[0] += 1
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, old)
+    seconds, growth = time.perf_counter() - start, peak() - before
+    figures.worst_seconds = max(figures.worst_seconds, seconds)
+    figures.worst_growth = max(figures.worst_growth, growth)
+    if seconds > LONGEST:
+        figures.slow.append(number)
+    if growth > 20 * size + 100_000_000:
+        figures.large.append(number)
+
+
+def _raise_hang(*_: object) -> None:
+    raise Hang
+
+
+def peak() -> int:
+    """The most memory that the process ever had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mutants", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first mutant")
+    parser.add_argument("--keep", type=Path, help="write mutant --first to this folder, and end")
+    given = parser.parse_args()
+    if given.keep:
+        lay_down(mutant(given.seed, given.first)[0], given.keep)
+        return 0
+    start = time.monotonic()
+    figures = run(given.mutants, given.seed, given.first)
+    told = {**vars(figures), "seconds": round(time.monotonic() - start, 1), "peak": peak()}
+    print(json.dumps(told, indent=1))
+    return not figures.is_clean
+
+
+if __name__ == "__main__":
+    sys.exit(main())
