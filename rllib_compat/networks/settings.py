@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from rllib_compat import registry
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
 
 #: Which key of `model` asks for which recurrent network around the model.
@@ -83,6 +86,8 @@ class ModelSettings:
         """Reads them from a trainer's config and what a policy overrides in it."""
         model = _given(config.get("model")) | _given(policy.get("model"))
         merged = _given(config) | _given(policy)
+        require_sound(merged, "config")
+        require_sound(model, "config.model")
         hiddens = None
         if "fcnet_hiddens" in model or "post_fcnet_hiddens" in model:
             # Ray 1.3 – 2.x: the fully connected network simply gets the post layers, too.
@@ -106,6 +111,65 @@ class ModelSettings:
             algorithm=algorithm or "PPO",
             ray=ray,
         )
+
+
+#: What describes a network's layers, and is reckoned with: lists of sizes, sizes, numbers.
+_LISTS_OF_SIZES: tuple[str, ...] = (
+    "fcnet_hiddens",
+    "post_fcnet_hiddens",
+    "hiddens",
+    "actor_hiddens",
+)
+_LISTS_OF_SIZES += ("critic_hiddens", "actor_hidden", "critic_hidden", "head_fcnet_hiddens")
+_SIZES: tuple[str, ...] = (
+    "lstm_cell_size",
+    "dim",
+    "max_seq_len",
+    "num_atoms",
+    "framestack",
+    "n_step",
+)
+_SIZES += tuple(
+    f"attention_{part}"
+    for part in ("num_transformer_units", "dim", "num_heads", "head_dim", "position_wise_mlp_dim")
+)
+_SIZES += ("attention_memory_inference", "attention_memory_training")
+_SIZES += ("attention_use_n_prev_actions", "attention_use_n_prev_rewards")
+_NUMBERS = ("v_min", "v_max", "attention_init_gru_gate_bias", "sigma0")
+_LARGEST = 1 << 16
+
+
+def require_sound(config: Mapping[str, Any], where: str) -> None:
+    """Makes sure that what a config says of layers can be reckoned with.
+
+    Raises:
+        CheckpointError: It says something else than sizes and numbers.
+    """
+    for key in (*_LISTS_OF_SIZES, *_SIZES, *_NUMBERS):
+        value = config.get(key)
+        if value is None:
+            continue
+        if key in _LISTS_OF_SIZES:
+            sound, wanted = _are_sizes(value), "a list of sizes"
+        elif key in _SIZES:
+            sound, wanted = _is_size(value), "a size"
+        else:
+            sound, wanted = _number(value) is not None, "a number"
+        if not sound:
+            raise CheckpointError(
+                f"The config's {key!r} should be {wanted}, and is {repr(value)[:80]}.",
+                where=f"{where}.{key}",
+                fix="Give the config that was trained with: --config params.json.",
+            )
+
+
+def _is_size(value: Any) -> bool:
+    # A float that is whole comes from JSON; bool is an int, and -1 means "none" or "all".
+    return isinstance(value, (int, np.integer)) and -1 <= int(value) <= _LARGEST
+
+
+def _are_sizes(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) <= 1000 and all(map(_is_size, value))
 
 
 def _shares_layers(config: Mapping[str, Any], model: Mapping[str, Any], algorithm: str) -> bool:

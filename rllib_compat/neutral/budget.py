@@ -40,7 +40,7 @@ class Budget:
         nested: Pickles inside of pickles.
         policies: Policies of a checkpoint.
         values: Values that a finished state unfolds to, where shared parts count as often as they
-            are met. Every two bytes of input add one.
+            are met. Every 32 bytes of input add one.
         unfolded: Bytes of text and arrays, counted likewise. Each file adds four times its size.
         seconds: Wall time. Each megabyte of input adds three; the other bounds end hostile files
             long before, on any machine that is not far slower than most.
@@ -57,7 +57,7 @@ class Budget:
     collisions: int = 50_000_000
     nested: int = 10_000
     policies: int = 10_000
-    values: int = 500_000
+    values: int = 200_000
     unfolded: int = 48 * _MB
     seconds: float = 60.0
     _start: float = field(default_factory=time.monotonic, init=False, repr=False)
@@ -76,7 +76,7 @@ class Budget:
         self.copies += 2 * size
         self.made += 12 * size
         self.opcodes += size
-        self.values += size // 2
+        self.values += size // 32
         self.unfolded += 4 * size
         self.seconds += 3 * size / _MB
         self.check_time(where)

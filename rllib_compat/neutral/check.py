@@ -60,7 +60,6 @@ def check(checkpoint: LegacyCheckpoint, budget: Budget | None = None) -> LegacyC
     _check_fields(checkpoint, _CHECKPOINT, "checkpoint")
     _check_fields(checkpoint.source, _SOURCE, "source")
     _check_fields(checkpoint.counters, _COUNTERS, "counters")
-    budget.spend("policies", len(checkpoint.policies), "policies")
     walk = _Walk(budget)
     for name in ("config", "extra", "policy_mapping_fn", "policies_to_train"):
         walk.through(getattr(checkpoint, name), name)
@@ -336,8 +335,8 @@ class _Walk:
                 size += len(key)
             more, larger, higher = self._measure(part, where, room - 1)
             values, size, height = values + more, size + larger, max(height, higher)
-        if values > self._budget.values:
-            raise exceeded("values", where)
+            if values > self._budget.values:
+                raise exceeded("values", where)
         measured = self._sizes[id(value)] = values, size, height + 1
         return measured
 

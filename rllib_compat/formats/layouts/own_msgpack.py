@@ -36,6 +36,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     checkpoint: LegacyCheckpoint = _own_part(state, LegacyCheckpoint, _ALGORITHM, budget)
     policies: dict[str, PolicyState] = {}
     names = [path.name for path in folder.folders("policies")]
+    budget.spend("policies", len(names), "policies")
     ids = PolicyIds(names)
     for policy_name in names:
         file = f"policies/{policy_name}/{_POLICY}"

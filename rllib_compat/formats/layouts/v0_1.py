@@ -187,6 +187,7 @@ def _read_worker(
         raise CorruptCheckpointError("The worker's state has no policies.", where=where)
     rest = by_text(worker)
     states = rest.pop("state")
+    folder.budget.spend("policies", len(states), where)
     ids = PolicyIds(states)
     policies: dict[str, PolicyState] = {}
     for found, state in states.items():

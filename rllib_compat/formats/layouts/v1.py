@@ -111,11 +111,13 @@ def _read_policies(
     inline = worker.pop("policy_states", None) or worker.pop("state", None)
     folders = {path.name: path for path in folder.folders("policies")}
     if folders:
+        folder.budget.spend("policies", len(folders), "policies")
         ids = PolicyIds(folders)
         for name, path in folders.items():
             policies[ids[name]] = _policy(Folder(path, folder.budget), ids[name], folder)
     else:
         states = inline if isinstance(inline, Mapping) else {}
+        folder.budget.spend("policies", len(states), state_file)
         ids = PolicyIds(states)
         for found, state in states.items():
             where = f"{state_file} → worker → {ids[found]}"

@@ -78,6 +78,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     state = _state(folder, "algorithm_state") or {}
     cls, config = _class_and_config(made)
     names = [path.name for path in folder.folders(_MODULES)]
+    budget.spend("policies", len(names), "policies")
     ids = PolicyIds(names)
     policies: dict[str, PolicyState] = {}
     for module_name in names:

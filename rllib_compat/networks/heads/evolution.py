@@ -43,6 +43,10 @@ _EAGER = ("tf2", "tfe")
 _SWISH = ("swish", "silu")
 
 
+#: Where no action space tells how many outputs there are, they are searched for.
+_MOST_OUTPUTS = 512
+
+
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads the network of a policy of ES or ARS.
 
@@ -58,7 +62,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         return reading.noting(*_findings(policy, settings))
     inputs = observation_size(policy, settings)
     hiddens, name = _layers(settings)
-    for size in range(1, vector.size) if outputs is None else (outputs,):
+    for size in range(1, min(vector.size, _MOST_OUTPUTS)) if outputs is None else (outputs,):
         for shares_layers in (settings.shares_layers, not settings.shares_layers):
             shape = Shape(inputs, hiddens, size, shares_layers)
             for scheme, rows in _orders(shape, name, settings):

@@ -1,4 +1,4 @@
-"""Calls of constructors: what they can't use stays in an inert record, and nothing of it is lost."""
+"""Calls of constructors: what they can't use stays in an inert record, and nothing is lost."""
 
 import pickle
 
