@@ -76,7 +76,7 @@ ENV = EnvName() | CODE
 #: arguments of `gymnasium.make`, and looks at none of it; gymnasium looks at `render_mode` and
 #: `max_episode_steps`, which are text and number. So text may pass, code and objects may not. Two
 #: environments do make something else of text (`EnvName.MAKERS`); they are no name from a file.
-ENV_CONFIG = Data()
+ENV_CONFIG = Fields({}, other=Data())
 SPACE = SpaceOf()
 
 # Models

@@ -134,6 +134,8 @@ class Fields(Kind):
     other: Kind | None = None
 
     def describe(self) -> str:  # noqa: D102
+        if not self.fields and self.other is not None:
+            return f"a dict of {self.other.describe()}"
         names = ", ".join(list(self.fields)[:8])
         return f"a dict of {names}" + (", …" if len(self.fields) > 8 or self.other else "")
 
@@ -159,7 +161,7 @@ class Fields(Kind):
             one = kind.admit(inner, child(path, key), door)
             if one is not OUT:
                 taken[key] = one
-        return taken
+        return OUT if door.spent else taken
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ WRONG = [
     ({"model": {"fcnet_hiddens": [256, -1]}}, "$.model.fcnet_hiddens", "from 1 on"),
     ({"model": {"conv_filters": [[16, 8]]}}, "$.model.conv_filters[0]", "a whole number"),
     ({"model": [256, 256]}, "$.model", "a dict"),
+    ({"env_config": "size=5"}, "$.env_config", "a dict of plain data"),
     ({"callbacks": 5}, "$.callbacks", "a callbacks class"),
     ({"multiagent": {"policies": {"a": (None, None, None, {"lr": "x"})}}}, "policies.a[3].lr", "0"),
     ({"evaluation_config": {"explore": "no"}}, "$.evaluation_config.explore", "true or false"),
