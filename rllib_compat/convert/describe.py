@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rllib_compat.convert.decide import Form, Plan
+from rllib_compat.networks import known
 from rllib_compat.neutral.checkpoint import size_of
-from rllib_compat.neutral.report import Report, Verdict
+from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 
 
 def facts(plan: Plan) -> dict[str, Any]:
@@ -41,6 +43,7 @@ def describe(plan: Plan, report: Report) -> None:
         if network and network.unused and plan.form is not Form.MSGPACK:
             names = ", ".join(network.unused)
             report.add("weights", Verdict.DROPPED, path, f"no output depends on them: {names}")
+    report.extend(_assumed(plan))
     if plan.form is Form.MSGPACK:
         _describe_optimizers(plan, report)
     for name, count in sorted(checkpoint.stand_ins.items()):
@@ -57,6 +60,21 @@ def describe(plan: Plan, report: Report) -> None:
             report.add("extra", Verdict.DROPPED, key, "today's checkpoints have no place for it")
     if plan.translation is not None:
         report.extend(plan.translation.report)
+
+
+def _assumed(plan: Plan) -> Iterator[Finding]:
+    """What no array tells, so that the proof can't see whether the config is right about it."""
+    for policy_id, network in known(plan.networks).items():
+        found = {str(step.settings.get("activation") or "linear") for step in network.graph.steps}
+        if told := sorted(found - {"linear"}):
+            yield Finding(
+                "assumed",
+                Severity.INFO,
+                Verdict.NOTE,
+                f"policies.{policy_id}.network",
+                f"assumed from config: activation {', '.join(told)}; the proof compares what was "
+                "read with what was written, and no array tells an activation",
+            )
 
 
 def _describe_optimizers(plan: Plan, report: Report) -> None:

@@ -437,3 +437,9 @@ def test_what_happened_to_all_policies_is_one_row():
     assert one.message == "kept (p0, p1, p2, p3, p4 and 15 more)"
     assert other == row("policies.a.weights", "lost")
     assert last == row("$.lr")
+
+
+def test_what_only_the_config_tells_is_said_beside_the_proof(tmp_path):
+    report = convert(FULLY_CONNECTED[0].checkpoint, tmp_path / "new", to="msgpack", inputs=5).report
+    (row,) = [f for f in report if f.rule == "assumed"]
+    assert "activation relu" in row.message or "activation tanh" in row.message
