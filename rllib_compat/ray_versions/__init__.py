@@ -12,7 +12,12 @@ from rllib_compat.ray_versions.algorithms import (
     take_learning_rates_of_config,
 )
 from rllib_compat.ray_versions.callbacks import callback_class, callbacks_of
-from rllib_compat.ray_versions.checkpoints import save, unpatched_msgpack, writes_checkpoint_version
+from rllib_compat.ray_versions.checkpoints import (
+    keep_optimizers_through_restores,
+    save,
+    unpatched_msgpack,
+    writes_checkpoint_version,
+)
 from rllib_compat.ray_versions.configs import (
     has_setting,
     is_multi_agent,
@@ -34,10 +39,13 @@ from rllib_compat.ray_versions.connectors import (
 from rllib_compat.ray_versions.episodes import to_numpy
 from rllib_compat.ray_versions.external import news, ongoing_episodes
 from rllib_compat.ray_versions.metrics import (
+    count_once,
+    items,
     log_item,
     mark_steps_as_counted,
     set_lifetime_counters,
     set_steps_of_env_runner,
+    take_evaluation_items,
 )
 from rllib_compat.ray_versions.modules import (
     BC_MODULE_NAMES,
@@ -89,6 +97,7 @@ __all__ = [
     "build_algorithm",
     "callback_class",
     "callbacks_of",
+    "count_once",
     "dqn_module",
     "earlier_chunks",
     "env_to_module",
@@ -102,7 +111,9 @@ __all__ = [
     "is_multi_agent",
     "is_registered_env",
     "is_registered_trainable",
+    "items",
     "keep_env_runners",
+    "keep_optimizers_through_restores",
     "load_algorithm",
     "local_learner",
     "log_item",
@@ -132,6 +143,7 @@ __all__ = [
     "set_steps_of_env_runner",
     "soft_actor_critic_modules",
     "sub_environments",
+    "take_evaluation_items",
     "take_learning_rates_of_config",
     "to_numpy",
     "torch_distributions",

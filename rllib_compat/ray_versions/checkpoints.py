@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from packaging.version import Version
 
 from rllib_compat.neutral.errors import RayNotSupportedError
-from rllib_compat.ray_versions.releases import installed
+from rllib_compat.ray_versions.releases import at_least, installed
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -30,6 +31,7 @@ def save(algorithm: Algorithm, target: Path, *, state_format: str) -> None:
     Raises:
         RayNotSupportedError: msgpack was asked of an older Ray.
     """
+    keep_optimizers_through_restores(algorithm)
     if state_format == "pkl":
         algorithm.save_to_path(str(target.absolute()))
         return
@@ -40,6 +42,32 @@ def save(algorithm: Algorithm, target: Path, *, state_format: str) -> None:
         )
     with unpatched_msgpack():
         algorithm.save_to_path(str(target.absolute()), use_msgpack=True)
+
+
+def keep_optimizers_through_restores(algorithm: Algorithm) -> None:
+    """Lets what an algorithm saves of its optimizers reach those that are restored from it.
+
+    Ray 2.41 – 2.55 turn all of an optimizer's stored state into tensors, the numbers of its
+    parameters, too; torch then finds no parameter by its number, and the moments of Adam start
+    anew, without a word. Arrays of text stay as they are, and torch takes any name for a number.
+    """
+    if algorithm.learner_group is not None and not at_least("2.56"):
+        algorithm.learner_group.foreach_learner(_name_parameters)
+
+
+def _name_parameters(learner: Any, **_: Any) -> None:
+    for optimizer in learner._named_optimizers.values():
+        if _with_names not in optimizer._optimizer_state_dict_post_hooks.values():
+            optimizer.register_state_dict_post_hook(_with_names)
+
+
+def _with_names(_: Any, state: dict[str, Any]) -> dict[str, Any]:
+    groups = [
+        {**group, "params": np.array([str(number) for number in group["params"]])}
+        for group in state["param_groups"]
+    ]
+    named = {str(number): slots for number, slots in state["state"].items()}
+    return {**state, "param_groups": groups, "state": named}
 
 
 @contextmanager

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rllib_compat.ray_versions.runners import foreach_env_runner
 
@@ -103,6 +107,26 @@ def _mark_steps(env_runner: Any) -> tuple[Any, Any] | None:
     return getattr(stats, "id_", None), counted
 
 
+def count_once(metrics: Any) -> Any:
+    """Lets an env runner that samples several times an iteration be counted right; in place.
+
+    In Ray 2.47 – 2.49 a lifetime sum is sent as a whole each time, and all that came in one
+    iteration is added up: eight fragments of 50 steps make 1,800. What it has grown by is right.
+    """
+    for stats in metrics.values():
+        if isinstance(stats, Mapping):
+            count_once(stats)
+        elif hasattr(stats, "_reduce_history") and _is_lifetime_sum(stats):
+            ((before,), (now,)) = list(stats._reduce_history)[-2:]
+            stats.values = [now - (0 if np.isnan(before) else before)]
+            stats._reduce_history = deque([[0], [0], [0]], maxlen=3)
+    return metrics
+
+
+def _is_lifetime_sum(stats: Any) -> bool:
+    return stats._reduce_method == "sum" and stats._inf_window and not stats._clear_on_reduce
+
+
 def log_item(metrics_logger: Any, key: str, item: Any) -> None:
     """Logs an object that reaches the result in a list, unreduced and once.
 
@@ -112,3 +136,27 @@ def log_item(metrics_logger: Any, key: str, item: Any) -> None:
         metrics_logger.log_value(key, item, reduce="item_series")
     else:
         metrics_logger.log_value(key, item, reduce=None, clear_on_reduce=True)
+
+
+def items(found: Any, kind: type) -> list[Any]:
+    """What was logged by `log_item`, from what a result has for it.
+
+    Ray 2.47 – 2.52 take a single item out of its list; a list that nobody logged to is NaN in
+    some releases.
+    """
+    if isinstance(found, kind):
+        return [found]
+    return list(found) if isinstance(found, Iterable) else []
+
+
+def take_evaluation_items(metrics_logger: Any, result: dict[str, Any], key: str) -> None:
+    """Puts all items into the result of an evaluation, where a Ray has put the first one.
+
+    `MetricsLogger.peek`, which makes that result, does so in Ray 2.47 – 2.52.
+    """
+    runners = result.get("env_runners", {})
+    if key not in runners or _has_class_per_reduction() or isinstance(runners[key], list):
+        return
+    stats = metrics_logger.stats.get("evaluation", {}).get("env_runners", {}).get(key)
+    if stats is not None:
+        runners[key] = list(stats.values)

@@ -205,9 +205,11 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
 
     def on_evaluate_end(self, **kwargs: Any) -> None:
         """Passes the event on, with what a custom evaluation function has returned."""
+        result = kwargs["evaluation_metrics"]
+        ray_versions.take_evaluation_items(kwargs["metrics_logger"], result, RECORDS)
         function = kwargs["algorithm"].config.custom_evaluation_function
         if isinstance(function, EvaluationFunction):
-            kwargs["evaluation_metrics"].update(function.metrics)
+            result.update(function.metrics)
         self._algorithm_event("on_evaluate_end", kwargs)
 
     def on_checkpoint_loaded(self, **kwargs: Any) -> None:

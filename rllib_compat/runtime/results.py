@@ -8,11 +8,12 @@ name (`RENAMED`, `LEARNER_STATS`), sums of today's values, and the records that
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rllib_compat import ray_versions
 from rllib_compat.runtime.episodes import ONLY_POLICY, EpisodeRecord
 
 # The key, below `env_runners`, under which the records of finished episodes travel.
@@ -241,9 +242,7 @@ def _learner_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
 
 def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:
     """The records in a result, which are taken out: loggers have no use for them."""
-    taken = result.get("env_runners", {}).pop(RECORDS, ())
-    # A list that nobody logged to reduces to NaN.
-    return list(taken) if isinstance(taken, Iterable) else []
+    return ray_versions.items(result.get("env_runners", {}).pop(RECORDS, ()), EpisodeRecord)
 
 
 def _without_nan(values: list[Any]) -> list[Any]:

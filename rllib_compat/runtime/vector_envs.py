@@ -183,9 +183,11 @@ class LegacyEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no
         except IsVectorEnv as made:
             self._use(made.env)
 
-    def _use(self, env: Any) -> None:
-        from rllib_compat import ray_versions
+    def get_metrics(self) -> Any:
+        """What was counted and timed since the last call."""
+        return ray_versions.count_once(super().get_metrics())
 
+    def _use(self, env: Any) -> None:
         self.env = VectorAdapter(env, self.config.env.settings)
         self.num_envs = self.env.num_envs
         if self.num_envs != self.config.num_envs_per_env_runner:

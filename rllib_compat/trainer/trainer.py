@@ -123,6 +123,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         self.config = merge(defaults, self.translation.legacy_config)
         self._call_hook("before_init")
         self.algorithm = self._built()
+        ray_versions.keep_optimizers_through_restores(self.algorithm)
         for callbacks in self._adapters():
             callbacks.adopt(self)
         self._call_hook("after_init")
