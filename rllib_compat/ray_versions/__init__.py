@@ -45,6 +45,7 @@ from rllib_compat.ray_versions.metrics import (
     mark_steps_as_counted,
     set_lifetime_counters,
     set_steps_of_env_runner,
+    start_counting,
     take_evaluation_items,
 )
 from rllib_compat.ray_versions.modules import (
@@ -142,6 +143,7 @@ __all__ = [
     "set_lifetime_counters",
     "set_steps_of_env_runner",
     "soft_actor_critic_modules",
+    "start_counting",
     "sub_environments",
     "take_evaluation_items",
     "take_learning_rates_of_config",

@@ -107,6 +107,24 @@ def _mark_steps(env_runner: Any) -> tuple[Any, Any] | None:
     return getattr(stats, "id_", None), counted
 
 
+def start_counting(algorithm: Algorithm) -> None:
+    """Lets a new algorithm count the fragments of its first iteration once.
+
+    Ray 2.50 – 2.52 subtract what they have had of a runner's counter from what it sends, but not
+    the first time that they see the counter; so they see a zero first.
+    """
+    from ray.rllib.utils.metrics import stats
+
+    kind = getattr(stats, "Stats", None)
+    if algorithm.learner_group is None or kind is None:
+        return
+    if not hasattr(kind(reduce="sum"), "_prev_merge_values"):
+        return
+    for name in ("num_env_steps_sampled_lifetime", "num_episodes_lifetime"):
+        key = ("env_runners", name)
+        algorithm.metrics.log_value(key, 0, reduce="sum", with_throughput=True)
+
+
 def count_once(metrics: Any) -> Any:
     """Lets an env runner that samples several times an iteration be counted right; in place.
 

@@ -1,0 +1,98 @@
+"""What each release's metrics and optimizers do to values, with ours between; nothing starts."""
+
+import copy
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
+from ray.rllib.utils.torch_utils import convert_to_torch_tensor
+
+from rllib_compat import ray_versions
+from rllib_compat.runtime.episodes import EpisodeRecord
+
+pytestmark = pytest.mark.matrix
+STEPS = "num_env_steps_sampled_lifetime"
+
+
+class Runner:
+    """An env runner as far as its metrics go."""
+
+    def __init__(self):
+        self.metrics = MetricsLogger()
+
+    def sample(self, steps):
+        try:
+            self.metrics.log_value(STEPS, steps, reduce="lifetime_sum")
+        except ValueError:
+            self.metrics.log_value(STEPS, steps, reduce="sum")
+        # As it comes from another process.
+        return copy.deepcopy(ray_versions.count_once(_reduced(self.metrics)))
+
+
+def _reduced(metrics):
+    try:
+        return metrics.reduce(compile=False)
+    except TypeError:
+        return metrics.reduce()
+
+
+def _send(algorithm, results):
+    metrics = algorithm.metrics
+    send = getattr(metrics, "aggregate", None) or metrics.merge_and_log_n_dicts
+    send(results, key="env_runners")
+    return metrics.peek(("env_runners", STEPS))
+
+
+def test_steps_of_several_fragments_are_counted_once():
+    algorithm, runner = SimpleNamespace(metrics=MetricsLogger(), learner_group=object()), Runner()
+    ray_versions.start_counting(algorithm)
+    assert _send(algorithm, [runner.sample(50) for _ in range(8)]) == 400
+    assert _send(algorithm, [runner.sample(50) for _ in range(8)]) == 800
+
+
+def test_counters_of_a_checkpoint_are_there_after_the_first_sample():
+    algorithm, runner = SimpleNamespace(metrics=MetricsLogger(), _iteration=0), Runner()
+    ray_versions.set_lifetime_counters(algorithm, iteration=3, env_steps=1000, episodes=7)
+    assert _send(algorithm, [runner.sample(50)]) == 1050
+
+
+def test_all_episodes_of_an_iteration_reach_its_result():
+    runner, algorithm = MetricsLogger(), MetricsLogger()
+    records = [EpisodeRecord(5, 5.0, {}, {}, {}, {}), EpisodeRecord(6, 6.0, {}, {}, {}, {})]
+    for record in records:
+        ray_versions.log_item(runner, "records", record)
+    send = getattr(algorithm, "aggregate", None) or algorithm.merge_and_log_n_dicts
+    send([_reduced(runner)], key=("evaluation", "env_runners"))
+    result = {"env_runners": algorithm.peek(("evaluation", "env_runners"))}
+    ray_versions.take_evaluation_items(algorithm, result, "records")
+    assert ray_versions.items(result["env_runners"]["records"], EpisodeRecord) == records
+
+
+@pytest.mark.parametrize("found", [float("nan"), (), []])
+def test_no_episodes_are_none(found):
+    assert ray_versions.items(found, EpisodeRecord) == []
+
+
+def test_moments_survive_what_a_restore_does_to_their_parameters_numbers():
+    def adam():
+        parameter = torch.nn.Parameter(torch.ones(2))
+        return torch.optim.Adam([parameter], lr=0.1), parameter
+
+    optimizer, parameter = adam()
+    parameter.grad = torch.ones(2)
+    optimizer.step()
+    learner = SimpleNamespace(_named_optimizers={"default": optimizer})
+    group = SimpleNamespace(foreach_learner=lambda function: function(learner))
+    ray_versions.keep_optimizers_through_restores(SimpleNamespace(learner_group=group))
+    ray_versions.keep_optimizers_through_restores(SimpleNamespace(learner_group=group))
+    stored = optimizer.state_dict()
+    restored, parameter = adam()
+    if ray_versions.at_least("2.56") or not ray_versions.at_least("2.41"):
+        restored.load_state_dict(stored)
+    else:
+        restored.load_state_dict(convert_to_torch_tensor(stored))
+    (slots,) = [restored.state[parameter]]
+    assert float(slots["step"]) == 1
+    np.testing.assert_allclose(slots["exp_avg"].numpy(), [0.1, 0.1])
