@@ -206,7 +206,8 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     def on_evaluate_end(self, **kwargs: Any) -> None:
         """Passes the event on, with what a custom evaluation function has returned."""
         result = kwargs["evaluation_metrics"]
-        ray_versions.take_evaluation_items(kwargs["metrics_logger"], result, RECORDS)
+        if (logger := kwargs.get("metrics_logger")) is not None:
+            ray_versions.take_evaluation_items(logger, result, RECORDS)
         function = kwargs["algorithm"].config.custom_evaluation_function
         if isinstance(function, EvaluationFunction):
             result.update(function.metrics)
