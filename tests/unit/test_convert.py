@@ -1,5 +1,6 @@
 """Conversion as far as it needs no Ray: completion, dry runs, msgpack, proof, refusals."""
 
+import errno
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from rllib_compat.convert import complete as resolve
 from rllib_compat.convert import config_machine
 from rllib_compat.convert.decide import decide
 from rllib_compat.convert.given import Given
+from rllib_compat.convert.inspect import inspect
 from rllib_compat.convert.pipeline import convert, verify_pair
 from rllib_compat.convert.verify import compare, require_equal, sample_inputs
 from rllib_compat.formats import layouts
@@ -19,6 +21,7 @@ from rllib_compat.formats.atomic import digest_tree
 from rllib_compat.networks.graph import Graph
 from rllib_compat.neutral.errors import (
     CheckpointError,
+    FileSystemError,
     MissingInformationError,
     NotYetError,
     TargetExistsError,
@@ -443,3 +446,15 @@ def test_what_only_the_config_tells_is_said_beside_the_proof(tmp_path):
     report = convert(FULLY_CONNECTED[0].checkpoint, tmp_path / "new", to="msgpack", inputs=5).report
     (row,) = [f for f in report if f.rule == "assumed"]
     assert "activation relu" in row.message or "activation tanh" in row.message
+
+
+@pytest.mark.parametrize("verb", [convert, inspect])
+def test_a_source_that_the_disk_refuses_is_told(verb, tmp_path, monkeypatch):
+    def gone(path):
+        raise FileNotFoundError(errno.ENOENT, "gone", "policy_state.pkl")
+
+    monkeypatch.setattr(layouts, "read", gone)
+    arguments = (tmp_path / "old", tmp_path / "new") if verb is convert else (tmp_path / "old",)
+    with pytest.raises(FileSystemError, match="not there, or no longer"):
+        verb(*arguments)
+    assert list(tmp_path.iterdir()) == []
