@@ -15,6 +15,7 @@ from rllib_compat.ray_versions.callbacks import callback_class, callbacks_of
 from rllib_compat.ray_versions.checkpoints import (
     keep_optimizers_through_restores,
     save,
+    state_files,
     unpatched_msgpack,
     writes_checkpoint_version,
 )
@@ -144,6 +145,7 @@ __all__ = [
     "set_steps_of_env_runner",
     "soft_actor_critic_modules",
     "start_counting",
+    "state_files",
     "sub_environments",
     "take_evaluation_items",
     "take_learning_rates_of_config",

@@ -25,6 +25,15 @@ def writes_checkpoint_version() -> str:
     return "2.1" if installed() >= Version("2.41") else "2.0"
 
 
+def state_files(stem: str) -> list[str]:
+    """What the installed Ray may call the file of a state, to be read as a pickle.
+
+    Until Ray 2.43, torch's modules called it `module_state.pt`, though it was a pickle, too.
+    """
+    as_torch = stem == "module_state" and installed() < Version("2.44")
+    return [f"{stem}.pkl", *([f"{stem}.pt"] if as_torch else [])]
+
+
 def save(algorithm: Algorithm, target: Path, *, state_format: str) -> None:
     """Saves an algorithm's Checkpointable tree; `use_msgpack` came with Ray 2.41.
 

@@ -1,45 +1,103 @@
-"""Checkpoints of any Ray as a path that today's `Algorithm` loads."""
+"""Checkpoints of any Ray and of any author, as files that today's `Algorithm` may load."""
 
 from __future__ import annotations
 
+import logging
+import pickle
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from rllib_compat import ray_versions
+from rllib_compat.formats.layouts import tree
+from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.neutral import spaces
+from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.runtime.episodes import EpisodeRecord
 from rllib_compat.trainer.inference import agent_of
 
 if TYPE_CHECKING:
     from rllib_compat.convert.given import Given
     from rllib_compat.trainer.trainer import Trainer
 
-# Ray's Checkpointable tree has this beside its state; no older layout does.
-_TODAYS = "class_and_ctor_args.pkl"
+logger = logging.getLogger(__name__)
+
 # What a checkpoint's network does not depend on, and may be any object.
 _NOT_OF_THE_NETWORK = {"env", "callbacks", "env_config"}
+# What env runners send home of an episode, by its names of all versions.
+_RECORDS = {
+    f"rllib_compat.{module}.EpisodeRecord": lambda attributes: EpisodeRecord(**attributes)
+    for module in ("adapters", "adapters.episodes", "runtime.episodes")
+}
+# A function that says which policies learn; the trainer has its own.
+_CODE = {"should_module_be_updated"}
+_MODULES = "learner_group/learner/rl_module/"
 
 
 @contextmanager
-def as_todays(path: Path, trainer: Trainer) -> Iterator[Path]:
-    """The path itself, or that of a conversion which lives as long as the context.
+def as_todays(path: Path, trainer: Trainer, *, trusted: bool) -> Iterator[Path]:
+    """The path of a tree that was written in this process, and lives as long as the context.
+
+    Ray unpickles what it is given. So it never gets the files of a checkpoint, but new ones with
+    the data that this package has read in them; code is not carried over.
 
     Args:
         path: A checkpoint of any Ray.
         trainer: Who restores it; as ever, its config counts, not that of the checkpoint.
+        trusted: Whether Ray may load the files themselves, and run what is in them.
+
+    Raises:
+        CheckpointError: The checkpoint holds something that only Ray could load.
     """
-    on_old_stack = not trainer.algorithm.config.enable_rl_module_and_learner
-    if on_old_stack or (path / _TODAYS).exists():
+    if trusted:
         yield path
         return
-    from rllib_compat.convert.pipeline import convert
-
+    if not trainer.algorithm.config.enable_rl_module_and_learner:
+        raise CheckpointError(
+            "Only Ray can read a checkpoint back into the old API stack, and it runs whatever is "
+            "in the files.",
+            where=str(path),
+            fix="If you own the files and trust them, say so: restore(path, trusted=True).",
+        )
     with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "converted"
-        convert(path, target, given=_known_to(trainer))
+        target = Path(folder) / "checkpoint"
+        if _is_of_this_ray(path):
+            _write_states(path, target, trainer)
+        else:
+            from rllib_compat.convert.pipeline import convert
+
+            convert(path, target, given=_known_to(trainer))
         yield target
+
+
+def _is_of_this_ray(path: Path) -> bool:
+    """Whether a folder is a tree of the installed Ray's format; others have to be converted."""
+    if not tree.is_tree(path):
+        return False
+    metadata = Folder(path).try_side_file("rllib_checkpoint.json")
+    version = metadata.get("checkpoint_version") if isinstance(metadata, dict) else None
+    return bool(version == ray_versions.writes_checkpoint_version())
+
+
+def _write_states(path: Path, target: Path, trainer: Trainer) -> None:
+    """Writes the states of a tree anew, as pickles of plain data."""
+    states = tree.read_states(path, _RECORDS, unless_code=_CODE)
+    parts = [PurePosixPath(name).parts for name in states if name.startswith(_MODULES)]
+    unknown = {part[3] for part in parts if len(part) > 4} - set(_policies(trainer))
+    if unknown:
+        logger.warning(
+            "%s has policies that the trainer does not have: %s. They are left out; to restore "
+            "them, call trainer.add_policy() first.",
+            path,
+            ", ".join(sorted(unknown)),
+        )
+    for name, state in states.items():
+        folder = target / PurePosixPath(name).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in ray_versions.state_files(PurePosixPath(name).name):
+            (folder / file).write_bytes(pickle.dumps(state))
 
 
 def _known_to(trainer: Trainer) -> Given:

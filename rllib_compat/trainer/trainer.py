@@ -250,18 +250,25 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
                     archive.write(path, path.relative_to(folder))
             return file.getvalue()
 
-    def restore(self, checkpoint_path: Any) -> None:
+    def restore(self, checkpoint_path: Any, *, trusted: bool = False) -> None:
         """Restores a checkpoint: of this class, of today's `Algorithm`, or of an old Ray.
+
+        It is read without running anything that is in it, whoever wrote it, and Ray gets the data.
 
         Args:
             checkpoint_path: Its path, or what Tune has instead.
+            trusted: Whether Ray may load the files themselves, which runs what is in them. For
+                your own checkpoints that hold more than data.
+
+        Raises:
+            CheckpointError: It holds something that only Ray could load, or is damaged.
         """
         if isinstance(checkpoint_path, (str, Path)):
-            self.load_checkpoint(str(Path(checkpoint_path).expanduser()))
+            self.load_checkpoint(str(Path(checkpoint_path).expanduser()), trusted=trusted)
             return
         metrics = getattr(checkpoint_path, "metrics", None) or {}
         with getattr(checkpoint_path, "checkpoint", checkpoint_path).as_directory() as folder:
-            self.load_checkpoint(folder)
+            self.load_checkpoint(folder, trusted=trusted)
         ray_versions.mark_restored_by_tune(self, time_total=metrics.get("time_total_s", 0.0))
 
     def restore_from_object(self, obj: bytes) -> None:
@@ -271,14 +278,18 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
                 archive.extractall(folder)  # zipfile keeps members inside
             self.load_checkpoint(folder)
 
-    def load_checkpoint(self, checkpoint_dir: str) -> None:
+    def load_checkpoint(self, checkpoint_dir: str, *, trusted: bool = False) -> None:
         """Loads what `save_checkpoint` wrote, or a legacy checkpoint after its conversion.
 
         As ever, the config of this trainer counts and not that of the checkpoint.
+
+        Args:
+            checkpoint_dir: Its path.
+            trusted: See `restore`.
         """
         from rllib_compat.trainer.legacy_checkpoints import as_todays
 
-        with as_todays(Path(checkpoint_dir), self) as path:
+        with as_todays(Path(checkpoint_dir), self, trusted=trusted) as path:
             self.algorithm.load_checkpoint(str(path))
         ray_versions.mark_restored(self, iteration=self.algorithm.iteration)
         ray_versions.mark_steps_as_counted(self.algorithm)

@@ -1,0 +1,154 @@
+"""A Checkpointable tree as data: the state of each of its components, whatever they are.
+
+`v2` reads of a tree what a conversion needs; this reads all states of it, for a trainer that goes
+on where it stopped. What makes objects (`class_and_ctor_args.pkl`) is left alone.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
+from rllib_compat.neutral.records import StandIn, is_stand_in
+
+#: What a component calls its state: an algorithm, a module (`.pt` until Ray 2.43), all others.
+_STEMS = ("algorithm_state", "module_state", "state")
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, np.dtype)
+#: Deeper trees of folders than Ray's own are not looked into; its own are six deep.
+_DEEPEST = 12
+
+Makers = Mapping[str, Callable[[Mapping[str, Any]], Any]]
+
+
+def is_tree(path: Path) -> bool:
+    """Whether a folder is an algorithm's Checkpointable tree, as far as its names tell."""
+    return (
+        any((path / f"algorithm_state{end}").is_file() for end in (".pkl", ".msgpack"))
+        and (path / "learner_group").is_dir()
+    )
+
+
+def read_states(
+    path: Path, makers: Makers | None = None, *, unless_code: Collection[str] = ()
+) -> dict[str, Any]:
+    """Reads the state of every component of a tree.
+
+    Args:
+        path: The tree's folder.
+        makers: What makes known objects of their attributes, by dotted name.
+        unless_code: The keys whose values are left out where they are code.
+
+    Returns:
+        Plain data by the state's file, without its ending: `learner_group/learner/state`, ….
+
+    Raises:
+        CheckpointError: A state holds something that is no data; the error says what and where.
+        CorruptCheckpointError: A file is damaged.
+    """
+    folder = Folder(path)
+    return {
+        stem: _Data(makers or {}, unless_code, stem).of(value)
+        for name in _folders(folder, "")
+        for stem, value in _stored(folder, name)
+    }
+
+
+def _folders(folder: Folder, name: str, depth: int = 0) -> list[str]:
+    if depth > _DEEPEST:
+        raise CorruptCheckpointError("The folders are nested too deeply.", where=name)
+    inner = [p.relative_to(folder.root).as_posix() for p in folder.folders(name or ".")]
+    return [name, *(found for path in inner for found in _folders(folder, path, depth + 1))]
+
+
+def _stored(folder: Folder, name: str) -> list[tuple[str, Any]]:
+    """The states in one folder; as Ray does, msgpack is taken before pickle."""
+    found = []
+    for stem in _STEMS:
+        file = f"{name}/{stem}".lstrip("/")
+        readers = ((".msgpack", folder.msgpack), (".pkl", folder.pickle), (".pt", folder.torch))
+        for ending, read in readers:
+            if folder.has(file + ending):
+                found.append((file, read(file + ending)))
+                break
+    return found
+
+
+class _Data:
+    """Makes sure that a value is data, and copies it.
+
+    Args:
+        makers: See `read_states`.
+        unless_code: See `read_states`.
+        where: The state's file.
+    """
+
+    def __init__(self, makers: Makers, unless_code: Collection[str], where: str) -> None:
+        self._makers = makers
+        self._unless_code = unless_code
+        self._where = where
+        self._made: dict[int, tuple[Any, Any]] = {}  # shared values are copied once
+        self._open: set[int] = set()
+
+    def of(self, value: Any, path: str = "$") -> Any:
+        """A copy of a value.
+
+        Raises:
+            CheckpointError: There is something else than data in it.
+        """
+        if isinstance(value, _PLAIN):
+            return value
+        if id(value) in self._made:
+            return self._made[id(value)][1]
+        if id(value) in self._open:
+            raise CorruptCheckpointError("A value holds itself.", where=f"{self._where} {path}")
+        self._open.add(id(value))
+        made = self._copied(value, path)
+        self._open.discard(id(value))
+        self._made[id(value)] = value, made
+        return made
+
+    def _copied(self, value: Any, path: str) -> Any:
+        if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
+            return value.copy()
+        if isinstance(value, (memoryview, bytearray)):
+            return bytes(value)
+        if isinstance(value, Mapping):
+            kind = OrderedDict if isinstance(value, OrderedDict) else dict
+            kept = [(k, v) for k, v in value.items() if not self._is_left_out(k, v)]
+            return kind((self.of(k, path), self.of(v, f"{path}.{k}")) for k, v in kept)
+        if isinstance(value, (list, tuple, set, frozenset)):
+            parts = (self.of(v, f"{path}[{i}]") for i, v in enumerate(value))
+            return next(k for k in (list, tuple, set, frozenset) if isinstance(value, k))(parts)
+        if isinstance(value, deque):
+            return deque((self.of(v, f"{path}[…]") for v in value), value.maxlen)
+        if isinstance(value, StandIn) and value.qualified in self._makers:
+            return self._object(value, path)
+        raise CheckpointError(
+            f"There is {_described(value)} in a state, which is code and no data.",
+            where=f"{self._where} {path}",
+            fix="If you own the file and trust it, say so: restore(path, trusted=True). "
+            "Ray then loads it, and runs whatever is in it.",
+        )
+
+    def _is_left_out(self, key: Any, value: Any) -> bool:
+        return isinstance(key, str) and key in self._unless_code and is_stand_in(value)
+
+    def _object(self, value: StandIn, path: str) -> Any:
+        attributes = self.of(value.state, path)
+        try:
+            return self._makers[value.qualified](attributes)
+        except TypeError as error:
+            raise CorruptCheckpointError(
+                f"The attributes of {value.label} are not its own: {error}.",
+                where=f"{self._where} {path}",
+            ) from error
+
+
+def _described(value: Any) -> str:
+    return repr(value) if is_stand_in(value) else f"a value of type {type(value).__name__}"

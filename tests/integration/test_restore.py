@@ -1,0 +1,133 @@
+"""`Trainer.restore`: exact for what a trainer saved, and nothing of a stranger's files runs."""
+
+import json
+import os
+import pickle
+import shutil
+
+import gymnasium.spaces as spaces
+import numpy as np
+import pytest
+import tree
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import CheckpointError
+from tests.legacy.cases import find
+from tests.marks import TRAINERS
+
+pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
+
+COMMON = {"num_workers": 0, "model": {"fcnet_hiddens": [8]}, "framework": "torch"}
+CASES = {
+    "PPOTrainer": {
+        **COMMON,
+        "env": "CartPole-v0",
+        "observation_filter": "MeanStdFilter",
+        "train_batch_size": 100,
+        "sgd_minibatch_size": 50,
+        "num_sgd_iter": 1,
+    },
+    "SACTrainer": {
+        **COMMON,
+        "env": "Pendulum-v0",
+        "learning_starts": 20,
+        "timesteps_per_iteration": 40,
+        "train_batch_size": 16,
+        "policy_model": {"fcnet_hiddens": [8]},
+        "Q_model": {"fcnet_hiddens": [8]},
+    },
+}
+
+
+class Canary:
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+class Five:
+    observation_space = spaces.Box(-np.inf, np.inf, (5,))
+    action_space = spaces.Discrete(3)
+
+    def __init__(self, config):
+        pass
+
+    def reset(self):
+        return np.zeros(5, np.float32)
+
+    def step(self, action):
+        return np.zeros(5, np.float32), 1.0, True, {}
+
+
+def state_of(trainer):
+    """All that training goes on from."""
+    algorithm = trainer.algorithm
+    learner = ray_versions.local_learner(algorithm).get_state()
+    runner = algorithm.env_runner.get_state(not_components="rl_module")
+    kept = {k: learner[k] for k in ("rl_module", "optimizer")} | {"runner": runner}
+    kept["runner"].pop("weights_seq_no", None)
+    return tree.flatten_with_path(kept), algorithm.iteration
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_trainer_saved_comes_back_exactly(name, make, tmp_path):
+    trainer = make(name, config=CASES[name])
+    trainer.train()
+    trainer.train()
+    saved, iteration = state_of(trainer)
+    path = trainer.save(str(tmp_path))
+    total = trainer.train()["timesteps_total"]
+    fresh = make(name, config=CASES[name])
+    fresh.restore(path)
+    found, found_iteration = state_of(fresh)
+    assert found_iteration == iteration == 2
+    assert [where for where, _ in found] == [where for where, _ in saved]
+    different = [w for (w, a), (_, b) in zip(saved, found, strict=True) if not same(a, b)]
+    assert different == []
+    assert fresh.train()["timesteps_total"] == total
+
+
+def same(one, other):
+    one, other = (v.detach().numpy() if hasattr(v, "detach") else v for v in (one, other))
+    return np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
+
+
+def test_code_in_a_tree_does_not_run_and_the_error_says_how_to_trust_it(make, tmp_path):
+    trainer = make(config=CASES["PPOTrainer"])
+    path = trainer.save(str(tmp_path / "saved"))
+    bad = shutil.copytree(path, tmp_path / "bad")
+    canary = pickle.dumps(Canary(tmp_path / "ran"))
+    (bad / "env_runner/class_and_ctor_args.pkl").write_bytes(canary)
+    (bad / "class_and_ctor_args.pkl").write_bytes(canary)
+    trainer.restore(bad)  # what makes components is not asked for
+    (bad / "env_runner/state.pkl").write_bytes(canary)
+    with pytest.raises(CheckpointError, match="trusted=True"):
+        trainer.restore(bad)
+    assert not (tmp_path / "ran").exists()
+    trainer.restore(path, trusted=True)
+    assert trainer.train()["training_iteration"] == 1
+
+
+def test_an_old_checkpoint_beside_todays_files_is_read_as_old(make, tmp_path):
+    """A folder of Ray 0.8.5 that holds `class_and_ctor_args.pkl` was given to Ray, and ran."""
+    (case,) = [c for c in find(ray="0.8.5") if c.path.name == "ppo-tf-meanstd24x16"]
+    folder = shutil.copytree(case.checkpoint.parent, tmp_path / "checkpoint")
+    canary = pickle.dumps(Canary(tmp_path / "ran"))
+    (folder / "class_and_ctor_args.pkl").write_bytes(canary)
+    (folder / "algorithm_state.pkl").write_bytes(canary)
+    params = json.loads((case.path / "params.json").read_text())
+    trainer = make(config={**params, "env": Five})
+    trainer.restore(folder)
+    assert not (tmp_path / "ran").exists()
+    assert trainer.iteration == 2, "the old checkpoint was read"
+
+
+def test_the_old_stack_has_to_be_told_to_trust_its_files(make, tmp_path):
+    trainer = make(config={**CASES["PPOTrainer"], "exploration_config": {"type": "Random"}})
+    assert trainer.translation.api_stack == "old"
+    path = trainer.save(str(tmp_path))
+    with pytest.raises(CheckpointError, match="trusted=True"):
+        trainer.restore(path)
+    trainer.restore(path, trusted=True)

@@ -1,0 +1,100 @@
+"""States of a Checkpointable tree as data: what a trainer restores of a folder that others made."""
+
+import os
+import pickle
+from collections import OrderedDict, deque
+
+import numpy as np
+import pytest
+
+from rllib_compat.formats.layouts import tree
+from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
+from rllib_compat.runtime.episodes import EpisodeRecord
+
+
+class Canary:
+    """Leaves a folder behind where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def write(folder, **states):
+    for name, state in states.items():
+        file = folder / f"{name.replace('__', '/')}.pkl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(pickle.dumps(state))
+    return folder
+
+
+def test_a_state_comes_back_as_it_was(tmp_path):
+    shared = [1, 2]
+    state = {
+        ("a", 1): np.arange(6.0).reshape(2, 3),
+        "scalar": np.float32(1.5),
+        "ordered": OrderedDict(b=1, a=None),
+        "last": deque([1.0, 2.0], maxlen=5),
+        "parts": (True, b"x", {3}, shared, shared),
+    }
+    write(tmp_path, algorithm_state=state, learner_group__learner__state={"n": 1})
+    found = tree.read_states(tmp_path)
+    assert set(found) == {"algorithm_state", "learner_group/learner/state"}
+    got = found["algorithm_state"]
+    assert np.array_equal(got.pop(("a", 1)), state.pop(("a", 1)))
+    assert got == state
+    assert type(got["scalar"]) is np.float32
+    assert (type(got["ordered"]), list(got["ordered"])) == (OrderedDict, ["b", "a"])
+    assert got["last"].maxlen == 5
+    assert got["parts"][3] is got["parts"][4]
+
+
+@pytest.mark.parametrize("name", ["algorithm_state", "state", "env_runner__state"])
+def test_code_in_a_state_is_refused_and_does_not_run(tmp_path, name):
+    folder = write(tmp_path / "tree", **{name: {"inner": [Canary(tmp_path / "ran")]}})
+    with pytest.raises(CheckpointError, match=r"mkdir.*\n?[\s\S]*inner[\s\S]*trusted=True"):
+        tree.read_states(folder)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_makes_components_is_not_read(tmp_path):
+    write(tmp_path / "tree", state={}, class_and_ctor_args=Canary(tmp_path / "ran"))
+    assert tree.read_states(tmp_path / "tree") == {"state": {}}
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_key_that_may_be_code_is_left_out_only_where_it_is(tmp_path):
+    write(tmp_path, a__state={"to_train": os.mkdir}, b__state={"to_train": ["p"]})
+    found = tree.read_states(tmp_path, unless_code={"to_train"})
+    assert found == {"a/state": {}, "b/state": {"to_train": ["p"]}}
+
+
+def test_known_objects_are_made_of_their_attributes(tmp_path):
+    record = EpisodeRecord(3, 2.0, {("a", "p"): 2.0}, {"m": float(1)})
+    write(tmp_path, state=[record])
+    makers = {"rllib_compat.adapters.EpisodeRecord": lambda attributes: EpisodeRecord(**attributes)}
+    assert tree.read_states(tmp_path, makers) == {"state": [record]}
+
+
+def test_a_value_inside_itself_is_refused(tmp_path):
+    loop = []
+    loop.append(loop)
+    write(tmp_path, state=loop)
+    with pytest.raises(CorruptCheckpointError, match="holds itself"):
+        tree.read_states(tmp_path)
+
+
+def test_a_link_that_leads_out_of_the_tree_is_refused(tmp_path):
+    write(tmp_path / "elsewhere", state={"secret": 1})
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/env_runner").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CorruptCheckpointError, match="leads out"):
+        tree.read_states(tmp_path / "tree")
+
+
+def test_a_tower_of_folders_is_refused(tmp_path):
+    (tmp_path / "/".join("d" * 40)).mkdir(parents=True)
+    with pytest.raises(CorruptCheckpointError, match="too deeply"):
+        tree.read_states(tmp_path)
