@@ -2,12 +2,17 @@
 
 import pytest
 
-#: They build trainers. The warnings are Ray's, gymnasium's and torch's own; none is ours to mend.
-TRAINERS = [
-    pytest.mark.ray,
+#: Ray's, gymnasium's and torch's own; none is ours to mend.
+OTHERS_WARNINGS = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+
+#: They build trainers.
+TRAINERS = [
+    pytest.mark.ray,
+    *OTHERS_WARNINGS,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 

@@ -33,7 +33,7 @@ _OTHERS: dict[str, dict[str, tuple[str, str]]] = {
         "with_base_config": ("rllib_compat.trainer.defaults", "with_base_config"),
         "with_common_config": ("rllib_compat.trainer.defaults", "with_common_config"),
     },
-    "trainer_template": {"build_trainer": ("rllib_compat.trainer.templates", "build_trainer")},
+    "trainer_template": {"build_trainer": ("rllib_compat.trainer.build_trainer", "build_trainer")},
 }
 _OTHERS["agent"] = _OTHERS["trainer"] | _OTHERS["registry"] | _OTHERS[""]
 

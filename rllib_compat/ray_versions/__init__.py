@@ -60,6 +60,7 @@ from rllib_compat.ray_versions.modules import (
     torch_distributions,
     trains_discrete_sac,
 )
+from rllib_compat.ray_versions.old_stack import set_state_of_old_stack
 from rllib_compat.ray_versions.releases import NEWEST, OLDEST, at_least, installed
 from rllib_compat.ray_versions.replay import old_replay_buffer, weigh_replayed, weighted_buffer
 from rllib_compat.ray_versions.runners import (
@@ -142,6 +143,7 @@ __all__ = [
     "send_weights",
     "set_cache_of_module_configs",
     "set_lifetime_counters",
+    "set_state_of_old_stack",
     "set_steps_of_env_runner",
     "soft_actor_critic_modules",
     "start_counting",

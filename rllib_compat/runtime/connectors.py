@@ -110,7 +110,7 @@ def with_preprocessors(
     if structured or any(type(part).__name__ not in ("Box", "NoneType") for part in by_agent):
         return [FlattenObservations(multi_agent=multi_agent), *own]
     filtered = any(isinstance(connector, MeanStdFilter) for connector in own)
-    return [FloatSpace(), *own] if filtered and has_integers(space) else own
+    return [FloatSpace(), *own] if has_integers(space, images=filtered) else own
 
 
 def _observation_space(env: Any, spaces: Any) -> Any:

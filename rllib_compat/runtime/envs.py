@@ -12,58 +12,12 @@ import importlib.util
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
-
-
-@public("rllib_compat.adapters")
-@dataclass(frozen=True)
-class EnvSettings:
-    """All that a legacy config says about its environment.
-
-    Attributes:
-        env: A name, a class, or a creator that takes the env context.
-        env_config: What the environment gets as its context.
-        horizon: The number of steps after which an episode is truncated.
-        soft_horizon: Whether the next episode goes on where the horizon cut, without a reset.
-        no_done_at_end: Whether the end of an episode is no terminal state to learn from.
-        clip_rewards: True for the sign of each reward, a number for a limit on both sides.
-        preprocessor_pref: "deepmind" for its Atari wrappers, "rllib" for none.
-        atari: What these wrappers are told, where the config says it: `dim` and `framestack`.
-        multi_agent: Whether the config defines policies, so that the environment has many agents.
-        policy_spaces: Observation and action space by policy, where the config names them.
-        policy_mapping_fn: The agent's policy, as the legacy config maps it.
-        observation_fn: Makes the agents' observations of all that the environment gives.
-        old_stack: Whether the old API stack steps it.
-    """
-
-    env: str | type | Callable[..., Any] | None
-    env_config: Mapping[str, Any] = field(default_factory=dict)
-    horizon: int | None = None
-    soft_horizon: bool = False
-    no_done_at_end: bool = False
-    clip_rewards: bool | float | None = None
-    preprocessor_pref: str | None = None
-    atari: Mapping[str, Any] = field(default_factory=dict)
-    multi_agent: bool = False
-    policy_spaces: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
-    policy_mapping_fn: Callable[..., str] | None = None
-    observation_fn: Callable[..., Mapping[Any, Any]] | None = None
-    old_stack: bool = False
-
-    @property
-    def asked(self) -> bool:
-        """Whether something is asked of the environment that it does not do itself."""
-        return bool(self.horizon or self.clip_rewards or self.no_done_at_end or self.observation_fn)
-
-    @property
-    def plain(self) -> bool:
-        """Whether nothing is asked that gymnasium's own environment does not do."""
-        return not (self.asked or self.multi_agent)
+from rllib_compat.runtime.env_settings import EnvSettings as EnvSettings
 
 
 @public("rllib_compat.adapters")

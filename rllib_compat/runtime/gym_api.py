@@ -12,9 +12,10 @@ import numpy as np
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.runtime.episodes import ONLY_AGENT
+from rllib_compat.runtime.wrapping import WrapsLegacyEnv, metadata_of
 
 if TYPE_CHECKING:
-    from rllib_compat.runtime.envs import EnvSettings
+    from rllib_compat.runtime.env_settings import EnvSettings
 
 # RLlib's own kinds of environments that are neither gym nor multi-agent ones, by a method that
 # only they have, and what took their place.
@@ -30,7 +31,7 @@ def adapt_single_agent(env: Any, settings: EnvSettings) -> gymnasium.Env[Any, An
     return GymAdapter(env, settings)
 
 
-class GymAdapter(gymnasium.Env[Any, Any]):
+class GymAdapter(WrapsLegacyEnv, gymnasium.Env[Any, Any]):
     """A gymnasium environment around one of the old API.
 
     Attributes that gymnasium does not know are the wrapped environment's own.
@@ -43,14 +44,12 @@ class GymAdapter(gymnasium.Env[Any, Any]):
         LegacyEnvError: It fits no API that gym or gymnasium ever had.
     """
 
-    wraps_legacy_env = True
-
     def __init__(self, env: Any, settings: EnvSettings) -> None:
         check(env, "reset", "step", "observation_space", "action_space")
         self.env = env
         self.observation_space = to_gymnasium(env.observation_space, "observation_space")
         self.action_space = to_gymnasium(env.action_space, "action_space")
-        self.metadata = {"render_modes": [], **(getattr(env, "metadata", None) or {})}
+        self.metadata = metadata_of(env)
         self.render_mode = getattr(env, "render_mode", None)
         self._settings = settings
         self._cast = caster(self.observation_space)
@@ -89,19 +88,6 @@ class GymAdapter(gymnasium.Env[Any, Any]):
             self.unclipped[ONLY_AGENT] = self.unclipped.get(ONLY_AGENT, 0.0) + float(reward)
             reward = clip(float(reward), limit)
         return obs, float(reward), terminated, truncated, info
-
-    def render(self, mode: str | None = None) -> Any:
-        """Renders as the wrapped environment does, which took the mode here."""
-        return self.env.render() if mode is None else self.env.render(mode=mode)
-
-    def close(self) -> None:
-        """Closes the wrapped environment, if it can be closed."""
-        getattr(self.env, "close", lambda: None)()
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("env", "__setstate__"):
-            raise AttributeError(name)
-        return getattr(self.env, name)
 
 
 def reset(env: Any, seed: int | None, options: Any) -> tuple[Any, Any]:

@@ -10,9 +10,10 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.runtime import gym_api
+from rllib_compat.runtime.wrapping import WrapsLegacyEnv, metadata_of
 
 if TYPE_CHECKING:
-    from rllib_compat.runtime.envs import EnvSettings
+    from rllib_compat.runtime.env_settings import EnvSettings
 
 ALL = "__all__"
 # The agent's name where a config with policies has an environment of one agent, as RLlib had it.
@@ -36,7 +37,7 @@ def adapt_multi_agent(env: Any, settings: EnvSettings) -> MultiAgentEnv:
     return env if complete and not settings.asked else MultiAgentAdapter(env, settings)
 
 
-class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
+class MultiAgentAdapter(WrapsLegacyEnv, MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
     """A `MultiAgentEnv` of today around one of the old API.
 
     The old API named neither the agents nor their spaces. Agents are those that the environment
@@ -51,13 +52,11 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
         LegacyEnvError: It lacks `reset` or `step`, or an agent has no space.
     """
 
-    wraps_legacy_env = True
-
     def __init__(self, env: Any, settings: EnvSettings) -> None:
         super().__init__()
         gym_api.check(env, "reset", "step")
         self.env = env
-        self.metadata = {"render_modes": [], **(getattr(env, "metadata", None) or {})}
+        self.metadata = metadata_of(env)
         self._settings = settings
         self._length = 0
         self.last_raw_obs: dict[Any, Any] = {}
@@ -67,6 +66,8 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
         self.observation_spaces: dict[Any, gymnasium.Space[Any]] = {}
         self.action_spaces: dict[Any, gymnasium.Space[Any]] = {}
         self._casts: dict[Any, Any] = {}
+        # The agents of the last observation, in its order: actions are given in that order, too.
+        self._observing: list[Any] = []
         self.agents: list[Hashable] = []
         self.possible_agents: list[Hashable] = []
         agents = _declared_agents(env)
@@ -127,25 +128,13 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
         self._look_at(agent_id)
         return self.action_spaces[agent_id]
 
-    def render(self, mode: str | None = None) -> Any:
-        """Renders as the wrapped environment does."""
-        return self.env.render() if mode is None else self.env.render(mode=mode)
-
-    def close(self) -> None:
-        """Closes the wrapped environment, if it can be closed."""
-        getattr(self.env, "close", lambda: None)()
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("env", "__setstate__"):
-            raise AttributeError(name)
-        return getattr(self.env, name)
-
     def _step(self, actions: dict[Any, Any]) -> Any:
         if self._one_agent:
             obs, reward, terminated, truncated, info = gym_api.step(self.env, actions[ONLY_AGENT])
             flags = [{ONLY_AGENT: flag, ALL: flag} for flag in (terminated, truncated)]
             return {ONLY_AGENT: obs}, {ONLY_AGENT: reward}, *flags, {ONLY_AGENT: info}
-        result = self.env.step(actions)
+        in_order = sorted(actions, key=self._place_of)
+        result = self.env.step({agent: actions[agent] for agent in in_order})
         if len(result) == 5:
             obs, rewards, terminateds, truncateds, infos = result
         else:
@@ -160,7 +149,12 @@ class MultiAgentAdapter(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
             )
         return obs, rewards, terminateds, truncateds, infos
 
+    def _place_of(self, agent: Any) -> int:
+        here = agent in self._observing
+        return self._observing.index(agent) if here else len(self._observing)
+
     def _observed(self, obs: Mapping[Any, Any]) -> dict[Any, Any]:
+        self._observing = list(obs)
         self.last_raw_obs.update(obs)
         obs = self._joined(obs)
         for agent in obs:

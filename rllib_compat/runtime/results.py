@@ -153,7 +153,7 @@ class LegacyResults:
             complete_evaluation(evaluation)
         for legacy, paths, convert in RENAMED:
             value = next((v for path in paths if (v := _get(result, path)) is not None), None)
-            if value is not None:
+            if value is not None and value == value:  # NaN: nothing was counted
                 _set(result, legacy, convert(value))
         info = result.setdefault("info", {})
         # The old API stack has put its own there, with all the names that it ever had.

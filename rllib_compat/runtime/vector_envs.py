@@ -19,12 +19,11 @@ from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime import gym_api
+from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.episodes import ONLY_AGENT
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-
-    from rllib_compat.runtime.envs import EnvSettings
 
 
 class IsVectorEnv(Exception):  # noqa: N818 - it is no error, but carries what was made to the runner
@@ -207,10 +206,9 @@ class LegacyEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no
 
 def allow_vector_envs(config: AlgorithmConfig) -> None:
     """Gives a config whose environment may be a `VectorEnv` the runner that takes one."""
-    from rllib_compat.runtime.envs import LegacyEnv
-
-    legacy = isinstance(config.env, type) and issubclass(config.env, LegacyEnv)
-    if legacy and config.env_runner_cls is None and not config.env.settings.multi_agent:
+    settings = getattr(config.env, "settings", None)
+    legacy = isinstance(settings, EnvSettings) and not settings.multi_agent
+    if legacy and config.env_runner_cls is None:
         config.env_runners(env_runner_cls=LegacyEnvRunner)
 
 

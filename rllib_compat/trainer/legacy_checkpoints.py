@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from rllib_compat import ray_versions
-from rllib_compat.formats.layouts import tree
+from rllib_compat.formats.layouts import tree, v1
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CheckpointError
@@ -33,7 +33,58 @@ _RECORDS = {
 }
 # A function that says which policies learn; the trainer has its own.
 _CODE = {"should_module_be_updated"}
+# What of a policy's state is data that its training goes on from.
+_OLD_STACK = (
+    "weights",
+    "global_timestep",
+    "num_grad_updates",
+    "_optimizer_variables",
+    "_exploration_state",
+)
 _MODULES = "learner_group/learner/rl_module/"
+
+
+def restore_old_stack(path: Path, trainer: Trainer) -> None:
+    """Makes a trainer on the old API stack go on from a checkpoint of that stack.
+
+    Weights, optimizers, exploration, filters and counters are carried over; functions are not.
+
+    Raises:
+        CheckpointError: It is none of the old API stack's folders of Ray 2.x, or holds code where
+            data should be.
+    """
+    folder = Folder(path)
+    states = {
+        inner.name: f"policies/{inner.name}/policy_state.pkl"
+        for inner in folder.folders("policies")
+    }
+    if not folder.has("algorithm_state.pkl") or not all(map(folder.has, states.values())):
+        raise CheckpointError(
+            "It is no folder that the old API stack of Ray 2.x has written with pickle; only Ray "
+            "could read it, and would run whatever is in the files.",
+            where=str(path),
+            fix="If you own the files and trust them, say so: restore(path, trusted=True).",
+        )
+    checkpoint = v1.read(path)
+    policies = {}
+    for policy, file in states.items():
+        state = folder.pickle(file)
+        state = {name: state[name] for name in _OLD_STACK if name in state}
+        policies[policy] = tree.as_data(state, file)
+    counters = folder.pickle("algorithm_state.pkl").get("counters") or {}
+    ray_versions.set_state_of_old_stack(
+        trainer.algorithm,
+        policies=policies,
+        filters={
+            policy.old_id: [
+                (stat.count, stat.mean, stat.m2) for stat in policy.observation_filter.stats
+            ]
+            for policy in checkpoint.policies.values()
+            if policy.observation_filter is not None
+        },
+        counters=tree.as_data(counters, "algorithm_state.pkl counters"),
+        iteration=checkpoint.counters.iteration or 0,
+    )
 
 
 @contextmanager
@@ -54,13 +105,6 @@ def as_todays(path: Path, trainer: Trainer, *, trusted: bool) -> Iterator[Path]:
     if trusted:
         yield path
         return
-    if not trainer.algorithm.config.enable_rl_module_and_learner:
-        raise CheckpointError(
-            "Only Ray can read a checkpoint back into the old API stack, and it runs whatever is "
-            "in the files.",
-            where=str(path),
-            fix="If you own the files and trust them, say so: restore(path, trusted=True).",
-        )
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "checkpoint"
         if _is_of_this_ray(path):

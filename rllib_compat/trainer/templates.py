@@ -1,4 +1,4 @@
-"""`build_trainer`, `with_updates` and Trainer subclasses: what of them can work, and what can't."""
+"""`with_updates` and Trainer subclasses: what of them can work, and what can't."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import registry
-from rllib_compat.neutral.errors import ConfigError, GoneError
+from rllib_compat.neutral.errors import GoneError
 from rllib_compat.trainer.defaults import merge
 
 if TYPE_CHECKING:
@@ -52,46 +52,6 @@ GONE: Mapping[str, str] = {
 _STOCK_POLICY = re.compile(r"(\w+?)(TF|Torch|Jax|Eager|Dynamic|Static|1|2)*Policy(Graph)?")
 
 
-def build_trainer(
-    name: str,
-    *,
-    default_config: Mapping[str, Any] | None = None,
-    default_policy: Any = None,
-    mixins: list[type] | None = None,
-    **more: Any,
-) -> type[Trainer]:
-    """Makes a trainer class as `ray.rllib.agents.trainer_template.build_trainer` did.
-
-    Args:
-        name: The class's name.
-        default_config: What its config starts from.
-        default_policy: One of RLlib's own policy classes; it tells the algorithm.
-        mixins: Classes to derive from as well.
-        **more: `HOOKS`.
-
-    Raises:
-        GoneError: Something that belonged to another architecture was given: a policy with a loss
-            of its own, an execution plan.
-        ConfigError: Neither name, policy nor config tell which algorithm it is.
-    """
-    from rllib_compat.config import find_algorithm
-    from rllib_compat.trainer.trainer import Trainer
-
-    algorithm = registry.class_names().get(name) or _algorithm_of(default_policy)
-    if algorithm is None:
-        if default_policy is not None:
-            raise _gone(["default_policy"], "build_trainer()")
-        algorithm, how = find_algorithm(default_config or {})
-        if how == "assumed":
-            raise ConfigError(
-                f"Nothing tells which algorithm {name!r} is.",
-                where="build_trainer()",
-                fix="derive from one: PPOTrainer.with_updates(name=…, default_config=…)",
-            )
-    base = type(name, (Trainer,), {"algorithm_name": algorithm})
-    return updated(base, name=name, default_config=default_config, mixins=mixins, **more)
-
-
 def updated(
     base: type[Trainer],
     *,
@@ -117,10 +77,10 @@ def updated(
     where = f"{base.__name__}.with_updates()"
     given = {key: value for key, value in more.items() if value is not None}
     lost = [key for key in given if key not in HOOKS]
-    if default_policy is not None and _algorithm_of(default_policy) != base.algorithm_name:
+    if default_policy is not None and algorithm_of(default_policy) != base.algorithm_name:
         lost.append("default_policy")
     if lost:
-        raise _gone(lost, where)
+        raise gone(lost, where)
     members: dict[str, Any] = {"hooks": {**base.hooks, **given}}
     if default_config is not None:
         members["_default_config"] = default_config  # so it was called in classes of their time
@@ -136,7 +96,7 @@ def check_subclass(cls: type[Trainer], ours: type[Trainer]) -> None:
     written = {name for part in cls.__mro__ if part not in ours.__mro__ for name in vars(part)}
     lost = [name for name in GONE if name in written]
     if lost:
-        raise _gone(lost, cls.__name__)
+        raise gone(lost, cls.__name__)
 
 
 def validated(
@@ -159,12 +119,13 @@ def _differ(one: Any, other: Any) -> bool:
         return True
 
 
-def _algorithm_of(policy: Any) -> str | None:
-    """The algorithm of one of RLlib's own policy classes."""
+def algorithm_of(policy: Any) -> str | None:
+    """The algorithm of one of RLlib's own policy classes, or None."""
     match = _STOCK_POLICY.fullmatch(getattr(policy, "__name__", str(policy)))
     return registry.class_names().get(match[1]) if match else None
 
 
-def _gone(names: list[str], where: str) -> GoneError:
+def gone(names: list[str], where: str) -> GoneError:
+    """The error for parts of classes that nothing calls any more."""
     todo = "; ".join(f"{name}: {GONE[name]}" for name in names if name in GONE)
     return GoneError(f"Nothing calls {', '.join(names)} any more.", where=where, fix=todo or _STEP)

@@ -36,6 +36,12 @@ from rllib_compat.trainer.result_files import UnifiedLogger
 
 logger = logging.getLogger(__name__)
 
+# The keys that ask for new workers in the place of those that fail.
+RESTARTING = (
+    "recreate_failed_workers",
+    "recreate_failed_env_runners",
+    "restart_failed_env_runners",
+)
 GONE = {
     "train_exec_impl": "override Algorithm.training_step",
     "execution_plan": "override Algorithm.training_step",
@@ -135,6 +141,9 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         given = config.callbacks_class
         adapter = given if _adapts(given) else adapt_callbacks(given)
         config.callbacks(with_trainer(adapter))
+        # Until Ray 2.40, the first error in an environment or a callback reached the user.
+        restart = any(self.translation.legacy_config.get(key) for key in RESTARTING)
+        config.fault_tolerance(restart_failed_env_runners=restart)
         if config.enable_env_runner_and_connector_v2:
             add_preprocessors(config)
         tame(config)
@@ -287,10 +296,14 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
             checkpoint_dir: Its path.
             trusted: See `restore`.
         """
-        from rllib_compat.trainer.legacy_checkpoints import as_todays
+        from rllib_compat.trainer.legacy_checkpoints import as_todays, restore_old_stack
 
-        with as_todays(Path(checkpoint_dir), self, trusted=trusted) as path:
-            self.algorithm.load_checkpoint(str(path))
+        on_old_stack = not self.algorithm.config.enable_rl_module_and_learner
+        if on_old_stack and not trusted:
+            restore_old_stack(Path(checkpoint_dir), self)
+        else:
+            with as_todays(Path(checkpoint_dir), self, trusted=trusted) as path:
+                self.algorithm.load_checkpoint(str(path))
         ray_versions.mark_restored(self, iteration=self.algorithm.iteration)
         ray_versions.mark_steps_as_counted(self.algorithm)
         if self.algorithm.learner_group is not None:

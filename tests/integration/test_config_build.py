@@ -8,12 +8,10 @@ from rllib_compat import registry
 from rllib_compat.config import default_config, translate
 from rllib_compat.neutral.errors import UnknownKeysError
 from rllib_compat.neutral.report import Severity
+from tests.marks import OTHERS_WARNINGS
 from tests.unit.config.samples import FILES, first_of_grids, read
 
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.filterwarnings("ignore"),  # Ray's and gymnasium's own, at every build
-]
+pytestmark = [pytest.mark.ray, *OTHERS_WARNINGS]
 LIVING = [path for path in FILES if registry.find(read(path)["run"]).becomes]
 
 

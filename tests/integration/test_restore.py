@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import shutil
+from pathlib import Path
 
 import gymnasium.spaces as spaces
 import numpy as np
@@ -116,7 +117,6 @@ def test_an_old_checkpoint_beside_todays_files_is_read_as_old(make, tmp_path):
     folder = shutil.copytree(case.checkpoint.parent, tmp_path / "checkpoint")
     canary = pickle.dumps(Canary(tmp_path / "ran"))
     (folder / "class_and_ctor_args.pkl").write_bytes(canary)
-    (folder / "algorithm_state.pkl").write_bytes(canary)
     params = json.loads((case.path / "params.json").read_text())
     trainer = make(config={**params, "env": Five})
     trainer.restore(folder)
@@ -124,10 +124,34 @@ def test_an_old_checkpoint_beside_todays_files_is_read_as_old(make, tmp_path):
     assert trainer.iteration == 2, "the old checkpoint was read"
 
 
-def test_the_old_stack_has_to_be_told_to_trust_its_files(make, tmp_path):
-    trainer = make(config={**CASES["PPOTrainer"], "exploration_config": {"type": "Random"}})
+@pytest.mark.parametrize("kind", ["NoFilter", "MeanStdFilter"])
+def test_the_old_stack_goes_on_from_what_it_saved_and_runs_nothing(kind, make, tmp_path):
+    config = {**CASES["PPOTrainer"], "exploration_config": {"type": "Random"}}
+    config |= {"observation_filter": kind}
+    trainer = make(config=config)
     assert trainer.translation.api_stack == "old"
-    path = trainer.save(str(tmp_path))
-    with pytest.raises(CheckpointError, match="trusted=True"):
-        trainer.restore(path)
-    trainer.restore(path, trusted=True)
+    trainer.train()
+    path = Path(trainer.save(str(tmp_path / "saved")))
+    saved = old_state(trainer)
+    total = trainer.train()["timesteps_total"]
+    fresh = make(config=config)
+    fresh.restore(path)
+    different = [
+        w for (w, a), (_, b) in zip(saved, old_state(fresh), strict=True) if not same(a, b)
+    ]
+    assert different == []
+    assert fresh.train()["timesteps_total"] == total
+    canary = pickle.dumps({"weights": Canary(tmp_path / "ran"), "global_timestep": 1})
+    (path / "policies/default_policy/policy_state.pkl").write_bytes(canary)
+    with pytest.raises(CheckpointError):
+        fresh.restore(path)
+    assert not (tmp_path / "ran").exists()
+
+
+def old_state(trainer):
+    policy = trainer.get_policy().get_state()
+    kept = {k: policy[k] for k in ("weights", "global_timestep", "_optimizer_variables")}
+    (found,) = trainer.algorithm.env_runner.filters.values()
+    if hasattr(found, "running_stats"):
+        kept["filter"] = found.running_stats.to_state()
+    return tree.flatten_with_path(kept)

@@ -1,6 +1,7 @@
 """`compat.Trainer` on a running Ray."""
 
 import json
+import traceback
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -310,3 +311,52 @@ def test_tune_stops_by_legacy_keys(tmp_path):
     assert [trial.last_result["training_iteration"] for trial in seen.trials] == [2, 2]
     assert all(trial.checkpoint for trial in seen.trials)
     assert all(trial.last_result["episode_reward_mean"] > 0 for trial in seen.trials)
+
+
+def failing(place):
+    # By value: the env runners can't import this module.
+    class Failing:
+        observation_space = spaces.Box(0, 9, (2,), np.int64)
+        action_space = spaces.Discrete(2)
+
+        def __init__(self, config):
+            self.steps = 0
+
+        def reset(self):
+            return np.zeros(2, np.int64)
+
+        def step(self, action):
+            self.steps += 1
+            if place == "env" and self.steps == 30:
+                raise ValueError("the 30th step went wrong")
+            return np.full(2, 3), 1.0, self.steps % 10 == 0, {}
+
+    def end(info):
+        if place == "callback":
+            raise ValueError("the callback went wrong")
+
+    return {"env": Failing, "callbacks": {"on_episode_end": end}}
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("place", ["env", "callback"])
+def test_the_first_error_of_users_code_reaches_them(place, workers, make):
+    """Today's runners are restarted silently, and train() returns results without a number."""
+    trainer = make(config={**SMALL, **failing(place), "num_workers": workers})
+    with pytest.raises(Exception, match="went wrong") as error:
+        trainer.train()
+    lines = "".join(traceback.format_exception(error.value))
+    assert "in step" in lines if place == "env" else "in end" in lines
+
+
+def test_workers_are_replaced_where_the_config_asks_for_it(make):
+    config = {**SMALL, **failing("env"), "num_workers": 1, "recreate_failed_workers": True}
+    trainer = make(config=config)
+    assert trainer.algorithm.config.restart_failed_env_runners
+    trainer.train()
+
+
+def test_observations_of_integers_train_without_a_filter(make):
+    trainer = make(config={**SMALL, **failing("nowhere")})
+    assert trainer.train()["episode_reward_mean"] == 10
+    assert trainer.compute_action(np.array([1, 2])) in (0, 1)

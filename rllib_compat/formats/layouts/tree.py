@@ -59,6 +59,15 @@ def read_states(
     }
 
 
+def as_data(value: Any, where: str) -> Any:
+    """A copy of a value that holds nothing but data.
+
+    Raises:
+        CheckpointError: There is something else in it.
+    """
+    return _Data({}, (), where).of(value)
+
+
 def _folders(folder: Folder, name: str, depth: int = 0) -> list[str]:
     if depth > _DEEPEST:
         raise CorruptCheckpointError("The folders are nested too deeply.", where=name)

@@ -284,6 +284,15 @@ class TestMultiAgent:
         assert env.get_observation_space(0) == OBS
         assert env.action_spaces == {0: ACT, 1: spaces.Discrete(4)}
 
+    def test_actions_come_in_the_order_of_the_observations(self):
+        """Environments of teams took `list(action_dict.values())`."""
+        env = make(two())
+        obs, _ = env.reset()
+        taken, step = [], env.env.step
+        env.env.step = lambda actions: taken.append(list(actions)) or step(actions)
+        env.step({1: 1, 0: 1})
+        assert taken == [list(obs)] == [[0, 1]]
+
     def test_dones_become_terminations(self):
         env = make(two())
         obs, infos = env.reset(seed=1)

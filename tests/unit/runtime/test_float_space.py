@@ -30,5 +30,25 @@ def test_a_filter_on_uint8_images_gets_a_space_of_floats_and_not_an_error():
     assert filter_.observation_space.dtype == np.float32
 
 
+class Counter:
+    observation_space = gym.spaces.Box(0, 9, (2,), np.int64)
+
+
+def test_a_vector_of_integers_reaches_the_module_as_floats():
+    """Ray's modules die of integers: "mat1 and mat2 must have the same dtype"."""
+    from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+    (floats,) = with_preprocessors(None, False, Counter())
+    floats.input_action_space = gym.spaces.Discrete(2)
+    floats.input_observation_space = Counter.observation_space
+    assert floats.observation_space.dtype == np.float32
+    episode = SingleAgentEpisode(
+        observations=[np.array([3, 4])], observation_space=Counter.observation_space
+    )
+    floats(batch={}, episodes=[episode])
+    seen = episode.get_observations(-1)
+    assert (seen.dtype, seen.tolist()) == (np.float32, [3.0, 4.0])
+
+
 def test_images_without_a_filter_go_in_as_they_are():
     assert with_preprocessors(None, False, Camera()) == []

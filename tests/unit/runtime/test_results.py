@@ -57,6 +57,14 @@ def test_older_episodes_fill_the_window_up_and_no_more():
         assert today["episodes_this_iter"] == len(rewards)
 
 
+def test_no_more_episodes_are_kept_than_the_window_takes():
+    """A run of weeks has millions of episodes; a list of all of them would fill the memory."""
+    results = LegacyResults()
+    for start in (0, 25):
+        results.complete(result(*(episode(float(start + i)) for i in range(25))), CONFIG)
+    assert results.summary()["hist_stats"]["episode_reward"] == [47.0, 48.0, 49.0]
+
+
 def test_without_any_episode_the_means_are_nan():
     legacy = completed()
     assert np.isnan(legacy["episode_reward_mean"])
@@ -80,6 +88,20 @@ def test_what_callbacks_left_in_the_episode():
     assert np.isnan(metrics["odd_mean"])
     assert legacy["hist_stats"]["h"] == [1, 2, 3]
     assert legacy["episode_media"] == {"clip": ["b"]}
+
+
+def test_a_custom_metric_that_is_nan_once_does_not_hide_the_other_episodes():
+    values = (1.0, float("nan"), np.float32("nan"), 4.0)
+    legacy = completed(*(episode(1.0, custom_metrics={"n": value}) for value in values))
+    metrics = legacy["custom_metrics"]
+    assert (metrics["n_mean"], metrics["n_min"], metrics["n_max"]) == (2.5, 1.0, 4.0)
+
+
+def test_a_counter_that_ray_reports_as_nan_is_left_out():
+    """Nothing was sampled: there is no number, and `int(nan)` is an error."""
+    legacy = completed(num_env_steps_sampled_lifetime=float("nan"), num_healthy_workers=1)
+    assert "timesteps_total" not in legacy
+    assert legacy["num_healthy_workers"] == 1
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import rllib_compat as compat
 from rllib_compat import registry
 from rllib_compat.neutral.errors import ConfigError, GoneError, RefusedKeysError
 from rllib_compat.trainer import defaults, templates
+from rllib_compat.trainer.build_trainer import build_trainer
 from rllib_compat.trainer.classes import class_of_algorithm
 
 
@@ -90,11 +91,11 @@ def test_a_built_trainer_knows_its_algorithm():
         {"name": "Mine", "default_policy": PPOTorchPolicy},
         {"name": "Mine", "default_config": defaults.defaults_of("PPO")},
     ):
-        built = templates.build_trainer(**given)
+        built = build_trainer(**given)
         assert built.algorithm_name == "PPO"
         assert built.__name__ == given["name"]
     with pytest.raises(ConfigError, match="Nothing tells"):
-        templates.build_trainer("Mine", default_config={"lr": 1.0})
+        build_trainer("Mine", default_config={"lr": 1.0})
 
 
 def test_mixins_and_hooks_of_built_trainers():
@@ -103,7 +104,7 @@ def test_mixins_and_hooks_of_built_trainers():
             return 2
 
     calls = []
-    built = templates.build_trainer("PPO", mixins=[Mixin], after_init=calls.append)
+    built = build_trainer("PPO", mixins=[Mixin], after_init=calls.append)
     assert built.double(None) == 2
     again = built.with_updates(before_init=print)
     assert set(again.hooks) == {"after_init", "before_init"}
@@ -112,7 +113,7 @@ def test_mixins_and_hooks_of_built_trainers():
 @pytest.mark.parametrize("hook", ["execution_plan", "make_policy_optimizer", "get_policy_class"])
 def test_what_belonged_to_another_architecture_says_where_it_went(hook):
     with pytest.raises(GoneError, match=hook) as error:
-        templates.build_trainer("PPO", **{hook: print})
+        build_trainer("PPO", **{hook: print})
     assert "subclass" in error.value.fix
 
 
@@ -121,7 +122,7 @@ def test_a_policy_with_a_loss_of_its_own_is_refused():
         pass
 
     with pytest.raises(GoneError, match="default_policy"):
-        templates.build_trainer("Mine", default_policy=MyPolicy)
+        build_trainer("Mine", default_policy=MyPolicy)
     with pytest.raises(GoneError, match="default_policy"):
         compat.PPOTrainer.with_updates(default_policy=MyPolicy)
 
