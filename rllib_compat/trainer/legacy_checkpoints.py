@@ -11,7 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from rllib_compat import ray_versions
-from rllib_compat.formats.layouts import tree, v1
+from rllib_compat.formats import layouts
+from rllib_compat.formats.layouts import tree
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CheckpointError
@@ -65,7 +66,7 @@ def restore_old_stack(path: Path, trainer: Trainer) -> None:
             where=str(path),
             fix="If you own the files and trust them, say so: restore(path, trusted=True).",
         )
-    checkpoint = v1.read(path)
+    checkpoint = layouts.read(path)
     policies = {}
     for policy, file in states.items():
         state = folder.pickle(file)
