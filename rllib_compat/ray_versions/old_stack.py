@@ -30,8 +30,9 @@ def set_state_of_old_stack(
         iteration: How many iterations it has trained.
     """
     own = algorithm.env_runner.filters
+    known = algorithm.env_runner.policy_map
     worker = {
-        "policy_states": {name: dict(state) for name, state in policies.items() if name in own},
+        "policy_states": {name: dict(state) for name, state in policies.items() if name in known},
         "filters": {name: _with_statistics(own[name], filters.get(name)) for name in own},
     }
     state = {"worker": worker, "counters": defaultdict(int, counters)}

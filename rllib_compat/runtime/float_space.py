@@ -29,12 +29,12 @@ class FloatSpace(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: Any) -> Any:
         """Rewrites the last observation of each episode that has just stepped."""
         for episode in self.single_agent_episode_iterator(episodes, agents_that_stepped_only=True):
-            if not has_integers(episode.observation_space):
+            seen = np.asarray(episode.get_observations(-1))
+            if not np.issubdtype(seen.dtype, np.integer):
                 continue
-            made = np.asarray(episode.get_observations(-1), np.float32)
             # Without it, the episode would refuse what is not of its space.
             episode.observation_space = _with_floats(episode.observation_space)
-            episode.set_observations(at_indices=-1, new_data=made)
+            episode.set_observations(at_indices=-1, new_data=seen.astype(np.float32))
         return batch
 
 

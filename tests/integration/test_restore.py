@@ -1,5 +1,6 @@
 """`Trainer.restore`: exact for what a trainer saved, and nothing of a stranger's files runs."""
 
+import copy
 import json
 import os
 import pickle
@@ -151,7 +152,7 @@ def test_the_old_stack_goes_on_from_what_it_saved_and_runs_nothing(kind, make, t
 def old_state(trainer):
     policy = trainer.get_policy().get_state()
     kept = {k: policy[k] for k in ("weights", "global_timestep", "_optimizer_variables")}
-    (found,) = trainer.algorithm.env_runner.filters.values()
-    if hasattr(found, "running_stats"):
-        kept["filter"] = found.running_stats.to_state()
-    return tree.flatten_with_path(kept)
+    for found in trainer.algorithm.env_runner.filters.values():
+        stats = found.running_stats
+        kept["filter"] = (stats.n, stats.mean, stats.var)
+    return tree.flatten_with_path(copy.deepcopy(kept))  # arrays are the network's own memory

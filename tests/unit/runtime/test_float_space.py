@@ -46,8 +46,10 @@ def test_a_vector_of_integers_reaches_the_module_as_floats():
         observations=[np.array([3, 4])], observation_space=Counter.observation_space
     )
     floats(batch={}, episodes=[episode])
-    seen = episode.get_observations(-1)
-    assert (seen.dtype, seen.tolist()) == (np.float32, [3.0, 4.0])
+    episode.add_env_step(np.array([5.0, 6.0]).astype(int), 0, 1.0)
+    floats(batch={}, episodes=[episode])
+    for seen, values in zip(episode.get_observations(slice(0, 2)), ([3, 4], [5, 6]), strict=True):
+        assert (seen.dtype, seen.tolist()) == (np.float32, values)
 
 
 def test_images_without_a_filter_go_in_as_they_are():
