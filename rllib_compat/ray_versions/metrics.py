@@ -178,3 +178,5 @@ def take_evaluation_items(metrics_logger: Any, result: dict[str, Any], key: str)
     stats = metrics_logger.stats.get("evaluation", {}).get("env_runners", {}).get(key)
     if stats is not None:
         runners[key] = list(stats.values)
+        # They stay until the next training result otherwise, and an empty list breaks `peek`.
+        metrics_logger.delete("evaluation", "env_runners", key)

@@ -68,6 +68,8 @@ def test_all_episodes_of_an_iteration_reach_its_result():
     result = {"env_runners": algorithm.peek(("evaluation", "env_runners"))}
     ray_versions.take_evaluation_items(algorithm, result, "records")
     assert ray_versions.items(result["env_runners"]["records"], EpisodeRecord) == records
+    if ray_versions.at_least("2.47") and not ray_versions.at_least("2.53"):
+        assert "records" not in algorithm.stats["evaluation"]["env_runners"]
 
 
 @pytest.mark.parametrize("found", [float("nan"), (), []])
