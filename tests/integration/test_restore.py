@@ -13,7 +13,7 @@ import pytest
 import tree
 
 from rllib_compat import ray_versions
-from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 from tests.legacy.cases import find
 from tests.marks import TRAINERS
 
@@ -112,17 +112,19 @@ def test_code_in_a_tree_does_not_run_and_the_error_says_how_to_trust_it(make, tm
     assert trainer.train()["training_iteration"] == 1
 
 
-def test_an_old_checkpoint_beside_todays_files_is_read_as_old(make, tmp_path):
+def test_todays_files_beside_an_old_checkpoint_do_not_run(make, tmp_path):
     """A folder of Ray 0.8.5 that holds `class_and_ctor_args.pkl` was given to Ray, and ran."""
     (case,) = [c for c in find(ray="0.8.5") if c.path.name == "ppo-tf-meanstd24x16"]
     folder = shutil.copytree(case.checkpoint.parent, tmp_path / "checkpoint")
-    canary = pickle.dumps(Canary(tmp_path / "ran"))
-    (folder / "class_and_ctor_args.pkl").write_bytes(canary)
     params = json.loads((case.path / "params.json").read_text())
     trainer = make(config={**params, "env": Five})
     trainer.restore(folder)
+    assert trainer.iteration == 2
+    canary = pickle.dumps(Canary(tmp_path / "ran"))
+    (folder / "class_and_ctor_args.pkl").write_bytes(canary)
+    with pytest.raises(CorruptCheckpointError, match="several layouts"):
+        trainer.restore(folder)
     assert not (tmp_path / "ran").exists()
-    assert trainer.iteration == 2, "the old checkpoint was read"
 
 
 @pytest.mark.parametrize("kind", ["NoFilter", "MeanStdFilter"])
