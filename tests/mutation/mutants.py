@@ -522,8 +522,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "the records of episodes stay in the result",
-            '    taken = result.get("env_runners", {}).pop(RECORDS, ())',
-            '    taken = result.get("env_runners", {}).get(RECORDS, ())',
+            'result.get("env_runners", {}).pop(RECORDS, ())',
+            'result.get("env_runners", {}).get(RECORDS, ())',
         ),
         (
             "throughput is a thousand times too small",
