@@ -35,7 +35,7 @@ class _SpaceOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # c
         space = parse_repr(text)
         if space is None:
             self.fail(
-                f"{text!r} is no space. Write it like 'Box(4,)' or 'Discrete(2)'.", param, ctx
+                f"{text!r} is not a space. Write it like 'Box(4,)' or 'Discrete(2)'.", param, ctx
             )
         return policy, space
 

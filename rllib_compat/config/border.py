@@ -154,7 +154,7 @@ class _Crossing:
             self.door.was_default = partial(self._was_default, name)
             return self.door.unread(value)
         self.findings.append(
-            _row("border.key", path, f"{short(name)} is no key of any Ray", "take it out")
+            _row("border.key", path, f"{short(name)} is not a key of any Ray", "take it out")
         )
         return OUT
 
@@ -207,7 +207,7 @@ def _placeholder(rule: str, path: str) -> Finding:
 
 
 def _no_key(path: str) -> Finding:
-    return _row("border.key", path, "a key that is no text is no key of a config", "take it out")
+    return _row("border.key", path, "a key of a config has to be text", "take it out")
 
 
 def _too_deep(rule: str, path: str) -> Finding:

@@ -52,7 +52,7 @@ def read_experiments(source: str) -> list[Experiment]:
     reader = _READERS.get(file.suffix.lower())
     if reader is None:
         raise ConfigError(
-            f"{source} is no kind of file that configs are kept in.",
+            f"{source} is not a kind of file that configs are kept in.",
             fix=f"give one of {', '.join(_READERS)}, or file.py:NAME",
         )
     try:

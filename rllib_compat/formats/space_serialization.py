@@ -92,7 +92,7 @@ def from_ray_dict(
     # Any expression may fail on what a stranger wrote; whichever it is, the file is at fault.
     except Exception as error:
         raise CorruptCheckpointError(
-            f"This is no space as Ray writes it: {type(error).__name__}: {error}.",
+            f"This is not a space as Ray writes it: {type(error).__name__}: {error}.",
             where=where or None,
             fix="Give the spaces by hand if the rest of the checkpoint can be read.",
         ) from error
@@ -286,7 +286,9 @@ def _read_multi_binary(data: Mapping[str, Any], _: Budget, __: int) -> Space:
 def _read_multi_discrete(data: Mapping[str, Any], budget: Budget, _: int) -> Space:
     sizes = decode_array(data["nvec"], budget)
     if sizes.dtype.kind not in "iu" or sizes.size > MOST_PARTS:
-        raise ValueError("the sizes of a MultiDiscrete are no whole numbers, or too many")
+        raise ValueError(
+            "the sizes of a MultiDiscrete are not whole numbers, or there are too many"
+        )
     return MultiDiscrete(tuple(sizes.ravel().tolist()))
 
 

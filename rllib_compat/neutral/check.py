@@ -81,7 +81,7 @@ def _with_sound_version(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
         Severity.WARNING,
         Verdict.DROPPED,
         "ray_version",
-        f"{told[:_LONGEST_VERSION]!a} is no version of Ray",
+        f"{told[:_LONGEST_VERSION]!a} is not a version of Ray",
         "what depends on the version is read as if none were told",
     )
     source = replace(checkpoint.source, ray_version=None)

@@ -27,7 +27,7 @@ class GlobalRef:
     def __post_init__(self) -> None:
         texts: tuple[object, ...] = (self.module, self.name)
         if not all(isinstance(text, str) for text in texts):
-            raise ValueError("a name that is no text")
+            raise ValueError("a name that is not text")
 
     @property
     def qualified(self) -> str:

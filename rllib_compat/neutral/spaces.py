@@ -58,7 +58,7 @@ class Space:
     def __post_init__(self) -> None:
         parts = [*self._parts(), *([] if self.original_space is None else [self.original_space])]
         if not all(isinstance(part, Space) for part in parts):
-            raise ValueError("a part of a space is no space")
+            raise ValueError("a part of a space is not a space")
         size = 1 + sum(part.part_count for part in parts)
         height = 1 + max((part.height for part in parts), default=0)
         if size > MOST_PARTS or height > DEEPEST:
@@ -159,9 +159,9 @@ class Discrete(Space):
 
     def _check(self) -> None:
         if type(self.n) is not int or not 0 <= self.n <= MOST_VALUES:
-            raise ValueError("the size of a Discrete is no sensible number")
+            raise ValueError("the size of a Discrete is not a sensible number")
         if type(self.start) is not int or abs(self.start) > MOST_VALUES:
-            raise ValueError("the start of a Discrete is no sensible number")
+            raise ValueError("the start of a Discrete is not a sensible number")
 
     def flat_size(self) -> int:
         """One number per value (one-hot)."""
@@ -176,9 +176,9 @@ class MultiDiscrete(Space):
 
     def _check(self) -> None:
         if type(self.nvec) is not tuple or len(self.nvec) > MOST_PARTS:
-            raise ValueError("the sizes of a MultiDiscrete are no short tuple")
+            raise ValueError("the sizes of a MultiDiscrete are not a short tuple")
         if not all(type(n) is int and 0 <= n <= MOST_VALUES for n in self.nvec):
-            raise ValueError("a size of a MultiDiscrete is no sensible number")
+            raise ValueError("a size of a MultiDiscrete is not a sensible number")
 
     def flat_size(self) -> int:
         """One number per value of each entry (one-hot)."""
@@ -193,7 +193,7 @@ class MultiBinary(Space):
 
     def _check(self) -> None:
         if type(self.shape) is not tuple or not self.shape:
-            raise ValueError("the shape of a MultiBinary is no tuple")
+            raise ValueError("the shape of a MultiBinary is not a tuple")
         _check_shape(self.shape)
 
     def flat_size(self) -> int:
@@ -209,7 +209,7 @@ class TupleSpace(Space):
 
     def _parts(self) -> Iterable[Any]:
         if type(self.spaces) is not tuple:
-            raise ValueError("the parts of a Tuple are no tuple")
+            raise ValueError("the parts of a Tuple are not a tuple")
         return self.spaces
 
     def flat_size(self) -> int:
@@ -225,7 +225,7 @@ class DictSpace(Space):
 
     def _parts(self) -> Iterable[Any]:
         if not isinstance(self.spaces, dict):
-            raise ValueError("the parts of a Dict are no dict")
+            raise ValueError("the parts of a Dict are not a dict")
         if not all(isinstance(name, (str, int)) for name in self.spaces):
             raise ValueError("a name in a Dict is neither text nor a number")
         return self.spaces.values()

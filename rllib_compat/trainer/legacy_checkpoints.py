@@ -61,7 +61,7 @@ def restore_old_stack(path: Path, trainer: Trainer) -> None:
     }
     if not folder.has("algorithm_state.pkl") or not all(map(folder.has, states.values())):
         raise CheckpointError(
-            "It is no folder that the old API stack of Ray 2.x has written with pickle; only Ray "
+            "It is not a folder that the old API stack of Ray 2.x wrote with pickle; only Ray "
             "could read it, and would run whatever is in the files.",
             where=str(path),
             fix="If you own the files and trust them, say so: restore(path, trusted=True).",

@@ -106,7 +106,7 @@ def test_verify_finds_a_changed_weight_and_exits_with_1(run, tmp_path):
     ("args", "text"),
     [
         (["inspect", "/nothing/here"], "no such file"),
-        (["convert", CASE.path, "{new}", "--action-space", "Circle(3)"], "no space"),
+        (["convert", CASE.path, "{new}", "--action-space", "Circle(3)"], "not a space"),
         (["convert", CASE.path, "{new}", "--config", "/nothing.json"], "No such file"),
         (["convert", CASE.path, "{new}", "--algorithm", "Nonsense"], "never had an algorithm"),
         (["convert", CUSTOM.checkpoint, "{new}"], "has the custom model MyModel"),

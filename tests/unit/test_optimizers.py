@@ -207,7 +207,7 @@ BROKEN = {
     "optimizers, its module has 1": _change(lambda s, _: [s, s]),
     "were never updated": _change(lambda s, _: s["state"].popitem() and None),
     "different number of times": _change(lambda _, slots: slots[0].update(step=3)),
-    "no plain Adam": _change(lambda _, slots: slots[0].update(max_exp_avg_sq=0)),
+    "not plain Adam": _change(lambda _, slots: slots[0].update(max_exp_avg_sq=0)),
     "its betas was": _change(lambda s, _: s["param_groups"][0].update(betas=[0.5, 0.9])),
     "parameters, the network": _change(lambda s, _: s["param_groups"][0]["params"].pop() and None),
     "has moments of shape": _change(lambda _, slots: slots[1].update(exp_avg=np.zeros(9))),

@@ -48,7 +48,7 @@ def scheduled(value: Any, context: Context, plain: str) -> Outcome:
     except (TypeError, ValueError, IndexError):
         return Outcome(
             verdict=Verdict.REFUSED,
-            message=f"{value!r} is no list of [step, value] pairs",
+            message=f"{value!r} is not a list of [step, value] pairs",
             severity=Severity.ERROR,
             hint=f"give {plain} as such a list",
         )

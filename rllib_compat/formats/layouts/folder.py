@@ -114,7 +114,7 @@ class Folder:
         path = self.path(name)
         size = path.stat().st_size
         if size > _LARGEST_JSON:
-            raise BudgetExceededError(f"A JSON file of {size:,} bytes is no config.", where=name)
+            raise BudgetExceededError(f"A JSON file of {size:,} bytes is not a config.", where=name)
         self.budget.take_input(size, name)
         self._note_digest(path)
         try:

@@ -67,7 +67,7 @@ def _structured(machine: Machine, names: Any, fields: Any, size: Any) -> Any:
 
 def _is_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("a field whose name is no text")
+        raise ValueError("a field whose name is not text")
     return value
 
 
@@ -81,7 +81,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
     """Checks a shape, which very old pickles give as one integer."""
     sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
     if len(sizes) > MOST_AXES or not all(type(size) is int and size >= 0 for size in sizes):
-        raise ValueError("a shape that is none")
+        raise ValueError("a malformed shape")
     return tuple(sizes)
 
 

@@ -163,7 +163,7 @@ class Machine(Reader):
     def name(self, module: Any, name: Any) -> GlobalRef:
         """Notes that the pickle names something."""
         if not (isinstance(module, str) and isinstance(name, str)):
-            raise ValueError("a name that is no text")
+            raise ValueError("a name that is not text")
         if len(module) + len(name) > _LONGEST_NAME:
             raise ValueError("a name that is too long")
         ref = GlobalRef(module, name)
@@ -175,7 +175,7 @@ class Machine(Reader):
     def construct(self, callee: Any, args: Any, kwargs: Any = None) -> Any:
         """What the pickle wants to come of calling `callee`."""
         if type(args) is not tuple:
-            raise ValueError("arguments that are no tuple")
+            raise ValueError("arguments that are not a tuple")
         if type(callee) is GlobalRef:
             if callee in _RECONSTRUCTORS and len(args) == 3 and args[2] is None:
                 callee, _, args = *args[:2], ()  # how protocols 0 and 1 spell NEWOBJ

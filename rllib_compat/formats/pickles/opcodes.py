@@ -295,7 +295,7 @@ def _newobj_ex(machine: Machine) -> None:
     args = machine.stack.pop()
     callee = machine.stack.pop()
     if type(kwargs) is not dict:
-        raise ValueError("keyword arguments that are no dict")
+        raise ValueError("keyword arguments that are not a dict")
     machine.stack.append(machine.construct(callee, args, kwargs))
 
 

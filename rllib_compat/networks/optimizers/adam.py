@@ -127,7 +127,7 @@ def from_torch(
     if missing:
         raise CheckpointError(f"{missing[0]} and {len(missing) - 1} more were never updated")
     if odd := set[str]().union(*slots.values()) ^ _SLOT:
-        raise CheckpointError(f"it is no plain Adam: see its {', '.join(sorted(odd))}")
+        raise CheckpointError(f"it is not plain Adam: see its {', '.join(sorted(odd))}")
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in groups[0].items()}
     other = [k for k in _DECISIVE if k in settings and settings[k] != TARGET[k]]
     if other:
@@ -161,7 +161,7 @@ def from_graph(stored: Mapping[str, Any], policy: PolicyState, names: Table) -> 
     scoped = {plain_name(policy, name): value for name, value in stored.items()}
     plain = {plain_name(policy, name): np.asarray(value) for name, value in scoped.items()}
     if not {"beta1_power", "beta2_power"} <= plain.keys():
-        raise CheckpointError("it is no Adam: it keeps no powers of betas")
+        raise CheckpointError("it is not Adam: it keeps no powers of betas")
     step = updates_of(float(plain.pop("beta1_power")), float(plain.pop("beta2_power")))
     mean, square = _split(_GRAPH, plain, names)
     if step == 0:
@@ -203,7 +203,7 @@ def from_eager(variables: list[StandIn], policy: PolicyState, names: Table) -> A
         name = plain_name(policy, given["name"].removeprefix("Adam/"))
         plain[name] = np.asarray(given["initial_value"])
     if "iter" not in plain:
-        raise CheckpointError("it is no Adam: it counts no updates")
+        raise CheckpointError("it is not Adam: it counts no updates")
     step = int(plain.pop("iter"))
     if step == 0:
         return None
@@ -219,7 +219,7 @@ def _split(
     for name, array in plain.items():
         match = pattern.fullmatch(name)
         if match is None:
-            raise CheckpointError(f"its variable {name!r} is no moment of Adam")
+            raise CheckpointError(f"its variable {name!r} is not a moment of Adam")
         moments[match["square"] is not None][match["name"]] = array
     return _canonical(names, moments[0]), _canonical(names, moments[1])
 
