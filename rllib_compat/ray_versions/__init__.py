@@ -57,6 +57,7 @@ from rllib_compat.ray_versions.modules import (
     network_forward,
     q_values,
     soft_actor_critic_modules,
+    target_network_logits,
     torch_distributions,
     trains_discrete_sac,
 )
@@ -151,6 +152,7 @@ __all__ = [
     "sub_environments",
     "take_evaluation_items",
     "take_learning_rates_of_config",
+    "target_network_logits",
     "to_numpy",
     "torch_distributions",
     "trainable_arguments",

@@ -33,6 +33,19 @@ def torch_distributions() -> Any:
     return torch_distribution
 
 
+def target_network_logits() -> str:
+    """Under which name APPO's learner looks for what a target network gives.
+
+    In Ray 2.40 the name was one of APPO's own.
+    """
+    from ray.rllib.core.rl_module import apis
+
+    name = getattr(apis, "TARGET_NETWORK_ACTION_DIST_INPUTS", None)
+    if name is None:
+        from ray.rllib.algorithms.appo.appo import TARGET_ACTION_DIST_LOGITS_KEY as name
+    return str(name)
+
+
 def soft_actor_critic_modules() -> tuple[Any, Any]:
     """The default modules of SAC and CQL; both had no `Default` in their names in Ray 2.40."""
     try:

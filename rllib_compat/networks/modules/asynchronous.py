@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ray.rllib.core.learner.utils import make_target_network
-from ray.rllib.core.rl_module.apis import TARGET_NETWORK_ACTION_DIST_INPUTS, TargetNetworkAPI
+from ray.rllib.core.rl_module.apis import TargetNetworkAPI
 
+from rllib_compat import ray_versions
 from rllib_compat.networks.modules.actor_critic import LOGITS, ActorCriticModule
 from rllib_compat.neutral.public import public
 
@@ -30,4 +31,4 @@ class AsynchronousModule(ActorCriticModule, TargetNetworkAPI):  # type: ignore[m
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
         """What the target network gives for a batch."""
         out = self.target_net(self._inputs(batch), [LOGITS])
-        return {TARGET_NETWORK_ACTION_DIST_INPUTS: out[LOGITS]}
+        return {ray_versions.target_network_logits(): out[LOGITS]}

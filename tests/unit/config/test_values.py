@@ -2,6 +2,7 @@
 
 import pytest
 
+from rllib_compat import ray_versions
 from rllib_compat.config import translate
 from rllib_compat.neutral.errors import RefusedKeysError
 
@@ -45,6 +46,10 @@ def test_numbers_that_yaml_takes_for_text_are_numbers():
     assert settings["training"] == {"lr": 5e-5, "train_batch_size_per_learner": 1000}
 
 
+@pytest.mark.skipif(
+    not ray_versions.has_setting("env_runners.gym_env_vectorize_mode"),
+    reason="the setting came after Ray 2.40",
+)
 def test_a_member_of_an_enum_that_a_ray_dumped_by_name_is_its_value():
     calls = translate({"gym_env_vectorize_mode": "SYNC"}, algorithm="PPO").calls
     assert calls["env_runners"] == {"gym_env_vectorize_mode": "sync"}
