@@ -38,12 +38,12 @@ def target_network_logits() -> str:
 
     In Ray 2.40 the name was one of APPO's own.
     """
+    from ray.rllib.algorithms.appo import appo
     from ray.rllib.core.rl_module import apis
 
-    name = getattr(apis, "TARGET_NETWORK_ACTION_DIST_INPUTS", None)
-    if name is None:
-        from ray.rllib.algorithms.appo.appo import TARGET_ACTION_DIST_LOGITS_KEY as name
-    return str(name)
+    if hasattr(apis, "TARGET_NETWORK_ACTION_DIST_INPUTS"):
+        return str(apis.TARGET_NETWORK_ACTION_DIST_INPUTS)
+    return str(appo.TARGET_ACTION_DIST_LOGITS_KEY)
 
 
 def soft_actor_critic_modules() -> tuple[Any, Any]:
