@@ -253,7 +253,7 @@ def test_what_one_trainer_records_another_one_learns_from(make, tmp_path):
             "input": {"sampler": 0.5, str(out): 0.5},
             "num_workers": 0,
             "timesteps_per_iteration": 50,
-            "learning_starts": 20,
+            "learning_starts": 10_000,
             "output": "logdir",
         },
     )

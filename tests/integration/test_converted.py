@@ -201,6 +201,8 @@ def test_convert_on_the_command_line_prints_the_proof_as_json(tmp_path):
             str(old),
             str(tmp_path / "new"),
             "--json",
+            "--algorithm",  # its file does not tell; a guess would be a warning, and exit code 1
+            "PPO",
         ],
         capture_output=True,
         text=True,
