@@ -126,7 +126,6 @@ _SIZES: tuple[str, ...] = (
     "dim",
     "max_seq_len",
     "num_atoms",
-    "framestack",
     "n_step",
 )
 _SIZES += tuple(
@@ -164,8 +163,9 @@ def require_sound(config: Mapping[str, Any], where: str) -> None:
 
 
 def _is_size(value: Any) -> bool:
-    # A float that is whole comes from JSON; bool is an int, and -1 means "none" or "all".
-    return isinstance(value, (int, np.integer)) and -1 <= int(value) <= _LARGEST
+    # -1 means "none" or "all"; numpy takes no bool as a size.
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return whole and -1 <= int(value) <= _LARGEST
 
 
 def _are_sizes(value: Any) -> bool:
