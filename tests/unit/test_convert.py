@@ -156,6 +156,14 @@ def test_a_wrong_number_is_never_within_the_tolerance(bad):
         require_equal(rows)
 
 
+def test_a_large_number_may_be_off_by_its_rounding_and_by_no_more():
+    old = {"vf_preds": np.array([1000.0])}
+    (rounded,) = verify.compare("p", old, {"vf_preds": np.array([1000.009])})
+    (wrong,) = verify.compare("p", old, {"vf_preds": np.array([1000.02])})
+    assert rounded.ok
+    assert not wrong.ok
+
+
 def test_rounding_of_large_numbers_is_within_the_tolerance():
     old = outputs(np.full((1, 1), 1e6))
     new = outputs(np.full((1, 1), 1e6 * (1 + 1e-6)))

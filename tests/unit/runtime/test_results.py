@@ -194,3 +194,8 @@ def test_metrics_between_two_results_are_those_of_the_window():
     results.complete(result(*map(episode, [1.0, 5.0])), CONFIG)
     assert results.summary()["episode_reward_mean"] == 3.0
     assert results.summary()["episodes_this_iter"] == 0
+
+
+def test_what_an_evaluation_function_returned_is_not_replaced_by_nothing():
+    result = {"episode_reward_mean": 7.0, "env_runners": {}}
+    assert complete_evaluation(result)["episode_reward_mean"] == 7.0
