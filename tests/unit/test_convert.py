@@ -158,8 +158,8 @@ def test_a_wrong_number_is_never_within_the_tolerance(bad):
 
 def test_a_large_number_may_be_off_by_its_rounding_and_by_no_more():
     old = {"vf_preds": np.array([1000.0])}
-    (rounded,) = verify.compare("p", old, {"vf_preds": np.array([1000.009])})
-    (wrong,) = verify.compare("p", old, {"vf_preds": np.array([1000.02])})
+    (rounded,) = compare("p", old, {"vf_preds": np.array([1000.009])})
+    (wrong,) = compare("p", old, {"vf_preds": np.array([1000.02])})
     assert rounded.ok
     assert not wrong.ok
 
