@@ -360,3 +360,19 @@ def full_after(monkeypatch):
         left = writes
 
     return allow
+
+
+def test_every_file_is_on_the_disk_before_the_folder_gets_its_name(tmp_path, monkeypatch):
+    synced = []
+    sync = os.fsync
+
+    def fsync(descriptor):
+        synced.append((os.fstat(descriptor).st_ino, (tmp_path / "new").exists()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with atomic_directory(tmp_path / "new") as folder:
+        (folder / "a").write_text("x")
+        file, inside = (folder / "a").stat().st_ino, folder.stat().st_ino
+    assert (file, False) in synced
+    assert (inside, False) in synced

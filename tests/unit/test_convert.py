@@ -15,7 +15,7 @@ from rllib_compat.convert.decide import decide
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.inspect import inspect
 from rllib_compat.convert.pipeline import convert, verify_pair
-from rllib_compat.convert.verify import compare, require_equal, sample_inputs
+from rllib_compat.convert.verify import compare, compare_all, require_equal, sample_inputs
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import digest_tree
 from rllib_compat.networks.graph import Graph
@@ -154,6 +154,11 @@ def test_a_wrong_number_is_never_within_the_tolerance(bad):
     assert [row.ok for row in rows] == [False, True]
     with pytest.raises(VerificationError, match="p"):
         require_equal(rows)
+
+
+def test_a_policy_that_the_new_checkpoint_lacks_is_an_error():
+    with pytest.raises(VerificationError, match="no module for this policy"):
+        compare_all({"p": None}, {}, {"p": {}})
 
 
 def test_a_large_number_may_be_off_by_its_rounding_and_by_no_more():
