@@ -16,6 +16,7 @@ from rllib_compat.ray_versions.checkpoints import (
     keep_optimizers_through_restores,
     save,
     state_files,
+    state_to_restore,
     unpatched_msgpack,
     writes_checkpoint_version,
 )
@@ -149,6 +150,7 @@ __all__ = [
     "soft_actor_critic_modules",
     "start_counting",
     "state_files",
+    "state_to_restore",
     "sub_environments",
     "take_evaluation_items",
     "take_learning_rates_of_config",

@@ -34,6 +34,23 @@ def state_files(stem: str) -> list[str]:
     return [f"{stem}.pkl", *([f"{stem}.pt"] if as_torch else [])]
 
 
+def state_to_restore(state: Any) -> Any:
+    """A component's state, with arrays in it, as the installed Ray restores it.
+
+    The learner of Ray 2.40 hands the moments of its optimizers to torch as they are, which takes
+    tensors; later learners make them of arrays.
+    """
+    if at_least("2.41") or not (isinstance(state, dict) and "optimizer" in state):
+        return state
+    import torch
+    import tree
+
+    def as_tensor(value: Any) -> Any:
+        return torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
+
+    return {**state, "optimizer": tree.map_structure(as_tensor, state["optimizer"])}
+
+
 def save(algorithm: Algorithm, target: Path, *, state_format: str) -> None:
     """Saves an algorithm's Checkpointable tree; `use_msgpack` came with Ray 2.41.
 
@@ -60,7 +77,8 @@ def keep_optimizers_through_restores(algorithm: Algorithm) -> None:
     parameters, too; torch then finds no parameter by its number, and the moments of Adam start
     anew, without a word. Arrays of text stay as they are, and torch takes any name for a number.
     """
-    if algorithm.learner_group is not None and not at_least("2.56"):
+    concerned = at_least("2.41") and not at_least("2.56")
+    if algorithm.learner_group is not None and concerned:
         algorithm.learner_group.foreach_learner(_name_parameters)
 
 

@@ -32,8 +32,9 @@ _RECORDS = {
     f"rllib_compat.{module}.EpisodeRecord": lambda attributes: EpisodeRecord(**attributes)
     for module in ("adapters", "adapters.episodes", "runtime.episodes")
 }
-# A function that says which policies learn; the trainer has its own.
-_CODE = {"should_module_be_updated"}
+# Functions that say which policies learn, and which of them an agent has (env runners of the oldest
+# supported Rays save that one); the trainer has its own.
+_CODE = {"should_module_be_updated", "agent_to_module_mapping_fn"}
 # What of a policy's state is data that its training goes on from.
 _OLD_STACK = (
     "weights",
@@ -138,7 +139,8 @@ def _write_states(path: Path, target: Path, trainer: Trainer) -> None:
             path,
             ", ".join(sorted(unknown)),
         )
-    for name, state in states.items():
+    for name, data in states.items():
+        state = ray_versions.state_to_restore(data)
         folder = target / PurePosixPath(name).parent
         folder.mkdir(parents=True, exist_ok=True)
         for file in ray_versions.state_files(PurePosixPath(name).name):

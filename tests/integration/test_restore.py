@@ -64,13 +64,13 @@ class Five:
 
 
 def state_of(trainer):
-    """All that training goes on from."""
+    """All that training goes on from; a copy, as Ray 2.40 gives the optimizers' own tensors."""
     algorithm = trainer.algorithm
     learner = ray_versions.local_learner(algorithm).get_state()
     runner = algorithm.env_runner.get_state(not_components="rl_module")
     kept = {k: learner[k] for k in ("rl_module", "optimizer")} | {"runner": runner}
     kept["runner"].pop("weights_seq_no", None)
-    return tree.flatten_with_path(kept), algorithm.iteration
+    return tree.flatten_with_path(copy.deepcopy(kept)), algorithm.iteration
 
 
 @pytest.mark.parametrize("name", CASES)
