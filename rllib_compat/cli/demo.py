@@ -76,9 +76,7 @@ def _train_on(new: Path) -> None:
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     output.progress("loading it with Algorithm.from_checkpoint and training one iteration")
     with ray_versions.quiet_ray(num_cpus=2):
-        from ray.rllib.algorithms.algorithm import Algorithm
-
-        algorithm = Algorithm.from_checkpoint(str(new.absolute()))
+        algorithm = ray_versions.load_algorithm(new)
         before = algorithm.training_iteration
         result = algorithm.train()
         algorithm.stop()

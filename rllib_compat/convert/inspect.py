@@ -11,7 +11,6 @@ from rllib_compat.convert.complete import complete, require_algorithm, require_c
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_one
 from rllib_compat.formats import layouts
-from rllib_compat.formats.disk import disk_errors
 from rllib_compat.networks import AnyNetwork
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Weights, size_of
 from rllib_compat.neutral.errors import CompatError
@@ -98,9 +97,7 @@ def inspect(path: str | Path, given: Given | None = None) -> Inspection:
         CheckpointError: No layout fits, or a file is damaged.
     """
     given = given or Given()
-    with disk_errors(path):
-        checkpoint = layouts.read(path)
-    checkpoint = complete(checkpoint, given)
+    checkpoint = complete(layouts.read(path), given)
     report = Report(f"Inspection of {path}")
     networks = {}
     findings = list(checkpoint.findings)

@@ -18,7 +18,6 @@ from rllib_compat.convert.given import Given
 from rllib_compat.convert.verify import Difference
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
-from rllib_compat.formats.disk import disk_errors
 from rllib_compat.formats.msgpack import write as msgpack
 from rllib_compat.networks import AnyNetwork
 from rllib_compat.networks.mapping import Array
@@ -101,8 +100,7 @@ def convert(
         CheckpointError: It can't be read, completed or converted.
         VerificationError: Old and new differ; nothing was written.
     """
-    with disk_errors(old):
-        checkpoint = layouts.read(old)
+    checkpoint = layouts.read(old)
     plan = decide(checkpoint, given or Given(), to=to)
     report = Report(f"Conversion of {old}", {"layout": checkpoint.source.layout})
     describe(plan, report)

@@ -461,13 +461,13 @@ def test_what_only_the_config_tells_is_said_beside_the_proof(tmp_path):
     assert "activation relu" in row.message or "activation tanh" in row.message
 
 
-@pytest.mark.parametrize("verb", [convert, inspect])
+@pytest.mark.parametrize("verb", [convert, inspect, verify_pair])
 def test_a_source_that_the_disk_refuses_is_told(verb, tmp_path, monkeypatch):
-    def gone(path):
+    def gone(path, budget):
         raise FileNotFoundError(errno.ENOENT, "gone", "policy_state.pkl")
 
-    monkeypatch.setattr(layouts, "read", gone)
-    arguments = (tmp_path / "old", tmp_path / "new") if verb is convert else (tmp_path / "old",)
+    monkeypatch.setattr(layouts, "_read", gone)
+    arguments = (tmp_path / "old",) if verb is inspect else (tmp_path / "old", tmp_path / "new")
     with pytest.raises(FileSystemError, match="not there, or no longer"):
         verb(*arguments)
     assert list(tmp_path.iterdir()) == []

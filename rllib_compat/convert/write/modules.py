@@ -174,18 +174,21 @@ def build(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> d
 
 def load(target: Path, policy_id: str) -> Loaded:
     """Loads one module of a tree as a user would, for comparison with the old network."""
-    from ray.rllib.core.rl_module.rl_module import RLModule
-
-    with ray_versions.quiet_logs():
-        return Loaded(RLModule.from_checkpoint((target / MODULES / policy_id).absolute()))
+    return Loaded(_from_tree(target, policy_id))
 
 
 def load_weights(target: Path, policy_id: str) -> dict[str, Array]:
     """Loads the arrays of a module whose network is not known."""
+    state = _from_tree(target, policy_id).get_state()
+    return {str(name): np.asarray(array) for name, array in state.items()}
+
+
+def _from_tree(target: Path, policy_id: str) -> Any:
+    """A module of a tree that this process has written itself: Ray unpickles it."""
     from ray.rllib.core.rl_module.rl_module import RLModule
 
-    module = RLModule.from_checkpoint((target / MODULES / policy_id).absolute())
-    return {str(name): np.asarray(array) for name, array in module.get_state().items()}
+    with ray_versions.quiet_logs():
+        return RLModule.from_checkpoint((target / MODULES / policy_id).absolute())
 
 
 @dataclass(frozen=True)

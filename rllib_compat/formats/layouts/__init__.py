@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rllib_compat.formats.disk import disk_errors
 from rllib_compat.formats.layouts import marks, own_msgpack, v0_1, v1, v2
 from rllib_compat.formats.layouts.base import Layout, Miss
 from rllib_compat.neutral.budget import Budget
@@ -30,12 +31,14 @@ def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
         UnknownLayoutError: No layout recognises the path; the error says what each missed.
         CorruptCheckpointError: One does, and a file is damaged.
         BudgetExceededError: It stands for more than the budget allows.
-        CheckpointError: A file can't be opened.
+        FileSystemError: The file system refuses; the error says what to do.
+        CheckpointError: A file can't be opened for any other reason.
     """
     path = Path(path)
     budget = budget or Budget()
     try:
-        return check(_read(path, budget), budget)
+        with disk_errors(path):
+            return check(_read(path, budget), budget)
     except OSError as error:
         raise CheckpointError(
             f"It can't be read: {error.strerror or error}.",
