@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.neutral.errors import CompatError, UnknownLayoutError
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ _FILE = re.compile(r"checkpoint[-_]\d+")
 
 #: What is in the folder of a checkpoint of versions 1.x and 2.x, whatever the folder is called.
 _STATES = ("algorithm_state.pkl", "algorithm_state.msgpck", "algorithm_state.msgpack")
-_MODULES = "learner_group/learner/rl_module"
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _checkpoints(folder: Path, out: Path) -> Iterator[Path]:
         path = Path(name)
         if path.absolute() == out:
             folders.clear()
-        elif any(state in files for state in _STATES) or (path / _MODULES).is_dir():
+        elif any(state in files for state in _STATES) or (path / MODULES).is_dir():
             folders.clear()  # policies, learners and modules are parts of it
             yield path
         else:

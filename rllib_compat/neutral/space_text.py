@@ -57,15 +57,7 @@ def parse_repr(text: str) -> Space | None:
             warnings.simplefilter("ignore")  # Python's, of literals that it dislikes
             tree = ast.parse(python, mode="eval").body
         return _of_call(tree)
-    except (
-        SyntaxError,
-        ValueError,
-        TypeError,
-        LookupError,
-        ArithmeticError,
-        RecursionError,
-        MemoryError,
-    ):
+    except _FAILURES:
         return None
 
 

@@ -14,6 +14,7 @@ from rllib_compat import ray_versions
 from rllib_compat.formats import layouts
 from rllib_compat.formats.layouts import tree
 from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.runtime.episodes import EpisodeRecord
@@ -43,7 +44,6 @@ _OLD_STACK = (
     "_optimizer_variables",
     "_exploration_state",
 )
-_MODULES = "learner_group/learner/rl_module/"
 
 
 def restore_old_stack(path: Path, trainer: Trainer) -> None:
@@ -130,7 +130,7 @@ def _is_of_this_ray(path: Path) -> bool:
 def _write_states(path: Path, target: Path, trainer: Trainer) -> None:
     """Writes the states of a tree anew, as pickles of plain data."""
     states = tree.read_states(path, _RECORDS, unless_code=_CODE)
-    parts = [PurePosixPath(name).parts for name in states if name.startswith(_MODULES)]
+    parts = [PurePosixPath(name).parts for name in states if name.startswith(f"{MODULES}/")]
     unknown = {part[3] for part in parts if len(part) > 4} - set(_policies(trainer))
     if unknown:
         logger.warning(

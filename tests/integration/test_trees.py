@@ -10,7 +10,7 @@ import pytest
 
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert, verify_pair
-from rllib_compat.convert.write.modules import MODULES
+from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.neutral.errors import CompatError
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS

@@ -16,6 +16,7 @@ import numpy as np
 
 from rllib_compat import ray_versions, registry
 from rllib_compat.convert.decide import Plan
+from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.networks import AnyNetwork, Network, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names
 from rllib_compat.networks.names.plain import BUFFERS
@@ -28,8 +29,6 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 if TYPE_CHECKING:
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-
-MODULES = Path("learner_group/learner/rl_module")
 
 
 def specs(

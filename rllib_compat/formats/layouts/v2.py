@@ -51,7 +51,8 @@ from rllib_compat.neutral.spaces import Space
 name = "2.x"
 
 _METADATA = "rllib_checkpoint.json"
-_MODULES = "learner_group/learner/rl_module"
+#: Where a tree keeps its modules, a folder for each.
+MODULES = "learner_group/learner/rl_module"
 
 #: The optimizers of modules that have several (SAC, CQL).
 _OPTIMIZERS = ("policy", "qf", "qf_twin", "alpha")
@@ -68,16 +69,16 @@ _EPISODES = ("env_runners", "num_episodes_lifetime")
 def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     """Reads an algorithm's Checkpointable tree."""
     folder = Folder(path, budget)
-    if not path.is_dir() or not (path / _MODULES).is_dir():
-        raise Miss(f"no folder `{_MODULES}`")
+    if not path.is_dir() or not (path / MODULES).is_dir():
+        raise Miss(f"no folder `{MODULES}`")
     metadata = folder.try_side_file(_METADATA)
     if metadata is None:  # modules alone, as a conversion for inference writes them
-        metadata = folder.try_side_file(f"{_MODULES}/metadata.json")
+        metadata = folder.try_side_file(f"{MODULES}/metadata.json")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     made = folder.try_side_file("class_and_ctor_args.pkl")
     state = _state(folder, "algorithm_state") or {}
     cls, config = _class_and_config(made)
-    names = [path.name for path in folder.folders(_MODULES)]
+    names = [path.name for path in folder.folders(MODULES)]
     budget.spend("policies", len(names), "policies")
     ids = PolicyIds(names)
     policies: dict[str, PolicyState] = {}
@@ -88,7 +89,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
             policies[policy.policy_id] = replace(policy, found_as=found_as)
     folder.findings += ids.findings()
     if not policies:
-        raise CorruptCheckpointError("The tree has no module with a state.", where=_MODULES)
+        raise CorruptCheckpointError("The tree has no module with a state.", where=MODULES)
     filters, other_filters = _read_filters(folder, policies, ids)
     policies = with_filters(policies, ids, filters)
     learner = _state(folder, "learner_group/learner/state") or {}
@@ -152,7 +153,7 @@ def _class_and_config(made: Any) -> tuple[str | None, dict[str, Any]]:
 
 
 def _module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyState | None:
-    here = f"{_MODULES}/{module_name}"
+    here = f"{MODULES}/{module_name}"
     weights = _state(folder, f"{here}/module_state")
     if weights is None and folder.has(f"{here}/module_state.pt"):
         weights = folder.torch(f"{here}/module_state.pt")
