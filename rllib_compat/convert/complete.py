@@ -20,7 +20,7 @@ import numpy as np
 from rllib_compat.convert import find_algorithm, find_spaces
 from rllib_compat.convert.given import Given
 from rllib_compat.neutral import spaces
-from rllib_compat.neutral.checkpoint import Array, LegacyCheckpoint, PolicyState, Weights
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import MissingInformationError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
@@ -76,7 +76,7 @@ def _with_default_policy(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
 
 
 def _selected(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
-    """With the policies that the caller wants, and rows for those that are left out or broken.
+    """With the policies that the caller wants, and a row for those that are left out.
 
     Raises:
         MissingInformationError: There is no policy of that name.
@@ -98,37 +98,7 @@ def _selected(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
                 "policies", Severity.INFO, Verdict.DROPPED, "policies", f"not asked for: {left}"
             )
             checkpoint = checkpoint.with_findings([finding])
-    return checkpoint.with_findings(_not_finite(checkpoint))
-
-
-def _not_finite(checkpoint: LegacyCheckpoint) -> list[Finding]:
-    """A row for each policy with weights that are infinite or not a number."""
-    findings = []
-    for policy_id, policy in checkpoint.policies.items():
-        weights = policy.weights
-        named = weights.items() if isinstance(weights, dict) else enumerate(_arrays(weights))
-        odd = [
-            str(name)
-            for name, array in named
-            if array.dtype.kind in "fc" and not np.isfinite(array).all()
-        ]
-        if odd:
-            shown = ", ".join(odd[:3]) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
-            findings.append(
-                Finding(
-                    "not-finite",
-                    Severity.WARNING,
-                    Verdict.NOTE,
-                    f"policies.{policy_id}.weights",
-                    f"infinite, or not a number (NaN), in {shown}",
-                    "the training had diverged; an earlier checkpoint may be better",
-                )
-            )
-    return findings
-
-
-def _arrays(weights: Weights) -> list[Array]:
-    return weights if isinstance(weights, list) else [np.asarray(weights)]
+    return checkpoint
 
 
 def require_algorithm(checkpoint: LegacyCheckpoint) -> None:

@@ -19,6 +19,7 @@ from rllib_compat.convert.verify import compare, compare_all, require_equal, sam
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import digest_tree
 from rllib_compat.networks.graph import Graph
+from rllib_compat.neutral.check import check
 from rllib_compat.neutral.errors import (
     CheckpointError,
     FileSystemError,
@@ -379,7 +380,7 @@ def test_weights_that_are_not_a_number_are_a_warning_and_are_kept(to, tmp_path):
     (policy,) = checkpoint.policies.values()
     name = next(iter(policy.weights))
     odd = {**policy.weights, name: np.full_like(policy.weights[name], np.nan)}
-    checkpoint = checkpoint.with_policies([replace(policy, weights=odd)])
+    checkpoint = check(checkpoint.with_policies([replace(policy, weights=odd)]))
     plan = decide(checkpoint, Given(), to=to)
     (row,) = [f for f in plan.checkpoint.findings if f.rule == "not-finite"]
     assert row.severity is Severity.WARNING
