@@ -33,6 +33,8 @@ def quiet_ray(*, num_cpus: int) -> Iterator[None]:
 @contextmanager
 def quiet_logs() -> Iterator[None]:
     """Of what Ray says in the block, errors only: the rest is about its own old parts."""
+    import ray.rllib  # noqa: F401  its import sets levels, so it comes before ours
+
     loggers = [logging.getLogger(name) for name in ("ray", "ray.rllib", "ray.tune")]
     levels = [logger.level for logger in loggers]
     try:

@@ -39,3 +39,13 @@ def test_a_conversion_starts_neither_ray_nor_torchs_compiler(case, tmp_path):
     command = [sys.executable, "-c", SCRIPT, str(case.checkpoint), str(tmp_path / "new")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.ray
+def test_what_ray_says_about_its_own_old_parts_is_not_printed_with_the_report(tmp_path):
+    gone = next(c for c in find(ray="0.8.5") if c.algorithm == "TD3" or c.algorithm == "DDPG")
+    command = [sys.executable, "-m", "rllib_compat", "convert", "--algorithm", gone.algorithm]
+    command += [str(gone.checkpoint), str(tmp_path / "new"), "--env", "Pendulum-v1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (tmp_path / "new").is_dir(), done.stderr
+    assert "DeprecationWarning" not in done.stdout + done.stderr
