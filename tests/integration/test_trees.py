@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+from rllib_compat import ray_versions
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert, verify_pair
 from rllib_compat.formats.layouts.v2 import MODULES
@@ -54,7 +55,7 @@ def plant(tree, mark):
 
 def test_verify_finds_a_tree_whose_weights_are_others(tree):
     assert all(row.ok for row in verify_pair(OLD.checkpoint, tree, given=GIVEN, inputs=20))
-    file = tree / MODULES / "default_policy" / "module_state.pkl"
+    file = tree / MODULES / "default_policy" / ray_versions.state_files("module_state")[-1]
     state = pickle.loads(file.read_bytes())
     name = next(iter(state))
     state[name] = state[name] + np.float32(1e-2)
