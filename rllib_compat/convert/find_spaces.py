@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat import ray_versions
 from rllib_compat.config.values.environments import EnvName
 from rllib_compat.convert.given import Given
 from rllib_compat.neutral import spaces
@@ -36,14 +37,15 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
     """Adds the spaces that can be found; a policy may still lack one afterwards."""
     specs = _specs_of_config(checkpoint.config)
     policies = [_with_spec(p, specs.get(p.policy_id)) for p in checkpoint.policies.values()]
-    pair = _spaces_of_env(_env_to_ask(checkpoint, given), policies)
+    env_config = given.overrides.get("env_config") or {}
+    pair = _spaces_of_env(_env_to_ask(checkpoint, given), env_config, policies)
     findings: list[Finding] = []
 
     def choose(policy: PolicyState, kind: str, by_policy: Mapping[str | None, Space]) -> Any:
         known, of_env = getattr(policy, kind), getattr(pair, kind, None)
         told = _told(policy.policy_id, by_policy)
         path = f"policies.{policy.policy_id}.{kind}"
-        source = f"taken from the environment {checkpoint.config.get('env')!r} as gymnasium has it"
+        source = f"taken from the environment {_shown(checkpoint.config.get('env'))}"
         if told is not None and of_env is not None and _gives_bounds(of_env, told):
             # Old gym printed Box(1,) whatever the bounds were, and people copy that.
             findings.append(_derived(path, f"its bounds: {source}"))
@@ -106,20 +108,32 @@ def _read(value: Any) -> Space | None:
     return parse_repr(value) if isinstance(value, str) else spaces.from_object(value)
 
 
-def _env_to_ask(checkpoint: LegacyCheckpoint, given: Given) -> str | None:
-    """The environment's name; one of the file only if nothing could be imported from it."""
+def _env_to_ask(checkpoint: LegacyCheckpoint, given: Given) -> Any:
+    """The environment; one of the file only if it is a name that nothing could be imported from."""
+    if given.env is not None:
+        return given.env
     name = checkpoint.config.get("env")
-    if not isinstance(name, str):
-        return None
-    return name if given.env is not None or EnvName.plain(name) else None
+    return name if isinstance(name, str) and EnvName.plain(name) else None
 
 
-def _spaces_of_env(name: str | None, policies: Sequence[PolicyState]) -> _Pair | None:
-    """The spaces of a single-agent environment that gymnasium offers under a name."""
-    if name is None or [p.policy_id for p in policies] != list(SINGLE_AGENT_IDS):
+def _shown(env: Any) -> str:
+    """An environment in a report: gymnasium has what is called by a name."""
+    return f"{env!r} as gymnasium has it" if isinstance(env, str) else getattr(env, "__name__", "")
+
+
+def _spaces_of_env(
+    env: Any, env_config: Mapping[str, Any], policies: Sequence[PolicyState]
+) -> _Pair | None:
+    """The spaces of a single-agent environment: the caller's own, or gymnasium's by its name."""
+    if env is None or [p.policy_id for p in policies] != list(SINGLE_AGENT_IDS):
         return None
     if all(p.observation_space and p.action_space for p in policies):
         return None
+    if callable(env) or ray_versions.is_registered_env(env):
+        from rllib_compat.runtime.env_settings import EnvSettings
+        from rllib_compat.runtime.envs import make_env
+
+        return _pair_of(make_env(EnvSettings(env, env_config), dict(env_config)))
     try:
         import gymnasium
 
@@ -129,10 +143,13 @@ def _spaces_of_env(name: str | None, policies: Sequence[PolicyState]) -> _Pair |
     try:
         with warnings.catch_warnings():  # an old version of an environment is what is asked for
             warnings.simplefilter("ignore")
-            env = gymnasium.make(resolve_env_name(name)[0])
+            return _pair_of(gymnasium.make(resolve_env_name(env)[0]))
     except (gymnasium.error.Error, ImportError, AttributeError):
         return None
+
+
+def _pair_of(env: Any) -> _Pair | None:
     observation = spaces.from_object(env.observation_space)
     action = spaces.from_object(env.action_space)
-    env.close()  # type: ignore[no-untyped-call]
+    env.close()
     return None if observation is None or action is None else _Pair(observation, action)

@@ -88,6 +88,7 @@ from rllib_compat.ray_versions.trainables import (
 from rllib_compat.ray_versions.tune import (
     is_registered_env,
     is_registered_trainable,
+    registered_env,
     tune_checkpoint_config,
     tune_report,
 )
@@ -137,6 +138,7 @@ __all__ = [
     "q_values",
     "quiet_logs",
     "quiet_ray",
+    "registered_env",
     "remote_env_runners",
     "resets_at_the_next_step",
     "running_stat_state",

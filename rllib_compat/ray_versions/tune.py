@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 
@@ -23,6 +24,14 @@ def tune_report(metrics: dict[str, Any], *, checkpoint: Any = None) -> None:
 def is_registered_env(name: Any) -> bool:
     """Whether `ray.tune.register_env` has had this name."""
     return _is_registered("ENV_CREATOR", name)
+
+
+def registered_env(name: str) -> Callable[[Any], Any]:
+    """The creator that `ray.tune.register_env` was given under a name."""
+    from ray.tune import registry
+
+    creator: Callable[[Any], Any] = registry._global_registry.get(registry.ENV_CREATOR, name)
+    return creator
 
 
 def is_registered_trainable(name: Any) -> bool:

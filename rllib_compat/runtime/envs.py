@@ -148,9 +148,7 @@ def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | No
     if callable(env):
         return cast("Callable[[Any], Any]", env)
     if ray_versions.is_registered_env(env):
-        from ray.tune.registry import ENV_CREATOR, _global_registry
-
-        return cast("Callable[[Any], Any]", _global_registry.get(ENV_CREATOR, env))
+        return ray_versions.registered_env(env)
     name, _ = resolve_env_name(env)
     if _in_gymnasium(name):
         import gymnasium

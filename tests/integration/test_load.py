@@ -1,9 +1,11 @@
 """`compat.load`: what anybody's checkpoint takes to train on, on the machine at hand."""
 
+import gymnasium
 import numpy as np
 import pytest
 
 import rllib_compat as compat
+from rllib_compat.convert.given import Given
 from rllib_compat.neutral.errors import NotYetError
 from tests.legacy.cases import find
 from tests.legacy.networks import given_of
@@ -13,6 +15,7 @@ pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
 SINGLE = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 LEAGUE = next(c for c in find(ray="1.13.0", framework="torch") if c.variant == "league20")
+NO_SPACES = next(c for c in find(ray="0.8.5") if c.variant == "fc32relu-share")
 GONE = next(c for c in find(ray="0.8.5") if c.algorithm == "A2C")
 
 
@@ -56,6 +59,29 @@ class Duel:
         self.steps += 1
         rewards = dict.fromkeys(actions, 1.0)
         return self._observe(), rewards, {"__all__": self.steps == 10}, {}
+
+
+class Corridor:
+    """A single-agent environment that nobody has registered."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, config=None):
+        self.steps = 0
+
+    def reset(self):
+        self.steps = 0
+        return np.zeros((4,), np.float32)
+
+    def step(self, action):
+        self.steps += 1
+        return np.zeros((4,), np.float32), 1.0, self.steps == 10, {}
+
+
+def test_the_callers_environment_tells_the_spaces_that_the_checkpoint_does_not(load):
+    algorithm = load(NO_SPACES.checkpoint, env=Corridor, given=Given(algorithm="PPO"))
+    assert algorithm.train()["env_runners"]["episode_return_mean"] == 10.0
 
 
 def weights_of(algorithm, policy):
