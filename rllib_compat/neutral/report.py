@@ -7,6 +7,7 @@ checkpoint has at least one `Finding` in it, so that nothing is ever dropped sil
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -148,6 +149,11 @@ class Report:
     def exit_code(self) -> int:
         """0: all good; 1: done, with findings; an error that stops the work is 2."""
         return 0 if self.clean else 1
+
+    def warn(self, logger: logging.Logger) -> None:
+        """Logs what needs attention, where no report is printed."""
+        for finding in self.at_least(Severity.WARNING):
+            logger.warning("%s: %s %s", finding.path, finding.message, finding.hint)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""

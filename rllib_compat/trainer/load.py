@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
     from rllib_compat.convert.given import Given
+
+logger = logging.getLogger(__name__)
 
 
 def load(
@@ -70,4 +73,5 @@ def load(
                 where=str(path),
                 fix="`rllib-compat convert` makes modules of it: RLModule.from_checkpoint(…).",
             )
+        done.report.warn(logger)
         return ray_versions.load_algorithm(target)

@@ -18,7 +18,7 @@ from ray.tune import Trainable
 from rllib_compat import ray_versions
 from rllib_compat.config import Translation, find_algorithm, translate
 from rllib_compat.neutral.errors import GoneError
-from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.neutral.report import Verdict
 from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, with_trainer
 from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.default_policy import with_default_policy
@@ -124,8 +124,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         given = templates.validated(self.hooks.get("validate_config"), defaults, given)
         self.translation: Translation = translate(given, **self._asked)
         self._note_env_name()
-        for finding in self.translation.report.at_least(Severity.WARNING):
-            logger.warning("%s: %s %s", finding.path, finding.message, finding.hint)
+        self.translation.report.warn(logger)
         self.config = merge(defaults, self.translation.legacy_config)
         self._call_hook("before_init")
         self.algorithm = self._built()

@@ -32,8 +32,9 @@ def load():
         algorithm.stop()
 
 
-def test_an_old_checkpoint_trains_on_with_what_the_caller_overrides(load):
+def test_an_old_checkpoint_trains_on_with_what_the_caller_overrides(load, caplog):
     algorithm = load(SINGLE.checkpoint, env="CartPole-v1", num_workers=0, train_batch_size=200)
+    assert any("from the keys of its config" in message for message in caplog.messages)
     before = algorithm.iteration
     assert algorithm.config.num_env_runners == 0
     assert algorithm.config.train_batch_size_per_learner == 200
