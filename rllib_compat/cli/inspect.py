@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rllib_compat.cli import options, output
+from rllib_compat.neutral.errors import CompatError
 
 if TYPE_CHECKING:
     from rllib_compat.convert.inspect import Inspection
+    from rllib_compat.formats.names_in import FileNames
 
 
 @click.command("inspect")
 @click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.option("--globals", "names", is_flag=True, help="List every class and function it names.")
 @options.given_options
 @options.json_option
 @options.verbose_option
-def command(checkpoint: Path, as_json: bool, verbose: int, **known: Any) -> int:
+def command(checkpoint: Path, names: bool, as_json: bool, verbose: int, **known: Any) -> int:
     """Tells what is inside a CHECKPOINT of any Ray, without Ray and without running it.
 
     CHECKPOINT is a checkpoint file, its folder, or the trial's folder above it.
@@ -27,15 +30,67 @@ def command(checkpoint: Path, as_json: bool, verbose: int, **known: Any) -> int:
     Examples:
       rllib-compat inspect ~/ray_results/PPO/PPO_CartPole-v0_0/checkpoint_100
       rllib-compat inspect --json checkpoint-100 | jq .policies
+      rllib-compat inspect --globals checkpoint-100
     """
     from rllib_compat.convert.inspect import inspect
 
-    found = inspect(checkpoint, options.given(**known))
+    listed = _names(checkpoint) if names else None
+    try:
+        found = inspect(checkpoint, options.given(**known))
+    except CompatError:
+        # What a file names is told even if nothing else of it can be.
+        if listed is not None:
+            output.emit_json(_plain(listed)) if as_json else _show_names(listed)
+        raise
     if as_json:
-        output.emit_json(found.to_dict())
+        output.emit_json({**found.to_dict(), **(_plain(listed) if listed is not None else {})})
     else:
         _show(found, verbose)
+        if listed is not None:
+            _show_names(listed)
     return found.report.exit_code
+
+
+def _names(checkpoint: Path) -> list[FileNames]:
+    from rllib_compat.formats.names_in import names_in
+
+    return names_in(checkpoint)
+
+
+def _plain(listed: list[FileNames]) -> dict[str, Any]:
+    """The names as plain data, for JSON; a row for each name in each pickle."""
+    return {
+        "globals": [
+            {
+                "name": name.name,
+                "verdict": name.standing.value,
+                "file": file.file,
+                "inside": list(name.inside),
+                "offset": name.offset,
+                "times": name.times,
+                "why": name.why,
+            }
+            for file in listed
+            for name in file.names
+        ]
+    }
+
+
+def _show_names(listed: list[FileNames]) -> None:
+    output.table(
+        "names in the files (none of them was imported)",
+        ("name", "verdict", "file", "offset"),
+        [
+            (
+                f"{name.name or '–'}" + (f" (refused: {name.why})" if name.why else ""),
+                name.standing.value,
+                " → ".join((file.file, *name.inside)),
+                "–" if name.offset is None else name.offset,
+            )
+            for file in listed
+            for name in file.names
+        ],
+    )
 
 
 def _show(found: Inspection, verbose: int) -> None:

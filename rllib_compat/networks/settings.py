@@ -180,9 +180,13 @@ def _shares_layers(config: Mapping[str, Any], model: Mapping[str, Any], algorith
 
 
 def _given(value: Any) -> dict[str, Any]:
-    """The keys of a dict that say something, not those that Ray marked as moved."""
+    """The keys of a dict that say something: not a list that is None, nor what Ray has moved."""
     found = dict(value) if isinstance(value, Mapping) else {}
-    return {k: v for k, v in found.items() if not (k in _MOVED and v == _MARK)}
+    return {
+        key: value
+        for key, value in found.items()
+        if not (key in _MOVED and value == _MARK) and not (key in _LISTS_OF_SIZES and value is None)
+    }
 
 
 def _number(value: Any) -> float | None:

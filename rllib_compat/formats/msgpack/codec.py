@@ -73,7 +73,12 @@ def pack_to(value: Any, target: str | Path | BinaryIO) -> None:
 
 
 def unpack(
-    data: bytes | bytearray | memoryview | Path, *, budget: Budget | None = None, where: str = ""
+    data: bytes | bytearray | memoryview | Path,
+    *,
+    budget: Budget | None = None,
+    where: str = "",
+    as_input: bool = True,
+    with_arrays: bool = True,
 ) -> Any:
     """Unpacks what `pack` or Ray has written; runs nothing of it.
 
@@ -81,6 +86,8 @@ def unpack(
         data: The packed bytes, or the file that holds them.
         budget: What reading may cost; give the same one for all files of a checkpoint.
         where: How errors shall call the data; a file is called by its path.
+        as_input: Whether the data is noted as input, unless the caller has done so.
+        with_arrays: Whether arrays are made of the maps that stand for them.
 
     Raises:
         CorruptCheckpointError: The data is damaged, truncated, or holds an object array.
@@ -94,7 +101,8 @@ def unpack(
         except OSError as error:
             raise CheckpointError(f"it can't be read: {error.strerror}", where=where) from error
     budget = budget or Budget()
-    budget.take_input(len(data), where or None)
+    if as_input:
+        budget.take_input(len(data), where or None)
 
     def map_of(pairs: list[tuple[Any, Any]]) -> Any:
         record: dict[Any, Any] = {}
@@ -102,7 +110,7 @@ def unpack(
             if type(key) is not str:
                 check_key(key, budget, len(record))
             record[key] = value
-        return _decode(record)
+        return _decode(record) if with_arrays else record
 
     try:
         scan(data, budget, MAX_DEPTH)

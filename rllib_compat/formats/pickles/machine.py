@@ -145,14 +145,18 @@ class Machine(Reader):
         if self.level >= _DEEPEST_NESTING:
             raise exceeded("nested")
         self.budget.spend("nested", 1)
-        inner = Machine(
-            data, self.names, self.budget, "", persistent=persistent, level=self.level + 1
-        )
+        inner = self.inner(data, persistent)
         value = inner.run()
         self.budget.spend("bytes", inner.pos)
         self.globals += inner.globals
         self.unknown += inner.unknown
         return value, inner.pos
+
+    def inner(self, data: memoryview, persistent: Callable[[Any], Any] | None) -> Machine:
+        """The machine for a pickle that lies inside of this one."""
+        return Machine(
+            data, self.names, self.budget, "", persistent=persistent, level=self.level + 1
+        )
 
     def pop_mark(self) -> list[Any]:
         """Takes everything above the last MARK off the stack."""
@@ -160,8 +164,18 @@ class Machine(Reader):
         self.stack = self.marks.pop()
         return items
 
-    def name(self, module: Any, name: Any) -> GlobalRef:
-        """Notes that the pickle names something."""
+    def name(self, module: Any, name: Any, at: int) -> GlobalRef:
+        """Notes that the pickle names something.
+
+        Args:
+            module: The module as the pickle has it.
+            name: The name in it.
+            at: Where the opcode stands that names it.
+
+        Raises:
+            ValueError: It is no name.
+        """
+        del at  # for those who list names
         if not (isinstance(module, str) and isinstance(name, str)):
             raise ValueError("a name that is not text")
         if len(module) + len(name) > _LONGEST_NAME:

@@ -94,7 +94,6 @@ for _opcode, _name, _read in (
     (b"]", "empty_list", lambda _: []),
     (b"}", "empty_dict", lambda _: {}),
     (b"\x8f", "empty_set", lambda _: set()),
-    (b"c", "global", lambda m: m.name(reading.name_line(m), reading.name_line(m))),
 ):
     _literal(_opcode, _name, _read)
 
@@ -270,11 +269,17 @@ def _additems(machine: Machine) -> None:
     target.update(machine.checked_keys(items, len(target)))
 
 
+@_on(b"c")
+def _global(machine: Machine) -> None:
+    at = machine.pos - 1
+    machine.stack.append(machine.name(reading.name_line(machine), reading.name_line(machine), at))
+
+
 @_on(b"\x93")
 def _stack_global(machine: Machine) -> None:
     name = machine.stack.pop()
     module = machine.stack.pop()
-    machine.stack.append(machine.name(module, name))
+    machine.stack.append(machine.name(module, name, machine.pos - 1))
 
 
 @_on(b"R")
@@ -307,7 +312,8 @@ def _obj(machine: Machine) -> None:
 
 @_on(b"i")
 def _inst(machine: Machine) -> None:
-    callee = machine.name(reading.name_line(machine), reading.name_line(machine))
+    at = machine.pos - 1
+    callee = machine.name(reading.name_line(machine), reading.name_line(machine), at)
     args = tuple(machine.pop_mark())
     machine.stack.append(machine.construct(callee, args))
 
@@ -319,41 +325,43 @@ def _build(machine: Machine) -> None:
     machine.stack.append(machine.build(target, state))
 
 
-def _persistent(machine: Machine, key: Any) -> None:
+def _persistent(machine: Machine, key: Any, at: int) -> None:
     if machine.persistent is not None:
         machine.stack.append(machine.persistent(key))
     else:
-        machine.stack.append(StandIn(machine.name("pickle", "persistent_load"), (key,)))
+        machine.stack.append(StandIn(machine.name("pickle", "persistent_load", at), (key,)))
 
 
 @_on(b"P")
 def _persid(machine: Machine) -> None:
-    _persistent(machine, reading.name_line(machine))
+    at = machine.pos - 1
+    _persistent(machine, reading.name_line(machine), at)
 
 
 @_on(b"Q")
 def _binpersid(machine: Machine) -> None:
-    _persistent(machine, machine.stack.pop())
+    _persistent(machine, machine.stack.pop(), machine.pos - 1)
 
 
-def _extension(machine: Machine, code: int) -> None:
+def _extension(machine: Machine, read: Callable[[Any], int]) -> None:
     # A process-wide registry that the file's writer had, and no one else has.
-    machine.stack.append(machine.name("copyreg", f"extension {code}"))
+    at = machine.pos - 1
+    machine.stack.append(machine.name("copyreg", f"extension {read(machine)}", at))
 
 
 @_on(b"\x82")
 def _ext1(machine: Machine) -> None:
-    _extension(machine, machine.uint1())
+    _extension(machine, reading.uint1)
 
 
 @_on(b"\x83")
 def _ext2(machine: Machine) -> None:
-    _extension(machine, reading.uint2(machine))
+    _extension(machine, reading.uint2)
 
 
 @_on(b"\x84")
 def _ext4(machine: Machine) -> None:
-    _extension(machine, reading.int4(machine))
+    _extension(machine, reading.int4)
 
 
 @_on(b"\x97")

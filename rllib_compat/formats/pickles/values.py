@@ -93,6 +93,14 @@ _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
 }
 
 
+def parts_of(value: Any) -> Iterable[Any] | None:
+    """The parts of a value that a pickle may hold; None if it has none."""
+    if isinstance(value, (set, frozenset)):
+        return value
+    walk = _PARTS.get(type(value))
+    return walk(value) if walk else None
+
+
 def check_whole(value: Any, budget: Budget) -> None:
     """Makes sure that a finished value is nested within bounds and that no blank is left in it.
 
