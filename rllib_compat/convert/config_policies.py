@@ -13,6 +13,7 @@ from rllib_compat.convert.differences import same
 from rllib_compat.convert.find_spaces import SINGLE_AGENT_IDS
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.prepared import Prepared
+from rllib_compat.convert.without_weights import has_weights
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.records import is_stand_in
@@ -59,6 +60,9 @@ def step(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prep
         at_top.get("policies_to_train"),
     )
     trained, finding = _to_train(checkpoint, [source for source in sources if source is not None])
+    can_learn = [k for k, policy in checkpoint.policies.items() if has_weights(policy)]
+    if len(can_learn) < len(checkpoint.policies):
+        trained = [k for k in can_learn if trained is None or k in trained]
     if trained is not None:
         made["policies_to_train"] = trained
     return prepared.put(multiagent=made).told(*findings, *([finding] if finding else []))

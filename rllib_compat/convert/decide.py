@@ -14,6 +14,7 @@ from rllib_compat import ray_versions, registry
 from rllib_compat.convert.complete import complete, require_algorithm, require_config
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_all
+from rllib_compat.convert.without_weights import leave_out
 from rllib_compat.networks import AnyNetwork, known
 from rllib_compat.networks.optimizers import plan as optimizers
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter
@@ -79,7 +80,7 @@ def decide(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpointa
         return _msgpack(checkpoint, given)
     require_algorithm(checkpoint)
     require_config(checkpoint)
-    return _checkpointable(*identify_all(checkpoint, given), given)
+    return _checkpointable(*identify_all(leave_out(checkpoint), given), given)
 
 
 def optimizer_findings(plan: Plan) -> list[Finding]:

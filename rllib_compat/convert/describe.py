@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from rllib_compat.convert.decide import Form, Plan
+from rllib_compat.convert.without_weights import has_weights
 from rllib_compat.networks import known
-from rllib_compat.neutral.checkpoint import size_of
+from rllib_compat.neutral.checkpoint import PolicyState, size_of
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 
 
@@ -37,7 +38,7 @@ def describe(plan: Plan, report: Report) -> None:
     report.extend(plan.findings)
     for policy_id, policy in checkpoint.policies.items():
         network = plan.networks.get(policy_id)
-        what = network.summary if network else f"{size_of(policy.weights):,} numbers"
+        what = network.summary if network else _size(policy)
         path = f"policies.{policy_id}.weights"
         report.add("weights", Verdict.EXACT, path, what)
         if network and network.unused and plan.form is not Form.MSGPACK:
@@ -60,6 +61,10 @@ def describe(plan: Plan, report: Report) -> None:
             report.add("extra", Verdict.DROPPED, key, "today's checkpoints have no place for it")
     if plan.translation is not None:
         report.extend(plan.translation.report)
+
+
+def _size(policy: PolicyState) -> str:
+    return f"{size_of(policy.weights):,} numbers" if has_weights(policy) else "it has none"
 
 
 def _assumed(plan: Plan) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rllib_compat import registry
 from rllib_compat.config import keys as table
+from rllib_compat.convert.without_weights import has_weights
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
@@ -100,6 +101,8 @@ def _narrowed(checkpoint: LegacyCheckpoint) -> tuple[_Sign | None, tuple[str, ..
 
 def _signs(checkpoint: LegacyCheckpoint) -> Iterator[_Sign]:
     for policy in checkpoint.policies.values():
+        if not has_weights(policy):  # a helper's class is not the algorithm's
+            continue
         match = _CLASS_OF_POLICY.fullmatch((policy.policy_class or "").rsplit(".", 1)[-1])
         if match and (name := _known(match[1])):
             # Algorithms that derive from another one often took its policy as it was.

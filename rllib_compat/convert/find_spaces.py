@@ -12,6 +12,7 @@ import numpy as np
 from rllib_compat import ray_versions
 from rllib_compat.config.values.environments import EnvName
 from rllib_compat.convert.given import Given
+from rllib_compat.formats.layouts.policies import class_name
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.report import Finding, Severity, Verdict
@@ -92,7 +93,7 @@ def _specs_of_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_spec(policy: PolicyState, spec: Any) -> PolicyState:
-    """With the spaces of a policy's tuple in the config, live or as text (params.json)."""
+    """With class and spaces of a policy's tuple in the config, live or as text (params.json)."""
     if not isinstance(spec, (list, tuple)) or len(spec) < 3:
         return policy
     config = spec[3] if len(spec) > 3 and isinstance(spec[3], Mapping) else {}
@@ -101,6 +102,7 @@ def _with_spec(policy: PolicyState, spec: Any) -> PolicyState:
         observation_space=policy.observation_space or _read(spec[1]),
         action_space=policy.action_space or _read(spec[2]),
         config=policy.config or config,
+        policy_class=policy.policy_class or class_name(spec[0]),
     )
 
 

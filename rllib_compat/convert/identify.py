@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from rllib_compat.convert.complete import with_spaces_of_network
 from rllib_compat.convert.given import Given
+from rllib_compat.convert.without_weights import has_weights
 from rllib_compat.networks import AnyNetwork, CustomModel, CustomNetwork, ModelSettings, Network
 from rllib_compat.networks import read as read_network
 from rllib_compat.networks.custom import without_custom_model
 from rllib_compat.networks.names.plain import MOVING_AVERAGE
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.report import Finding
+
+#: How many policies an error names.
+_NAMED = 5
 
 
 def identify_all(
     checkpoint: LegacyCheckpoint, given: Given
 ) -> tuple[LegacyCheckpoint, dict[str, AnyNetwork]]:
-    """Finds the network of every policy, and makes sure that each has its spaces.
+    """Finds the network of every policy with weights, and makes sure that each has its spaces.
 
     Returns:
         The checkpoint, which knows what the networks told of its policies; and the networks.
@@ -28,19 +33,52 @@ def identify_all(
         CheckpointError: A network is not known, or a space was found nowhere.
     """
     policies, networks, findings = [], dict[str, AnyNetwork](), list[Finding]()
+    refused: dict[str, CheckpointError] = {}
     for policy in checkpoint.policies.values():
-        network, policy, found = identify_one(checkpoint, policy, given)
-        choices = network.choices if isinstance(network, Network) else None
-        policy, more = with_spaces_of_network(policy, network.inputs, checkpoint.config, choices)
-        if isinstance(network, CustomNetwork):
-            policy = replace(policy, config=without_custom_model(policy.config))
-        policies.append(policy)
+        if not has_weights(policy):
+            policies.append(policy)
+            continue
+        try:
+            network, completed, found = _identified(checkpoint, policy, given)
+        except CheckpointError as error:
+            refused[policy.policy_id] = error
+            continue
+        policies.append(completed)
         networks[policy.policy_id] = network
-        findings += [*found, *more]
+        findings += found
+    if refused:
+        raise _refusal(refused, networks)
     checkpoint = checkpoint.with_policies(policies).with_findings(findings)
     if any(isinstance(network, CustomNetwork) for network in networks.values()):
         checkpoint = replace(checkpoint, config=without_custom_model(checkpoint.config))
     return checkpoint, networks
+
+
+def _identified(
+    checkpoint: LegacyCheckpoint, policy: PolicyState, given: Given
+) -> tuple[AnyNetwork, PolicyState, list[Finding]]:
+    """The network of a policy, the policy with its spaces, and what was noticed."""
+    network, policy, found = identify_one(checkpoint, policy, given)
+    choices = network.choices if isinstance(network, Network) else None
+    policy, more = with_spaces_of_network(policy, network.inputs, checkpoint.config, choices)
+    if isinstance(network, CustomNetwork):
+        policy = replace(policy, config=without_custom_model(policy.config))
+    return network, policy, [*found, *more]
+
+
+def _refusal(refused: Mapping[str, CheckpointError], known: Collection[str]) -> CheckpointError:
+    """The first policy's error; it says how the others are converted, where that is possible."""
+    first, *more = refused.values()
+    if not known:
+        return first
+    found = first.found
+    if more:
+        others = ", ".join(list(refused)[1 : 1 + _NAMED])
+        found += f" ({len(more)} more policies likewise: {others}{', …' * (len(more) > _NAMED)})"
+    options = " ".join(f"--policy {policy_id}" for policy_id in list(known)[:_NAMED])
+    rest = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+    fix = f"{first.fix or ''} The others can be converted without it: {options}{rest}.".strip()
+    return type(first)(found, where=first.where, fix=fix)
 
 
 def identify_one(

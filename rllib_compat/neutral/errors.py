@@ -9,6 +9,7 @@
     ├── CheckpointError               something about a checkpoint on disk
     │   ├── UnknownLayoutError        no layout recognises the path
     │   ├── CorruptCheckpointError    a file is damaged, truncated or contradicts itself
+    │   │   ├── MissingFileError      a file is not there, or something else is in its place
     │   │   └── BudgetExceededError   a file asks for more than any honest checkpoint does
     │   ├── NotYetError               read, but its network or algorithm can't be converted yet
     │   ├── MissingInformationError   something the checkpoint does not hold has to be given
@@ -29,6 +30,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rllib_compat.neutral.checkpoint import LegacyCheckpoint
     from rllib_compat.neutral.report import Finding
 
 
@@ -113,6 +115,16 @@ class UnknownLayoutError(CheckpointError):
 
 class CorruptCheckpointError(CheckpointError):
     """A file is damaged, truncated or contradicts itself; `where` holds the file and the offset."""
+
+
+class MissingFileError(CorruptCheckpointError):
+    """A file is not there, or something else (a Git-LFS pointer, a web page) is in its place.
+
+    Attributes:
+        rest: What could be read of the checkpoint without it, or None.
+    """
+
+    rest: LegacyCheckpoint | None = None
 
 
 class BudgetExceededError(CorruptCheckpointError):

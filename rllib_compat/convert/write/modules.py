@@ -16,6 +16,7 @@ import numpy as np
 
 from rllib_compat import ray_versions, registry
 from rllib_compat.convert.decide import Plan
+from rllib_compat.convert.without_weights import RANDOM_MODULE
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.networks import AnyNetwork, Network, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names
@@ -25,6 +26,7 @@ from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.spaces import Space
 
 if TYPE_CHECKING:
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
@@ -34,15 +36,24 @@ if TYPE_CHECKING:
 def specs(
     checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
 ) -> dict[str, RLModuleSpec]:
-    """Describes the module of each policy, exactly as its network was."""
+    """Describes the module of each policy, exactly as its network was.
+
+    A policy without a network acts at random (`without_weights.is_random`).
+    """
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-    made = {}
+    made = {
+        policy_id: RLModuleSpec(
+            module_class=_class(RANDOM_MODULE),
+            observation_space=spaces.to_gymnasium(_known(policy.observation_space)),
+            action_space=spaces.to_gymnasium(_known(policy.action_space)),
+        )
+        for policy_id, policy in checkpoint.policies.items()
+        if policy_id not in networks
+    }
     for policy_id, network in networks.items():
         policy = checkpoint.policies[policy_id]
-        assert policy.observation_space is not None
-        assert policy.action_space is not None
-        seen = policy.observation_space
+        seen = _known(policy.observation_space)
         if not isinstance(seen, spaces.Box) or seen.shape != network.inputs:
             seen = spaces.box(-np.inf, np.inf, network.inputs)
         target = network.target
@@ -52,10 +63,15 @@ def specs(
         made[policy_id] = RLModuleSpec(
             module_class=None if target.module is None else _class(target.module),
             observation_space=spaces.to_gymnasium(seen),
-            action_space=spaces.to_gymnasium(policy.action_space),
+            action_space=spaces.to_gymnasium(_known(policy.action_space)),
             model_config=model_config,
         )
     return made
+
+
+def _known(space: Space | None) -> Space:
+    assert space is not None  # `identify` has seen to it
+    return space
 
 
 def _default_model_config(told: Mapping[str, Any]) -> Any:

@@ -13,10 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.formats import pickles
+from rllib_compat.formats import impostors, pickles
 from rllib_compat.formats.msgpack import codec as msgpack_codec
 from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.errors import BudgetExceededError, CompatError, CorruptCheckpointError
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.errors import (
+    BudgetExceededError,
+    CompatError,
+    CorruptCheckpointError,
+    MissingFileError,
+)
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 #: A JSON file beside a checkpoint is a few kilobytes; params.json of a league is the largest.
@@ -33,6 +39,7 @@ class Folder:
         findings: What was noticed while reading.
         stand_ins: How often each class that is not on the table of known names was met.
         digests: The sha256 of every file that was read.
+        missing: The files without which the checkpoint can't be converted.
     """
 
     root: Path
@@ -40,6 +47,7 @@ class Folder:
     findings: list[Finding] = field(default_factory=list)
     stand_ins: dict[str, int] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
+    missing: list[MissingFileError] = field(default_factory=list)
 
     def path(self, name: str) -> Path:
         """The path of a file below the folder; raises where it leads elsewhere."""
@@ -56,6 +64,40 @@ class Folder:
         """Whether there is a regular file of this name."""
         return (self.root / name).is_file()
 
+    def lacks(self, name: str) -> bool:
+        """Whether a file is not there, or something else is in its place; it is noted then."""
+        try:
+            self._require(self.path(name))
+        except MissingFileError as error:
+            self.missing.append(error)
+            return True
+        return False
+
+    def whole(self, checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
+        """The checkpoint that was read of this folder.
+
+        Raises:
+            MissingFileError: Files were missing; the error has the checkpoint as its `rest`.
+        """
+        if not self.missing:
+            return checkpoint
+        first, *others = self.missing
+        more = f" ({len(others)} more files likewise.)" if others else ""
+        error = MissingFileError(first.found + more, where=first.where, fix=first.fix)
+        error.rest = checkpoint
+        raise error
+
+    def _require(self, path: Path) -> None:
+        where = path.relative_to(self.root).as_posix()
+        if not path.is_file():
+            raise MissingFileError(
+                "The file is not there.",
+                where=where,
+                fix="Copy the checkpoint again, with all its files.",
+            )
+        if impostor := impostors.look(path):
+            raise MissingFileError(impostor.found, where=where, fix=impostor.fix)
+
     def folders(self, name: str) -> Iterator[Path]:
         """The folders below `name`, sorted."""
         path = self.root / name
@@ -69,6 +111,8 @@ class Folder:
         return sorted(p.name for p in path.iterdir() if p.is_file()) if path.is_dir() else []
 
     def _note_digest(self, path: Path) -> None:
+        """Notes the digest of a file that is read now, and makes sure that it is one."""
+        self._require(path)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256") if _has_file_digest else None
             if digest is None:
@@ -135,6 +179,13 @@ class Folder:
             return None
         try:
             return _READERS.get(Path(name).suffix, Folder.pickle)(self, name)
+        except MissingFileError as error:
+            left_out = f"left out: {error.found}"
+            finding = Finding(
+                "side-file", Severity.WARNING, Verdict.DROPPED, name, left_out, error.fix or ""
+            )
+            self.findings.append(finding)
+            return None
         except (CompatError, OSError) as error:
             self.findings.append(
                 Finding(

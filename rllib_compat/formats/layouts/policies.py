@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,8 @@ from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.spaces import Space
 
+_PRINTED_CLASS = re.compile(r"<class '([\w.<>]{1,300})'>")
+
 #: `PolicySpec` was a named tuple at first (Ray 1.4), in this order.
 _SPEC_FIELDS = ("policy_class", "observation_space", "action_space", "config")
 
@@ -25,13 +28,16 @@ def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
 
     The forms: a flat vector (TensorFlow, 0.5 – 0.7); a list of weights and exploration values (the
     DQN family up to 0.8.0); a list of arrays (TF2); a dict of weights, with the optimizer's
-    variables among them (0.8 – 1.3); a dict with the key `weights` (1.4 on).
+    variables among them (0.8 – 1.3); a dict with the key `weights` (1.4 on). A policy without
+    weights has None in any of these places.
 
     Raises:
         CorruptCheckpointError: It is none of these.
     """
     if isinstance(state, np.ndarray):
         return PolicyState(policy_id, state)
+    if state is None:  # a policy without weights: a heuristic, or a model that is kept elsewhere
+        return PolicyState(policy_id, {})
     if isinstance(state, (list, tuple)) and state:
         # A list with a scalar among its arrays is of TF2 (SAC's temperature); one array and
         # numbers are the weights and the exploration of DQN.
@@ -64,6 +70,8 @@ def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
 def _weights(weights: Any, where: str) -> Weights:
     if isinstance(weights, np.ndarray):
         return weights
+    if weights is None:  # as above
+        return {}
     if isinstance(weights, Mapping):
         return named_arrays(weights, where)
     if isinstance(weights, (list, tuple)) and _all_arrays(weights):
@@ -100,7 +108,7 @@ def with_spec(policy: PolicyState, spec: Any) -> PolicyState:
         policy,
         observation_space=_space(fields.get("observation_space")) or policy.observation_space,
         action_space=_space(fields.get("action_space")) or policy.action_space,
-        policy_class=_class_name(fields.get("policy_class")) or policy.policy_class,
+        policy_class=class_name(fields.get("policy_class")) or policy.policy_class,
         config=config_dict(fields.get("config")) or policy.config,
     )
 
@@ -135,12 +143,16 @@ def _space(space: Any) -> Space | None:
     return space if isinstance(space, Space) else None
 
 
-def _class_name(value: Any) -> str | None:
+def class_name(value: Any) -> str | None:
+    """The dotted name of a class, in whatever form a file has it."""
     if isinstance(value, GlobalRef):
         return value.qualified
     if isinstance(value, StandIn):  # TensorFlow policies were made at run time, and stored by value
         return value.class_name or value.qualified
-    return value if isinstance(value, str) else None
+    if not isinstance(value, str):
+        return None
+    printed = _PRINTED_CLASS.fullmatch(value)  # in params.json
+    return printed[1] if printed else value
 
 
 def number(value: Any) -> float | None:

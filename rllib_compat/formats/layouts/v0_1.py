@@ -42,8 +42,10 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 name = "0.1"
 
-_FILE = re.compile(r"checkpoint-(\d+)(?:\.extra_data)?")
-_TRIAL_FOLDER = re.compile(r"checkpoint_\w+")
+_FILE = re.compile(r"checkpoint-(\d+)(?:\.extra_data)?", re.IGNORECASE)
+_TRIAL_FOLDER = re.compile(r"checkpoint_\w+", re.IGNORECASE)
+_FOLDER_NUMBER = re.compile(r"checkpoint_0*(\d+)", re.IGNORECASE)
+_METADATA_ENDING = ".tune_metadata"
 _SIDE_FILES = re.compile(r"(\.tune_metadata|\.json|\.csv|params\.pkl)$|^\.|^events\.")
 
 #: The keys under which the worker's pickle was stored, and the Ray that a file with it is from.
@@ -60,18 +62,14 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     """Reads a checkpoint file, its folder, or the trial's folder above (then the last one)."""
     file, findings = _find_file(path)
     folder = Folder(file.parent, budget, findings)
-    if not pickles.looks_like_pickle(folder.path(file.name)):
-        raise Miss(f"{file.name} is not a pickle")
-    outer = _as_dict(folder.pickle(file.name))
-    if outer is None:
-        raise Miss(f"{file.name} has none of the keys {', '.join(sorted(_KNOWN_KEYS))}")
-
+    is_there = not folder.lacks(file.name)
+    outer = _outer(folder, file.name) if is_there else {}
     metadata = _metadata(folder, file)
     ray_version = _text(metadata.pop("ray_version", None)) or _era(outer)
-    policies, mapping = _read_worker(outer, folder, file.name)
+    policies, mapping = _read_worker(outer, folder, file.name) if is_there else ({}, {})
     config, is_complete = _read_config(metadata, outer, folder)
     counters = _counters(outer, metadata, policies.values())
-    return LegacyCheckpoint(
+    checkpoint = LegacyCheckpoint(
         Source(path, name, ray_version, folder.digests),
         config=config,
         config_is_complete=is_complete,
@@ -83,6 +81,17 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         stand_ins=folder.stand_ins,
         extra=outer,
     )
+    return folder.whole(checkpoint)
+
+
+def _outer(folder: Folder, file: str) -> dict[str, Any]:
+    """The content of the checkpoint's file."""
+    if not pickles.looks_like_pickle(folder.path(file)):
+        raise Miss(f"{file} is not a pickle")
+    outer = _as_dict(folder.pickle(file))
+    if outer is None:
+        raise Miss(f"{file} has none of the keys {', '.join(sorted(_KNOWN_KEYS))}")
+    return outer
 
 
 def _find_file(path: Path) -> tuple[Path, list[Finding]]:
@@ -95,6 +104,8 @@ def _find_file(path: Path) -> tuple[Path, list[Finding]]:
     if not path.is_dir():
         raise Miss("there is no such file or folder")
     files = _files(path) or [f for d in _trial_folders(path) for f in _files(d)]
+    if not files and (lost := _of_metadata(path)):
+        return lost, []
     if not files:
         raise Miss("no file `checkpoint-N`, in it or in a folder `checkpoint_N` below it")
     if len(files) == 1:
@@ -108,6 +119,17 @@ def _find_file(path: Path) -> tuple[Path, list[Finding]]:
         "give the path of another one to read that",
     )
     return files[-1], [note]
+
+
+def _of_metadata(folder: Path) -> Path | None:
+    """Where the file was whose metadata is all that is left."""
+    names = [path.name for path in folder.iterdir() if path.suffix == _METADATA_ENDING]
+    if names:
+        return folder / names[0].removesuffix(_METADATA_ENDING)
+    numbered = _FOLDER_NUMBER.fullmatch(folder.resolve().name)
+    if numbered and (folder / _METADATA_ENDING).is_file():
+        return folder / f"checkpoint-{int(numbered[1])}"
+    return None
 
 
 def _files(folder: Path) -> list[Path]:
@@ -156,7 +178,7 @@ def _era(outer: Mapping[str, Any]) -> str | None:
 
 def _metadata(folder: Folder, file: Path) -> dict[str, Any]:
     stem = file.name.removesuffix(".extra_data")
-    for side_file in (f"{stem}.tune_metadata", ".tune_metadata"):
+    for side_file in (stem + _METADATA_ENDING, _METADATA_ENDING):
         content = folder.try_side_file(side_file)
         if isinstance(content, Mapping):
             return by_text(content)

@@ -8,6 +8,7 @@
     learner/module_state/<id>/…                1.2 only (Learner API): the RLModules once more
     learner/optimizer_state/<id>_….pt          1.2 only: their optimizers
 
+The first form had `state.pkl` and `checkpoint_version.txt` (`v1`) in the place of the first two.
 A policy's folder is a checkpoint of its own. `state_file` holds a path as it was on the machine
 that wrote it; only the file of that name beside it is read.
 Sources: `ray/rllib/algorithms/algorithm.py` (`save_checkpoint`), `ray/rllib/policy/policy.py`
@@ -34,7 +35,7 @@ from rllib_compat.formats.layouts.policies import (
 )
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicyState, Source
-from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.errors import CorruptCheckpointError, MissingFileError
 from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Finding, Severity, Verdict
@@ -43,6 +44,7 @@ name = "1.x"
 
 _METADATA = "rllib_checkpoint.json"
 _ENDINGS = (".pkl", ".msgpck")
+_FIRST_STATE = "state.pkl"
 _OPTIMIZER = "_default_optimizer.pt"
 
 
@@ -51,7 +53,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     if not path.is_dir():
         raise Miss("not a folder")
     folder = Folder(path, budget)
-    algorithm_file = _state_file(folder, "algorithm_state")
+    algorithm_file = _state_file(folder, "algorithm_state") or _first_state_file(folder)
     policy_file = _state_file(folder, "policy_state")
     if algorithm_file and not (path / "learner_group").exists():
         return _algorithm(path, folder, algorithm_file)
@@ -62,7 +64,24 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         with_state = [p for p in inner if _state_file(Folder(p, budget), "algorithm_state")]
         if with_state:
             return read(max(with_state, key=lambda p: (len(p.name), p.name)), budget)
+    if _was_here(folder):
+        return _algorithm(path, folder, "algorithm_state.pkl")
     raise Miss("no `algorithm_state` or `policy_state` (.pkl, .msgpck) of the old API stack")
+
+
+def _first_state_file(folder: Folder) -> str | None:
+    """`state.pkl`, as the file was called between Ray 2.0 and 2.1 (nightly builds)."""
+    is_first = folder.has(_FIRST_STATE) and (folder.root / "policies").is_dir()
+    return _FIRST_STATE if is_first else None
+
+
+def _was_here(folder: Folder) -> bool:
+    """Whether what is left shows that a checkpoint of this layout was here."""
+    if not folder.has(_METADATA) or (folder.root / "learner_group").exists():
+        return False
+    metadata = folder.try_side_file(_METADATA)
+    version = metadata.get("checkpoint_version") if isinstance(metadata, dict) else None
+    return str(version).startswith("1.") and metadata.get("type") == "Algorithm"
 
 
 def _state_file(folder: Folder, stem: str) -> str | None:
@@ -71,7 +90,7 @@ def _state_file(folder: Folder, stem: str) -> str | None:
 
 def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     metadata = _metadata(folder, state_file)
-    state = _load(folder, state_file)
+    state = {} if folder.lacks(state_file) else _load(folder, state_file)
     worker = state.get("worker")
     worker = dict(worker) if isinstance(worker, Mapping) else {}
     version = _version(metadata, state, state_file)
@@ -80,7 +99,9 @@ def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     if not config:
         config, is_complete = params.read(path, folder), False
     policies, ids = _read_policies(worker, folder, state_file)
-    _check_policies(worker.pop("policy_ids", None), ids, policies, folder)
+    if not folder.missing:
+        _require_policies(policies, folder)
+    _check_listed(worker.pop("policy_ids", None), ids, folder)
     policies = _with_learners(policies, folder)
     policies = with_filters(policies, ids, worker.pop("filters", None))
     mapping = worker.pop("policy_mapping_fn", None)
@@ -88,7 +109,7 @@ def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     counters = _counters(state, folder)
     state.pop("worker", None)
     state.pop("checkpoint_version", None)
-    return LegacyCheckpoint(
+    checkpoint = LegacyCheckpoint(
         Source(path, version, _ray_version(metadata), folder.digests),
         algorithm=algorithm,
         config=config,
@@ -101,6 +122,7 @@ def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
         stand_ins=folder.stand_ins,
         extra={**state, **worker},
     )
+    return folder.whole(checkpoint)
 
 
 def _read_policies(
@@ -135,7 +157,7 @@ def _single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpo
     policy = replace(policy, found_as=ids.found_as(policy_id))
     folder.findings += ids.findings()
     version = _version(metadata, policy.extra, state_file)
-    return LegacyCheckpoint(
+    checkpoint = LegacyCheckpoint(
         Source(path, f"{version} policy", _ray_version(metadata), folder.digests),
         config=policy.config,
         config_is_complete=bool(policy.config),
@@ -144,19 +166,20 @@ def _single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpo
         findings=tuple(folder.findings),
         stand_ins=folder.stand_ins,
     )
+    return folder.whole(checkpoint)
 
 
 def _policy(folder: Folder, policy_id: PolicyId, outer: Folder) -> PolicyState:
-    state_file = _state_file(folder, "policy_state")
+    state_file = _state_file(folder, "policy_state") or "policy_state.pkl"
     where = f"policies/{folder.root.name}"
-    if state_file is None:
-        raise CorruptCheckpointError(
-            "A policy's folder holds no `policy_state`.",
-            where=where,
-            fix="Copy the checkpoint again, with all its files.",
-        )
-    policy = policy_state(policy_id, _load(folder, state_file), f"{where}/{state_file}")
+    if folder.lacks(state_file):
+        policy = PolicyState(policy_id, {})
+    else:
+        policy = policy_state(policy_id, _load(folder, state_file), f"{where}/{state_file}")
     if folder is not outer:
+        for error in folder.missing:
+            there = f"{where}/{error.where}"
+            outer.missing.append(MissingFileError(error.found, where=there, fix=error.fix))
         outer.digests.update({f"{where}/{name}": d for name, d in folder.digests.items()})
         outer.findings += folder.findings
         for name, count in folder.stand_ins.items():
@@ -215,15 +238,16 @@ def _class_name(value: Any) -> str | None:
     return value.rsplit(".", 1)[-1] if isinstance(value, str) else None
 
 
-def _check_policies(
-    listed: Any, ids: PolicyIds, policies: Mapping[str, PolicyState], folder: Folder
-) -> None:
+def _require_policies(policies: Mapping[str, PolicyState], folder: Folder) -> None:
     if not policies:
         raise CorruptCheckpointError(
             "The checkpoint has no policies.",
             where=str(folder.root / "policies"),
             fix="Copy the checkpoint again, with the folder `policies`.",
         )
+
+
+def _check_listed(listed: Any, ids: PolicyIds, folder: Folder) -> None:
     listed = listed if isinstance(listed, (list, tuple, set)) else ()
     missing = sorted({str(found) for found in listed if ids.get(found) is None})
     if missing:
