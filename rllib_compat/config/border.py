@@ -178,10 +178,10 @@ def _finding(rule: str, misfit: Misfit, origin: Origin) -> Finding:
         return _row(rule, misfit.path, message, "", Severity.INFO)
     if reason is Reason.INERT:
         message = f"{found}: code that was kept with the config is not executed"
-        return _row(rule, misfit.path, message, "pass it again")
+        return _row(rule, misfit.path, message, "pass it again" + _or_trust(misfit))
     if reason is Reason.YOURS:
         message = f"{found}: {misfit.expected} is never taken from a file"
-        return _row(rule, misfit.path, message, "give it yourself")
+        return _row(rule, misfit.path, message, "give it yourself" + _or_trust(misfit))
     wrong = misfit.detail or f"it may be {misfit.expected}"
     if origin is Origin.FILE:
         message = f"{found} is left in the file: {wrong}"
@@ -194,6 +194,11 @@ def _finding(rule: str, misfit: Misfit, origin: Origin) -> Finding:
         f"{found} is not what this key ever took: {wrong}",
         "give it a value of the right kind, or take it out",
     )
+
+
+def _or_trust(misfit: Misfit) -> str:
+    """How somebody who knows the code lets it pass by its name."""
+    return f"; if you know and trust this code: --trust {misfit.trust}" if misfit.trust else ""
 
 
 def _row(

@@ -61,6 +61,8 @@ def describe(plan: Plan, report: Report) -> None:
             report.add("extra", Verdict.DROPPED, key, "today's checkpoints have no place for it")
     if plan.translation is not None:
         report.extend(plan.translation.report)
+        if trusted := plan.translation.report.facts.get("trusted"):
+            report.facts["trusted"] = trusted
 
 
 def _size(policy: PolicyState) -> str:

@@ -106,6 +106,19 @@ def test_a_name_of_code_passes_only_if_the_caller_trusts_exactly_that(trap, tmp_
         assert (translation.legacy_callbacks is not None) == trusted
 
 
+def test_the_report_tells_how_to_trust_a_name_and_which_were_trusted(trap, tmp_path):
+    old = trap(callbacks="evilmod.Callbacks", env="evilmod:Env-v0", input="evilmod.reader x")
+    how = {"given": SPACES, "dry_run": True}
+    report = convert(old, tmp_path / "new", **how).report
+    (row,) = [f for f in report if f.path == "$.callbacks"]
+    assert row.hint.endswith("--trust evilmod:Callbacks")
+    assert not any("--trust" in f.hint for f in report if f.path == "$.input")
+    assert "trusted" not in report.facts
+    how["given"] = replace(SPACES, trust=("evilmod:Callbacks", "evilmod:Another"))
+    report = convert(old, tmp_path / "new", **how).report
+    assert report.facts["trusted"] == "evilmod:Callbacks ($.callbacks)"
+
+
 def test_what_the_caller_gives_is_trusted():
     checkpoint = layouts.read(WORKER1.checkpoint)
     checkpoint = resolve.complete(checkpoint, Given(env="my.module:Env"))

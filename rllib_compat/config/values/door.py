@@ -20,6 +20,8 @@ MOST_VALUES = 20_000
 #: And so many that a person wrote: only a config without end has more.
 MOST_WRITTEN = 10_000_000
 DEEPEST = 64
+#: Of a class or function, dots included.
+LONGEST_NAME = 300
 #: So many misfits are told one by one.
 MOST_TOLD = 1000
 
@@ -73,6 +75,7 @@ class Misfit:
         expected: What may stand there.
         reason: Why it did not pass.
         detail: What is wrong, where its kind is right.
+        trust: The exact name that would have to be trusted for it to pass, where there is one.
     """
 
     path: str
@@ -80,6 +83,7 @@ class Misfit:
     expected: str
     reason: Reason = Reason.WRONG
     detail: str = ""
+    trust: str = ""
 
 
 @dataclass
@@ -131,19 +135,20 @@ class Door:
 
     def own(self, path: str, value: Any, kind: Kind) -> Any:
         """Notes a value that only the user may give; exact names in `trust` pass."""
-        name = self._trusted_name(value) if kind.code else None
-        if name is not None:
+        name = _name_of_code(value) if kind.code else ""
+        if name in self.trust:
             return self._pass_trusted(path, name)
-        return self._note(path, value, kind, Reason.YOURS)
+        return self._note(path, value, kind, Reason.YOURS, trust=name)
 
     def inert(self, path: str, value: Any, kind: Kind) -> Any:
         """Notes a record of code, which nobody can run; exact names in `trust` pass."""
-        name = self._trusted_name(value) if kind.code else None
-        if name is not None:
+        name = _name_of_code(value) if kind.code else ""
+        if name in self.trust:
             return self._pass_trusted(path, name)
         told = value.qualified if is_stand_in(value) else value.removeprefix("<class '")
         rllib = told.startswith("ray.rllib.")
-        return self._note(path, value, kind, Reason.RLLIB if rllib else Reason.INERT)
+        reason = Reason.RLLIB if rllib else Reason.INERT
+        return self._note(path, value, kind, reason, trust=name)
 
     def unread(self, value: Any) -> Any:
         """A value that nothing reads: only whether it is a default, or empty, may matter."""
@@ -152,27 +157,37 @@ class Door:
         is_empty = isinstance(value, (str, Mapping, list, tuple, set)) and not value
         return value if is_empty or isinstance(value, (bool, np.bool_)) else UNSEEN
 
-    def _note(self, path: str, value: Any, kind: Kind, reason: Reason, detail: str = "") -> Any:
+    def _note(
+        self,
+        path: str,
+        value: Any,
+        kind: Kind,
+        reason: Reason,
+        detail: str = "",
+        trust: str = "",
+    ) -> Any:
         self._told += 1
         if self._told <= MOST_TOLD or self.origin is Origin.USER:
-            self.misfits.append(Misfit(path, short(value), kind.describe(), reason, detail))
+            self.misfits.append(Misfit(path, short(value), kind.describe(), reason, detail, trust))
         else:
             self.untold += 1
         return OUT
 
-    def _trusted_name(self, value: Any) -> str | None:
-        """The name in `trust` that a text or a record names."""
-        if isinstance(value, GlobalRef):
-            module, name = value.module, value.name
-        elif isinstance(value, str):
-            module, _, name = value.rpartition(":" if ":" in value else ".")
-        else:
-            return None
-        return f"{module}:{name}" if f"{module}:{name}" in self.trust else None
-
     def _pass_trusted(self, path: str, name: str) -> str:
         self.trusted.append((path, name))
         return name.replace(":", ".")
+
+
+def _name_of_code(value: Any) -> str:
+    """What a text or a record names, as `module:Class`; nothing where it is no such name."""
+    if isinstance(value, GlobalRef):
+        module, name = value.module, value.name
+    elif isinstance(value, str) and len(value) <= LONGEST_NAME:
+        module, _, name = value.rpartition(":" if ":" in value else ".")
+    else:
+        return ""
+    is_name = module and all(part.isidentifier() for part in f"{module}.{name}".split("."))
+    return f"{module}:{name}" if is_name else ""
 
 
 def is_inert(value: Any) -> bool:
