@@ -119,19 +119,29 @@ def require_algorithm(checkpoint: LegacyCheckpoint) -> None:
         )
 
 
-def require_config(checkpoint: LegacyCheckpoint) -> None:
+def require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
     """Makes sure that there is a config: the activation of a network is in no array.
+
+    An empty one that was given, or that lay with the checkpoint, says that all was Ray's default.
 
     Raises:
         MissingInformationError: There is none.
     """
-    if not checkpoint.config and not any(p.config for p in checkpoint.policies.values()):
+    found = given.config is not None or any(f.rule == "params" for f in checkpoint.findings)
+    known = checkpoint.config.keys() - {"env"}  # which the name of a folder told
+    if not (found or known or any(p.config for p in checkpoint.policies.values())):
+        damaged = [f"{f.path} was {f.message}" for f in checkpoint.findings if _is_of_params(f)]
+        why = "; ".join(damaged) or "no params.pkl or params.json lies with the checkpoint"
         raise MissingInformationError(
-            "No config was found: no params.pkl or params.json lies with the checkpoint. The "
-            "weights do not tell the network's activation.",
+            f"No config was found: {why.rstrip('.')}. The weights do not tell the network's "
+            "activation.",
             where=str(checkpoint.source.path),
             fix="Give --config params.json, or --config '{}' if the trainer had Ray's defaults.",
         )
+
+
+def _is_of_params(finding: Finding) -> bool:
+    return finding.rule == "side-file" and finding.path.startswith("params.")
 
 
 def with_spaces_of_network(

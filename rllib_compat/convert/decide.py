@@ -79,7 +79,7 @@ def decide(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpointa
     if to == "msgpack":
         return _msgpack(checkpoint, given)
     require_algorithm(checkpoint)
-    require_config(checkpoint)
+    require_config(checkpoint, given)
     return _checkpointable(*identify_all(leave_out(checkpoint), given), given)
 
 
@@ -91,7 +91,7 @@ def optimizer_findings(plan: Plan) -> list[Finding]:
 def _msgpack(checkpoint: LegacyCheckpoint, given: Given) -> Plan:
     try:
         require_algorithm(checkpoint)
-        require_config(checkpoint)
+        require_config(checkpoint, given)
         return Plan(Form.MSGPACK, *identify_all(checkpoint, given))
     except CompatError as error:
         unknown = Finding(

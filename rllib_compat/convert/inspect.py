@@ -13,7 +13,7 @@ from rllib_compat.convert.identify import identify_one
 from rllib_compat.formats import layouts
 from rllib_compat.networks import AnyNetwork
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Weights, size_of
-from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.errors import CompatError, MissingFileError
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 
 
@@ -97,14 +97,20 @@ def inspect(path: str | Path, given: Given | None = None) -> Inspection:
         CheckpointError: No layout fits, or a file is damaged.
     """
     given = given or Given()
-    checkpoint = complete(layouts.read(path), given)
     report = Report(f"Inspection of {path}")
+    try:
+        checkpoint = complete(layouts.read(path), given)
+    except MissingFileError as error:
+        if error.rest is None:
+            raise
+        checkpoint = complete(error.rest, given)
+        report.extend([_missing(error)])
     networks = {}
     findings = list(checkpoint.findings)
     for policy_id, policy in checkpoint.policies.items():
         try:
             require_algorithm(checkpoint)
-            require_config(checkpoint)
+            require_config(checkpoint, given)
             networks[policy_id], _, found = identify_one(checkpoint, policy, given)
             findings += found
         except CompatError as error:
@@ -113,6 +119,11 @@ def inspect(path: str | Path, given: Given | None = None) -> Inspection:
                 report.extend([unknown])
     report.extend(findings)
     return Inspection(checkpoint, report, networks)
+
+
+def _missing(error: MissingFileError) -> Finding:
+    where, fix = error.where or "", error.fix or ""
+    return Finding("missing", Severity.ERROR, Verdict.ABSENT, where, error.found, fix)
 
 
 def _unknown(error: CompatError, path: str) -> Finding:

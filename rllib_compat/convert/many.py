@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +16,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.formats.layouts.v2 import MODULES
+from rllib_compat.formats.layouts import search
 from rllib_compat.neutral.errors import CompatError, UnknownLayoutError
 
 if TYPE_CHECKING:
@@ -26,12 +24,6 @@ if TYPE_CHECKING:
 
 #: The file in the output folder that has a line of JSON for each conversion.
 LOG = "conversions.jsonl"
-
-#: The file of a checkpoint of version 0.1 (`checkpoint-12`), without its side files.
-_FILE = re.compile(r"checkpoint[-_]\d+")
-
-#: What is in the folder of a checkpoint of versions 1.x and 2.x, whatever the folder is called.
-_STATES = ("algorithm_state.pkl", "algorithm_state.msgpck", "algorithm_state.msgpack")
 
 
 @dataclass(frozen=True)
@@ -88,7 +80,7 @@ def find(folder: str | Path, out: str | Path) -> list[Job]:
         UnknownLayoutError: There is no such folder, or no checkpoint in it.
     """
     folder, out = Path(folder), Path(out)
-    found = list(_checkpoints(folder, out.absolute()))
+    found = list(search.below(folder, skip=out.absolute()))
     if not found:
         raise UnknownLayoutError(
             "There is no checkpoint below this folder." if folder.is_dir() else "No such folder.",
@@ -96,19 +88,6 @@ def find(folder: str | Path, out: str | Path) -> list[Job]:
             fix="Give a folder that has `checkpoint-N` files or checkpoint folders below it.",
         )
     return [Job(old, out / _name(old, folder, found)) for old in found]
-
-
-def _checkpoints(folder: Path, out: Path) -> Iterator[Path]:
-    for name, folders, files in os.walk(folder):
-        path = Path(name)
-        if path.absolute() == out:
-            folders.clear()
-        elif any(state in files for state in _STATES) or (path / MODULES).is_dir():
-            folders.clear()  # policies, learners and modules are parts of it
-            yield path
-        else:
-            folders.sort()
-            yield from (path / file for file in sorted(files) if _FILE.fullmatch(file))
 
 
 def _name(old: Path, folder: Path, found: Sequence[Path]) -> Path:

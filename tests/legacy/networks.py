@@ -71,8 +71,9 @@ def given_if_asked(case: Case) -> Given:
 def read(case: Case) -> tuple[LegacyCheckpoint, dict[str, Network]]:
     """A case's checkpoint, and the network of each policy under its id in the checkpoint."""
     checkpoint = layouts.read(case.checkpoint)
-    checkpoint = resolve.complete(checkpoint, given_if_asked(case))
-    resolve.require_config(checkpoint)
+    given = given_if_asked(case)
+    checkpoint = resolve.complete(checkpoint, given)
+    resolve.require_config(checkpoint, given)
     networks = {
         policy_id: read_policy(policy, ModelSettings.of(checkpoint, policy)).known
         for policy_id, policy in checkpoint.policies.items()

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rllib_compat.formats import impostors
 from rllib_compat.formats.disk import disk_errors
-from rllib_compat.formats.layouts import marks, own_msgpack, v0_1, v1, v2
+from rllib_compat.formats.layouts import marks, own_msgpack, search, v0_1, v1, v2
 from rllib_compat.formats.layouts.base import Layout, Miss
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.check import check
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
-from rllib_compat.neutral.errors import CheckpointError, UnknownLayoutError
+from rllib_compat.neutral.errors import CheckpointError, MissingFileError, UnknownLayoutError
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 LAYOUTS: tuple[Layout, ...] = (v2, own_msgpack, v1, v0_1)
 
@@ -39,6 +41,10 @@ def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
     try:
         with disk_errors(path):
             return check(_read(path, budget), budget)
+    except MissingFileError as error:
+        if error.rest is not None:
+            error.rest = check(error.rest, budget)
+        raise
     except OSError as error:
         raise CheckpointError(
             f"It can't be read: {error.strerror or error}.",
@@ -49,19 +55,35 @@ def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
 
 def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
     if not path.exists() and not path.with_name(path.name + ".extra_data").exists():
-        raise UnknownLayoutError(
-            "There is no such file or folder.", where=str(path), fix="Check the path."
-        )
+        found, fix = search.nothing_there(path)
+        raise UnknownLayoutError(found, where=str(path), fix=fix)
     if path.is_dir():
         marks.require_one(path)
+    elif path.is_file() and (other := impostors.archive(path)):
+        raise UnknownLayoutError(other.found, where=str(path), fix=other.fix)
     misses = []
     for layout in LAYOUTS:
         try:
             return layout.read(path, budget)
         except Miss as miss:
             misses.append(f"    {layout.name}: {miss}")
+    if path.is_dir() and (last := search.in_trial(path)) is not None:
+        return _read(last, budget).with_findings([_last_of_trial(last)])
+    if path.is_dir() and (advice := search.advice(path)):
+        raise UnknownLayoutError("It is no checkpoint.", where=str(path), fix=advice)
     raise UnknownLayoutError(
         "No known checkpoint layout fits:\n" + "\n".join(misses),
         where=str(path),
         fix="Give the checkpoint file, its folder, or the trial's folder above it.",
+    )
+
+
+def _last_of_trial(last: Path) -> Finding:
+    return Finding(
+        "several-checkpoints",
+        Severity.INFO,
+        Verdict.NOTE,
+        last.name,
+        "the last checkpoint of the trial's folder was taken",
+        "give the path of another one to read that",
     )

@@ -30,6 +30,8 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     folder = Folder(path, budget)
     if not path.is_dir() or not folder.has(_ALGORITHM):
         raise Miss(f"no `{_ALGORITHM}`")
+    if folder.lacks(_ALGORITHM):
+        raise Miss(f"`{_ALGORITHM}` was not copied")
     state = folder.msgpack(_ALGORITHM)
     if not isinstance(state, Mapping) or OWN_KEY not in state:
         raise Miss(f"`{_ALGORITHM}` was written by Ray")
@@ -40,18 +42,16 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     ids = PolicyIds(names)
     for policy_name in names:
         file = f"policies/{policy_name}/{_POLICY}"
-        if not folder.has(file):
-            raise CorruptCheckpointError(
-                "A policy's file is missing.",
-                where=file,
-                fix="Copy the checkpoint again, with the folder `policies`.",
-            )
+        if folder.lacks(file):
+            continue
         policy: PolicyState = _own_part(folder.msgpack(file), PolicyState, file, budget)
         if policy.policy_id != policy_name:
             raise CorruptCheckpointError("It holds the policy of another folder.", where=file)
         policy_id = ids[policy_name]
         found_as = ids.found_as(policy_id) or policy.found_as
         policies[policy_id] = replace(policy, policy_id=policy_id, found_as=found_as)
+    if folder.missing:
+        return folder.whole(checkpoint.with_policies(policies.values()))
     checkpoint = checkpoint.with_policies(_in_order(state, policies))
     parts: tuple[Any, Any] = (checkpoint.source, checkpoint.findings)
     if not isinstance(parts[0], Source) or not isinstance(parts[1], (list, tuple)):

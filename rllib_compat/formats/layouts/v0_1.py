@@ -45,6 +45,7 @@ name = "0.1"
 _FILE = re.compile(r"checkpoint-(\d+)(?:\.extra_data)?", re.IGNORECASE)
 _TRIAL_FOLDER = re.compile(r"checkpoint_\w+", re.IGNORECASE)
 _FOLDER_NUMBER = re.compile(r"checkpoint_0*(\d+)", re.IGNORECASE)
+_NAMED = 5
 _METADATA_ENDING = ".tune_metadata"
 _SIDE_FILES = re.compile(r"(\.tune_metadata|\.json|\.csv|params\.pkl)$|^\.|^events\.")
 
@@ -68,6 +69,9 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     ray_version = _text(metadata.pop("ray_version", None)) or _era(outer)
     policies, mapping = _read_worker(outer, folder, file.name) if is_there else ({}, {})
     config, is_complete = _read_config(metadata, outer, folder)
+    number = _FILE.fullmatch(file.name)
+    if number:  # what `Trainer._save` called it
+        metadata.setdefault("iteration", int(number[1]))
     counters = _counters(outer, metadata, policies.values())
     checkpoint = LegacyCheckpoint(
         Source(path, name, ray_version, folder.digests),
@@ -115,10 +119,15 @@ def _find_file(path: Path) -> tuple[Path, list[Finding]]:
         Severity.WARNING,
         Verdict.NOTE,
         files[-1].relative_to(path).as_posix(),
-        f"the last of {len(files)} checkpoints was taken",
-        "give the path of another one to read that",
+        f"the last of {len(files)} checkpoints was taken, of {_named(files)}",
+        "give the path of another one to read that; --recursive converts all",
     )
     return files[-1], [note]
+
+
+def _named(files: list[Path]) -> str:
+    names = [file.name for file in files]
+    return ", ".join([*names[:2], "…", *names[-2:]] if len(names) > _NAMED else names)
 
 
 def _of_metadata(folder: Path) -> Path | None:

@@ -59,11 +59,6 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         return _algorithm(path, folder, algorithm_file)
     if policy_file:
         return _single_policy(path, folder, policy_file)
-    inner = [p for p in folder.folders(".") if p.name.startswith("checkpoint_")]
-    if inner:  # the trial's folder
-        with_state = [p for p in inner if _state_file(Folder(p, budget), "algorithm_state")]
-        if with_state:
-            return read(max(with_state, key=lambda p: (len(p.name), p.name)), budget)
     if _was_here(folder):
         return _algorithm(path, folder, "algorithm_state.pkl")
     raise Miss("no `algorithm_state` or `policy_state` (.pkl, .msgpck) of the old API stack")

@@ -51,6 +51,7 @@ from rllib_compat.neutral.spaces import Space
 name = "2.x"
 
 _METADATA = "rllib_checkpoint.json"
+_MADE = "class_and_ctor_args.pkl"
 #: Where a tree keeps its modules, a folder for each.
 MODULES = "learner_group/learner/rl_module"
 
@@ -75,7 +76,8 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     if metadata is None:  # modules alone, as a conversion for inference writes them
         metadata = folder.try_side_file(f"{MODULES}/metadata.json")
     metadata = metadata if isinstance(metadata, Mapping) else {}
-    made = folder.try_side_file("class_and_ctor_args.pkl")
+    is_whole = not folder.has(_MADE) or not folder.lacks(_MADE)
+    made = folder.try_side_file(_MADE) if is_whole else None
     state = _state(folder, "algorithm_state") or {}
     cls, config = _class_and_config(made)
     names = [path.name for path in folder.folders(MODULES)]
@@ -101,7 +103,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         }
     version = str(metadata.get("checkpoint_version", "2.x"))[:100]
     ray_version = metadata.get("ray_version")
-    return LegacyCheckpoint(
+    checkpoint = LegacyCheckpoint(
         Source(
             path, version, ray_version if isinstance(ray_version, str) else None, folder.digests
         ),
@@ -116,6 +118,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         stand_ins=folder.stand_ins,
         extra={**by_text({k: v for k, v in state.items() if k != _ITERATION}), **other_filters},
     )
+    return folder.whole(checkpoint)
 
 
 def _optimizers(stored: Mapping[str, Any], found: str) -> Any:
@@ -135,6 +138,8 @@ def _optimizer(stored: Any) -> Any:
 def _state(folder: Folder, stem: str) -> Mapping[str, Any] | None:
     for ending, read_file in ((".msgpack", folder.msgpack), (".pkl", folder.pickle)):
         if folder.has(stem + ending):
+            if folder.lacks(stem + ending):
+                return {}
             state = read_file(stem + ending)
             return state if isinstance(state, Mapping) else None
     return None
@@ -156,7 +161,8 @@ def _module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyStat
     here = f"{MODULES}/{module_name}"
     weights = _state(folder, f"{here}/module_state")
     if weights is None and folder.has(f"{here}/module_state.pt"):
-        weights = folder.torch(f"{here}/module_state.pt")
+        file = f"{here}/module_state.pt"
+        weights = {} if folder.lacks(file) else folder.torch(file)
     if not isinstance(weights, Mapping):
         return None
     arrays: Weights = named_arrays(weights, f"{here}/module_state")

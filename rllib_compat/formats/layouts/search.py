@@ -1,0 +1,124 @@
+"""Checkpoints below a folder, and what may be meant by a path where there is none."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PureWindowsPath
+
+from rllib_compat.formats.layouts.v2 import MODULES
+
+#: The file of a checkpoint of version 0.1 (`checkpoint-12`), without its side files.
+_FILE = re.compile(r"checkpoint[-_]\d+", re.IGNORECASE)
+#: What is in the folder of a checkpoint of versions 1.x and 2.x, whatever the folder is called.
+_STATES = ("algorithm_state.pkl", "algorithm_state.msgpck", "algorithm_state.msgpack")
+_FIRST_STATE = "state.pkl"
+
+#: How many names an error lists.
+_LISTED = 8
+
+_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+]{1,9}):/{1,2}(?P<rest>.*)", re.IGNORECASE)
+_FETCH = {
+    "s3": "aws s3 cp --recursive",
+    "gs": "gcloud storage cp -r",
+    "hdfs": "hdfs dfs -get",
+    "http": "curl -LO",
+    "https": "curl -LO",
+}
+
+
+def below(folder: Path, *, skip: Path | None = None) -> Iterator[Path]:
+    """The checkpoints below a folder: files of version 0.1, folders of all later ones.
+
+    Args:
+        folder: Where to look. Links to folders are not followed.
+        skip: A folder, absolute, that is left out.
+    """
+    for name, folders, files in os.walk(folder):
+        path = Path(name)
+        if skip is not None and path.absolute() == skip:
+            folders.clear()
+        elif is_folder_checkpoint(path, folders, files):
+            folders.clear()  # policies, learners and modules are parts of it
+            yield path
+        else:
+            folders.sort()
+            yield from (path / file for file in sorted(files) if _FILE.fullmatch(file))
+
+
+def is_folder_checkpoint(path: Path, folders: Sequence[str], files: Sequence[str]) -> bool:
+    """Whether a folder is a checkpoint of versions 1.x or 2.x, as far as its names tell."""
+    first = _FIRST_STATE in files and "policies" in folders
+    return first or any(state in files for state in _STATES) or (path / MODULES).is_dir()
+
+
+def in_trial(folder: Path) -> Path | None:
+    """The last checkpoint of a trial's folder whose checkpoints are folders."""
+    found = [
+        inner
+        for inner in _folders(folder)
+        if inner.name.lower().startswith("checkpoint")
+        and is_folder_checkpoint(inner, [p.name for p in _folders(inner)], _files(inner))
+    ]
+    return max(found, key=lambda inner: (len(inner.name), inner.name), default=None)
+
+
+def advice(folder: Path) -> str | None:
+    """What to give instead of a folder that is no checkpoint, where there are some below it."""
+    names = []
+    for path in below(folder):
+        if path.parent != folder or path.is_dir():  # a file in it has been looked at
+            names.append(path.relative_to(folder).as_posix())
+        if len(names) > _LISTED:
+            break
+    if not names:
+        return None
+    more = ", …" if len(names) > _LISTED else ""
+    shown = ", ".join(names[:_LISTED])
+    return (
+        f"There are checkpoints below it: {shown}{more}. Give one of them, or convert all of them: "
+        "`rllib-compat convert --recursive FOLDER OUT`."
+    )
+
+
+def nothing_there(path: Path) -> tuple[str, str]:
+    """What may be wrong with a path that does not exist: what was found, and what to do."""
+    text = str(path)
+    url = _URL.match(text)
+    if url and url["scheme"].lower() == "file":
+        return "It is a URL, not a path.", f"Give /{url['rest'].lstrip('/')}."
+    if url:
+        scheme, rest = url["scheme"].lower(), url["rest"]
+        fetch = _FETCH.get(scheme, "a copy of")
+        return "It is a URL, not a path.", f"Download it (`{fetch} {scheme}://{rest} .`) first."
+    if text.startswith("~") and Path(text).expanduser().exists():
+        return "There is no such file or folder.", f"Give {Path(text).expanduser()}."
+    if "\\" in text and os.sep == "/":
+        local = Path(PureWindowsPath(text).as_posix())
+        there = f"Give {local}." if local.exists() else "Give it as a path of this machine."
+        return "It is a path of Windows, which this machine has not.", there
+    for change in (text.strip(), text.strip("'\""), text.lower(), text.title()):
+        if change != text and change and Path(change).exists():
+            return "There is no such file or folder.", f"Give {change!r}."
+    folder = next((p for p in path.absolute().parents if p.is_dir()), Path("/"))
+    near = [p.name for p in _folders(folder) if p.name.lower().startswith("checkpoint")]
+    near += [name for name in _files(folder) if _FILE.fullmatch(name)]
+    if near:
+        shown = ", ".join(near[-_LISTED:])
+        return "There is no such file or folder.", f"In {folder} there are: {shown}."
+    return "There is no such file or folder.", f"Check the path; {folder} is there."
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        return sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
+    except OSError:
+        return []
+
+
+def _files(folder: Path) -> list[str]:
+    try:
+        return sorted(p.name for p in folder.iterdir() if p.is_file())
+    except OSError:
+        return []

@@ -1,0 +1,220 @@
+"""Checkpoints as people have them: pointers, web pages, archives, lost files, odd folders."""
+
+import shutil
+
+import pytest
+
+from rllib_compat.convert.given import Given
+from rllib_compat.convert.inspect import inspect
+from rllib_compat.convert.pipeline import convert
+from rllib_compat.formats import layouts
+from rllib_compat.neutral.errors import (
+    CheckpointError,
+    MissingFileError,
+    MissingInformationError,
+    UnknownLayoutError,
+)
+from rllib_compat.neutral.report import Severity
+from tests.legacy.cases import find
+
+POINTER = b"""version https://git-lfs.github.com/spec/v1
+oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393
+size 2104332
+"""
+PAGES = {
+    b"<!DOCTYPE html>\n<html><head><title>404: Not Found</title></head>": "web page, '404: Not Fo",
+    b'<?xml version="1.0"?>\n<Error><Code>AccessDenied</Code></Error>': "AccessDenied",
+    b'{"message": "Not Found", "documentation_url": "https://docs"}': "'Not Found'",
+    b"../../.git/annex/objects/Kq/9/SHA256E-s12--ab": "git-annex",
+    b"": "empty",
+}
+
+
+@pytest.fixture
+def trial(tmp_path):
+    """A trial's folder of Ray 0.8.5."""
+    case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
+    return shutil.copytree(case.path, tmp_path / "PPO_CartPole-v0_0")
+
+
+def file_of(trial):
+    return trial / "checkpoint_2/checkpoint-2"
+
+
+def policies_folder(tmp_path):
+    case = next(c for c in find(ray="2.10.0", algorithm="PPO") if c.stack == "old")
+    return shutil.copytree(case.checkpoint, tmp_path / "checkpoint_000002")
+
+
+def tree(tmp_path):
+    case = find(ray="2.40.0", algorithm="PPO", variant="small-relu")[0]
+    return shutil.copytree(case.checkpoint, tmp_path / "checkpoint_000000")
+
+
+def msgpack(tmp_path):
+    case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
+    convert(case.checkpoint, tmp_path / "msgpack", to="msgpack", inputs=2)
+    return tmp_path / "msgpack"
+
+
+PLACES = [
+    (policies_folder, "algorithm_state.pkl"),
+    (policies_folder, "policies/default_policy/policy_state.pkl"),
+    (tree, "class_and_ctor_args.pkl"),
+    (tree, "algorithm_state.pkl"),
+    (tree, "learner_group/learner/state.pkl"),
+    (tree, "learner_group/learner/rl_module/default_policy/module_state.pt"),
+    (msgpack, "algorithm_state.msgpck"),
+    (msgpack, "policies/default_policy/policy_state.msgpck"),
+]
+
+
+@pytest.mark.parametrize(("make", "file"), PLACES, ids=lambda value: str(value))
+def test_a_git_lfs_pointer_in_any_place_is_told_with_the_command(make, file, tmp_path):
+    folder = make(tmp_path)
+    place = folder / file
+    assert place.is_file()
+    place.write_bytes(POINTER)
+    with pytest.raises(MissingFileError, match=r"pointer: the file itself of 2,104,332") as caught:
+        layouts.read(folder)
+    assert "git lfs pull" in str(caught.value)
+    assert caught.value.where == place.relative_to(folder).as_posix()
+
+
+def test_inspect_shows_config_and_counters_beside_a_pointer(trial):
+    file_of(trial).write_bytes(POINTER)
+    found = inspect(trial)
+    facts = dict(found.facts())
+    assert facts["algorithm"] == "PPO"
+    assert facts["counters"].startswith("iterations 2")
+    assert found.checkpoint.config
+    (row,) = (f for f in found.report if f.severity is Severity.ERROR)
+    assert "git lfs pull" in row.hint
+    assert found.report.exit_code == 1
+
+
+def test_metadata_without_its_file_shows_what_it_tells(trial):
+    file_of(trial).unlink()
+    with pytest.raises(MissingFileError, match="not there"):
+        layouts.read(trial / "checkpoint_2")
+    assert dict(inspect(trial / "checkpoint_2").facts())["Ray"] == "0.8.5"
+
+
+def test_a_folder_without_policies_still_shows_its_config(tmp_path):
+    folder = policies_folder(tmp_path)
+    (folder / "policies/default_policy/policy_state.pkl").unlink()
+    found = inspect(folder)
+    assert found.checkpoint.algorithm == "PPO"
+    assert found.checkpoint.counters.iteration == 2
+
+
+@pytest.mark.parametrize(("content", "told"), PAGES.items(), ids=PAGES.values())
+def test_what_was_downloaded_instead_of_the_file_is_told(trial, content, told):
+    file_of(trial).write_bytes(content)
+    with pytest.raises(MissingFileError, match=told):
+        layouts.read(file_of(trial))
+
+
+def test_a_config_that_is_a_pointer_is_told_where_the_config_is_needed(trial):
+    for name in ("params.pkl", "params.json"):
+        (trial / name).write_bytes(POINTER)
+    with pytest.raises(MissingInformationError, match="Git-LFS pointer"):
+        convert(trial / "checkpoint_2", "unused", dry_run=True)
+
+
+def test_an_empty_config_that_was_given_means_rays_defaults(trial):
+    from rllib_compat.convert.complete import require_config
+
+    (trial / "params.pkl").unlink()
+    (trial / "params.json").unlink()
+    (trial / "case.json").unlink()
+    with pytest.raises(MissingInformationError, match=r"--config '\{\}'"):
+        convert(trial / "checkpoint_2", "unused", dry_run=True)
+    require_config(layouts.read(trial / "checkpoint_2"), Given(config={}))
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar", "gztar", "bztar", "xztar"])
+def test_an_archive_is_to_be_unpacked(trial, kind, tmp_path):
+    archive = shutil.make_archive(str(tmp_path / "packed"), kind, trial)
+    with pytest.raises(UnknownLayoutError, match="It is an archive") as caught:
+        layouts.read(archive)
+    assert "Unpack it" in str(caught.value)
+
+
+def test_a_truncated_file_is_damaged_and_says_so(trial):
+    file = file_of(trial)
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(CheckpointError, match=r"ends early|truncated"):
+        layouts.read(file)
+
+
+def test_the_iteration_is_known_without_metadata(trial):
+    for side_file in (trial / "checkpoint_2").glob("*.tune_metadata"):
+        side_file.unlink()
+    assert layouts.read(file_of(trial)).counters.iteration == 2
+
+
+def test_a_trials_folder_gives_its_last_checkpoint_of_any_layout(trial, tmp_path):
+    later = shutil.copytree(trial / "checkpoint_2", trial / "checkpoint_10")
+    for file in later.iterdir():
+        file.rename(later / file.name.replace("checkpoint-2", "checkpoint-10"))
+    checkpoint = layouts.read(trial)
+    (note,) = (f for f in checkpoint.findings if f.rule == "several-checkpoints")
+    assert "checkpoint-2, checkpoint-10" in note.message
+    for make in (policies_folder, tree):
+        folder = tmp_path / make.__name__
+        folder.mkdir()
+        first = make(folder)
+        shutil.copytree(first, folder / "checkpoint_000009")
+        found = layouts.read(folder)
+        assert found.source.path.name == "checkpoint_000009"
+        assert any(f.rule == "several-checkpoints" for f in found.findings)
+
+
+def test_an_experiments_folder_lists_its_checkpoints(trial, tmp_path):
+    shutil.copytree(trial, tmp_path / "PPO_CartPole-v0_1")
+    with pytest.raises(UnknownLayoutError, match="--recursive") as caught:
+        layouts.read(tmp_path)
+    assert "PPO_CartPole-v0_1/checkpoint_2/checkpoint-2" in str(caught.value)
+
+
+def test_capital_letters_and_a_trailing_slash_are_no_obstacle(trial, tmp_path):
+    capital = shutil.copytree(trial, tmp_path / "capital")
+    (capital / "checkpoint_2").rename(capital / "Checkpoint_2")
+    (capital / "Checkpoint_2/checkpoint-2").rename(capital / "Checkpoint_2/Checkpoint-2")
+    assert layouts.read(capital).policies
+    assert layouts.read(f"{capital}/Checkpoint_2/").policies
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        (r"C:\Users\me\ray_results\checkpoint_100", "path of Windows"),
+        ("s3://bucket/checkpoint_000100", "aws s3 cp"),
+        ("https://github.com/me/repo/checkpoint-100", "curl -LO"),
+    ],
+)
+def test_a_path_that_is_none_here_is_told(path, told):
+    with pytest.raises(UnknownLayoutError, match=told):
+        layouts.read(path)
+
+
+def test_a_wrong_number_lists_the_checkpoints_that_are_there(trial):
+    with pytest.raises(UnknownLayoutError, match="there are: checkpoint_2"):
+        layouts.read(trial / "checkpoint_100")
+
+
+def test_the_first_form_of_ray_2_1_is_read(tmp_path):
+    """`state.pkl` and `checkpoint_version.txt`, as nightly builds before Ray 2.1 wrote them."""
+    case = find(ray="2.1.0", algorithm="PPO")[0]
+    folder = shutil.copytree(case.checkpoint, tmp_path / "first")
+    now = layouts.read(folder)
+    (folder / "algorithm_state.pkl").rename(folder / "state.pkl")
+    for place in (folder, *(folder / "policies").iterdir()):
+        (place / "rllib_checkpoint.json").unlink(missing_ok=True)
+        (place / "checkpoint_version.txt").write_text("v1")
+    first = layouts.read(folder)
+    assert first.algorithm == now.algorithm == "PPO"
+    assert first.counters == now.counters
+    assert set(first.policies) == set(now.policies)
+    assert first.config.keys() == now.config.keys()
