@@ -47,3 +47,10 @@ def test_a_pickle_inside_of_a_pickle_is_paid_for_with_its_bytes():
     _, size = Machine(memoryview(b""), NAMES, budget, "").nested(memoryview(inner))
     assert size == len(inner)
     assert budget.bytes == before - size
+
+
+def test_what_a_pickle_inside_of_a_pickle_names_is_reported():
+    machine = Machine(memoryview(b""), NAMES, Budget(), "")
+    machine.nested(memoryview(named("os", "system") + STOP))
+    assert machine.globals == {"os.system": 1}
+    assert machine.unknown == {"os.system": 1}
