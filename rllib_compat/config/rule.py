@@ -1,8 +1,8 @@
 """What a rule is: one legacy key, and what becomes of it.
 
-Rules are data. The few that need arithmetic name a function that turns the old value into an
-`Outcome`; everything else is said by the fields. A *setting* is a dotted path that starts with the
-`AlgorithmConfig` method and goes on with its argument: `training.lr`,
+Rules are data. Where the new value has to be computed, a rule names a function that turns the old
+value into an `Outcome`; everything else is said by the fields. A *setting* is a dotted path that
+starts with the `AlgorithmConfig` method and goes on with its argument: `training.lr`,
 `rl_module.model_config.fcnet_hiddens`. The method `env` is ours: its settings describe how the
 environment is wrapped.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rllib_compat.config.deferred import Imported
-from rllib_compat.config.values.kinds import Kind, Undeclared, Unread
+from rllib_compat.config.values.kinds import Kind, Unread
 from rllib_compat.neutral.report import Severity, Verdict
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 Settings: TypeAlias = dict[str, Any]
 
-UNDECLARED = Undeclared()
 #: Nothing is set by the key, and nothing reads its value.
 UNREAD = Unread()
 
@@ -88,7 +87,7 @@ class Rule:
     severity: Severity = Severity.INFO
     needs_old: Callable[[Any], bool] | None = None
     section: bool = False
-    value: Kind = UNDECLARED
+    value: Kind = field(kw_only=True)
 
     @property
     def id(self) -> str:

@@ -25,7 +25,6 @@ import pytest
 
 from rllib_compat.config import Origin, keys, translate
 from rllib_compat.config.border import admit
-from rllib_compat.config.rule import UNDECLARED
 from rllib_compat.config.rules import every_rule, find
 from rllib_compat.config.values.kinds import Unread
 from rllib_compat.neutral.errors import ConfigError
@@ -164,10 +163,6 @@ def test_what_stays_behind_has_a_row_with_its_path(algorithm):
     for rule in rules:
         path = f"$.{rule.key.replace('*', 'anything')}"
         assert any(t == path or t.startswith((f"{path}.", f"{path}[")) for t in told), rule.id
-
-
-def test_every_rule_says_what_its_value_may_be():
-    assert not [rule.id for rule in RULES if rule.value is UNDECLARED]
 
 
 def test_a_key_whose_value_nothing_reads_sets_nothing():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
 from rllib_compat.config.values import common as v
@@ -12,8 +13,8 @@ from rllib_compat.config.values.kinds import Whole, Words
 from rllib_compat.neutral.report import Verdict
 
 FAMILY = "dqn"
-DQN = ("DQN", "SimpleQ", "APEX", "R2D2")
-OFF_POLICY = (*DQN, "SAC", "CQL", "RNNSAC")
+DQN = registry.family("DQN")
+OFF_POLICY = (*DQN, *registry.family("SAC"))
 
 
 def _hiddens(value: Any, context: Context) -> Outcome:

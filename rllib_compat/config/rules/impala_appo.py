@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
 from rllib_compat.config.values import common as v
@@ -11,8 +12,8 @@ from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "impala_appo"
-BOTH = ("IMPALA", "APPO", "AlphaStar")
-APPO = ("APPO", "AlphaStar")
+BOTH = registry.family("IMPALA")
+APPO = registry.family("APPO")
 
 
 def _vtrace(value: Any, _: Context) -> Outcome:

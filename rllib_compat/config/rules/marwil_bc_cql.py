@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
 from rllib_compat.config.rules.offline import SOURCE, needs_old_readers, recorded
@@ -11,7 +12,7 @@ from rllib_compat.config.values import common as v
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "marwil_bc_cql"
-IMITATION = ("MARWIL", "BC", "IQL")
+IMITATION = registry.family("MARWIL")
 
 
 def _beta(value: Any, context: Context) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost
 from rllib_compat.config.rules import model
@@ -12,9 +13,9 @@ from rllib_compat.config.values import common as v
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "ppo"
-PPO = ("PPO", "DDPPO")
-WITH_GAE = ("PPO", "DDPPO", "APPO")
-LIKE_PPO = ("PPO", "DDPPO", "APPO", "IMPALA")
+PPO = registry.family("PPO")
+WITH_GAE = (*PPO, "APPO")
+LIKE_PPO = (*WITH_GAE, "IMPALA")
 
 
 def _entropy_coeff(value: Any, context: Context) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import (
     UNREAD,
@@ -23,8 +24,8 @@ from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "replay"
 BUFFER = "training.replay_buffer_config"
-# What replays; everything else never read these keys.
-REPLAYING = ("DQN", "SimpleQ", "APEX", "R2D2", "SAC", "RNNSAC", "CQL", "DreamerV3")
+# Everything else never read these keys.
+REPLAYING = registry.replaying()
 PLAIN, PRIORITIZED = "EpisodeReplayBuffer", "PrioritizedEpisodeReplayBuffer"
 OLD_PLAIN, OLD_PRIORITIZED = "MultiAgentReplayBuffer", "MultiAgentPrioritizedReplayBuffer"
 

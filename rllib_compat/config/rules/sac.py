@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import (
     Outcome,
@@ -18,7 +19,7 @@ from rllib_compat.config.values import common as v
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "sac"
-SAC = ("SAC", "CQL", "RNNSAC")
+SAC = registry.family("SAC")
 
 RATES = {
     "actor_learning_rate": "actor_lr",
@@ -200,7 +201,7 @@ RULES = (
         FAMILY,
         "use_state_preprocessor",
         "the model config says what comes before the heads",
-        algorithms=(*SAC, "DDPG", "APEX_DDPG", "TD3", "MADDPG"),
+        algorithms=(*SAC, *registry.family("DDPG"), "MADDPG"),
     ),
     *dropped(FAMILY, "policy", "there is one kind of policy", algorithms=("SAC",)),
 )

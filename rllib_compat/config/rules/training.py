@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import UNREAD, Outcome, Rule, dropped, kept, renamed, rllib_class
 from rllib_compat.config.rules.resources import learners
@@ -16,7 +17,7 @@ FAMILY = "training"
 BATCH = Whole(-1)
 
 # Their losses read one learning rate per network.
-SEPARATE_RATES = ("SAC", "CQL", "IQL", "DreamerV3")
+SEPARATE_RATES = tuple(row.name for row in registry.todays() if len(row.optimizers) > 1)
 
 
 def schedule(points: Any, before: Any) -> Any:

@@ -310,14 +310,3 @@ class Unread(Kind):
 
     def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: ARG002, D102
         return door.unread(value)
-
-
-@dataclass(frozen=True, eq=False)
-class Undeclared(Kind):
-    """Nothing was declared: nothing passes from a file."""
-
-    def describe(self) -> str:  # noqa: D102
-        return "nothing, from a file"
-
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        return value if door.origin is Origin.USER else door.refuse(path, value, self)
