@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rllib_compat.config import Translation as Translation
     from rllib_compat.config import default_config as default_config
     from rllib_compat.config import translate as translate
+    from rllib_compat.policy.load import load_policy as load_policy
     from rllib_compat.runtime.callbacks import DefaultCallbacks as DefaultCallbacks
     from rllib_compat.trainer.load import load as load
     from rllib_compat.trainer.trainer import Trainer as Agent
@@ -37,6 +38,7 @@ __all__ = [
     "Translation",
     "default_config",
     "load",
+    "load_policy",
     "translate",
 ]
 
@@ -45,6 +47,7 @@ _HOMES = {
     "Translation": "rllib_compat.config",
     "default_config": "rllib_compat.config",
     "load": "rllib_compat.trainer.load",
+    "load_policy": "rllib_compat.policy.load",
     "translate": "rllib_compat.config",
 }
 

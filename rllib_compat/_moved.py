@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -37,7 +36,9 @@ def _below(name: str, old: str) -> bool:
     return name.startswith(old if old.endswith(".") else f"{old}.") or name == old
 
 
-class _Alias(Loader):
+# Loader and finder are not derived from those of importlib.abc: to import that costs as much as all
+# the rest of `import rllib_compat`.
+class _Alias:
     """Gives the module of today for an old name: one module, two names."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -54,7 +55,7 @@ class _Alias(Loader):
         module.__spec__ = self._own
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     def find_spec(
         self,
         name: str,
@@ -64,7 +65,7 @@ class _Finder(MetaPathFinder):
         """The alias of a module that has moved."""
         if today(name) is None:
             return None
-        return ModuleSpec(name, _Alias(), is_package=True)
+        return ModuleSpec(name, _Alias(), is_package=True)  # type: ignore[arg-type]
 
 
 def install() -> None:

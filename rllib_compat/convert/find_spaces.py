@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from rllib_compat import ray_versions
-from rllib_compat.config.values.environments import EnvName
 from rllib_compat.convert.given import Given
 from rllib_compat.formats.layouts.policies import class_name
 from rllib_compat.neutral import spaces
@@ -115,7 +114,13 @@ def _env_to_ask(checkpoint: LegacyCheckpoint, given: Given) -> Any:
     if given.env is not None:
         return given.env
     name = checkpoint.config.get("env")
-    return name if isinstance(name, str) and EnvName.plain(name) else None
+    if not isinstance(name, str) or all(
+        p.observation_space and p.action_space for p in checkpoint.policies.values()
+    ):
+        return None  # there is nothing to ask it
+    from rllib_compat.config.values.environments import EnvName
+
+    return name if EnvName.plain(name) else None
 
 
 def _shown(env: Any) -> str:

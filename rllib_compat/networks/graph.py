@@ -138,33 +138,9 @@ class Graph:
         Raises:
             CheckpointError: A step can't take its arrays or what goes in.
         """
-        from rllib_compat.networks.ops.basic import OPS
+        from rllib_compat.networks.compiled import Compiled
 
-        values: dict[str, Array] = {k: np.asarray(v, np.float64) for k, v in inputs.items()}
-        for step in self.steps:
-            prefix = f"{step.name}."
-            own = {
-                name.removeprefix(prefix): np.asarray(array, np.float64)
-                for name, array in arrays.items()
-                if name.startswith(prefix)
-            }
-            taken = [values[name] for name in step.takes]
-            try:
-                made = OPS[step.op](own, taken, step.settings)
-            except (ValueError, KeyError, IndexError) as error:
-                shapes = {f"{prefix}{k}": v.shape for k, v in own.items()}
-                raise CheckpointError(
-                    f"The arrays {shapes} can't take {', '.join(str(v.shape) for v in taken)} "
-                    f"({error}).",
-                    where=where,
-                ) from error
-            if isinstance(made, tuple):
-                # A recurrent step gives its value and its next states, named `<step>.<state>`.
-                made, states = made
-                values |= {f"{step.name}.{k}": v for k, v in states.items()}
-            values[step.name] = made
-        out = {name: values[value] for name, value in self.outputs.items()}
-        return out | {name: values[value] for name, value in self.states.items()}
+        return Compiled(self, arrays, where=where)(inputs)
 
 
 class Builder:

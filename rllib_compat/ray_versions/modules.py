@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ def bc_module_names() -> tuple[str, str]:
 
     They were renamed with the module's file; a look for it needs no import of Ray.
     """
+    from importlib import metadata  # slow to import
+
     try:
         ray = metadata.distribution("ray")
     except metadata.PackageNotFoundError:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from functools import cache
-from importlib import metadata
 
 from packaging.version import Version
 
 from rllib_compat.neutral.errors import RayNotSupportedError
 
 OLDEST = Version("2.40")
-
-
 NEWEST = Version("2.60")
+
+logger = logging.getLogger(__name__)
 
 
 @cache
@@ -20,8 +20,11 @@ def installed() -> Version:
     """The version of the installed Ray, read without importing it.
 
     Raises:
-        RayNotSupportedError: Ray is not installed, or too old. A newer one than we know is taken.
+        RayNotSupportedError: Ray is not installed, or too old. A newer one than we know is taken,
+            with one warning.
     """
+    from importlib import metadata  # slow to import, and `inspect` asks for no Ray
+
     try:
         version = Version(metadata.version("ray"))
     except metadata.PackageNotFoundError as error:
@@ -33,6 +36,13 @@ def installed() -> Version:
         raise RayNotSupportedError(
             f"Ray {version} is installed; this package works with Ray {OLDEST} to {NEWEST}.",
             fix="pip install --upgrade 'rllib-compat[ray]'",
+        )
+    if version.release[:2] > NEWEST.release[:2]:
+        logger.warning(
+            "Ray %s is installed; this package was tested up to Ray %s. What it can't find in the "
+            "newer one is named in an error.",
+            version,
+            NEWEST,
         )
     return version
 

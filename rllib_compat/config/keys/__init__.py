@@ -13,7 +13,7 @@ import difflib
 import json
 from collections.abc import Iterator
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
@@ -38,7 +38,7 @@ PARTS = (
 
 @cache
 def _table() -> dict[str, Any]:
-    path = resources.files(__name__) / "legacy_keys.json"
+    path = Path(__file__).with_name("legacy_keys.json")
     table: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return table
 

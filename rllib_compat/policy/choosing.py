@@ -1,0 +1,119 @@
+"""How a policy chooses actions by the output of its network, and what it meant that it explored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rllib_compat.networks import ModelSettings, Network
+from rllib_compat.networks.graph import Graph
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import NotYetError
+from rllib_compat.policy import distributions
+from rllib_compat.policy.distributions import Array, Categorical, Deterministic, Distribution
+
+#: Draws actions by Q-values `[B, actions]`.
+Explore: TypeAlias = Callable[[Array, np.random.Generator], Array]
+
+#: The names of the exploration that mixes the best action with random ones. Workers of APEX had
+#: an epsilon each; the one that acts outside of training is the local worker's.
+_EPSILON_GREEDY = ("EpsilonGreedy", "PerWorkerEpsilonGreedy")
+#: `final_epsilon` of every Ray; `exploration_final_eps` before Ray 0.8.4.
+_FINAL_EPSILON = 0.02
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Chooses actions by one output of a network.
+
+    Attributes:
+        output: The name of the output.
+        best: The best actions by a batch of that output.
+        explore: Actions of a policy that explores, likewise.
+        log_likelihood: The log of the probability (or density) of actions; None: they have none.
+    """
+
+    output: str
+    best: Callable[[Array], Any]
+    explore: Callable[[Array, np.random.Generator], Any]
+    log_likelihood: Callable[[Array, Any], Array] | None = None
+
+
+def chooser(network: Network, policy: PolicyState, settings: ModelSettings) -> Chooser:
+    """How a policy chooses.
+
+    Args:
+        network: Its network.
+        policy: The policy, with its action space.
+        settings: What the config says.
+
+    Raises:
+        NotYetError: Its actions have no distribution that is known.
+    """
+    space, where = policy.action_space, f"policies.{policy.policy_id}"
+    assert space is not None, "a policy without an action space is asked for one before"
+    outputs = network.graph.outputs
+    if "actions" in outputs:
+        action = Deterministic(getattr(space, "shape", ()))
+        return Chooser("actions", action.best, _refusing("noise on its actions", where))
+    if "action_dist_inputs" in outputs:
+        told = network.target.model_config.get("distribution")
+        of: Distribution = (
+            distributions.told(told, space, where=where)
+            if told
+            else distributions.of_space(space, where=where)
+        )
+        return Chooser("action_dist_inputs", of.best, of.sample, of.log_likelihood)
+    explore = _of_values(policy, settings.config, network.graph)
+    return Chooser("q_values", lambda values: np.asarray(values.argmax(-1)), explore)
+
+
+def _of_values(policy: PolicyState, config: Mapping[str, Any], graph: Graph) -> Explore:
+    """How a policy of Q-values explored when its training stopped."""
+    told = config.get("exploration_config")
+    told = told if isinstance(told, Mapping) else {}
+    kind = str(told.get("type", "EpsilonGreedy")).rpartition(".")[2]
+    if kind == "SoftQ":
+        temperature = float(told.get("temperature", 1.0))
+        return lambda values, rng: Categorical(values.shape[-1]).sample(values / temperature, rng)
+    if kind in _EPSILON_GREEDY and not any(step.op == "noisy_dense" for step in graph.steps):
+        return _epsilon_greedy(_epsilon(policy, told, config))
+    what = "noisy layers" if kind in _EPSILON_GREEDY else kind
+    return _refusing(what, f"policies.{policy.policy_id}")
+
+
+def _refusing(what: str, where: str) -> Explore:
+    """Stands where exploring was noise that is not computed here."""
+
+    def refuse(output: Array, rng: np.random.Generator) -> Array:  # noqa: ARG001
+        raise NotYetError(
+            f"Not yet: exploring by {what}, which was a part of training.",
+            where=where,
+            fix="Ask for the policy's best action: explore=False.",
+        )
+
+    return refuse
+
+
+def _epsilon(policy: PolicyState, told: Mapping[str, Any], config: Mapping[str, Any]) -> float:
+    """What it was at last, or what it was going to be."""
+    stored = policy.exploration
+    for found in (
+        stored.get("cur_epsilon") if isinstance(stored, Mapping) else None,
+        told.get("final_epsilon"),
+        config.get("exploration_final_eps"),
+    ):
+        if isinstance(found, (int, float, np.number)):
+            return float(found)
+    return _FINAL_EPSILON
+
+
+def _epsilon_greedy(epsilon: float) -> Explore:
+    def choose(values: Array, rng: np.random.Generator) -> Array:
+        random = rng.integers(values.shape[-1], size=len(values))
+        return np.where(rng.random(len(values)) < epsilon, random, values.argmax(-1))
+
+    return choose

@@ -1,0 +1,267 @@
+"""Action distributions of old policies, in numpy: the best action, samples, and log likelihoods.
+
+Sources: `ray/rllib/models/{action_dist,tf/tf_action_dist,torch/torch_action_dist}.py` (0.5 – 2.x).
+All take a batch of a network's outputs `[B, n]` and give a batch of actions in the structure of
+their space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from rllib_compat.neutral.errors import NotYetError
+from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+#: `MAX_LOG_NN_OUTPUT` and `SMALL_NUMBER` of every Ray.
+_MOST_LOG_STD = 2.0
+_TINY = 1e-6
+_LOG_2_PI = float(np.log(2 * np.pi))
+
+
+class Distribution(Protocol):
+    """A distribution of actions.
+
+    Attributes:
+        size: How many numbers it takes.
+    """
+
+    @property
+    def size(self) -> int:
+        """How many numbers it takes for one item."""
+
+    def best(self, inputs: Array) -> Any:
+        """The action of a policy that does not explore, for each item."""
+
+    def sample(self, inputs: Array, rng: np.random.Generator) -> Any:
+        """An action drawn for each item."""
+
+    def log_likelihood(self, inputs: Array, actions: Any) -> Array:
+        """The log of the probability (or density) of each action, `[B]`."""
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One of `size` choices, by their logits."""
+
+    size: int
+
+    def best(self, inputs: Array) -> Array:
+        """The most likely choice."""
+        return np.asarray(inputs.argmax(-1))
+
+    def sample(self, inputs: Array, rng: np.random.Generator) -> Array:
+        """A choice, by Gumbel's trick."""
+        return np.asarray((inputs + rng.gumbel(size=inputs.shape)).argmax(-1))
+
+    def log_likelihood(self, inputs: Array, actions: Any) -> Array:
+        """Of the choices `[B]`."""
+        shifted = inputs - inputs.max(-1, keepdims=True)
+        chosen = np.take_along_axis(shifted, np.asarray(actions)[..., None], -1)[..., 0]
+        return np.asarray(chosen - np.log(np.exp(shifted).sum(-1)))
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A normal distribution for each number of an action: means, then log standard deviations."""
+
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Two numbers for each of an action's."""
+        return 2 * int(np.prod(self.shape))
+
+    def best(self, inputs: Array) -> Array:
+        """The means."""
+        mean, _ = np.split(inputs, 2, axis=-1)
+        return self._shaped(mean)
+
+    def sample(self, inputs: Array, rng: np.random.Generator) -> Array:
+        """A draw."""
+        mean, log_std = np.split(inputs, 2, axis=-1)
+        return self._shaped(mean + np.exp(log_std) * rng.normal(size=mean.shape))
+
+    def log_likelihood(self, inputs: Array, actions: Any) -> Array:
+        """The log density."""
+        mean, log_std = np.split(inputs, 2, axis=-1)
+        actions = np.asarray(actions, np.float64).reshape(mean.shape)
+        return _normal(actions, mean, log_std)
+
+    def _shaped(self, flat: Array) -> Array:
+        return flat.reshape(-1, *self.shape).astype(np.float32)
+
+
+def _normal(x: Array, mean: Array, log_std: Array) -> Array:
+    terms = ((x - mean) * np.exp(-log_std)) ** 2 + 2 * log_std + _LOG_2_PI
+    return np.asarray(-0.5 * terms.sum(-1))
+
+
+@dataclass(frozen=True)
+class Squashed:
+    """A normal distribution squashed into a range by tanh, as SAC's policies have it.
+
+    Attributes:
+        shape: An action's shape.
+        low: The least action, a number or one for each of the action's.
+        high: The greatest action, likewise.
+        least_log_std: Log standard deviations below it are raised to it.
+        squashes: How often a sample went through tanh (twice on Ray 0.7 and 0.8.0).
+    """
+
+    shape: tuple[int, ...]
+    low: Any
+    high: Any
+    least_log_std: float
+    squashes: int = 1
+
+    @property
+    def size(self) -> int:
+        """Two numbers for each of an action's."""
+        return 2 * int(np.prod(self.shape))
+
+    def best(self, inputs: Array) -> Array:
+        """The squashed means."""
+        mean, _ = np.split(inputs, 2, axis=-1)
+        return self._squashed(mean)
+
+    def sample(self, inputs: Array, rng: np.random.Generator) -> Array:
+        """A squashed draw."""
+        mean, log_std = self._parameters(inputs)
+        return self._squashed(mean + np.exp(log_std) * rng.normal(size=mean.shape))
+
+    def log_likelihood(self, inputs: Array, actions: Any) -> Array:
+        """The log density, as RLlib approximated it next to the bounds."""
+        mean, log_std = self._parameters(inputs)
+        low, high = np.asarray(self.low, np.float64), np.asarray(self.high, np.float64)
+        unit = (np.asarray(actions, np.float64).reshape(mean.shape) - low) / (high - low) * 2 - 1
+        raw = unit
+        for _ in range(self.squashes):
+            raw = np.arctanh(np.clip(raw, -1 + _TINY, 1 - _TINY))
+        terms = -0.5 * (((raw - mean) * np.exp(-log_std)) ** 2 + 2 * log_std + _LOG_2_PI)
+        inner = np.clip(terms, -100, 100).sum(-1)
+        return np.asarray(inner - np.log(1 - np.tanh(raw) ** 2 + _TINY).sum(-1))
+
+    def _parameters(self, inputs: Array) -> tuple[Array, Array]:
+        mean, log_std = np.split(inputs, 2, axis=-1)
+        return mean, np.clip(log_std, self.least_log_std, _MOST_LOG_STD)
+
+    def _squashed(self, flat: Array) -> Array:
+        for _ in range(self.squashes):
+            flat = np.tanh(flat)
+        low, high = np.asarray(self.low, np.float64), np.asarray(self.high, np.float64)
+        stretched = (flat + 1) / 2 * (high - low) + low
+        return np.clip(stretched, low, high).reshape(-1, *self.shape).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Deterministic:
+    """The outputs themselves are the action."""
+
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """The numbers of an action."""
+        return int(np.prod(self.shape))
+
+    def best(self, inputs: Array) -> Array:
+        """The outputs."""
+        return inputs.reshape(-1, *self.shape).astype(np.float32)
+
+    def sample(self, inputs: Array, rng: np.random.Generator) -> Array:
+        """The outputs, too: noise is a matter of exploration."""
+        del rng
+        return self.best(inputs)
+
+    def log_likelihood(self, inputs: Array, actions: Any) -> Array:
+        """Zero: nothing else can be chosen."""
+        del actions
+        return np.zeros(len(inputs))
+
+
+@dataclass(frozen=True)
+class Several:
+    """Distributions that are independent of each other: of a Tuple, Dict or MultiDiscrete.
+
+    Attributes:
+        parts: Them, in the order in which the outputs lie.
+        join: Makes one batch of actions of those of the parts.
+        split: The reverse.
+    """
+
+    parts: tuple[Distribution, ...]
+    join: Callable[[list[Any]], Any]
+    split: Callable[[Any], Sequence[Any]]
+
+    @property
+    def size(self) -> int:
+        """What all parts take."""
+        return sum(part.size for part in self.parts)
+
+    def best(self, inputs: Array) -> Any:
+        """The best of each."""
+        return self.join([p.best(own) for p, own in self._each(inputs)])
+
+    def sample(self, inputs: Array, rng: np.random.Generator) -> Any:
+        """A draw of each."""
+        return self.join([p.sample(own, rng) for p, own in self._each(inputs)])
+
+    def log_likelihood(self, inputs: Array, actions: Any) -> Array:
+        """The sum over the parts."""
+        each = zip(self._each(inputs), self.split(actions), strict=True)
+        terms = [part.log_likelihood(own, action) for (part, own), action in each]
+        return np.asarray(np.sum(terms, axis=0))
+
+    def _each(self, inputs: Array) -> list[tuple[Distribution, Array]]:
+        ends = np.cumsum([0, *(part.size for part in self.parts)])
+        return [
+            (part, inputs[:, start:end])
+            for part, (start, end) in zip(self.parts, pairwise(ends), strict=True)
+        ]
+
+
+def of_space(space: Space, *, where: str) -> Distribution:
+    """RLlib's default distribution for an action space.
+
+    Raises:
+        NotYetError: It had none that is known here.
+    """
+    if isinstance(space, Discrete):
+        return Categorical(space.n)
+    if isinstance(space, Box):
+        return Gaussian(space.shape)
+    if isinstance(space, MultiDiscrete):
+        choices = tuple(Categorical(n) for n in space.nvec)
+        return Several(choices, lambda made: np.stack(made, -1), lambda a: np.moveaxis(a, -1, 0))
+    if isinstance(space, TupleSpace):
+        return Several(tuple(of_space(s, where=where) for s in space.spaces), tuple, tuple)
+    if isinstance(space, DictSpace):
+        # `tree.flatten` takes a dict's parts by their sorted keys.
+        keys = sorted(space.spaces)
+        return Several(
+            tuple(of_space(space.spaces[key], where=where) for key in keys),
+            lambda made: dict(zip(keys, made, strict=True)),
+            lambda actions: [actions[key] for key in keys],
+        )
+    raise NotYetError(f"Not yet: actions of the space {space}.", where=where)
+
+
+def told(settings: Mapping[str, Any], space: Space, *, where: str) -> Distribution:
+    """The distribution that a network's reader found: SAC's, which its space does not tell.
+
+    Args:
+        settings: `kind`, and what a squashed one has to be told.
+        space: The action space.
+        where: The policy, for errors.
+    """
+    if settings["kind"] != "squashed":
+        return of_space(space, where=where)
+    assert isinstance(space, Box), "only numbers are squashed"
+    return Squashed(space.shape, **{k: v for k, v in settings.items() if k != "kind"})

@@ -1,0 +1,158 @@
+"""A checkpoint of any Ray as a policy that acts, without Ray."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.convert.complete import complete, require_algorithm, require_config
+from rllib_compat.convert.given import Given
+from rllib_compat.convert.identify import identify_all
+from rllib_compat.formats import layouts
+from rllib_compat.networks import ModelSettings, Network, custom
+from rllib_compat.networks.wrappers.filter import can_hold, with_filter
+from rllib_compat.neutral import spaces as space_records
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.errors import ConfigError, MissingInformationError, NotYetError
+from rllib_compat.neutral.report import Severity
+from rllib_compat.neutral.space_text import parse_repr
+from rllib_compat.neutral.spaces import Space
+from rllib_compat.policy import fitting
+from rllib_compat.policy.choosing import chooser
+from rllib_compat.policy.observations import preprocessor
+from rllib_compat.policy.policy import Policy
+
+logger = logging.getLogger(__name__)
+
+
+def load_policy(
+    path: str | Path,
+    policy_id: str | None = None,
+    *,
+    algorithm: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    observation_space: Any = None,
+    action_space: Any = None,
+    explore: bool = False,
+    given: Given | None = None,
+) -> Policy:
+    """Loads a policy of any readable checkpoint: of Ray 0.5 – 2.x, converted, or as msgpack.
+
+    It needs numpy, and neither Ray nor torch. Nothing in the checkpoint is executed. Actions come
+    out as that Ray gave them to the environment: with its preprocessing and observation filter,
+    stretched or clipped as its config and its defaults said.
+
+    Args:
+        path: The checkpoint.
+        policy_id: Which policy; None: the only one.
+        algorithm: The algorithm that was trained, where the checkpoint does not tell.
+        config: The trainer's config, where the checkpoint has none; `{}` for its defaults.
+        observation_space: The environment's observations, where the checkpoint does not tell them:
+            a space of gymnasium or gym, or text like `Box(4,)`.
+        action_space: The environment's actions, likewise.
+        explore: Whether the policy explores where a call does not say.
+        given: The same as the command line's options; the other arguments go before it.
+
+    Returns:
+        The policy.
+
+    Raises:
+        CheckpointError: It can't be read, or something has to be given.
+        NotYetError: Its network or its actions can't be computed; the error says why.
+    """
+    given = given or Given()
+    given = replace(
+        given,
+        algorithm=algorithm or given.algorithm,
+        config=given.config if config is None else config,
+        observation_spaces=_with(given.observation_spaces, observation_space),
+        action_spaces=_with(given.action_spaces, action_space),
+        model=None,  # what a custom model computes is torch code, which is not run here
+    )
+    checkpoint = layouts.read(path)
+    if policy_id is not None:
+        given = replace(given, policies=(policy_id,))
+    checkpoint = complete(checkpoint, given)
+    if len(checkpoint.policies) != 1:
+        raise MissingInformationError(
+            f"The checkpoint has {len(checkpoint.policies)} policies.",
+            where=str(checkpoint.source.path),
+            fix=f"Say which: policy_id= one of {', '.join(map(repr, checkpoint.policies))}.",
+        )
+    require_algorithm(checkpoint)
+    require_config(checkpoint)
+    (state,) = checkpoint.policies.values()
+    try:
+        checkpoint, networks = identify_all(checkpoint, given)
+    except MissingInformationError as error:
+        if custom.is_custom(state, ModelSettings.of(checkpoint, state)):
+            raise _custom_model(state.policy_id) from error
+        raise
+    ((known_id, network),) = networks.items()
+    policy = _policy(checkpoint, checkpoint.policies[known_id], network, explore)
+    for finding in policy.findings:
+        if finding.severity is not Severity.INFO:
+            logger.warning("%s: %s (%s)", finding.path, finding.message, finding.hint)
+    return policy
+
+
+def _with(known: Mapping[str | None, Space], told: Any) -> Mapping[str | None, Space]:
+    if told is None:
+        return known
+    read = parse_repr(told) if isinstance(told, str) else space_records.from_object(told)
+    if read is None:
+        raise ConfigError(f"{told!r} is not a space.", fix="Give one of gymnasium, or 'Box(4,)'.")
+    return {**known, None: read}
+
+
+def _policy(
+    checkpoint: LegacyCheckpoint, policy: PolicyState, network: Any, explore: bool
+) -> Policy:
+    where = f"policies.{policy.policy_id}"
+    if not isinstance(network, Network):
+        raise _custom_model(policy.policy_id)
+    settings = ModelSettings.of(checkpoint, policy)
+    observations, actions = policy.observation_space, policy.action_space
+    assert observations is not None, "identify_all has asked for both"
+    assert actions is not None, "identify_all has asked for both"
+    preprocess = preprocessor(observations, settings, network.inputs, where=where)
+    network = _with_filter(network, policy, where)
+    fit, findings = fitting.of_checkpoint(checkpoint, policy)
+    distribution = network.target.model_config.get("distribution", {})
+    if distribution.get("squashes", 1) > 1:
+        fit = replace(fit, unsquash=False)  # Ray 0.7 and 0.8.0 squashed into the space itself
+    return Policy(
+        policy.policy_id,
+        network,
+        spaces=(observations.original_space or observations, actions),
+        preprocess=preprocess,
+        chooser=chooser(network, policy, settings),
+        fitting=fit,
+        explore=explore,
+        findings=(*checkpoint.findings, *findings),
+    )
+
+
+def _custom_model(policy_id: str) -> NotYetError:
+    return NotYetError(
+        "The weights are of a custom model, and what that computes is not in the checkpoint.",
+        where=f"policies.{policy_id}",
+        fix="`rllib-compat convert --to safetensors` gives you its arrays by name.",
+    )
+
+
+def _with_filter(network: Network, policy: PolicyState, where: str) -> Network:
+    """The network on observations that are not filtered yet."""
+    found = policy.observation_filter
+    if found is None or found.kind == "NoFilter" or not found.stats:
+        return network
+    if not can_hold(network, found):
+        raise NotYetError(
+            f"Not yet: an observation filter of {len(found.stats)} parts on observations of the "
+            f"shape {network.inputs}.",
+            where=f"{where}.observation_filter",
+        )
+    return with_filter(network, found)

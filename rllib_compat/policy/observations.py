@@ -1,0 +1,211 @@
+"""What RLlib's preprocessors made of observations, before a filter and the network saw them.
+
+Sources: `ray/rllib/models/preprocessors.py` (0.5 – 2.x). A Discrete became one-hot, a MultiDiscrete
+one-hot behind one-hot (its numbers themselves before Ray 0.8.6), the parts of a Dict or Tuple one
+vector in the order of the space, everything else its own numbers. Images were not scaled, other
+than whole Atari frames; vectors of an Atari's memory were shifted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunks.components import original_space
+from rllib_compat.networks.trunks.images import ATARI_FRAME, ATARI_RAM
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
+from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+#: Makes a batch of what the network takes of a batch of observations.
+Preprocessor: TypeAlias = Callable[[Any], Array]
+
+
+def preprocessor(
+    space: Space, settings: ModelSettings, inputs: tuple[int, ...], *, where: str
+) -> Preprocessor:
+    """What turns a batch of observations into what a network takes.
+
+    A batch is an array (of a Box, Discrete, MultiDiscrete or MultiBinary), a structure of the
+    space with arrays as its leaves, or a list of observations. Observations that were flattened
+    already are taken as they are.
+
+    Args:
+        space: The observation space, as the environment or as the network had it.
+        settings: What the config says.
+        inputs: The shape of what the network takes.
+        where: The policy, for errors.
+
+    Raises:
+        CheckpointError: The network takes other observations than those of the space.
+    """
+    raw = original_space(space)
+    assert raw is not None
+    size = math.prod(inputs)
+    shifts = not settings.config.get("_disable_preprocessor_api", False)
+    if isinstance(raw, (TupleSpace, DictSpace)):
+        if raw.flat_size() != size:
+            raise _other_size(raw, inputs, where)
+        return _Parts(raw, inputs, shifts, where)
+    leaf = _leaf(raw, size, shifts)
+    if leaf is None:
+        if isinstance(raw, Box) and raw.shape == ATARI_FRAME:
+            return _Frames(inputs, where)
+        raise _other_size(raw, inputs, where)
+    return _Leaf(leaf, raw, inputs, where)
+
+
+def _other_size(space: Space, inputs: tuple[int, ...], where: str) -> CheckpointError:
+    return CheckpointError(
+        f"The network takes observations of the shape {inputs}, which are not those of {space}.",
+        where=f"{where}.observation_space",
+        fix="Give the environment's own observation space: load_policy(…, observation_space=…).",
+    )
+
+
+def _leaf(space: Space, size: int, shifts: bool) -> Callable[[Array], Array] | None:
+    """What makes vectors `[B, n]` of a batch of one space's values; None: not of that size."""
+    if isinstance(space, Discrete) and size == space.n:
+        return _one_hot((space.n,), space.start)
+    if isinstance(space, MultiDiscrete) and size == sum(space.nvec):
+        return _one_hot(space.nvec, 0)
+    if isinstance(space, MultiDiscrete) and size == len(space.nvec):
+        return _numbers
+    if isinstance(space, Box) and space.shape == ATARI_RAM and shifts:
+        return lambda batch: (_numbers(batch) - 128.0) / 128.0
+    if isinstance(space, (Discrete, MultiDiscrete)) or space.flat_size() != size:
+        return None
+    return _numbers
+
+
+def _numbers(batch: Array) -> Array:
+    return batch.reshape(len(batch), -1)
+
+
+def _one_hot(sizes: Sequence[int], start: int) -> Callable[[Array], Array]:
+    offsets = np.cumsum([0, *sizes[:-1]])
+    total = sum(sizes)
+
+    def encode(batch: Array) -> Array:
+        chosen = batch.reshape(len(batch), len(sizes)).astype(np.int64) - start
+        if (chosen < 0).any() or (chosen >= np.asarray(sizes)).any():
+            raise ValueError("a choice that the space does not have")
+        made = np.zeros((len(batch), total))
+        np.put_along_axis(made, chosen + offsets, 1.0, axis=1)
+        return made
+
+    return encode
+
+
+class _Leaf:
+    """Observations of one part."""
+
+    def __init__(
+        self,
+        encode: Callable[[Array], Array],
+        space: Space,
+        inputs: tuple[int, ...],
+        where: str,
+    ) -> None:
+        self._encode = encode
+        self._space = space
+        self._inputs = inputs
+        self._plain = encode is _numbers
+        self._where = where
+
+    def __call__(self, batch: Any) -> Array:
+        array = np.asarray(batch)
+        if array.shape[1:] == self._inputs and self._plain:
+            return array
+        try:
+            return self._encode(array).reshape(-1, *self._inputs)
+        except (ValueError, IndexError, TypeError) as error:
+            raise _not_of(self._space, array.shape[1:], str(error), self._where) from error
+
+
+def _not_of(space: Space, shape: tuple[int, ...], why: str, where: str) -> CheckpointError:
+    return CheckpointError(
+        f"Observations of the shape {shape} are not of the space {space} ({why}).",
+        where=f"{where}.observation_space",
+        fix="Give a batch of observations, its first axis the batch, as the environment has them.",
+    )
+
+
+class _Frames:
+    """Atari frames, which RLlib cropped and scaled with OpenCV; only what came out is taken."""
+
+    def __init__(self, inputs: tuple[int, ...], where: str) -> None:
+        self._inputs = inputs
+        self._where = where
+
+    def __call__(self, batch: Any) -> Array:
+        array = np.asarray(batch)
+        if array.shape[1:] == self._inputs:
+            return array
+        raise NotYetError(
+            f"RLlib itself cropped and scaled frames of {ATARI_FRAME} to {self._inputs}, with "
+            f"OpenCV; got {array.shape[1:]}.",
+            where=f"{self._where}.observation_space",
+            fix="Do the same in a wrapper of the environment, and give what comes out of it.",
+        )
+
+
+class _Parts:
+    """Observations of a Dict or Tuple space, whose parts lie one behind the other."""
+
+    def __init__(self, space: Space, inputs: tuple[int, ...], shifts: bool, where: str) -> None:
+        self._space = space
+        self._inputs = inputs
+        self._shifts = shifts
+        self._where = where
+
+    def __call__(self, batch: Any) -> Array:
+        if isinstance(batch, np.ndarray) and batch.dtype != object:
+            if batch.shape[1:] == self._inputs:
+                return batch
+            raise _not_of(self._space, batch.shape[1:], "not flattened", self._where)
+        try:
+            parts = self._parts(self._space, _stacked(self._space, batch))
+            return np.concatenate(parts, axis=1).reshape(-1, *self._inputs)
+        except (ValueError, IndexError, TypeError, KeyError) as error:
+            raise _not_of(
+                self._space, (), f"{type(error).__name__}: {error}", self._where
+            ) from error
+
+    def _parts(self, space: Space, batch: Any) -> list[Array]:
+        if isinstance(space, DictSpace):
+            inner = [(part, batch[key]) for key, part in space.spaces.items()]
+        elif isinstance(space, TupleSpace):
+            inner = list(zip(space.spaces, batch, strict=True))
+        else:
+            encode = _leaf(space, space.flat_size(), self._shifts)
+            assert encode is not None, "a space has its own size"
+            return [encode(np.asarray(batch))]
+        return [made for part, value in inner for made in self._parts(part, value)]
+
+
+def _stacked(space: Space, batch: Any) -> Any:
+    """A batch as one structure with arrays as leaves; of a list, each leaf is stacked."""
+    if not isinstance(batch, list):
+        return batch
+    if isinstance(space, DictSpace):
+        return {
+            key: _stacked(part, [_of(one, key) for one in batch])
+            for key, part in space.spaces.items()
+        }
+    if isinstance(space, TupleSpace):
+        return tuple(
+            _stacked(part, [one[i] for one in batch]) for i, part in enumerate(space.spaces)
+        )
+    return np.stack([np.asarray(one) for one in batch])
+
+
+def _of(observation: Any, key: Any) -> Any:
+    if not isinstance(observation, Mapping):
+        raise TypeError(f"{type(observation).__name__} where a dict is expected")
+    return observation[key]

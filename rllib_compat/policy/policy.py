@@ -1,0 +1,298 @@
+"""An old policy as a function: observations in, actions out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rllib_compat.networks import Network
+from rllib_compat.networks.compiled import Compiled
+from rllib_compat.networks.wrappers.previous_steps import (
+    PREVIOUS_ACTIONS,
+    PREVIOUS_REWARDS,
+    choices_of,
+)
+from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.report import Finding
+from rllib_compat.neutral.spaces import DictSpace, Space, TupleSpace
+from rllib_compat.policy.choosing import Chooser
+from rllib_compat.policy.distributions import Array
+from rllib_compat.policy.fitting import Fitting
+from rllib_compat.policy.observations import Preprocessor
+
+
+class Computed(NamedTuple):
+    """What a policy computed.
+
+    Attributes:
+        actions: As the environment takes them: a batch in the structure of the action space, or
+            one action.
+        state: The recurrent state after them, a list of arrays; empty where there is none.
+        extras: The network's outputs by name (`action_dist_inputs`, `vf_preds`, `q_values`);
+            `action_logp`, the log of the probability of actions that were sampled; and
+            `policy_actions`, the actions as the policy gave them, neither stretched nor clipped.
+            Networks that take previous actions take those.
+    """
+
+    actions: Any
+    state: list[Array]
+    extras: dict[str, Any]
+
+
+class Policy:
+    """An old policy, computed in numpy: what `load_policy` returns.
+
+    It holds no state between calls beside its random generator, so one object may serve many
+    environments.
+
+    Attributes:
+        policy_id: Its id.
+        network: What it computes; `network.summary` says it in a line.
+        observation_space: The environment's observations, as a record.
+        action_space: The environment's actions, likewise.
+        findings: What was noticed when it was read.
+
+    Args:
+        policy_id: Its id.
+        network: Its network, with the observation filter in it.
+        spaces: The spaces of observations and actions.
+        preprocess: Makes what the network takes of a batch of observations.
+        chooser: Chooses actions by an output of the network.
+        fitting: How actions are fitted to their space.
+        explore: Whether it explores where the caller does not say.
+        findings: What was noticed.
+    """
+
+    def __init__(
+        self,
+        policy_id: str,
+        network: Network,
+        *,
+        spaces: tuple[Space, Space],
+        preprocess: Preprocessor,
+        chooser: Chooser,
+        fitting: Fitting,
+        explore: bool = False,
+        findings: Sequence[Finding] = (),
+    ) -> None:
+        self.policy_id = policy_id
+        self.network = network
+        self.observation_space, self.action_space = spaces
+        self.findings = tuple(findings)
+        self._preprocess = preprocess
+        self._chooser = chooser
+        self._fitting = fitting
+        self._explore = explore
+        self._act = Compiled(network.graph, network.arrays, [chooser.output], where=self._where)
+        self._all = Compiled(network.graph, network.arrays, self._known(), where=self._where)
+        self._rng = np.random.default_rng()
+
+    def __repr__(self) -> str:
+        return (
+            f"Policy({self.policy_id!r}: {self.network.summary}, {self.observation_space} → "
+            f"{self.action_space})"
+        )
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether it has a state that goes from step to step."""
+        return self.network.graph.recurrent
+
+    def get_initial_state(self, batch_size: int | None = None) -> list[Array]:
+        """The state before the first step: zeros.
+
+        Args:
+            batch_size: For how many environments, `[B, …]`; None: for one, without that axis.
+        """
+        graph = self.network.graph
+        lead = () if batch_size is None else (batch_size,)
+        return [np.zeros((*lead, *graph.inputs[name]), np.float32) for name in graph.states]
+
+    def compute_actions(
+        self,
+        obs: Any,
+        state: Sequence[Any] | None = None,
+        prev_actions: Any = None,
+        prev_rewards: Any = None,
+        *,
+        explore: bool | None = None,
+        seed: int | None = None,
+        full_fetch: bool = True,
+    ) -> Computed:
+        """Computes an action for each observation of a batch.
+
+        Args:
+            obs: Observations as the environment gives them: an array `[B, …]`, a structure of the
+                observation space with such arrays as leaves, or a list of observations.
+            state: The state before this step, as the last call returned it; None: the initial one.
+            prev_actions: The actions of the step before, for networks that take them (or `[B, n,
+                …]` for those that take the last n, oldest first): `extras["policy_actions"]` of
+                the last call. None: zeros, as before the first step.
+            prev_rewards: The rewards of the step before `[B]` (or `[B, n]`), likewise.
+            explore: Whether to sample from the action distribution (or, for Q-values, to mix in
+                random actions as at the end of training) instead of taking the best action; None:
+                as the policy was loaded.
+            seed: Makes sampling repeatable; None: the policy's own generator goes on.
+            full_fetch: Whether all outputs of the network are computed and returned in `extras`, or
+                only what the action needs.
+
+        Raises:
+            CheckpointError: Something does not fit the policy.
+            NotYetError: It explored in a way that is not computed here.
+        """
+        inputs = self._inputs(self._preprocess(obs), state, prev_actions, prev_rewards)
+        outputs = (self._all if full_fetch else self._act)(inputs)
+        graph = self.network.graph
+        next_state = [outputs.pop(name).astype(np.float32) for name in graph.states]
+        if graph.recurrent:
+            outputs = {name: value[:, 0] for name, value in outputs.items()}
+        tells = outputs[self._chooser.output]
+        extras: dict[str, Any] = dict(outputs)
+        if self._explore if explore is None else explore:
+            rng = self._rng if seed is None else np.random.default_rng(seed)
+            actions = self._chooser.explore(tells, rng)
+            if full_fetch and self._chooser.log_likelihood is not None:
+                extras["action_logp"] = self._chooser.log_likelihood(tells, actions)
+        else:
+            actions = self._chooser.best(tells)
+        extras["policy_actions"] = actions
+        return Computed(self._fitting(actions, self.action_space), next_state, extras)
+
+    def compute_single_action(
+        self,
+        obs: Any,
+        state: Sequence[Any] | None = None,
+        prev_action: Any = None,
+        prev_reward: Any = None,
+        *,
+        explore: bool | None = None,
+        seed: int | None = None,
+        full_fetch: bool = False,
+    ) -> Computed:
+        """Computes one action.
+
+        Args:
+            obs: One observation as the environment gives it.
+            state: The state before this step, without a batch axis; None: the initial one.
+            prev_action: The action of the step before (see `compute_actions`).
+            prev_reward: The reward of the step before.
+            explore: See `compute_actions`.
+            seed: See `compute_actions`.
+            full_fetch: See `compute_actions`; here only what the action needs is the default.
+        """
+        computed = self.compute_actions(
+            [obs] if isinstance(self.observation_space, _STRUCTURES) else np.asarray(obs)[None],
+            None if state is None else [np.asarray(part)[None] for part in state],
+            None if prev_action is None else _batched(prev_action),
+            None if prev_reward is None else np.asarray(prev_reward)[None],
+            explore=explore,
+            seed=seed,
+            full_fetch=full_fetch,
+        )
+        extras = {name: _first(value) for name, value in computed.extras.items()}
+        return Computed(_first(computed.actions), [part[0] for part in computed.state], extras)
+
+    @property
+    def _where(self) -> str:
+        return f"policies.{self.policy_id}"
+
+    def _known(self) -> list[str]:
+        """The outputs that need nothing but an observation and what came before it."""
+        graph = self.network.graph
+        if "actions" not in graph.inputs:
+            return list(graph.outputs)
+        return [
+            name
+            for name in graph.outputs
+            if not any("actions" in step.takes for step in graph.needed([name]))
+        ]
+
+    def _inputs(
+        self, obs: Array, state: Sequence[Any] | None, prev_actions: Any, prev_rewards: Any
+    ) -> dict[str, Array]:
+        """What the graph takes, with a time axis of one step where it has states."""
+        graph, batch = self.network.graph, len(obs)
+        inputs = {"obs": obs}
+        if not graph.recurrent:
+            self._require_none(state, prev_actions, prev_rewards)
+            return inputs
+        if PREVIOUS_ACTIONS in graph.inputs:
+            given = None if prev_actions is None else _flat(prev_actions, self.action_space, batch)
+            inputs[PREVIOUS_ACTIONS] = self._previous(PREVIOUS_ACTIONS, given, batch)
+        if PREVIOUS_REWARDS in graph.inputs:
+            given = None if prev_rewards is None else np.asarray(prev_rewards).reshape(batch, -1)
+            inputs[PREVIOUS_REWARDS] = self._previous(PREVIOUS_REWARDS, given, batch)
+        timed = {name: value[:, None] for name, value in inputs.items()}
+        states = self.get_initial_state(batch) if state is None or len(state) == 0 else state
+        shapes = [graph.inputs[name] for name in graph.states]
+        found = [np.shape(part) for part in states]
+        if found != [(batch, *shape) for shape in shapes]:
+            raise CheckpointError(
+                f"The state of {batch} items has the shapes {[(batch, *s) for s in shapes]}; got "
+                f"{found}.",
+                where=self._where,
+                fix="Begin with policy.get_initial_state(), and hand on what each call returns.",
+            )
+        return timed | dict(zip(graph.states, map(np.asarray, states), strict=True))
+
+    def _previous(self, name: str, given: Array | None, batch: int) -> Array:
+        shape = (batch, *self.network.graph.inputs[name])
+        if given is None:
+            return np.zeros(shape)
+        if given.shape != shape:
+            raise CheckpointError(
+                f"{name} are {shape[1:]} numbers for each item; got {given.shape[1:]}.",
+                where=self._where,
+            )
+        return given
+
+    def _require_none(self, state: Any, prev_actions: Any, prev_rewards: Any) -> None:
+        del prev_actions, prev_rewards  # old Rays ignored them, too
+        if state is not None and len(state) > 0:
+            raise CheckpointError(
+                "This policy has no state, and got one.",
+                where=self._where,
+                fix="Leave `state` out; `policy.is_recurrent` tells which policies have one.",
+            )
+
+
+_STRUCTURES = (TupleSpace, DictSpace)
+
+
+def _batched(action: Any) -> Any:
+    """One action as a batch of one."""
+    if isinstance(action, Mapping):
+        return {key: _batched(part) for key, part in action.items()}
+    if isinstance(action, tuple):
+        return tuple(_batched(part) for part in action)
+    return np.asarray(action)[None]
+
+
+def _first(batch: Any) -> Any:
+    """The only item of a batch of one."""
+    if isinstance(batch, Mapping):
+        return {key: _first(part) for key, part in batch.items()}
+    if isinstance(batch, tuple):
+        return tuple(_first(part) for part in batch)
+    return batch[0]
+
+
+def _flat(actions: Any, space: Space, batch: int) -> Array:
+    """Actions as the numbers that they are, one behind the other, `[B, n k]`."""
+    if isinstance(space, TupleSpace):
+        parts = [_flat(a, s, batch) for a, s in zip(actions, space.spaces, strict=True)]
+        return _interleaved(parts, space.spaces)
+    if isinstance(space, DictSpace):
+        keys = sorted(space.spaces)
+        parts = [_flat(actions[key], space.spaces[key], batch) for key in keys]
+        return _interleaved(parts, [space.spaces[key] for key in keys])
+    return np.asarray(actions, np.float64).reshape(batch, -1)
+
+
+def _interleaved(parts: list[Array], spaces: Sequence[Space]) -> Array:
+    """The parts of each step together, step by step."""
+    sizes = [max(len(choices_of(space)), 1) for space in spaces]
+    steps = [part.reshape(len(part), -1, size) for part, size in zip(parts, sizes, strict=True)]
+    return np.concatenate(steps, axis=-1).reshape(len(parts[0]), -1)
