@@ -14,14 +14,14 @@ class Context:
     """The config around one value.
 
     Attributes:
-        config: The legacy config (or the part of it, an `evaluation_config`) that is translated.
+        config: The legacy config that is translated; with the defaults of its Ray, where that is
+            known. Inside an `evaluation_config`, with what that changes.
         algorithm: The target algorithm.
         legacy_algorithm: What it was called.
         stack: The API stack that was chosen, "new" or "old".
         path: Where the value stands.
         rule: The id of the rule that is applied.
-        defaults: The legacy Ray's defaults, where its version is known.
-        legacy_ray: That version.
+        legacy_ray: The version of its Ray, where that is known.
         findings: What rules have said about parts of their values.
         translate: Translates a dict of root keys that stands inside the config.
     """
@@ -32,22 +32,18 @@ class Context:
     stack: str = "new"
     path: str = "$"
     rule: str = ""
-    defaults: Mapping[str, Any] = field(default_factory=dict)
     legacy_ray: str | None = None
     findings: list[Finding] = field(default_factory=list)
     translate: Callable[[Mapping[str, Any], str, Context], dict[str, Any]] | None = None
 
     def get(self, path: str, default: Any = None) -> Any:
-        """The value at a dotted path of the config, else the legacy default, else `default`."""
-        for source in (self.config, self.defaults):
-            value: Any = source
-            for key in path.split("."):
-                if not isinstance(value, Mapping) or key not in value:
-                    break
-                value = value[key]
-            else:
-                return value
-        return default
+        """The value at a dotted path of the config, else `default`."""
+        value: Any = self.config
+        for key in path.split("."):
+            if not isinstance(value, Mapping) or key not in value:
+                return default
+            value = value[key]
+        return value
 
     def note(
         self,

@@ -6,7 +6,7 @@ the user, and the setting that comes out is compared with today's default of tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -15,31 +15,58 @@ from rllib_compat.config import engine
 from rllib_compat.config import keys as table
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Settings
+from rllib_compat.config.rules import find
 from rllib_compat.config.today import todays_default
+from rllib_compat.config.unsaid import unsaid
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 # From this Ray on, configs are today's own.
 TODAY = "2.40.0"
 
-# These say nothing about how is learned, or follow from the rest.
-IGNORED = (
-    "framework.",
-    "env.",
-    "environment.env",
-    "debugging.",
-    "python_environment.",
-    "offline_data.",
-    "callbacks.",
-    "multi_agent.",
-    "evaluation.evaluation_config",
-    "fault_tolerance.",
-    "reporting.metrics_episode_collection_timeout_s",
-    "env_runners.num_cpus",
-    "env_runners.exploration_config",
-    "training.model",
-    "learners.",
-    "resources.",
-)
+#: Another `type` in these means another set of keys, so that nothing of the default may stay.
+_REPLACED_WITH_TYPE = ("exploration_config", "replay_buffer_config")
+#: Settings that replace today's default as a whole.
+WHOLES = ("training.replay_buffer_config", "env_runners.exploration_config")
+#: Dicts that merge with their defaults although their keys have no rules of their own.
+_MERGED = ("exploration_config", "evaluation_config")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A config as its Ray ran it: with that Ray's defaults where it is silent.
+
+    Attributes:
+        config: The config.
+        silent: The paths of the defaults.
+        release: The Ray of the defaults; None where none were added.
+    """
+
+    config: Mapping[str, Any]
+    silent: frozenset[str] = frozenset()
+    release: str | None = None
+
+    def is_silent(self, path: str) -> bool:
+        """Whether a path, or what it is a part of, comes from the defaults."""
+        if not self.silent:
+            return False
+        parts = path.replace("[", ".[").split(".")
+        return any(".".join(parts[:end]) in self.silent for end in range(2, len(parts) + 1))
+
+    def chosen(self, algorithm: str) -> engine.Chosen | None:
+        """Tells whether somebody chose a value; None where the config's Ray is not known."""
+        if self.release is None:
+            return None
+        defaults = legacy_defaults(algorithm, self.release)
+
+        def chosen(leaf: engine.Leaf) -> bool:
+            default: Any = defaults
+            for key in leaf.path.removeprefix("$.").split("."):
+                if not isinstance(default, Mapping) or key not in default:
+                    return not self.is_silent(leaf.path)
+                default = default[key]
+            return not engine.same(default, leaf.value)
+
+        return chosen
 
 
 @dataclass(frozen=True)
@@ -76,13 +103,15 @@ def grouped(defaults: list[Default], release: str) -> Finding:
 
 
 def legacy_defaults(algorithm: str, legacy_ray: str) -> Mapping[str, Any]:
-    """The config that an algorithm of a legacy Ray started from."""
+    """The config that an algorithm of a legacy Ray started from, with what no key said yet."""
     return _legacy_defaults(algorithm, table.nearest_release(legacy_ray))
 
 
 @cache
 def _legacy_defaults(algorithm: str, release: str) -> Mapping[str, Any]:
-    return table.default_config(algorithm, release)
+    order = table.versions()
+    implied = unsaid(algorithm, order.index(release), order)
+    return {**implied, **table.default_config(algorithm, release)}
 
 
 def newest_release_with(config: Mapping[str, Any]) -> str | None:
@@ -97,31 +126,109 @@ def newest_release_with(config: Mapping[str, Any]) -> str | None:
     return order[last]
 
 
-def differing(
-    config: Mapping[str, Any], settings: Settings, context: Context, release: str
-) -> list[Default]:
-    """The legacy defaults that the user did not override and that are not today's."""
-    legacy = legacy_defaults(context.legacy_algorithm, release)
-    silent = _without(legacy, config)
-    quiet = replace(context, config={**legacy, **config}, findings=[], defaults={})
-    found = []
-    for entry in engine.apply(silent, quiet):
+def complete(config: Mapping[str, Any], algorithm: str, legacy_ray: str) -> Whole:
+    """Adds the defaults of a legacy Ray, as its `Trainer` did.
+
+    Args:
+        config: The config.
+        algorithm: The legacy algorithm.
+        legacy_ray: The Ray.
+    """
+    silent: set[str] = set()
+    merged = dict(config)
+    for key, default in legacy_defaults(algorithm, legacy_ray).items():
+        given: Any = config.get(key)
+        if key not in config:
+            merged[key] = default
+            silent.add(f"$.{key}")
+            silent.update(f"$.{key}.{inner}" for inner in _keys(default))
+        elif _merges(key, default, given, algorithm):
+            merged[key] = {**default, **given}
+            silent.update(f"$.{key}.{inner}" for inner in default if inner not in given)
+    return Whole(merged, frozenset(silent), table.nearest_release(legacy_ray))
+
+
+def _keys(value: Any) -> Iterable[str]:
+    return value if isinstance(value, Mapping) else ()
+
+
+def _merges(key: str, default: Any, given: Any, algorithm: str) -> bool:
+    if not isinstance(default, Mapping) or not isinstance(given, Mapping):
+        return False
+    if set(given) == {"grid_search"}:
+        return False
+    if key in _REPLACED_WITH_TYPE and given.get("type", default.get("type")) != default.get("type"):
+        return False
+    rule = find(key, (algorithm,))
+    return key in _MERGED or (rule is not None and rule.section)
+
+
+def changed(entries: Iterable[engine.Entry], whole: Whole, context: Context) -> list[Default]:
+    """The settings that a legacy default makes, and that today's default does not."""
+    found = {}
+    for entry in entries:
+        if entry.leaf.path not in whole.silent:
+            continue
         for setting, then in entry.settings.items():
-            if setting in settings or setting.startswith(IGNORED):
-                continue
-            known, now = todays_default(context.algorithm, setting)
-            if known and now != then and not (now is None and not then):
-                found.append(Default(entry.leaf.path.removeprefix("$."), setting, then, now))
-    unique = {default.setting: default for default in found}
-    return [unique[name] for name in sorted(unique)]
+            if not is_todays(context.algorithm, setting, then):
+                now = todays_default(context.algorithm, setting)[1]
+                found[setting] = Default(entry.leaf.path.removeprefix("$."), setting, then, now)
+    return [found[name] for name in sorted(found)]
 
 
-def _without(defaults: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults of keys that the config does not have, section by section."""
-    silent = {}
-    for key, value in defaults.items():
-        if key in ("model", "optimization") and isinstance(config.get(key), Mapping):
-            silent[key] = {k: v for k, v in value.items() if k not in config[key]}
-        elif key not in config:
-            silent[key] = value
-    return silent
+def is_todays(algorithm: str, setting: str, value: Any) -> bool:
+    """Whether a setting is what the installed Ray does by itself."""
+    known, now = todays_default(algorithm, setting)
+    if known and engine.same(now, value):
+        return True
+    return value in (None, False, [], {}) and now is None
+
+
+def findings(entries: Iterable[engine.Entry], whole: Whole, context: Context) -> list[Finding]:
+    """A row for each default that was made explicit, and for each that today's Ray can't keep."""
+    rows = [default.finding() for default in changed(entries, whole, context)]
+    for entry in entries:
+        if entry.leaf.path in whole.silent and _is_lost(entry.finding):
+            said = f"{entry.leaf.value!r:.60}, the default of Ray {whole.release}: "
+            rows.append(replace(entry.finding, message=said + entry.finding.message))
+    return rows
+
+
+def _is_lost(finding: Finding) -> bool:
+    # All defaults of the framework are TensorFlow, which is no news.
+    return finding.severity is not Severity.INFO and not finding.rule.startswith("framework.")
+
+
+def made_by_defaults(entries: Iterable[engine.Entry], whole: Whole) -> Mapping[str, Any]:
+    """The settings that nothing but defaults of the legacy Ray made."""
+    made: dict[str, Any] = {}
+    given: set[str] = set()
+    for entry in entries:
+        if entry.leaf.path in whole.silent:
+            made |= entry.settings
+        else:
+            given |= set(entry.settings)
+    return {name: value for name, value in made.items() if name not in given}
+
+
+def leave_out_todays(settings: Settings, adopted: Mapping[str, Any], algorithm: str) -> None:
+    """Takes out, in place, what legacy defaults have set to what is today's default, too.
+
+    Args:
+        settings: All settings.
+        adopted: Those that defaults made.
+        algorithm: The target algorithm.
+    """
+    needless = {
+        name
+        for name, value in adopted.items()
+        if name in settings
+        and engine.same(settings[name], value)
+        and is_todays(algorithm, name, value)
+    }
+    for whole in WHOLES:  # which replace today's default as a whole
+        parts = {name for name in settings if name.startswith(f"{whole}.")}
+        if not parts <= needless:
+            needless -= parts
+    for name in needless:
+        del settings[name]

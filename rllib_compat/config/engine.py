@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from rllib_compat.config import keys as table
 from rllib_compat.config.context import Context
@@ -22,6 +22,10 @@ class Leaf:
     path: str
     value: Any
     rule: Rule | None
+
+
+#: Whether somebody chose the value of a leaf, or some Ray put it there by itself.
+Chosen: TypeAlias = "Callable[[Leaf], bool]"
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,9 @@ def leaves(
             yield Leaf(name, where, value, rule)
 
 
-def apply(config: Mapping[str, Any], context: Context, path: str = "$") -> list[Entry]:
+def apply(
+    config: Mapping[str, Any], context: Context, path: str = "$", chosen: Chosen | None = None
+) -> list[Entry]:
     """Translates every key of `config`, which has come through the border.
 
     A key that names the same setting as a newer one of the config gives way to it.
@@ -55,10 +61,13 @@ def apply(config: Mapping[str, Any], context: Context, path: str = "$") -> list[
         config: A dict of root keys.
         context: What the rules may ask.
         path: Where the dict stands.
+        chosen: Tells whether somebody chose a value; where it is not known which Ray the config is
+            from, what no Ray had as a default counts as chosen.
     """
     algorithms = (context.legacy_algorithm, context.algorithm)
-    entries = [_entry(leaf, context) for leaf in leaves(config, algorithms, path=path)]
-    return _without_conflicts(entries, context.legacy_algorithm)
+    chosen = chosen or (lambda leaf: not _by_itself(leaf, context))
+    entries = [_entry(leaf, context, chosen) for leaf in leaves(config, algorithms, path=path)]
+    return _without_conflicts(entries, context.legacy_algorithm, chosen)
 
 
 def settings_of(entries: list[Entry]) -> Settings:
@@ -67,22 +76,19 @@ def settings_of(entries: list[Entry]) -> Settings:
     return dict(sorted(merged.items()))
 
 
-def _entry(leaf: Leaf, context: Context) -> Entry:
+def _entry(leaf: Leaf, context: Context, chosen: Chosen) -> Entry:
     if leaf.rule is None:
         return Entry(leaf, _foreign_or_unknown(leaf, context), {})
     rule = leaf.rule
     at = replace(context, path=leaf.path, rule=rule.id)
     outcome = _outcome(rule, leaf.value, at)
-    if context.stack == "new" and rule.needs_old and rule.needs_old(plain(leaf.value)):
-        outcome = Outcome(
-            {},
-            Verdict.REFUSED,
-            f"{rule.why or 'only the old API stack can run it'}; this is the new API stack",
-            Severity.ERROR,
-            outcome.hint or rule.hint or "api_stack='old' keeps it, or take it out",
-        )
+    needs_old = rule.needs_old is not None and rule.needs_old(plain(leaf.value))
+    if context.stack == "new" and needs_old:
+        by_default = context.legacy_ray is not None and not chosen(leaf)
+        outcome = _gone_with_the_old_stack(rule, outcome, by_default=by_default)
     verdict, severity = outcome.verdict or rule.verdict, outcome.severity or rule.severity
-    if severity is Severity.WARNING and verdict is Verdict.DROPPED and _by_itself(leaf, context):
+    harmless = not needs_old and _by_itself(leaf, context)
+    if severity is Severity.WARNING and verdict is Verdict.DROPPED and harmless:
         severity = Severity.INFO
     finding = Finding(
         rule.id,
@@ -93,6 +99,19 @@ def _entry(leaf: Leaf, context: Context) -> Entry:
         outcome.hint or rule.hint,
     )
     return Entry(leaf, finding, outcome.settings)
+
+
+def _gone_with_the_old_stack(rule: Rule, outcome: Outcome, *, by_default: bool) -> Outcome:
+    """What the new stack makes of a value that only the old one can run.
+
+    One that somebody chose is refused. A default decides nothing, and is a warning.
+    """
+    why = rule.why or "only the old API stack can run it"
+    hint = outcome.hint or rule.hint or "api_stack='old' keeps it, or take it out"
+    if by_default:
+        return Outcome({}, Verdict.DROPPED, why, Severity.WARNING, hint)
+    why = f"{why}; this is the new API stack"
+    return Outcome({}, Verdict.REFUSED, why, Severity.ERROR, hint)
 
 
 def _outcome(rule: Rule, value: Any, at: Context) -> Outcome:
@@ -198,43 +217,52 @@ def _by_itself(leaf: Leaf, context: Context) -> bool:
     return table.was_default(leaf.key, leaf.value, context.legacy_algorithm)
 
 
-def _without_conflicts(entries: list[Entry], algorithm: str) -> list[Entry]:
+def _without_conflicts(entries: list[Entry], algorithm: str, chosen: Chosen) -> list[Entry]:
     """Where keys give one setting different values, the one that somebody chose wins.
 
-    Of several (or of defaults alone), a key of the algorithm wins over a common one, and a newer
-    key over an older one.
+    Of several (or of defaults alone), one that says something wins over None, a key of the
+    algorithm over a common one, and a newer key over an older one.
     """
     by_setting: dict[str, list[Entry]] = {}
     for entry in entries:
         for name in entry.settings:
             by_setting.setdefault(name, []).append(entry)
-    lost: dict[int, tuple[str, Entry]] = {}
+    lost: dict[int, dict[str, Entry]] = {}
     for name, rivals in by_setting.items():
-        winner = max(rivals, key=lambda entry: _rank(entry.leaf, algorithm))
+        winner = max(rivals, key=lambda entry: _rank(entry, name, algorithm, chosen))
         for rival in rivals:
-            if not _same(rival.settings[name], winner.settings[name]):
-                lost[id(rival)] = (name, winner)
-    return [_give_way(e, *lost[id(e)], algorithm) if id(e) in lost else e for e in entries]
+            if not same(rival.settings[name], winner.settings[name]):
+                lost.setdefault(id(rival), {})[name] = winner
+    return [_give_way(e, lost[id(e)], chosen) if id(e) in lost else e for e in entries]
 
 
-def _rank(leaf: Leaf, algorithm: str) -> tuple[bool, bool, int, str]:
-    chosen = not table.was_default(leaf.key, leaf.value, algorithm)
-    return chosen, algorithm in table.homes(leaf.key), table.since(leaf.key, algorithm), leaf.key
+def _rank(
+    entry: Entry, setting: str, algorithm: str, chosen: Chosen
+) -> tuple[bool, bool, bool, int, str]:
+    leaf = entry.leaf
+    return (
+        chosen(leaf),
+        entry.settings[setting] is not None,
+        algorithm in table.homes(leaf.key),
+        table.since(leaf.key, algorithm),
+        leaf.key,
+    )
 
 
-def _give_way(loser: Entry, name: str, winner: Entry, algorithm: str) -> Entry:
-    chosen = not table.was_default(loser.leaf.key, loser.leaf.value, algorithm)
+def _give_way(loser: Entry, winners: Mapping[str, Entry], chosen: Chosen) -> Entry:
+    name, winner = next(iter(winners.items()))
+    rest = {k: v for k, v in loser.settings.items() if k not in winners}
     finding = replace(
         loser.finding,
         verdict=Verdict.DROPPED,
-        severity=Severity.WARNING if chosen else Severity.INFO,
+        severity=Severity.WARNING if chosen(loser.leaf) else Severity.INFO,
         message=f"{winner.leaf.path} decides about {_call(name)}",
     )
-    rest = {k: v for k, v in loser.settings.items() if k not in winner.settings}
     return Entry(loser.leaf, finding, rest)
 
 
-def _same(a: Any, b: Any) -> bool:
+def same(a: Any, b: Any) -> bool:
+    """Whether two values of configs are equal, whatever they are."""
     try:
         return a is b or bool(a == b)
     except (TypeError, ValueError):  # arrays and such

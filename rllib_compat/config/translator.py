@@ -68,21 +68,24 @@ def translate(
     ours = admit(given, (legacy_algorithm, target), Origin.USER)
     legacy = {**admitted.config, **ours.config}
     came_in = legacy if origin is Origin.FILE else _copied({**config, **given})
-    stack, decided_by = _choose_stack(legacy, (legacy_algorithm, target), api_stack)
+    whole = defaults.Whole(legacy)
+    if legacy_ray is not None and not registry.of(target).removed:
+        whole = defaults.complete(legacy, legacy_algorithm, legacy_ray)
+    stack, decided_by = _choose_stack(whole, (legacy_algorithm, target), api_stack)
 
-    context = Context(legacy, target, legacy_algorithm, stack, translate=_inner_settings)
-    if legacy_ray is not None:
-        context.defaults = defaults.legacy_defaults(legacy_algorithm, legacy_ray)
-        context.legacy_ray = legacy_ray
-
-    entries = engine.apply(legacy, context)
+    context = Context(whole.config, target, legacy_algorithm, stack, translate=_inner_settings)
+    context.legacy_ray = legacy_ray
+    entries = engine.apply(whole.config, context, chosen=whole.chosen(legacy_algorithm))
+    context.findings[:] = [f for f in context.findings if not whole.is_silent(f.path)]
     settings = engine.settings_of(entries)
     begin(settings, context)
-    _adopt_defaults(legacy, settings, context, legacy_ray)
+    context.findings += _about_defaults(entries, whole, settings, context)
+    adopted = defaults.made_by_defaults(entries, whole)
     settle(settings, context)
+    defaults.leave_out_todays(settings, adopted, target)
     _leave_out_unknown_settings(settings, context)
 
-    findings = [entry.finding for entry in entries] + context.findings
+    findings = [e.finding for e in entries if not whole.is_silent(e.leaf.path)] + context.findings
     findings += admitted.findings + ours.findings
     findings = _about_unknown(findings, on_unknown)
     report = Report(
@@ -116,7 +119,8 @@ def translate(
 
 def _inner_settings(part: Mapping[str, Any], path: str, at: Context) -> Settings:
     """The settings of a config inside the config; its findings join those of `at`."""
-    entries = engine.apply(part, replace(at, config=part, defaults={}), path)
+    inner = replace(at, config={**at.config, **part})
+    entries = engine.apply(part, inner, path)
     at.findings.extend(entry.finding for entry in entries)
     return engine.settings_of(entries)
 
@@ -142,37 +146,40 @@ def _target(legacy_algorithm: str) -> str:
 
 
 def _choose_stack(
-    config: Mapping[str, Any], algorithms: tuple[str, ...], asked: Stack
+    whole: defaults.Whole, algorithms: tuple[str, ...], asked: Stack
 ) -> tuple[str, list[str]]:
-    """The API stack, and the paths of the keys that need the old one."""
+    """The API stack, and the paths of the keys that need the old one; no default does."""
+    chosen = whole.chosen(algorithms[0]) or (lambda _: True)
     need_old = [
         leaf.path
-        for leaf in engine.leaves(config, algorithms)
+        for leaf in engine.leaves(whole.config, algorithms)
         if leaf.rule is not None
         and leaf.rule.needs_old is not None
         and leaf.rule.needs_old(engine.plain(leaf.value))
+        and chosen(leaf)
     ]
     if asked != "auto":
         return asked, need_old
     return ("old" if need_old else "new"), need_old
 
 
-def _adopt_defaults(
-    config: Mapping[str, Any], settings: Settings, context: Context, legacy_ray: str | None
-) -> None:
-    """Makes differing legacy defaults explicit, or tells which there are."""
+def _about_defaults(
+    entries: list[engine.Entry], whole: defaults.Whole, settings: Settings, context: Context
+) -> list[Finding]:
+    """Rows about the defaults that were made explicit; or, where none were, which there are."""
     if registry.of(context.algorithm).removed:
-        return
-    release = legacy_ray or defaults.newest_release_with(config)
+        return []
+    if whole.release is not None:
+        return defaults.findings(entries, whole, context)
+    release = defaults.newest_release_with(context.config)
     if release is None:
-        return
-    differing = defaults.differing(config, settings, context, release)
-    if legacy_ray is not None:
-        for default in differing:
-            settings[default.setting] = default.then
-            context.findings.append(default.finding())
-    elif differing:
-        context.findings.append(defaults.grouped(differing, release))
+        return []
+    whole = defaults.complete(context.config, context.legacy_algorithm, release)
+    quiet = replace(context, config=whole.config, legacy_ray=release, findings=[])
+    would_be = engine.apply(whole.config, quiet, chosen=whole.chosen(context.legacy_algorithm))
+    changed = defaults.changed(would_be, whole, context)
+    changed = [default for default in changed if default.setting not in settings]
+    return [defaults.grouped(changed, release)] if changed else []
 
 
 def _leave_out_unknown_settings(settings: Settings, context: Context) -> None:

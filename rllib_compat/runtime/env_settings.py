@@ -21,7 +21,8 @@ class EnvSettings:
         soft_horizon: Whether the next episode goes on where the horizon cut, without a reset.
         no_done_at_end: Whether the end of an episode is no terminal state to learn from.
         clip_rewards: True for the sign of each reward, a number for a limit on both sides.
-        preprocessor_pref: "deepmind" for its Atari wrappers, "rllib" for none.
+        preprocessor_pref: "deepmind", as ever by default, for its wrappers around Atari games (and
+            rewards clipped to their sign, unless `clip_rewards` says otherwise); "rllib" for none.
         atari: What these wrappers are told, where the config says it: `dim` and `framestack`.
         multi_agent: Whether the config defines policies, so that the environment has many agents.
         policy_spaces: Observation and action space by policy, where the config names them.
@@ -36,7 +37,7 @@ class EnvSettings:
     soft_horizon: bool = False
     no_done_at_end: bool = False
     clip_rewards: bool | float | None = None
-    preprocessor_pref: str | None = None
+    preprocessor_pref: str | None = "deepmind"
     atari: Mapping[str, Any] = field(default_factory=dict)
     multi_agent: bool = False
     policy_spaces: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, cast
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
+from rllib_compat.runtime import atari
 from rllib_compat.runtime.env_settings import EnvSettings as EnvSettings
 
 
@@ -50,7 +51,7 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
     if settings.plain:
         if isinstance(env, str) and not ray_versions.is_registered_env(env):
             name, _ = resolve_env_name(env)
-            if _in_gymnasium(name) and not _wants_atari_wrappers(settings, name):
+            if _in_gymnasium(name) and not (atari.wanted(settings) and atari.is_name(name)):
                 return name
         elif isinstance(env, type) and _is_modern_class(env):
             return env
@@ -106,11 +107,8 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
             "class itself, or write 'module:Class'",
         )
     env = creator(own_context)
-    if _wants_atari_wrappers(settings, settings.env):
-        from ray.rllib.env.wrappers.atari_wrappers import wrap_atari_for_new_api_stack
-
-        # Its own defaults, 64 and none, are not those of old.
-        env = wrap_atari_for_new_api_stack(env, **{"dim": 84, "framestack": 4, **settings.atari})
+    if atari.wanted(settings) and atari.is_atari(env):
+        env, settings = atari.wrapped(env, settings)
     if vector_envs.is_vector_env(env):
         return vector_envs.checked(env, settings)
     if external.is_external(env):
@@ -213,12 +211,3 @@ def _is_modern_class(env: type) -> bool:
 
     # gym 0.22 – 0.25 had a `seed` in reset() too, but those classes are of another base.
     return issubclass(env, gymnasium.Env) and "seed" in inspect.signature(env.reset).parameters
-
-
-def _wants_atari_wrappers(settings: EnvSettings, env: Any) -> bool:
-    return (
-        settings.preprocessor_pref == "deepmind"
-        and isinstance(env, str)
-        and "NoFrameskip" in env
-        and not settings.multi_agent
-    )

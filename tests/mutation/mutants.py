@@ -496,7 +496,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ENGINE,
         (
             "Atari games are played without the DeepMind wrappers",
-            '    if not isinstance(name, str) or "NoFrameskip" not in name:',
+            "    if not is_game:",
             "    if True:",
         ),
         (

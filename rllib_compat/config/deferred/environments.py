@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rllib_compat.config.values.atari import is_atari_name, is_registered_name
 from rllib_compat.neutral.later import PUBLIC, Later, Writer, build
+from rllib_compat.runtime.env_settings import EnvSettings
 
 
 @dataclass(frozen=True)
@@ -22,13 +24,13 @@ class AdaptedEnv(Later):
 
     def build(self) -> Any:
         """A registered name, or the function that makes the environment."""
-        from rllib_compat.runtime.envs import EnvSettings, adapt_env
+        from rllib_compat.runtime.envs import adapt_env
 
         return adapt_env(EnvSettings(**build(dict(self.settings))))
 
     def code(self, writer: Writer) -> ast.expr | None:
         """The call that wraps it; of what gymnasium has itself, the name."""
-        given = {k: v for k, v in self.settings.items() if v not in (None, False, {}) or k == "env"}
+        given = {k: v for k, v in self.settings.items() if k == "env" or not self._means_nothing(k)}
         if not set(given) - {"env", "env_config", "old_stack"} and isinstance(given["env"], str):
             import gymnasium
 
@@ -39,6 +41,15 @@ class AdaptedEnv(Later):
                 return writer.expression(name)
         settings = writer.call(writer.imported(PUBLIC, "EnvSettings"), **given)
         return settings and writer.call(writer.imported(PUBLIC, "adapt_env"), settings)
+
+    def _means_nothing(self, name: str) -> bool:
+        """Whether a setting is what `EnvSettings` has by itself, or is for Atari games only."""
+        value, env = self.settings[name], self.settings.get("env")
+        if value in (None, {}) or value == getattr(EnvSettings, name, None):
+            return True
+        if name == "preprocessor_pref" or (name == "clip_rewards" and value is False):
+            return is_registered_name(env) and not is_atari_name(env)
+        return False
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,7 @@ class EnvSpace(Later):
 
     def build(self) -> Any:
         """Makes the environment once, only to ask it."""
-        from rllib_compat.runtime.envs import EnvSettings, make_env
+        from rllib_compat.runtime.envs import make_env
 
         env = make_env(EnvSettings(**build(dict(self.env.settings))), {})
         space = getattr(env, self.which)

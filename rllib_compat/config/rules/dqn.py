@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from packaging.version import Version
+
 from rllib_compat import registry
 from rllib_compat.config.context import Context
+from rllib_compat.config.keys import was_default
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
 from rllib_compat.config.values import common as v
 from rllib_compat.config.values.containers import Row
@@ -27,6 +30,20 @@ def _temperature(value: Any, context: Context) -> Outcome:
     if context.stack == "old":
         return Outcome({"training.categorical_distribution_temperature": value}, Verdict.KEPT)
     return drop_aloud(None if value == 1.0 else value, context)
+
+
+def _epsilon(value: Any, context: Context) -> Outcome:
+    """The new stack's schedule; before Ray 2.40, policies explored by `exploration_config`."""
+    if context.stack == "old":
+        return Outcome(verdict=Verdict.DROPPED, message="`exploration_config` says it there")
+    before = context.legacy_ray is not None and Version(context.legacy_ray) < Version("2.40")
+    by_default = was_default("epsilon", value, "DQN")
+    if before and by_default and not context.get("enable_env_runner_and_connector_v2"):
+        return Outcome(
+            verdict=Verdict.DROPPED,
+            message="the old API stack, which was the default, explored by `exploration_config`",
+        )
+    return Outcome({"training.epsilon": value})
 
 
 RULES = (
@@ -59,7 +76,16 @@ RULES = (
         {v.SHARE: "tau", v.STEPS: "target_network_update_freq"},
         algorithms=(*OFF_POLICY, "IQL"),
     ),
-    *kept(FAMILY, "training", {v.SCHEDULED_SHARE: "epsilon"}, algorithms=DQN, old_target=""),
+    Rule(
+        FAMILY,
+        "epsilon",
+        Verdict.KEPT,
+        target="training.epsilon",
+        old_target="",
+        convert=_epsilon,
+        value=v.SCHEDULED_SHARE,
+        algorithms=DQN,
+    ),
     Rule(
         FAMILY,
         "hiddens",

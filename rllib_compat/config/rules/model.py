@@ -18,6 +18,7 @@ from rllib_compat.config.rule import (
     needless,
 )
 from rllib_compat.config.values import common as v
+from rllib_compat.config.values.atari import is_atari_name, is_registered_name
 from rllib_compat.config.values.containers import Config
 from rllib_compat.config.values.kinds import Kind, Whole, Words
 from rllib_compat.neutral.report import Severity, Verdict
@@ -177,7 +178,8 @@ def _frames(value: Any, context: Context) -> Outcome:
     key = context.path.rpartition(".")[2]
     if context.stack == "old":
         return Outcome({f"{OLD}.{key}": value}, Verdict.KEPT)
-    if "NoFrameskip" not in str(context.get("env")):
+    env = context.get("env")
+    if is_registered_name(env) and not is_atari_name(env):
         return Outcome(message="only Atari games have frames")
     if key == "framestack":
         value = 4 if value else None

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from packaging.version import Version
+
 from rllib_compat.config.context import Context
 from rllib_compat.config.steps.step import Change, Given, Step
+from rllib_compat.config.values.atari import is_atari_name, is_registered_name
 
 PREPROCESSING, CLIPPING = "env.preprocessor_pref", "env.clip_rewards"
 
 #: Who gives one of these wrote for a Ray that wraps no environment by itself.
 _TODAYS_KEYS = ("num_env_runners", "num_learners", "enable_env_runner_and_connector_v2")
+#: From this Ray on, it does not.
+_NO_WRAPPERS = Version("2.40")
+
+
+def is_todays(context: Context) -> bool:
+    """Whether a config was written for a Ray whose env runners wrap no Atari games."""
+    if context.legacy_ray is not None:
+        todays = Version(context.legacy_ray) >= _NO_WRAPPERS
+        return todays or bool(context.get("enable_env_runner_and_connector_v2"))
+    return any(key in context.config for key in _TODAYS_KEYS)
 
 
 def _deepmind(given: Given, context: Context) -> Change | None:
-    name = given.get("env.env")
-    if not isinstance(name, str) or "NoFrameskip" not in name:
+    env = given.get("env.env")
+    is_game = is_atari_name(env)
+    if env is None or (is_registered_name(env) and not is_game):
         return None
-    if any(key in context.config for key in _TODAYS_KEYS):
-        return None
-    wrapped = given.get(PREPROCESSING) if PREPROCESSING in given else "deepmind"
+    if is_todays(context):  # whose new API stack never reads the key, default or not
+        asked = PREPROCESSING in given and context.legacy_ray is None
+        return None if asked else Change({PREPROCESSING: "rllib"})
+    if not is_game:
+        return None  # the adapters look at what it makes
+    wrapped = given.get(PREPROCESSING) or "deepmind"
     clipped = given.get(CLIPPING) is None and wrapped == "deepmind"
     message = "an Atari game: the DeepMind wrappers, as by default before"
     return Change(
@@ -29,7 +46,8 @@ def _deepmind(given: Given, context: Context) -> Change | None:
 STEPS = (
     Step(
         "atari",
-        "Until Ray 2.40, Atari games got the DeepMind wrappers and clipped rewards by themselves.",
+        "Until Ray 2.40, Atari games got the DeepMind wrappers and clipped rewards by themselves. "
+        "A name of gymnasium's tells that it is a game; of anything else, the environment does.",
         stack="new",
         reads=("env.env", PREPROCESSING, CLIPPING),
         sets={PREPROCESSING: "deepmind", CLIPPING: True},

@@ -148,6 +148,28 @@ class TestEnvironment:
         assert env["clip_rewards"] is True
         assert env["atari"] == {"dim": 42, "framestack": None}
 
+    @pytest.mark.parametrize("name", ["ALE/Pong-v5", "PongDeterministic-v4", "Breakout-v0"])
+    def test_so_do_games_of_other_names(self, name):
+        env = translate({"model": {"dim": 42}}, algorithm="PPO", env=name).env
+        assert (env["clip_rewards"], env["atari"]) == (True, {"dim": 42})
+
+    @pytest.mark.parametrize("name", ["CartPole-v0", "ALE/Pong-ram-v5", "Pong-ram-v0"])
+    def test_others_do_not(self, name):
+        env = translate({"model": {"dim": 42}}, algorithm="PPO", env=name).env
+        assert not env.get("clip_rewards")
+        assert "atari" not in env
+
+    def test_what_the_environment_itself_will_tell_is_kept_for_it(self):
+        env = translate({"model": {"dim": 42}}, algorithm="PPO", env="my_pong").env
+        assert env["atari"] == {"dim": 42}
+
+    @pytest.mark.parametrize("name", ["ALE/Pong-v5", "my_pong"])
+    def test_todays_configs_wrap_for_themselves(self, name):
+        env = translate({"num_env_runners": 1}, algorithm="PPO", env=name).env
+        assert env["preprocessor_pref"] == "rllib"
+        later = translate({}, algorithm="PPO", env=name, legacy_ray="2.44.1").env
+        assert later["preprocessor_pref"] == "rllib"
+
     def test_priorities_of_buffers_for_many_agents(self):
         config = {"multiagent": {"policies": {"a": (None, None, None, {}), "b": (None,) * 4}}}
         translation = translate(config, algorithm="DQN")
