@@ -21,9 +21,14 @@ _VERBS = {
     "config": "Translate a legacy config and tell what becomes of every key.",
     "convert": "Convert a legacy checkpoint and prove that the numbers are the same.",
     "demo": "Convert a bundled Ray 0.8.5 checkpoint, load it and train on.",
+    "evaluate": "Play a trained policy of any Ray, as `rllib rollout` and `evaluate` did.",
     "inspect": "Tell what is inside a checkpoint, without Ray and without running it.",
+    "train": "Train from an experiment file or from flags, as `rllib train` did.",
     "verify": "Compare an old checkpoint with a converted one.",
 }
+
+# The same verb by its name in another Ray.
+_ALIASES = {"rollout": "evaluate"}
 
 #: What the extra `ray` brings.
 _IN_THE_EXTRA = ("ray", "torch", "gymnasium", "tree", "pyarrow", "lz4", "msgpack_numpy")
@@ -38,6 +43,7 @@ class _Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
+        cmd_name = _ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in _VERBS:
             return None
         command: click.Command = importlib.import_module(f"rllib_compat.cli.{cmd_name}").command

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -40,7 +41,7 @@ class _SpaceOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # c
         return policy, space
 
 
-class _ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # see above
+class ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # see above
     """A file (`params.json`, `params.pkl`) or JSON text."""
 
     name = "FILE|JSON"
@@ -48,6 +49,7 @@ class _ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> dict[str, Any]:
+        """Reads it; nothing in a pickle is run."""
         if isinstance(value, dict):
             return value
         try:
@@ -66,7 +68,7 @@ class _ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # 
         return config
 
 
-class _MapOption(_ConfigOption):
+class _MapOption(ConfigOption):
     """A JSON file, or JSON text, of texts by text."""
 
     def convert(
@@ -78,24 +80,34 @@ class _MapOption(_ConfigOption):
         return read
 
 
+observation_space_option = click.option(
+    "--observation-space",
+    type=_SpaceOption(),
+    multiple=True,
+    help="e.g. 'Box(4,)'; of one policy: p0='Box(4,)'.",
+)
+action_space_option = click.option(
+    "--action-space", type=_SpaceOption(), multiple=True, help="e.g. 'Discrete(2)'."
+)
+trust_option = click.option(
+    "--trust",
+    multiple=True,
+    metavar="MODULE:CLASS",
+    help="Use this class or function although a file names it; may be repeated.",
+)
+
+
 def given_options(function: F) -> F:
     """Adds the options from which `given` makes a `Given`."""
     for option in reversed(
         (
             click.option("--algorithm", help="The algorithm that was trained, e.g. PPO."),
             click.option(
-                "--config", type=_ConfigOption(), help="The trainer's config; {} for its defaults."
+                "--config", type=ConfigOption(), help="The trainer's config; {} for its defaults."
             ),
             click.option("--env", help="The environment's name."),
-            click.option(
-                "--observation-space",
-                type=_SpaceOption(),
-                multiple=True,
-                help="e.g. 'Box(4,)'; of one policy: p0='Box(4,)'.",
-            ),
-            click.option(
-                "--action-space", type=_SpaceOption(), multiple=True, help="e.g. 'Discrete(2)'."
-            ),
+            observation_space_option,
+            action_space_option,
             click.option(
                 "--model",
                 metavar="MODULE:CLASS",
@@ -122,12 +134,7 @@ def target_options(function: F) -> F:
     """Adds the options for what is made: trusted names, and the machine that trains on."""
     for option in reversed(
         (
-            click.option(
-                "--trust",
-                multiple=True,
-                metavar="MODULE:CLASS",
-                help="Use this class or function although a file names it; may be repeated.",
-            ),
+            trust_option,
             click.option(
                 "--num-gpus",
                 type=click.IntRange(0),
@@ -177,6 +184,15 @@ def given(
         policy,
         **more,
     )
+
+
+def imported(path: str) -> Any:
+    """What `module:name` names; the caller says so, and it is imported."""
+    module, _, name = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise click.UsageError(f"{path} can't be imported: {error}") from error
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -48,6 +48,18 @@ def read_experiments(source: str) -> list[Experiment]:
     path, _, name = source.rpartition(":")
     if path.endswith(".py"):
         return _experiments(name, _python_dict(Path(path), name))
+    return _experiments(Path(source).stem, read_data(source))
+
+
+def read_data(source: str) -> Any:
+    """Reads a file of plain data, without running anything that is in it.
+
+    Args:
+        source: A path that ends in `.json`, `.yaml`, `.yml` or `.pkl`.
+
+    Raises:
+        ConfigError: There is no such file, or it is damaged or of another kind.
+    """
     file = Path(source)
     reader = _READERS.get(file.suffix.lower())
     if reader is None:
@@ -56,7 +68,7 @@ def read_experiments(source: str) -> list[Experiment]:
             fix=f"give one of {', '.join(_READERS)}, or file.py:NAME",
         )
     try:
-        return _experiments(file.stem, reader(file))
+        return reader(file)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{source} can't be read: {error}") from error
 

@@ -108,7 +108,7 @@ def compute(
     if (unsquash, clip) == (bool(config.normalize_actions), bool(config.clip_actions)):
         return found
     return [
-        replace(one, action=_fitted(one.raw, module.action_space, unsquash, clip)) for one in found
+        replace(one, action=fitted(one.raw, module.action_space, unsquash, clip)) for one in found
     ]
 
 
@@ -247,7 +247,7 @@ def _computed(outputs: dict[str, Any], agent: Any) -> Computed:
     return Computed(action, state, outputs, raw)
 
 
-def _fitted(action: Any, space: Any, unsquash: bool, clip: bool) -> Any:
+def fitted(action: Any, space: Any, unsquash: bool, clip: bool) -> Any:
     """The module's action as the environment gets it; unsquashed ones need no clipping."""
     from ray.rllib.utils.spaces import space_utils
 

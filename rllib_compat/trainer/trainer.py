@@ -67,6 +67,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
 
     Attributes:
         algorithm_name: The name of the algorithm that the class is for, or None.
+        legacy_ray: The Ray whose defaults the class keeps, where the caller names none.
         hooks: What the class calls at the moments that `templates.HOOKS` names.
         algorithm: The `Algorithm` that does the work.
         translation: How the config was translated; `translation.report` has a line for every key.
@@ -79,6 +80,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
     """
 
     algorithm_name: ClassVar[str | None] = None
+    legacy_ray: ClassVar[str | None] = None
     _default_config: ClassVar[Mapping[str, Any]] = {}
     hooks: ClassVar[Mapping[str, Callable[..., Any]]] = {}
 
@@ -100,7 +102,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
             given["env"] = env
         self._asked: dict[str, Any] = {
             "algorithm": algorithm or self.algorithm_name,
-            "legacy_ray": legacy_ray,
+            "legacy_ray": legacy_ray or self.legacy_ray,
         }
         self.last_result: dict[str, Any] = {}
         self._local_is_stale = False
@@ -337,7 +339,9 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
             Bundles, as today; their `to_json()` is what `resources_per_trial` took until Ray 1.x.
         """
         given = merge(cls._default_config, config)
-        algorithm_config = translate(given, algorithm=cls.algorithm_name).algorithm_config
+        algorithm_config = translate(
+            given, algorithm=cls.algorithm_name, legacy_ray=cls.legacy_ray
+        ).algorithm_config
         request = algorithm_config.algo_class.default_resource_request(algorithm_config)
         return TrialResources.of(request)
 

@@ -57,6 +57,7 @@ DROPPED = {
 }
 # Sections of 2.x results whose keys are at the top of our results.
 SECTIONS = ("sampler_results/",)
+EVALUATION = "evaluation/"
 
 
 class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
@@ -216,6 +217,8 @@ def _checkpoint_config(given: Any, legacy: Mapping[str, Any]) -> Any:
 
 
 def _todays_metric(key: str) -> str:
+    if key.startswith(EVALUATION):
+        return EVALUATION + _todays_metric(key.removeprefix(EVALUATION))
     return next((key.removeprefix(s) for s in SECTIONS if key.startswith(s)), key)
 
 

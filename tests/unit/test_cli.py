@@ -30,7 +30,9 @@ def run(capsys):
     return call
 
 
-@pytest.mark.parametrize("verb", ["config", "convert", "demo", "inspect", "verify"])
+@pytest.mark.parametrize(
+    "verb", ["config", "convert", "demo", "evaluate", "inspect", "train", "verify"]
+)
 def test_every_verb_has_help_with_examples(run, verb):
     code, out, _ = run(verb, "--help")
     assert code == 0

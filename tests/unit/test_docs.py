@@ -33,7 +33,8 @@ def command(verb: str) -> click.Command:
 
 @cache
 def options(verb: str) -> frozenset[str]:
-    names = {name for p in command(verb).params if isinstance(p, click.Option) for name in p.opts}
+    given = [p for p in command(verb).params if isinstance(p, click.Option)]
+    names = {name for p in given for name in (*p.opts, *p.secondary_opts)}
     return frozenset({*names, "-h", "--help"})
 
 

@@ -1,0 +1,232 @@
+"""A checkpoint of any Ray that acts: what an evaluation needs of it, and no more.
+
+What trains on is loaded as an `Algorithm`, with its connectors. Of algorithms that Ray has removed
+there are the modules, which act by themselves. Neither starts Ray.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from packaging.version import InvalidVersion, Version
+
+from rllib_compat import ray_versions
+from rllib_compat.config import default_config
+from rllib_compat.formats import layouts
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.errors import CompatError, ConfigError, MissingInformationError
+from rllib_compat.neutral.report import Report
+from rllib_compat.runtime.policy_mapping import MappingFn
+from rllib_compat.trainer.acting import Acting
+from rllib_compat.trainer.inference import Computed, Request, fitted
+
+if TYPE_CHECKING:
+    from rllib_compat.convert.given import Given
+    from rllib_compat.convert.pipeline import Conversion
+
+# As many inputs as show that old and new compute the same; `convert` compares on more.
+INPUTS = 100
+# What an evaluation in this process does not want of the training's config.
+ALONE: Mapping[str, Any] = {"evaluation_interval": None, "output": None}
+
+
+class Actor:
+    """What acts.
+
+    Attributes:
+        env: The environment's name or class, as `AlgorithmConfig.environment` has it.
+        env_config: What it gets as its context.
+        explore: Whether the config says that actions are sampled.
+    """
+
+    env: Any
+    env_config: Mapping[str, Any]
+    explore: bool
+
+    def policy_of(self, agent: Any, episode: Any) -> str:
+        """The policy of an agent in an episode."""
+        raise NotImplementedError
+
+    def act(self, policy_id: str, request: Request, *, explore: bool) -> Computed:
+        """Computes one action."""
+        raise NotImplementedError
+
+
+@contextmanager
+def loaded(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]:
+    """A checkpoint of any Ray as an actor, and the report of its conversion.
+
+    Args:
+        path: The checkpoint; nothing in it is executed.
+        given: What it does not tell.
+
+    Raises:
+        CheckpointError: It can't be read or converted.
+    """
+    from rllib_compat.convert.decide import Form
+    from rllib_compat.convert.pipeline import convert
+
+    given = replace(given, num_env_runners=0, num_gpus=0, overrides={**ALONE, **given.overrides})
+    with tempfile.TemporaryDirectory(prefix="rllib-compat-") as folder:
+        target = Path(folder) / "converted"
+        done = convert(path, target, given=given, inputs=INPUTS)
+        if done.plan.form is not Form.WHOLE:
+            yield ModuleActor(target, done, given), done.report
+            return
+        with ray_versions.without_cluster():
+            algorithm = ray_versions.load_algorithm(target)
+            try:
+                yield AlgorithmActor(algorithm), done.report
+            finally:
+                algorithm.stop()
+
+
+def _has_config(path: str | Path) -> bool:
+    checkpoint = layouts.read(path)
+    return bool(checkpoint.config or any(p.config for p in checkpoint.policies.values()))
+
+
+class AlgorithmActor(Acting, Actor):
+    """An algorithm that acts.
+
+    Args:
+        algorithm: The algorithm.
+    """
+
+    def __init__(self, algorithm: Any) -> None:
+        self.algorithm = algorithm
+        config = algorithm.config
+        evaluation = config.evaluation_config if isinstance(config.evaluation_config, dict) else {}
+        self.env = evaluation.get("env", config.env)
+        self.env_config = {**config.env_config, **evaluation.get("env_config", {})}
+        self.explore = bool(evaluation.get("explore", config.explore))
+
+    def policy_of(self, agent: Any, episode: Any) -> str:
+        """The policy of an agent, by the config's function."""
+        return str(self.algorithm.config.policy_mapping_fn(agent, episode))
+
+    def sync_local_runner(self) -> None:
+        """Does nothing: the local runner was loaded with the weights."""
+
+    def act(self, policy_id: str, request: Request, *, explore: bool) -> Computed:
+        """Computes one action."""
+        (computed,) = self._compute([request], policy_id, explore, None, None, None)
+        return computed
+
+
+class ModuleActor(Actor):
+    """The modules of an algorithm that Ray has removed, which act.
+
+    Args:
+        target: The converted checkpoint.
+        done: Its conversion.
+        given: What the caller says besides; its keys replace those of the config.
+    """
+
+    def __init__(self, target: Path, done: Conversion, given: Given) -> None:
+        from rllib_compat.convert.write import modules
+
+        checkpoint = done.checkpoint
+        config = {**checkpoint.config, **given.overrides}
+        self._config = {**_defaults_of_its_ray(checkpoint), **config}
+        mapping = given.overrides.get("multiagent", {}).get("policy_mapping_fn")
+        self._mapping = MappingFn(mapping) if mapping is not None else None
+        self._modules = {p: modules.load(target, p).module for p in checkpoint.policies}
+        self._inputs = {p: network.inputs for p, network in done.networks.items()}
+        self.env = config.get("env") if given.env is None else given.env
+        self.env_config = dict(config.get("env_config") or {})
+        evaluation = config.get("evaluation_config") or {}
+        self.explore = bool(evaluation.get("explore", config.get("explore", True)))
+
+    def policy_of(self, agent: Any, episode: Any) -> str:
+        """The policy of an agent: by the caller's function, the only one, or that of its name."""
+        if self._mapping is not None:
+            return str(self._mapping(agent, episode))
+        if len(self._modules) == 1:
+            return next(iter(self._modules))
+        if str(agent) in self._modules:
+            return str(agent)
+        raise CompatError(
+            f"No policy is called {agent!r}, and the mapping of agents to policies was code.",
+            where="$.multiagent.policy_mapping_fn",
+            fix="give --policy-mapping-fn module:function",
+        )
+
+    def act(self, policy_id: str, request: Request, *, explore: bool) -> Computed:
+        """Computes one action."""
+        import torch
+        import tree
+
+        module = self._modules[policy_id]
+        obs = self._preprocessed(policy_id, module.observation_space, request.observation)
+        states = module.get_initial_state()
+        batch: dict[str, Any] = {"obs": torch.from_numpy(obs)[None]}
+        if states:
+            before = list(request.state or [np.asarray(s) for s in tree.flatten(states)])
+            batch["obs"] = batch["obs"][None]
+            tensors = [torch.from_numpy(np.asarray(s, np.float32))[None] for s in before]
+            batch["state_in"] = tree.unflatten_as(states, tensors)
+        with torch.no_grad():
+            forward = module.forward_exploration if explore else module.forward_inference
+            out = dict(forward(batch))
+            action = out["actions"] if "actions" in out else _sampled(module, out, explore=explore)
+        action = tree.map_structure(lambda a: np.asarray(a)[(0, 0) if states else 0], action)
+        after = [np.asarray(s)[0] for s in tree.flatten(out.get("state_out", []))]
+        space = module.action_space
+        fit = fitted(action, space, unsquash=self._normalizes(space), clip=True)
+        return Computed(fit, after, {}, action)
+
+    def _preprocessed(self, policy_id: str, space: Any, observation: Any) -> Any:
+        import gymnasium
+
+        if isinstance(space, gymnasium.spaces.Box):
+            obs = np.asarray(observation, np.float32)
+        else:
+            obs = np.asarray(gymnasium.spaces.flatten(space, observation), np.float32)
+        if obs.shape != tuple(self._inputs[policy_id]):
+            raise CompatError(
+                f"The network takes {tuple(self._inputs[policy_id])}, and the environment gives "
+                f"{obs.shape}.",
+                where=f"policies.{policy_id}",
+                fix="give the environment with the wrappers that it was trained with: --env",
+            )
+        return obs
+
+    def _normalizes(self, space: Any) -> bool:
+        """Whether actions come from [-1, 1]; without discrete ones, the config has to tell."""
+        import gymnasium
+
+        if not isinstance(space, gymnasium.spaces.Box):
+            return False
+        if "normalize_actions" not in self._config:
+            raise MissingInformationError(
+                "Whether actions are scaled to their space was a default, and which one depends "
+                "on the Ray that trained it.",
+                where="$.normalize_actions",
+                fix="give it with --config",
+            )
+        return bool(self._config["normalize_actions"])
+
+
+def _defaults_of_its_ray(checkpoint: LegacyCheckpoint) -> dict[str, Any]:
+    """The defaults that the config started from, where the file tells which Ray wrote it."""
+    ray = checkpoint.source.ray_version
+    try:
+        return default_config(str(checkpoint.algorithm), str(Version(ray))) if ray else {}
+    except (ConfigError, InvalidVersion):  # an era, and no release
+        return {}
+
+
+def _sampled(module: Any, out: Mapping[str, Any], *, explore: bool) -> Any:
+    """An action from the distribution's inputs: a sample, or the best."""
+    if explore:
+        distribution = module.get_exploration_action_dist_cls()
+        return distribution.from_logits(out["action_dist_inputs"]).sample()
+    distribution = module.get_inference_action_dist_cls()
+    return distribution.from_logits(out["action_dist_inputs"]).to_deterministic().sample()

@@ -1,0 +1,261 @@
+"""Episodes of a trained policy in its environment, as `rllib rollout` and `evaluate` made them."""
+
+from __future__ import annotations
+
+import pickle
+import shelve
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import CompatError
+from rllib_compat.runtime.env_settings import EnvSettings
+from rllib_compat.runtime.envs import find_creator, resolve_env_name
+from rllib_compat.runtime.gym_api import adapt_single_agent
+from rllib_compat.runtime.multi_agent import ALL, is_multi_agent
+from rllib_compat.trainer.inference import Request
+
+if TYPE_CHECKING:
+    from rllib_compat.trainer.actors import Actor
+
+ONLY = "agent0"
+
+
+@dataclass
+class Episode:
+    """What happened in one episode.
+
+    Attributes:
+        reward: The sum over all steps and agents.
+        length: The env steps.
+        done: Whether it came to its end; else the limit of steps cut it.
+        rewards: The sums by agent.
+        steps: Observation, action, next observation, reward, done and info of each step.
+        frames: What was rendered, where frames were asked for.
+    """
+
+    reward: float = 0.0
+    length: int = 0
+    done: bool = False
+    rewards: dict[Any, float] = field(default_factory=dict)
+    steps: list[list[Any]] = field(default_factory=list)
+    frames: list[Any] = field(default_factory=list)
+
+
+def make_env(actor: Actor, *, render_mode: str | None = None) -> Any:
+    """Makes the environment of an actor, by today's API.
+
+    Args:
+        actor: Whose environment it is.
+        render_mode: `human` or `rgb_array`, or None.
+
+    Raises:
+        LegacyEnvError: Nobody knows the environment, or it fits no known API.
+    """
+    from ray.rllib.env.env_context import EnvContext
+
+    settings = getattr(actor.env, "settings", None)
+    env = actor.env if settings is None else settings.env
+    context = dict(actor.env_config)
+    if render_mode and _made_by_gymnasium(env):
+        context["render_mode"] = render_mode
+    creator = find_creator(actor.env)
+    if creator is None:
+        from rllib_compat.runtime.envs import make_env as make_or_refuse
+
+        return make_or_refuse(EnvSettings(env=str(actor.env)), context)
+    made = creator(EnvContext(context, 0))
+    if is_multi_agent(made) or hasattr(made, "wraps_legacy_env"):
+        return made
+    return adapt_single_agent(made, EnvSettings(env=None))
+
+
+def roll_out(
+    actor: Actor,
+    env: Any,
+    *,
+    episodes: int = 0,
+    steps: int = 0,
+    explore: bool | None = None,
+    seed: int | None = None,
+    keep: bool = False,
+    render: str | None = None,
+) -> Iterator[Episode]:
+    """Plays episodes, one after the other.
+
+    Args:
+        actor: What acts.
+        env: Its environment.
+        episodes: How many; 0: as many as fit into the steps.
+        steps: The limit of env steps over all episodes; 0: none.
+        explore: Whether actions are sampled; None: as the config says.
+        seed: For the environment's first episode.
+        keep: Whether episodes keep their steps.
+        render: `human` shows each step, `rgb_array` keeps it as a frame.
+
+    Yields:
+        Each episode when it is over; the last one may be cut by `steps`.
+    """
+    explore = actor.explore if explore is None else explore
+    played, taken = 0, 0
+    while not (episodes and played >= episodes) and not (steps and taken >= steps):
+        left = steps - taken if steps else 0
+        episode = _play(
+            actor, env, played, left, explore, seed if not played else None, keep, render
+        )
+        played, taken = played + 1, taken + episode.length
+        yield episode
+
+
+def _play(
+    actor: Actor,
+    env: Any,
+    number: int,
+    limit: int,
+    explore: bool,
+    seed: int | None,
+    keep: bool,
+    render: str | None,
+) -> Episode:
+    many = is_multi_agent(env)
+    episode = Episode()
+    record = SimpleNamespace(id_=str(number))
+    policies: dict[Any, str] = {}
+    before: dict[Any, Request] = {}
+    obs, infos = env.reset(seed=seed)
+    while not episode.done and not (limit and episode.length >= limit):
+        _render(env, render, episode)
+        actions = {}
+        for agent, one in obs.items() if many else ((ONLY, obs),):
+            if agent not in policies:
+                policies[agent] = actor.policy_of(agent, record) if many else "default_policy"
+            last = before.get(agent, Request(None))
+            request = Request(one, last.state, last.prev_action, last.prev_reward)
+            computed = actor.act(policies[agent], request, explore=explore)
+            actions[agent] = computed.action
+            before[agent] = Request(None, computed.state, computed.action)
+        action = actions if many else actions[ONLY]
+        following, reward, terminated, truncated, infos = env.step(action)
+        got = reward if many else {ONLY: reward}
+        for agent, value in got.items():
+            episode.rewards[agent] = episode.rewards.get(agent, 0.0) + float(value)
+            if agent in before:
+                before[agent] = Request(
+                    None, before[agent].state, before[agent].prev_action, float(value)
+                )
+        episode.length += 1
+        done = _done(terminated, truncated)
+        episode.done = done[ALL] if many else done
+        if keep:
+            episode.steps.append([obs, action, following, reward, done, infos])
+        obs = following
+    episode.reward = sum(episode.rewards.values())
+    _render(env, render, episode)
+    return episode
+
+
+def _done(terminated: Any, truncated: Any) -> Any:
+    """`done` as it was until gymnasium split it."""
+    if isinstance(terminated, Mapping):
+        agents = {**terminated, **truncated}
+        return {a: bool(terminated.get(a) or truncated.get(a)) for a in agents}
+    return bool(terminated or truncated)
+
+
+def _render(env: Any, mode: str | None, episode: Episode) -> None:
+    if mode is None:
+        return
+    own = getattr(env, "render_mode", None) == mode
+    frame = env.render() if own or not hasattr(env, "wraps_legacy_env") else env.render(mode)
+    if mode == "rgb_array":
+        if frame is None:
+            raise CompatError(
+                f"{type(env).__name__} renders no frames.", fix="leave --video-dir out"
+            )
+        episode.frames.append(frame)
+
+
+def _made_by_gymnasium(env: Any) -> bool:
+    import gymnasium
+
+    if not isinstance(env, str) or ray_versions.is_registered_env(env):
+        return False
+    return resolve_env_name(env)[0] in gymnasium.registry
+
+
+def write_video(frames: list[Any], path: Path, *, fps: int) -> None:
+    """Writes frames as a video.
+
+    Raises:
+        CompatError: What writes videos is not installed.
+    """
+    try:
+        from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
+    except ModuleNotFoundError as error:
+        raise CompatError(
+            f"Videos need {error.name}, which is not installed.",
+            where="--video-dir",
+            fix="pip install 'rllib-compat[video]'",
+        ) from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ImageSequenceClip(frames, fps=fps).write_videofile(str(path), logger=None)
+
+
+class Recorder:
+    """Writes episodes to a file, as `--out` did.
+
+    A pickle holds a list of episodes; a shelf has them by number, and `num_episodes`. An episode
+    is a list of steps: observation, action, next observation, reward, done, and info if wanted.
+
+    Args:
+        path: The file; None: nothing is written.
+        shelf: Whether it is a shelf, into which each episode is written when it is over.
+        infos: Whether the infos are kept.
+        progress: Whether a file beside it tells how far it is, as long as it is written.
+    """
+
+    def __init__(
+        self, path: Path | None, *, shelf: bool = False, infos: bool = False, progress: bool = False
+    ) -> None:
+        self._path = path
+        self._infos = infos
+        self._episodes: list[Any] = []
+        self._shelf: shelve.Shelf[Any] | None = None
+        if path and shelf:
+            self._shelf = shelve.open(str(path), "n")  # noqa: S301, SIM115 - a new one
+        self._progress = path.parent / f"__progress_{path.name}" if path and progress else None
+        self._count = 0
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, failed: Any, *_: Any) -> None:
+        if self._shelf is not None:
+            self._shelf["num_episodes"] = self._count
+            self._shelf.close()
+        elif self._path is not None and failed is None:
+            _replace(self._path, pickle.dumps(self._episodes))
+        if self._progress is not None:
+            self._progress.unlink(missing_ok=True)
+
+    def add(self, episode: Episode) -> None:
+        """Takes an episode that is over."""
+        steps = episode.steps if self._infos else [step[:5] for step in episode.steps]
+        if self._shelf is not None:
+            self._shelf[str(self._count)] = steps
+        elif self._path is not None:
+            self._episodes.append(steps)
+        self._count += 1
+        if self._progress is not None:
+            self._progress.write_text(f"{self._count} episodes completed\n", "utf-8")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Writes a file in one step."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(content)
+    Path(file.name).replace(path)

@@ -1,0 +1,108 @@
+"""How trials are doing: a line a result while they run, and a summary when they are done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ray.tune import Callback  # noqa: TID253 - the base class; only Tune asks
+
+#: A trial says something at most once in this time.
+SECONDS = 5.0
+
+COLUMNS = ("trial", "iteration", "steps", "seconds", "reward", "min", "max", "length")
+_WIDTHS = (34, 9, 11, 8, 9, 9, 9, 8)
+_KEYS = (
+    "training_iteration",
+    "timesteps_total",
+    "time_total_s",
+    "episode_reward_mean",
+    "episode_reward_min",
+    "episode_reward_max",
+    "episode_len_mean",
+)
+
+
+class Progress(Callback):  # type: ignore[misc]  # Ray has no types
+    """Says a line for a trial's results.
+
+    Args:
+        say: Takes the line.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._said: dict[str, float] = {}
+
+    def on_trial_result(
+        self,
+        iteration: int,  # noqa: ARG002
+        trials: list[Any],  # noqa: ARG002
+        trial: Any,
+        result: Mapping[str, Any],
+        **_: Any,
+    ) -> None:
+        """Says it, unless the trial has just said something."""
+        if not self._said:
+            self._say(line(COLUMNS))
+        now = time.monotonic()
+        done = result.get("done")
+        if done or now - self._said.get(trial.trial_id, -SECONDS) >= SECONDS:
+            self._said[trial.trial_id] = now
+            self._say(line((str(trial), *numbers(result))))
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:  # noqa: ARG002
+        """Says that it failed, and where to read why."""
+        self._say(f"{trial} failed: {trial.error_file}")
+
+
+def numbers(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a result says in all columns but the first."""
+    return tuple(_shown(result.get(key)) for key in _KEYS)
+
+
+def line(cells: tuple[str, ...]) -> str:
+    """Cells as a line of columns; the first to the left, numbers to the right."""
+    first, *rest = zip(cells, _WIDTHS, strict=True)
+    shown = [f"{first[0]:<{first[1]}}", *(f"{cell:>{width}}" for cell, width in rest)]
+    return " ".join(shown)
+
+
+def summary(trial: Any) -> dict[str, Any]:
+    """What came of a trial, as plain data."""
+    result = trial.last_result or {}
+    checkpoint = trial.checkpoint.path if trial.checkpoint else None
+    return {
+        "trial": str(trial),
+        "status": trial.status,
+        "stopped_by": stopped_by(trial.stopping_criterion, result),
+        **{key: result.get(key) for key in _KEYS},
+        "folder": trial.path,
+        "checkpoint": checkpoint,
+        "error_file": trial.error_file,
+    }
+
+
+def stopped_by(criteria: Any, result: Mapping[str, Any]) -> str | None:
+    """The stop criterion that a result reached, as `timesteps_total ≥ 10000`."""
+    for name, value in criteria.items() if isinstance(criteria, Mapping) else ():
+        reached = _nested(result, name)
+        if isinstance(reached, (int, float)) and reached >= value:
+            return f"{name} ≥ {value:g}"
+    return None
+
+
+def _nested(result: Mapping[str, Any], name: str) -> Any:
+    if name in result:
+        return result[name]
+    found: Any = result
+    for part in name.split("/"):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def _shown(value: Any) -> str:
+    if value is None or value != value:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
