@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rllib_compat.config import Translation as Translation
     from rllib_compat.config import default_config as default_config
     from rllib_compat.config import translate as translate
+    from rllib_compat.legacy import activate as activate
     from rllib_compat.policy.load import load_policy as load_policy
     from rllib_compat.runtime.callbacks import DefaultCallbacks as DefaultCallbacks
     from rllib_compat.trainer.load import load as load
@@ -29,13 +30,14 @@ _moved.install()
 
 #: The modules that stay: `agents`, `tune` and `gym` stand where old code imported Ray's and gym's;
 #: `adapters` and `modules` are named in checkpoints and in printed code; `errors` is for `except`.
-PUBLIC_MODULES = ("adapters", "agents", "errors", "gym", "modules", "tune")
+PUBLIC_MODULES = ("adapters", "agents", "errors", "gym", "legacy", "modules", "tune")
 
 __all__ = [
     "Agent",
     "DefaultCallbacks",
     "Trainer",
     "Translation",
+    "activate",
     "default_config",
     "load",
     "load_policy",
@@ -43,6 +45,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "activate": "rllib_compat.legacy",
     "DefaultCallbacks": "rllib_compat.runtime.callbacks",
     "Translation": "rllib_compat.config",
     "default_config": "rllib_compat.config",

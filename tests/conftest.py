@@ -1,6 +1,7 @@
 """What all tests share: hypothesis' profiles, and a msgpack that Ray has not patched."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import settings
@@ -23,3 +24,10 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 def what_ray_does_to_msgpack_ends_with_the_test():
     with unpatched_msgpack():
         yield
+
+
+@pytest.fixture(autouse=True)
+def old_imports_end_with_the_test():
+    yield
+    if (legacy := sys.modules.get("rllib_compat.legacy")) is not None:
+        legacy.deactivate()

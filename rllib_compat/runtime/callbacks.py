@@ -19,6 +19,7 @@ from rllib_compat.runtime.episodes import EpisodeRecord, LegacyEpisode
 from rllib_compat.runtime.evaluation import EvaluationFunction
 from rllib_compat.runtime.legacy_callbacks import (
     DefaultCallbacks,
+    MultiCallbacks,
     accepting,
     hears,
     instantiate,
@@ -30,7 +31,13 @@ from rllib_compat.runtime.old_stack import OldStackEvents
 from rllib_compat.runtime.results import RECORDS, LegacyResults
 from rllib_compat.runtime.workers import LegacyBaseEnv, LegacyWorker
 
-__all__ = ["CallbackAdapter", "DefaultCallbacks", "adapt_callbacks", "with_trainer"]
+__all__ = [
+    "CallbackAdapter",
+    "DefaultCallbacks",
+    "MultiCallbacks",
+    "adapt_callbacks",
+    "with_trainer",
+]
 
 RayCallbacks = ray_versions.callback_class()
 

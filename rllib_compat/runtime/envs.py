@@ -51,7 +51,8 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
     if settings.plain:
         if isinstance(env, str) and not ray_versions.is_registered_env(env):
             name, _ = resolve_env_name(env)
-            if _in_gymnasium(name) and not (atari.wanted(settings) and atari.is_name(name)):
+            todays = _in_gymnasium(name) and not _is_old_entry(name)
+            if todays and not (atari.wanted(settings) and atari.is_name(name)):
                 return name
         elif isinstance(env, type) and _is_modern_class(env):
             return env
@@ -185,6 +186,13 @@ def _in_gymnasium(name: str) -> bool:
     return any(known == name for _, known in _versions(name))
 
 
+def _is_old_entry(name: str) -> bool:
+    """Whether `gym.register` of this package put it into gymnasium's registry."""
+    import gymnasium
+
+    return bool(getattr(gymnasium.registry[name].entry_point, "is_old_api", False))
+
+
 def _version_of(name: str) -> int | None:
     match = re.search(r"-v(\d+)$", name)
     return int(match[1]) if match else None
@@ -210,4 +218,6 @@ def _is_modern_class(env: type) -> bool:
     import gymnasium
 
     # gym 0.22 – 0.25 had a `seed` in reset() too, but those classes are of another base.
+    if getattr(env, "is_old_api", False):
+        return False
     return issubclass(env, gymnasium.Env) and "seed" in inspect.signature(env.reset).parameters

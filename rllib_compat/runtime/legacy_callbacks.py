@@ -99,6 +99,16 @@ class DefaultCallbacks:
             function(info)
 
 
+class MultiCallbacks(list[Any]):
+    """Several callbacks at once: a list of their classes, which is all that the config needs.
+
+    Args:
+        callback_class_list: The classes.
+    """
+
+    IS_CALLBACK_CONTAINER = True
+
+
 def resolve(source: Any) -> Any:
     """The class or the dict of functions behind what a config gives.
 

@@ -63,9 +63,13 @@ class StockPolicy:
         raise _gone(cls.__name__)
 
     @classmethod
-    def with_updates(cls, **_: Any) -> Any:
-        """Was how to give a policy another loss."""
-        raise _gone(cls.__name__)
+    def with_updates(cls, *, name: str | None = None, **_: Any) -> type:
+        """Was how to give a policy another loss; the class raises when it is used.
+
+        Modules make one for each framework, and use one.
+        """
+        members = {"__doc__": f"{cls.__name__} with another loss; it can't be used."}
+        return type(name or cls.__name__, (cls,), members, named=True)
 
 
 def __getattr__(name: str) -> Any:  # where pickle finds them again

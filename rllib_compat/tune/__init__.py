@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import ray.tune  # noqa: TID253 - this module is nothing without it
-from ray.tune.analysis import ExperimentAnalysis as RayAnalysis  # noqa: TID253
+import ray.tune
+from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import ConfigError
@@ -23,6 +23,17 @@ from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
 from rllib_compat.trainer.trainer import Trainer
 from rllib_compat.tune.functions import report as report
 from rllib_compat.tune.functions import with_reporter
+
+__all__ = [
+    "ExperimentAnalysis",
+    "Tuner",
+    "UnifiedLogger",
+    "function",
+    "register_trainable",
+    "report",
+    "run",
+    "run_experiments",
+]
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,88 @@
+"""`rllib-compat run`: an old script, as it is."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import runpy
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+import click
+
+_OURS = str(Path(__file__).parents[1])
+
+
+@click.command(
+    "run",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as for `python -m`.")
+@click.option("--report", is_flag=True, help="At the end, list what was redirected, and where to.")
+@click.option(
+    "--package",
+    "packages",
+    multiple=True,
+    metavar="NAME",
+    help="An installed package that is old code, too; may be repeated.",
+)
+@click.argument("script")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def command(
+    module: bool, report: bool, packages: tuple[str, ...], script: str, args: tuple[str, ...]
+) -> int:
+    """Run a script that was written for Ray 0.5 - 2.x, without a change to it.
+
+    Its imports of ray, gym and numpy get what they got then, as far as that can exist on the
+    installed Ray. Everything after SCRIPT goes to the script.
+
+    \b
+      rllib-compat run train.py 200
+      rllib-compat run -m my_project.train
+    """
+    if not module and not Path(script).is_file():
+        raise click.UsageError(f"There is no script {script}.")
+    from rllib_compat import legacy
+
+    legacy.activate(packages)
+    if report:
+        atexit.register(_print_report)
+    sys.argv = [script, *args]
+    try:
+        if module:
+            sys.path.insert(0, str(Path.cwd()))
+            runpy.run_module(script, run_name="__main__", alter_sys=True)
+        else:
+            _run_file(script)
+    except Exception as error:  # whatever the script raises, as Python would tell it
+        _print_as_pythons(error)
+        return 1
+    return 0
+
+
+def _run_file(script: str) -> None:
+    path = Path(script)
+    # As Python does it: modules beside the script are found, and Ray's workers are told.
+    sys.path.insert(0, str(path.resolve().parent))
+    main = ModuleType("__main__")
+    main.__file__ = os.path.abspath(script)  # noqa: PTH100 - as Python writes it
+    sys.modules["__main__"] = main
+    exec(compile(path.read_bytes(), script, "exec"), main.__dict__)  # noqa: S102 - what was asked
+
+
+def _print_as_pythons(error: Exception) -> None:
+    """The traceback from the script on; what leads there is nobody's concern."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OURS):
+        frames = frames.tb_next
+    traceback.print_exception(type(error), error, frames or error.__traceback__)
+
+
+def _print_report() -> None:
+    from rllib_compat.legacy.faces import redirected
+
+    click.echo("\nredirected imports:", err=True)
+    for (place, name), now in sorted(redirected.items()):
+        click.echo(f"  {place}.{name} -> {now}", err=True)

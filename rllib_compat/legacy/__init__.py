@@ -1,0 +1,18 @@
+"""Old imports in today's Python: `import rllib_compat.legacy` as a script's first line.
+
+From then on, `ray`, `gym` and removed names of numpy look to the user's own code as they did when
+it was written; to everybody else, Ray's own modules and installed libraries among them, nothing has
+changed. `rllib-compat run script.py` does the same without a change to the script.
+
+How it works: an import statement asks `builtins.__import__`. That function is told who imports, so
+user code gets `faces` (modules below `rllib_compat.legacy.old`, found by `finder`) in the place of
+`ray` and `gym`; all others get what they asked for. `table` has what stands behind the faces.
+"""
+
+from __future__ import annotations
+
+from rllib_compat.legacy.activation import activate, deactivate, is_active
+
+__all__ = ["activate", "deactivate", "is_active"]
+
+activate()

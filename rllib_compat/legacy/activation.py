@@ -1,0 +1,61 @@
+"""Switching the old imports on and off, here and in Ray's workers."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rllib_compat.legacy import callers, finder, redirect, removed_names, worker_processes
+
+_original_import = builtins.__import__
+
+
+def activate(packages: Iterable[str] = ()) -> None:
+    """Gives the user's own code the old `ray`, `gym` and numpy, in this process and in workers.
+
+    Code that has imported them already keeps what it has. To call it again does no harm.
+
+    Args:
+        packages: Names of installed packages that are old code, too.
+    """
+    callers.packages.update(packages)
+    if not is_active():
+        finder.install()
+        removed_names.restore()  # functions that Ray has pickled find numpy without an import
+        builtins.__import__ = _import
+    worker_processes.activate_there(callers.packages)
+
+
+def deactivate() -> None:
+    """Undoes `activate` for what is imported from now on."""
+    if is_active():
+        builtins.__import__ = _original_import
+        removed_names.remove()
+    worker_processes.forget()
+    callers.packages.clear()
+
+
+def is_active() -> bool:
+    """Whether old imports are found."""
+    return builtins.__import__ is _import
+
+
+def _import(
+    name: str,
+    globals: Mapping[str, Any] | None = None,  # noqa: A002
+    locals: Mapping[str, Any] | None = None,  # noqa: A002
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> Any:
+    root = name.partition(".")[0]
+    if level == 0 and root in redirect.ROOTS and globals and callers.is_user_code(globals):
+        there = redirect.ROOTS[root](name, fromlist or ())
+        if there is not None:
+            return there
+    return _original_import(name, globals, locals, fromlist or (), level)
+
+
+def activate_worker() -> None:
+    """What Ray calls in each worker process of a driver that is active."""
+    activate(worker_processes.packages_here())

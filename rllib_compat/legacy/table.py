@@ -1,0 +1,164 @@
+"""What stands now where old code imports from: rows, and nothing else.
+
+`faces` reads them in this order: a single name (`NAMES`), a module of ours (`STAND_INS`), a name
+wherever in RLlib it is asked for (`RLLIB`), then the modules in which the names of an old one may
+stand (`PLACES`; that of the same name is always one), and last the names that moved (`MOVED`).
+Whatever old Rays had beyond that (`names.json`) can be imported, and raises when it is used.
+"""
+
+from __future__ import annotations
+
+#: The package that all faces are below.
+MIRROR = "rllib_compat.legacy.old"
+
+_DQN = "ray.rllib.algorithms.dqn"
+_MAKE_MULTI_AGENT = "rllib_compat.runtime.old_envs:make_multi_agent"
+
+#: The packages whose submodules are faces, too; of others, today's are given.
+FACED = ("ray", "gym")
+
+#: A name in one old module → what it is, as `module:name`.
+NAMES = {
+    "ray.init": "rllib_compat.legacy.ray_core:init",
+    "ray.rllib.env.multi_agent_env.make_multi_agent": _MAKE_MULTI_AGENT,
+    "ray.rllib.env.make_multi_agent": _MAKE_MULTI_AGENT,
+}
+
+#: An old module → ours, whose `__all__` comes before what today's Ray has there.
+STAND_INS = {
+    "gym": "rllib_compat.gym",
+    "gym.core": "rllib_compat.gym",
+    "gym.envs": "rllib_compat.gym.envs",
+    "gym.envs.registration": "rllib_compat.gym.registration",
+    "gym.utils.seeding": "rllib_compat.gym.seeding",
+    "gym.wrappers": "rllib_compat.gym.wrappers",
+    "ray.tune": "rllib_compat.tune",
+    "ray.tune.logger": "rllib_compat.tune.loggers",
+    "ray.tune.tune": "rllib_compat.tune",
+    "ray.tune.registry": "rllib_compat.tune.registry",
+}
+
+#: A name → what it is in every module of RLlib that has it.
+RLLIB = {
+    "Agent": "rllib_compat.trainer.trainer:Trainer",
+    "DefaultCallbacks": "rllib_compat.runtime.callbacks:DefaultCallbacks",
+    "MultiAgentEpisode": "rllib_compat.runtime.episodes:LegacyEpisode",
+    "MultiCallbacks": "rllib_compat.runtime.callbacks:MultiCallbacks",
+    "Trainer": "rllib_compat.trainer.trainer:Trainer",
+    "build_trainer": "rllib_compat.trainer.build_trainer:build_trainer",
+    "get_agent_class": "rllib_compat.trainer.classes:class_of_algorithm",
+    "get_algorithm_class": "rllib_compat.trainer.classes:class_of_algorithm",
+    "get_trainer_class": "rllib_compat.trainer.classes:class_of_algorithm",
+    "with_base_config": "rllib_compat.trainer.defaults:with_base_config",
+    "with_common_config": "rllib_compat.trainer.defaults:with_common_config",
+}
+
+#: An old module, or a package, → one in which its names may stand today.
+PLACES = (
+    ("gym", "gymnasium"),
+    ("ray.rllib.agents", "ray.rllib.algorithms"),
+    ("ray.rllib.agents", "rllib_compat.agents"),
+    ("ray.rllib.env.apis.task_settable_env", "rllib_compat.legacy.env_apis"),
+    ("ray.rllib.env.meta_env", "rllib_compat.legacy.env_apis"),
+    ("ray.rllib.env.dm_control_wrapper", "ray.rllib.env.wrappers.dm_control_wrapper"),
+    ("ray.rllib.env.group_agents_wrapper", "ray.rllib.env.wrappers.group_agents_wrapper"),
+    ("ray.rllib.env.pettingzoo_env", "ray.rllib.env.wrappers.pettingzoo_env"),
+    ("ray.rllib.evaluation.episode", "ray.rllib.evaluation.episode_v2"),
+    ("ray.rllib.evaluation.rollout_worker", "rllib_compat.legacy.old_evaluation"),
+    ("ray.rllib.evaluation.postprocessing", "rllib_compat.legacy.old_evaluation"),
+    ("ray.rllib.evaluation.worker_set", "ray.rllib.env.env_runner_group"),
+    ("ray.rllib.examples.env", "ray.rllib.examples.envs.classes"),
+    ("ray.rllib.examples.env", "ray.rllib.examples.envs.classes.multi_agent"),
+    ("ray.rllib.examples.env", "rllib_compat.legacy.ray_examples.env"),
+    ("ray.rllib.examples.models", "ray.rllib.examples._old_api_stack.models"),
+    ("ray.rllib.examples.models", "rllib_compat.legacy.ray_examples.models"),
+    ("ray.rllib.examples.policy", "ray.rllib.examples._old_api_stack.policy"),
+    ("ray.rllib.examples.policy", "rllib_compat.legacy.ray_examples.policy"),
+    ("ray.rllib.execution.buffers", "ray.rllib.utils.replay_buffers"),
+    ("ray.rllib.execution.replay_buffer", "ray.rllib.utils.replay_buffers"),
+    ("ray.rllib.models.misc", "ray.rllib.models.tf.misc"),
+    ("ray.rllib.models.model", "ray.rllib.models.modelv2"),
+    ("ray.rllib.models.tf.fcnet_v1", "ray.rllib.models.tf.fcnet"),
+    ("ray.rllib.models.tf.fcnet_v2", "ray.rllib.models.tf.fcnet"),
+    ("ray.rllib.models.tf.visionnet_v1", "ray.rllib.models.tf.visionnet"),
+    ("ray.rllib.models.tf.visionnet_v2", "ray.rllib.models.tf.visionnet"),
+    ("ray.rllib.policy.tf_policy", "ray.rllib.policy.tf_mixins"),
+    ("ray.rllib.policy.tf_policy_graph", "ray.rllib.policy.tf_policy"),
+    ("ray.rllib.policy.policy_graph", "ray.rllib.policy.policy"),
+    ("ray.rllib.policy.torch_policy", "ray.rllib.policy.torch_mixins"),
+    ("ray.rllib.policy.torch_policy_template", "rllib_compat.legacy.policy_templates"),
+    ("ray.rllib.utils", "ray.rllib.utils.framework"),
+    ("ray.rllib.utils.debug", "ray.rllib.utils.debug.deterministic"),
+    ("ray.rllib.utils.deprecation", "rllib_compat.legacy.deprecations"),
+    ("ray.rllib.utils.explained_variance", "ray.rllib.utils.torch_utils"),
+    ("ray.rllib.utils.policy_client", "ray.rllib.env.policy_client"),
+    ("ray.rllib.utils.tf_ops", "ray.rllib.utils.tf_utils"),
+    ("ray.rllib.utils.torch_ops", "ray.rllib.utils.torch_utils"),
+    ("ray.tune.suggest", "ray.tune.search"),
+    ("ray.tune.util", "ray.tune.utils"),
+    ("ray.tune.utils.placement_groups", "ray.tune.execution.placement_groups"),
+)
+
+#: A name → where it is today, whatever module had it.
+MOVED = {
+    "Categorical": "ray.rllib.models.torch.torch_action_dist:TorchCategorical",
+    "DEFAULT_RESULTS_DIR": "rllib_compat.legacy.ray_core:DEFAULT_RESULTS_DIR",
+    "DEPRECATED_VALUE": "rllib_compat.legacy.deprecations:DEPRECATED_VALUE",
+    "DQNTorchModel": f"{_DQN}.dqn_torch_model:DQNTorchModel",
+    "Deprecated": "rllib_compat.legacy.deprecations:Deprecated",
+    "DistributionalQTFModel": f"{_DQN}.distributional_q_tf_model:DistributionalQTFModel",
+    "EntropyCoeffSchedule": "ray.rllib.policy.torch_mixins:EntropyCoeffSchedule",
+    "KLCoeffMixin": "ray.rllib.policy.torch_mixins:KLCoeffMixin",
+    "LearningRateSchedule": "ray.rllib.policy.torch_mixins:LearningRateSchedule",
+    "MultiAgentBatch": "ray.rllib.policy.sample_batch:MultiAgentBatch",
+    "MultiAgentReplayBuffer": "ray.rllib.utils.replay_buffers:MultiAgentReplayBuffer",
+    "PartialTrainerConfigDict": "builtins:dict",
+    "PettingZooEnv": "ray.rllib.env.wrappers.pettingzoo_env:PettingZooEnv",
+    "PlacementGroupFactory": "ray.tune:PlacementGroupFactory",
+    "PolicyClient": "ray.rllib.env.policy_client:PolicyClient",
+    "PolicyGraph": "ray.rllib.policy.policy:Policy",
+    "ReplayBuffer": "ray.rllib.utils.replay_buffers:ReplayBuffer",
+    "SampleBatch": "ray.rllib.policy.sample_batch:SampleBatch",
+    "TensorType": "ray.rllib.utils.typing:TensorType",
+    "TrainerConfigDict": "builtins:dict",
+    "deprecation_warning": "rllib_compat.legacy.deprecations:deprecation_warning",
+    "discount": "rllib_compat.legacy.old_evaluation:discount",
+    "explained_variance": "ray.rllib.utils.torch_utils:explained_variance",
+    "make_tf_callable": "ray.rllib.utils.tf_utils:make_tf_callable",
+    "merge_dicts": "ray._private.dict:merge_dicts",
+    "one_hot": "ray.rllib.utils.numpy:one_hot",
+    "override": "ray.rllib.utils.annotations:override",
+    "restore_original_dimensions": "ray.rllib.models.modelv2:restore_original_dimensions",
+    "try_import_tf": "ray.rllib.utils.framework:try_import_tf",
+    "try_import_torch": "ray.rllib.utils.framework:try_import_torch",
+}
+
+_LEARNER = "subclass the algorithm's Learner, override compute_loss_for_module(), and set "
+_LEARNER += "config.learners(learner_class=…)"
+_STEP = "subclass the algorithm and override training_step()"
+
+#: What a place begins with → where it went; the longest that fits counts.
+GONE = {
+    "ray.rllib": 'see the guide: "What is gone"',
+    "ray.rllib.agents": 'see the guide: "What is gone"',
+    "ray.rllib.contrib": "contributed algorithms have left Ray; see its folder rllib_contrib",
+    "ray.rllib.env.policy_server_input": "clients talk RLlink today: see ray.rllib.env.external",
+    "ray.rllib.examples": "copy the file from the Ray that had it into your project",
+    "ray.rllib.execution": _STEP,
+    "ray.rllib.models.model": "these models were TensorFlow's; write a TorchModelV2 or an RLModule",
+    "ray.rllib.optimizers": _STEP,
+    "ray.rllib.policy": _LEARNER,
+    "ray.rllib.rollout": "rllib-compat evaluate",
+    "ray.rllib.train": "rllib-compat train",
+    "ray.tune": "Tune has it elsewhere or not at all: see the documentation of ray.tune.Tuner",
+}
+
+
+def sentence(place: str) -> str:
+    """Where something went that can't exist any more.
+
+    Args:
+        place: The old module and the name in it.
+    """
+    fits = [start for start in GONE if place == start or place.startswith(f"{start}.")]
+    return GONE[max(fits, key=len)] if fits else "there is nothing in its place"

@@ -1,0 +1,176 @@
+"""Old imports: what user code gets, and that nobody else notices."""
+
+import builtins
+import importlib
+import os
+import pickle
+import sys
+import textwrap
+
+import pytest
+
+from rllib_compat import legacy
+from rllib_compat.legacy import callers, faces, old_names, table, worker_processes
+from rllib_compat.neutral.errors import GoneError
+
+legacy.deactivate()  # to import it is to activate it; each test asks for it
+
+
+@pytest.fixture(autouse=True)
+def old_imports():
+    legacy.activate()
+    yield
+    legacy.deactivate()
+
+
+def run(code, name="__main__", file="/home/me/project/train.py"):
+    namespace = {"__name__": name, "__file__": file, "__builtins__": builtins}
+    exec(textwrap.dedent(code), namespace)
+    return namespace
+
+
+def test_old_modules_are_there_for_user_code():
+    found = run(
+        """
+        import ray.rllib.agents.ppo as ppo
+        from ray.rllib.agents.callbacks import DefaultCallbacks
+        from ray.rllib.agents.registry import get_trainer_class
+        from ray.rllib.utils.torch_ops import convert_to_torch_tensor
+        from ray.rllib.utils.tf_ops import explained_variance
+        from ray.rllib.examples.env.simple_corridor import SimpleCorridor
+        """
+    )
+    from rllib_compat import DefaultCallbacks as Ours
+    from rllib_compat import PPOTrainer
+
+    assert found["ppo"].PPOTrainer is PPOTrainer
+    assert found["get_trainer_class"]("PPO") is PPOTrainer
+    assert found["DefaultCallbacks"] is Ours
+    assert found["ppo"].DEFAULT_CONFIG["train_batch_size"] == 4000
+
+
+def test_a_dotted_import_and_attributes_lead_to_the_same_module():
+    found = run("import ray\nimport ray.rllib.agents.dqn\nfrom ray.rllib import agents")
+    assert found["ray"].rllib.agents.dqn is found["agents"].dqn
+
+
+def test_a_changed_default_config_stays_changed():
+    first = run("from ray.rllib.agents.pg import DEFAULT_CONFIG as c\nc['num_workers'] = 77")
+    second = run("import ray.rllib.agents.pg as pg")
+    assert second["pg"].DEFAULT_CONFIG is first["c"]
+    first["c"]["num_workers"] = 2
+
+
+def test_ray_itself_and_installed_libraries_get_todays_modules():
+    library = "/usr/lib/python3/site-packages/other/__init__.py"
+    found = run("from ray.rllib.algorithms.ppo import PPO\nimport ray", "other", library)
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    assert issubclass(found["PPO"], Algorithm)
+    assert found["ray"] is sys.modules["ray"]
+    with pytest.raises(ModuleNotFoundError):
+        run("import ray.rllib.agents", "other", library)
+    assert "ray.rllib.agents" not in sys.modules
+    assert "gym" not in sys.modules
+
+
+def test_todays_module_of_the_same_name_has_the_old_face_for_user_code_alone():
+    found = run("from ray.rllib.algorithms.ppo import PPO, DEFAULT_CONFIG\nfrom ray import tune")
+    from rllib_compat import tune
+    from rllib_compat.trainer.trainer import Trainer
+
+    assert issubclass(found["PPO"], Trainer)
+    assert found["tune"].run is tune.run
+    assert found["tune"].grid_search is sys.modules["ray.tune"].grid_search
+
+
+def test_an_installed_package_can_be_called_old_code():
+    library = "/usr/lib/python3/site-packages/flow/train.py"
+    legacy.activate(["flow"])
+    assert "PPOTrainer" in run("from ray.rllib.agents.ppo import PPOTrainer", "flow.train", library)
+
+
+def test_without_activation_there_are_no_old_modules():
+    legacy.deactivate()
+    with pytest.raises(ModuleNotFoundError, match=r"ray\.rllib\.agents"):
+        run("import ray.rllib.agents.ppo")
+
+
+def test_what_no_ray_had_is_missing_as_ever():
+    with pytest.raises(ModuleNotFoundError, match=r"'ray\.rllib\.nonsense'"):
+        run("import ray.rllib.nonsense")
+    with pytest.raises(ImportError, match="NoSuchName"):
+        run("from ray.rllib.agents.ppo import NoSuchName")
+
+
+def test_what_is_gone_is_imported_and_raises_when_it_is_used():
+    found = run("from ray.rllib.optimizers import SyncSamplesOptimizer")
+    gone = found["SyncSamplesOptimizer"]
+    subclass = type("Mine", (gone,), {})
+    for use in (gone, subclass, lambda: gone.make, lambda: subclass.make()):
+        with pytest.raises(GoneError, match="training_step"):
+            use()
+    assert faces.redirected["ray.rllib.optimizers", "SyncSamplesOptimizer"].startswith("gone after")
+
+
+def test_faces_and_what_is_gone_survive_pickling():
+    found = run("import ray\nfrom ray.rllib.optimizers import SyncSamplesOptimizer as gone")
+    assert pickle.loads(pickle.dumps(found["ray"].rllib)) is found["ray"].rllib
+    assert pickle.loads(pickle.dumps(found["gone"])) is found["gone"]
+
+
+def test_whoever_looks_at_all_modules_does_not_import_ray_through_a_face():
+    face = importlib.import_module(f"{table.MIRROR}.ray.rllib.optimizers")
+    assert not hasattr(face, "__file__")
+    assert not hasattr(face, "__wrapped__")
+
+
+def test_removed_names_of_numpy_and_python_are_back_and_leave_again():
+    found = run("import numpy as np\nfrom collections import Iterable\nx = np.zeros(2, np.float)")
+    assert found["x"].dtype == "float64"
+    legacy.deactivate()
+    with pytest.raises(ImportError):
+        run("from collections import Iterable")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "expected"),
+    [
+        ({"__name__": "__main__"}, True),  # a notebook
+        ({"__name__": "train", "__file__": "/home/me/train.py"}, True),
+        ({"__name__": "pickle", "__file__": pickle.__file__}, False),
+        ({"__name__": "x", "__file__": "/v/lib/python3.11/site-packages/x.py"}, False),
+        ({"__name__": "rllib_compat.tune", "__file__": legacy.__file__}, False),
+        ({"__name__": "namedtuple_X"}, False),
+    ],
+)
+def test_who_the_user_is(namespace, expected):
+    assert callers.is_user_code(namespace) is expected
+
+
+def test_workers_are_told_and_the_users_own_hook_stays(monkeypatch):
+    monkeypatch.delenv("RAY_JOB_CONFIG_JSON_ENV_VAR", raising=False)
+    worker_processes.activate_there(["flow"])
+    assert "activate_worker" in os.environ["RAY_JOB_CONFIG_JSON_ENV_VAR"]
+    worker_processes.forget()
+    assert "RAY_JOB_CONFIG_JSON_ENV_VAR" not in os.environ
+    own = '{"runtime_env": {"worker_process_setup_hook": "mine"}}'
+    monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", own)
+    worker_processes.activate_there()
+    worker_processes.forget()
+    assert os.environ["RAY_JOB_CONFIG_JSON_ENV_VAR"] == own
+
+
+def test_every_row_of_the_table_names_something_that_is_there():
+    named = [*table.NAMES.values(), *table.RLLIB.values(), *table.MOVED.values()]
+    for target in named:
+        module, _, name = target.partition(":")
+        assert hasattr(importlib.import_module(module), name), target
+    for module in table.STAND_INS.values():
+        assert importlib.import_module(module).__all__
+
+
+@pytest.mark.parametrize("module", ["ray.rllib.agents.ppo.ppo", "ray.rllib.env", "ray.tune.logger"])
+def test_every_name_that_a_module_had_can_be_imported(module):
+    for name in old_names.names(module):
+        run(f"from {module} import {name}")

@@ -1,0 +1,89 @@
+"""gym's old API in its base classes, for code that derives from them."""
+
+import pickle
+
+import gymnasium
+import numpy as np
+import pytest
+
+from rllib_compat import gym
+from rllib_compat.gym import envs, registration, wrappers
+from rllib_compat.gym.seeding import np_random
+
+
+class Countdown(gym.Env):
+    observation_space = gym.spaces.Box(0.0, 9.0, (1,))
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self):
+        self.left = 3
+        return np.array([self.left], np.float32)
+
+    def step(self, action):
+        self.left -= 1
+        return np.array([self.left], np.float32), 1.0, self.left == 0, {}
+
+
+def test_a_subclass_of_cartpole_sees_the_old_reset_and_step():
+    class Mine(envs.classic_control.CartPoleEnv):
+        def reset(self):
+            return super().reset()[:2]
+
+        def step(self, action):
+            obs, reward, done, info = super().step(action)
+            return obs[:2], reward, done, info
+
+    env = Mine()
+    env.seed(3)
+    first = env.reset()
+    env.seed(3)
+    assert first.shape == (2,)
+    assert np.array_equal(first, env.reset())
+    assert len(env.step(0)) == 4
+
+
+def test_classes_below_envs_are_found_again_by_pickle():
+    assert pickle.loads(pickle.dumps(envs.classic_control.cartpole.CartPoleEnv)) is (
+        envs.classic_control.cartpole.CartPoleEnv
+    )
+
+
+def test_wrappers_pass_on_the_old_api_and_change_what_they_are_for():
+    class Negative(gym.ObservationWrapper, gym.RewardWrapper):
+        def observation(self, observation):
+            return -observation
+
+    env = Negative(Countdown())
+    assert env.reset() == [-3.0]
+    obs, reward, done, _ = env.step(0)
+    assert (obs, reward, done) == ([-2.0], 1.0, False)
+    assert env.left == 2
+    assert env.observation_space is Countdown.observation_space
+
+
+def test_gymnasiums_wrappers_go_around_old_environments():
+    env = wrappers.FrameStack(Countdown(), 2)
+    assert np.asarray(env.reset()).shape == (2, 1)
+    assert len(env.step(0)) == 4
+
+
+def test_registered_environments_are_made_with_their_time_limit():
+    registration.register("Countdown-v9", entry_point=Countdown, max_episode_steps=2)
+    try:
+        env = gym.make("Countdown-v9")
+        env.reset()
+        env.step(0)
+        _, _, done, info = env.step(0)
+        assert (done, info["TimeLimit.truncated"]) == (True, True)
+    finally:
+        del gymnasium.registry["Countdown-v9"]
+
+
+@pytest.mark.parametrize("method", ["rand", "randn", "random_sample"])
+def test_random_numbers_have_their_old_names(method):
+    one, seed = np_random(5)
+    other, _ = np_random(5)
+    assert seed == 5
+    assert getattr(one, method)() == getattr(other, method)()
+    assert one.randint(3, size=4).max() < 3
+    assert pickle.loads(pickle.dumps(one)).rand() == one.rand()
