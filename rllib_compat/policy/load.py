@@ -11,12 +11,18 @@ from typing import Any
 from rllib_compat.convert.complete import complete, require_algorithm, require_config
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_all
+from rllib_compat.convert.without_weights import leave_out
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network, custom
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter
 from rllib_compat.neutral import spaces as space_records
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
-from rllib_compat.neutral.errors import ConfigError, MissingInformationError, NotYetError
+from rllib_compat.neutral.errors import (
+    ConfigError,
+    MissingInformationError,
+    NotConvertibleError,
+    NotYetError,
+)
 from rllib_compat.neutral.report import Severity
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import Space
@@ -75,7 +81,7 @@ def load_policy(
     checkpoint = layouts.read(path)
     if policy_id is not None:
         given = replace(given, policies=(policy_id,))
-    checkpoint = complete(checkpoint, given)
+    checkpoint = leave_out(complete(checkpoint, given))
     if len(checkpoint.policies) != 1:
         raise MissingInformationError(
             f"The checkpoint has {len(checkpoint.policies)} policies.",
@@ -83,7 +89,7 @@ def load_policy(
             fix=f"Say which: policy_id= one of {', '.join(map(repr, checkpoint.policies))}.",
         )
     require_algorithm(checkpoint)
-    require_config(checkpoint)
+    require_config(checkpoint, given)
     (state,) = checkpoint.policies.values()
     try:
         checkpoint, networks = identify_all(checkpoint, given)
@@ -91,8 +97,12 @@ def load_policy(
         if custom.is_custom(state, ModelSettings.of(checkpoint, state)):
             raise _custom_model(state.policy_id) from error
         raise
-    ((known_id, network),) = networks.items()
-    policy = _policy(checkpoint, checkpoint.policies[known_id], network, explore)
+    if state.policy_id not in networks:
+        raise NotConvertibleError(
+            "The policy has no weights; it acted at random.", where=f"policies.{state.policy_id}"
+        )
+    state, network = checkpoint.policies[state.policy_id], networks[state.policy_id]
+    policy = _policy(checkpoint, state, network, explore)
     for finding in policy.findings:
         if finding.severity is not Severity.INFO:
             logger.warning("%s: %s (%s)", finding.path, finding.message, finding.hint)
