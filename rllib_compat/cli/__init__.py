@@ -23,6 +23,7 @@ _VERBS = {
     "demo": "Convert a bundled Ray 0.8.5 checkpoint, load it and train on.",
     "evaluate": "Play a trained policy of any Ray, as `rllib rollout` and `evaluate` did.",
     "inspect": "Tell what is inside a checkpoint, without Ray and without running it.",
+    "recorder": "Print a script that records outputs in the old Ray, for --recorded.",
     "run": "Run an old script as it is, with the imports of its time.",
     "train": "Train from an experiment file or from flags, as `rllib train` did.",
     "verify": "Compare an old checkpoint with a converted one.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rllib_compat.cli import options, output
+from rllib_compat.cli import options, output, proof
 
 if TYPE_CHECKING:
     from rllib_compat.convert.pipeline import Conversion
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Tell what would be done, write nothing.")
 @click.option("--no-verify", is_flag=True, help="Write even if old and new were not compared.")
 @click.option("-n", "--inputs", default=1000, show_default=True, help="Inputs to compare on.")
+@options.recorded_option
 @click.option("--recursive", is_flag=True, help="Convert all checkpoints below OLD into NEW.")
 @click.option("--jobs", default=1, show_default=True, help="With --recursive: how many at once.")
 @options.given_options
@@ -49,6 +50,7 @@ def command(
     dry_run: bool,
     no_verify: bool,
     inputs: int,
+    recorded: Path | None,
     recursive: bool,
     jobs: int,
     as_json: bool,
@@ -58,13 +60,15 @@ def command(
     """Converts the checkpoint OLD of any Ray from 0.5 on into NEW, and proves it.
 
     The old network is computed from the old file, the new one from the new files, on the same
-    inputs. If they differ, nothing is written. OLD is never touched.
+    inputs. If they differ, nothing is written. What no array tells (an activation, say) is taken
+    from the config and listed as assumed, unless --recorded shows it. OLD is never touched.
 
     \b
     Examples:
       rllib-compat convert ~/ray_results/PPO_CartPole/checkpoint_100 new
       rllib-compat convert checkpoint-100 new --to msgpack
       rllib-compat convert checkpoint-100 new --action-space 'Discrete(3)' --env MyEnv
+      rllib-compat convert checkpoint-100 new --recorded recorded.npz
       rllib-compat convert checkpoint-100 new --dry-run -v
       rllib-compat convert ~/ray_results converted --recursive --jobs 4
     """
@@ -78,15 +82,19 @@ def command(
         "dry_run": dry_run,
     }
     if recursive:
+        if recorded:
+            raise click.UsageError("--recorded is of one checkpoint; leave out --recursive.")
         from rllib_compat.cli.convert_many import convert_below
 
         return convert_below(old, new, jobs=jobs, as_json=as_json, **how)
+    from rllib_compat.convert import recorded as recordings
     from rllib_compat.convert.pipeline import convert
 
+    arrays = recordings.load(recorded) if recorded else None
     output.progress(f"reading {old}")
-    done = convert(old, new, **how)
+    done = convert(old, new, recorded=arrays, **how)
     if as_json:
-        output.emit_json({**done.report.to_dict(), "largest_difference": done.largest_difference})
+        output.emit_json(done.to_dict())
     else:
         show(done, verbose)
     return done.report.exit_code
@@ -95,15 +103,7 @@ def command(
 def show(done: Conversion, verbose: int) -> None:
     """Prints what a conversion did: its report, the proof, and the last line."""
     output.report(done.report, verbose=verbose)
-    if done.differences:
-        output.table(
-            "old against new",
-            ("policy", "output", "inputs", "largest absolute", "largest relative"),
-            [
-                (d.policy_id, d.output, d.inputs, f"{d.absolute:.2e}", f"{d.relative:.2e}")
-                for d in done.differences
-            ],
-        )
+    proof.show(done.differences, done.assumed, verbose)
     if done.target is None:
         output.console().print("dry run: nothing was written")
     else:

@@ -195,5 +195,11 @@ def imported(path: str) -> Any:
         raise click.UsageError(f"{path} can't be imported: {error}") from error
 
 
+recorded_option = click.option(
+    "--recorded",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE.npz",
+    help="What the old Ray computed; `rllib-compat recorder` prints a script that records it.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 verbose_option = click.option("-v", "--verbose", count=True, help="Show every row.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rllib_compat.cli import options, output
+from rllib_compat.cli import options, output, proof
 
 
 @click.command("verify")
@@ -19,58 +19,49 @@ from rllib_compat.cli import options, output
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A .npz file with more inputs: one array [B, inputs] a policy, under its id.",
 )
+@options.recorded_option
 @options.given_options
 @options.json_option
+@options.verbose_option
 def command(
-    old: Path, new: Path, inputs: int, observations: Path | None, as_json: bool, **known: Any
+    old: Path,
+    new: Path,
+    inputs: int,
+    observations: Path | None,
+    recorded: Path | None,
+    as_json: bool,
+    verbose: int,
+    **known: Any,
 ) -> int:
     """Compares the old network of OLD with the module in NEW on the same inputs.
 
-    The inputs are what the network sees: preprocessed and filtered observations. Exit code 1 if
-    a difference is beyond the tolerance.
+    The inputs are what the network sees: preprocessed and filtered observations. A difference may
+    be ten times what float32 itself does to the old network's outputs. Exit code 1 if one is more.
+    What no array tells is on both sides from the config; it is listed, and --recorded proves it.
 
     \b
     Examples:
       rllib-compat verify checkpoint-100 new
       rllib-compat verify checkpoint-100 new -n 10000 --observations seen.npz
+      rllib-compat verify checkpoint-100 new --recorded recorded.npz
     """
+    from rllib_compat.convert import recorded as recordings
     from rllib_compat.convert.pipeline import verify_pair
 
-    rows = verify_pair(
+    found = verify_pair(
         old,
         new,
         given=options.given(**known),
         inputs=inputs,
-        observations=_load(observations) if observations else None,
+        observations=_by_policy(recordings.load(observations)) if observations else None,
+        recorded=recordings.load(recorded) if recorded else None,
     )
     if as_json:
-        output.emit_json([vars(row) for row in rows])
+        output.emit_json(found.to_dict())
     else:
-        output.table(
-            "old against new",
-            ("policy", "output", "inputs", "largest absolute", "largest relative", "equal"),
-            [
-                (
-                    row.policy_id,
-                    row.output,
-                    row.inputs,
-                    f"{row.absolute:.2e}",
-                    f"{row.relative:.2e}",
-                    "yes" if row.ok else "NO",
-                )
-                for row in rows
-            ],
-        )
-    return 0 if all(row.ok for row in rows) else 1
+        proof.show(found.differences, found.assumed, verbose)
+    return 0 if found.equal else 1
 
 
-def _load(file: Path) -> dict[str, Any]:
-    import numpy as np
-
-    from rllib_compat.neutral.errors import CheckpointError
-
-    try:
-        with np.load(file, allow_pickle=False) as arrays:
-            return {name.split("/", 1)[0]: arrays[name] for name in arrays.files}
-    except (ValueError, OSError) as error:
-        raise CheckpointError(f"Not a .npz of plain arrays: {error}", where=str(file)) from error
+def _by_policy(arrays: dict[str, Any]) -> dict[str, Any]:
+    return {name.split("/", 1)[0]: array for name, array in arrays.items()}

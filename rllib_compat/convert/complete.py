@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from packaging.version import Version
 
 from rllib_compat.convert import find_algorithm, find_spaces
 from rllib_compat.convert.given import Given
@@ -48,7 +49,7 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
         checkpoint = _with_env(checkpoint, name).with_findings(
             [derived("config.env", f"{name}, from the name of the trial's folder")]
         )
-    return find_spaces.complete(checkpoint, given)
+    return _with_epsilon(find_spaces.complete(checkpoint, given))
 
 
 def derived(path: str, message: str, *, warn: bool = False) -> Finding:
@@ -59,6 +60,21 @@ def derived(path: str, message: str, *, warn: bool = False) -> Finding:
 
 def _with_env(checkpoint: LegacyCheckpoint, env: Any) -> LegacyCheckpoint:
     return replace(checkpoint, config={**checkpoint.config, "env": env})
+
+
+def _with_epsilon(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
+    """Filters add to each deviation what those of their Ray added.
+
+    Layouts 1.0 and later are all of Ray 2.1 and later, whether they tell their Ray or not.
+    """
+    ray, layout = checkpoint.source.ray_version, checkpoint.source.layout
+    late = layout.startswith(("1.", "2.")) if ray is None else Version(ray) >= Version("1.10")
+    return checkpoint.with_policies(
+        replace(p, observation_filter=replace(p.observation_filter, epsilon=1e-6))
+        if late and p.observation_filter is not None
+        else p
+        for p in checkpoint.policies.values()
+    )
 
 
 def _with_default_policy(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:

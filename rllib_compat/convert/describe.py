@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from rllib_compat.convert.decide import Form, Plan
 from rllib_compat.convert.without_weights import has_weights
-from rllib_compat.networks import known
 from rllib_compat.neutral.checkpoint import PolicyState, size_of
-from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
+from rllib_compat.neutral.report import Report, Verdict
 
 
 def facts(plan: Plan) -> dict[str, Any]:
@@ -44,7 +42,6 @@ def describe(plan: Plan, report: Report) -> None:
         if network and network.unused and plan.form is not Form.MSGPACK:
             names = ", ".join(network.unused)
             report.add("weights", Verdict.DROPPED, path, f"no output depends on them: {names}")
-    report.extend(_assumed(plan))
     if plan.form is Form.MSGPACK:
         _describe_optimizers(plan, report)
     for name, count in sorted(checkpoint.stand_ins.items()):
@@ -67,21 +64,6 @@ def describe(plan: Plan, report: Report) -> None:
 
 def _size(policy: PolicyState) -> str:
     return f"{size_of(policy.weights):,} numbers" if has_weights(policy) else "it has none"
-
-
-def _assumed(plan: Plan) -> Iterator[Finding]:
-    """What no array tells, so that the proof can't see whether the config is right about it."""
-    for policy_id, network in known(plan.networks).items():
-        found = {str(step.settings.get("activation") or "linear") for step in network.graph.steps}
-        if told := sorted(found - {"linear"}):
-            yield Finding(
-                "assumed",
-                Severity.INFO,
-                Verdict.NOTE,
-                f"policies.{policy_id}.network",
-                f"assumed from config: activation {', '.join(told)}; the proof compares what was "
-                "read with what was written, and no array tells an activation",
-            )
 
 
 def _describe_optimizers(plan: Plan, report: Report) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rllib_compat.convert import assumed as assumptions
 from rllib_compat.convert import prove as proof
 from rllib_compat.convert import verify
+from rllib_compat.convert.assumed import Assumption
 from rllib_compat.convert.decide import Form, Plan, decide, optimizer_findings
 from rllib_compat.convert.describe import describe, result
 from rllib_compat.convert.given import Given
@@ -37,12 +39,14 @@ class Conversion:
         plan: What was written, and why.
         report: What became of each part.
         differences: The proof: old against new, a row for each policy and output.
+        assumed: What no array tells, so that the proof could not see it.
         target: Where the new checkpoint is; None for a dry run.
     """
 
     plan: Plan
     report: Report
     differences: tuple[Difference, ...] = ()
+    assumed: tuple[Assumption, ...] = ()
     target: Path | None = None
 
     @property
@@ -65,6 +69,39 @@ class Conversion:
         """The largest absolute difference over all policies and outputs."""
         return max((d.absolute for d in self.differences), default=None)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The report and the proof as plain data, for JSON."""
+        return {
+            **self.report.to_dict(),
+            "largest_difference": self.largest_difference,
+            **Comparison(self.differences, self.assumed).to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What an old and a new checkpoint have in common.
+
+    Attributes:
+        differences: A row for each policy and output, equal or not.
+        assumed: What no array tells, so that both sides took it from the same place.
+    """
+
+    differences: tuple[Difference, ...]
+    assumed: tuple[Assumption, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether all that was compared is equal, within rounding."""
+        return all(row.ok for row in self.differences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """It as plain data, for JSON."""
+        return {
+            "compared": [vars(row) for row in self.differences],
+            "assumed": [vars(row) for row in self.assumed],
+        }
+
 
 def convert(
     old: str | Path,
@@ -76,6 +113,7 @@ def convert(
     prove: bool = True,
     inputs: int = 1000,
     observations: Mapping[str, Array] | None = None,
+    recorded: Mapping[str, Array] | None = None,
     overwrite: bool = False,
     dry_run: bool = False,
 ) -> Conversion:
@@ -90,6 +128,7 @@ def convert(
         prove: Whether old and new are compared before the target appears.
         inputs: How many random inputs they are compared on.
         observations: More inputs to compare on, by policy: `[B, network inputs]`.
+        recorded: What the old Ray computed, as `convert.recorded.load` reads it from a file.
         overwrite: Whether `new` may be there already.
         dry_run: Whether to stop before anything is written.
 
@@ -107,20 +146,25 @@ def convert(
     if dry_run:
         if plan.form is not Form.MSGPACK:
             report.extend(optimizer_findings(plan))
-        return Conversion(plan, report)
+        assumed = tuple(assumptions.of_plan(plan))
+        report.extend(row.finding() for row in assumed)
+        return Conversion(plan, report, assumed=assumed)
 
     rows: list[Difference] = []
     with atomic_directory(new, overwrite=overwrite, source=checkpoint.source.path) as target:
         report.extend(_write(plan, target, state_format))
         if prove:
-            compared = list(proof.compare(plan, target, inputs=inputs, observations=observations))
-            rows = [row for _, row in compared]
+            rows = proof.compare(
+                plan, target, inputs=inputs, observations=observations, recorded=recorded
+            )
             verify.require_equal(rows)
-            report.extend(proof.finding(kind, row) for kind, row in compared)
+            report.extend(proof.finding(row) for row in rows)
         else:
             report.add("verify", Verdict.NOTE, "weights", "not compared", severity=Severity.WARNING)
+    assumed = tuple(assumptions.of_plan(plan, rows))
+    report.extend(row.finding() for row in assumed)
     report.facts["result"] = result(plan)
-    return Conversion(plan, report, tuple(rows), Path(new))
+    return Conversion(plan, report, tuple(rows), assumed, Path(new))
 
 
 def _write(plan: Plan, target: Path, state_format: str) -> list[Finding]:
@@ -141,11 +185,9 @@ def verify_pair(
     given: Given | None = None,
     inputs: int = 1000,
     observations: Mapping[str, Array] | None = None,
-) -> list[Difference]:
+    recorded: Mapping[str, Array] | None = None,
+) -> Comparison:
     """Compares an old checkpoint with a converted one that is there already.
-
-    Returns:
-        The differences, a row for each policy and output, within the tolerance or not.
 
     Raises:
         CheckpointError: One of them can't be read, or the old network is not known.
@@ -159,6 +201,9 @@ def verify_pair(
             f"Nothing can be compared: {unknown.message}", where=unknown.path, fix=unknown.hint
         )
     if to == "checkpointable":
-        return proof.compare_reading(plan, new, inputs=inputs, observations=observations)
-    compared = proof.compare(plan, new, inputs=inputs, observations=observations)
-    return [row for _, row in compared]
+        rows = proof.compare_reading(
+            plan, new, inputs=inputs, observations=observations, recorded=recorded
+        )
+    else:
+        rows = proof.compare(plan, new, inputs=inputs, observations=observations, recorded=recorded)
+    return Comparison(tuple(rows), tuple(assumptions.of_plan(plan, rows)))

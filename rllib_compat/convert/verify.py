@@ -1,7 +1,8 @@
 """Proof: the old network and the new module compute the same numbers on the same inputs.
 
 The old network is computed in numpy from the old file's weights, without Ray. The new module is
-loaded from the new files, as a user would. What differs by more than the tolerance fails.
+loaded from the new files, as a user would. What differs by more than a small multiple of the old
+network's own error in float32 (see `rounding`) fails.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rllib_compat.convert import rounding
+from rllib_compat.convert.rounding import TIMES
 from rllib_compat.networks import Network, Outputs
 from rllib_compat.networks.graph import Graph
 from rllib_compat.neutral.errors import VerificationError
@@ -26,16 +29,23 @@ Forward: TypeAlias = Callable[[Inputs], Outputs]
 #: What stands for the outputs of a module where only its numbers can be compared.
 WEIGHTS = "weights"
 
+#: What stands for actions that were chosen by what the outputs mean.
+HEAD = "head"
+
+#: The kind of inputs that the old Ray itself computed.
+RECORDED = "recorded"
+
+#: How many differences an error names.
+_LISTED = 5
+
 #: The length of the random sequences that a network with states is compared on.
 SEQUENCE = 20
 
-#: float32 keeps about 7 digits; a few layers lose one or two of them.
-TOLERANCE = 1e-5
-#: A convolution adds up thousands of products, and a recurrent network its own errors.
-DEEP_TOLERANCE = 1e-4
-
 #: Bounds beyond this say "anything" (gym used the largest float32), and are sampled as a normal.
 _UNBOUNDED = 1e4
+
+#: Where float32 allows more than this part of the largest output, the report says so.
+_BLURRED = 1e-2
 
 
 @dataclass(frozen=True)
@@ -48,8 +58,11 @@ class Difference:
         absolute: The largest absolute difference over all inputs.
         relative: The largest relative difference, where the old output is not tiny.
         inputs: How many inputs were compared.
-        ok: Whether every number is within the tolerance.
-        tolerance: What is allowed, absolute and relative.
+        ok: Whether every number is within `rounding.TIMES` times the old network's own error.
+        own_error: The largest error of the old network itself in float32; 0: nothing is allowed.
+        times: How many times its own error the worst number is off.
+        size: The largest absolute output.
+        kind: What the inputs were: `random`, `given`, or `recorded` in the old Ray.
     """
 
     policy_id: str
@@ -58,7 +71,15 @@ class Difference:
     relative: float
     inputs: int
     ok: bool
-    tolerance: float = TOLERANCE
+    own_error: float = 0.0
+    times: float = 0.0
+    size: float = 0.0
+    kind: str = "random"
+
+    @property
+    def blurred(self) -> bool:
+        """Whether float32 blurs the output so much that the comparison sees little."""
+        return TIMES * self.own_error > _BLURRED * self.size > 0
 
 
 def sample_inputs(graph: Graph, space: Space | None, n: int, seed: int = 0) -> Inputs:
@@ -100,7 +121,12 @@ def _observations(
 
 
 def compare(
-    policy_id: str, old: Outputs, new: Outputs, tolerance: float = TOLERANCE
+    policy_id: str,
+    old: Outputs,
+    new: Outputs,
+    errors: Outputs | None = None,
+    *,
+    kind: str = "random",
 ) -> list[Difference]:
     """Compares the outputs of both networks for the same inputs.
 
@@ -108,7 +134,8 @@ def compare(
         policy_id: The policy.
         old: What the old network gives.
         new: What the new one gives; it may give more.
-        tolerance: What is allowed, absolute and once more relative to the old output.
+        errors: How far float32 lets each number of the old outputs stray; None: not at all.
+        kind: What the inputs were.
 
     Raises:
         VerificationError: The new network lacks an output, or has it in another shape.
@@ -125,43 +152,73 @@ def compare(
                 f"The old network gives {name} of shape {np.shape(a)}, the new {np.shape(b)}.",
                 where=f"policies.{policy_id}",
             )
-        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-        # A network that had diverged gives what it gave: the same infinity, or NaN.
-        alike = (a == b) | (np.isnan(a) & np.isnan(b))
-        with np.errstate(invalid="ignore"):
-            difference = np.where(alike, 0.0, np.abs(a - b))
-            relative = np.where(alike, 0.0, difference / np.maximum(np.abs(a), 1e-3))
-        allowed = tolerance * (1 + np.abs(a))
-        rows.append(
-            Difference(
-                policy_id,
-                name,
-                float(difference.max(initial=0.0)),
-                float(relative.max(initial=0.0)),
-                len(a),
-                bool(np.all(alike | (difference <= allowed))),  # NaN is never within bounds
-                tolerance,
-            )
-        )
+        error = np.zeros(np.shape(a)) if errors is None else errors[name]
+        rows.append(_difference(policy_id, name, np.asarray(a), np.asarray(b), error, kind))
     return rows
+
+
+def _difference(
+    policy_id: str, name: str, old: Array, new: Array, error: Array, kind: str
+) -> Difference:
+    a, b = old.astype(np.float64), new.astype(np.float64)
+    overflows = ~np.isfinite(error)
+    # A network that had diverged gives what it gave: the same infinity, or NaN. Where float32
+    # overflows and float64 does not, the new network overflows as the old one did.
+    alike = (a == b) | (np.isnan(a) & np.isnan(b))
+    alike |= overflows & np.isfinite(a) & ~np.isfinite(b)
+    error = np.where(overflows, 0.0, error)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        difference = np.where(alike, 0.0, np.abs(a - b))
+        relative = np.where(alike, 0.0, difference / np.maximum(np.abs(a), 1e-3))
+        times = np.where(alike, 0.0, difference / error)
+    return Difference(
+        policy_id,
+        name,
+        absolute=float(difference.max(initial=0.0)),
+        relative=float(relative.max(initial=0.0)),
+        inputs=len(a),
+        ok=bool(np.all(alike | (difference <= TIMES * error))),  # NaN is never within bounds
+        own_error=float(error.max(initial=0.0)),
+        times=float(times.max(initial=0.0)),
+        size=float(np.abs(a[np.isfinite(a)]).max(initial=0.0)),
+        kind=kind,
+    )
 
 
 def compare_weights(
     policy_id: str, old: Mapping[str, Array], new: Mapping[str, Array]
 ) -> list[Difference]:
-    """Compares the numbers of a module whose outputs can't be computed, all one after the other."""
+    """Compares the numbers of a module with those that it was to get; they have to be the same.
+
+    What the module has besides (constants that it makes itself) is not compared.
+
+    Raises:
+        VerificationError: The module lacks an array, or has it in another shape.
+    """
+    if missing := sorted(old.keys() - new.keys()):
+        raise VerificationError(
+            f"The new module has no {', '.join(missing)}.", where=f"policies.{policy_id}"
+        )
+    for name, array in old.items():
+        if np.shape(array) != np.shape(new[name]):
+            raise VerificationError(
+                f"The array {name} should have the shape {np.shape(array)}, and has "
+                f"{np.shape(new[name])}.",
+                where=f"policies.{policy_id}",
+            )
 
     def numbers(state: Mapping[str, Array]) -> Array:
-        parts = [np.asarray(state[name], np.float64).reshape(-1) for name in sorted(state)]
-        return np.concatenate(parts) if parts else np.empty(0)
+        parts = [np.asarray(state[name], np.float32).reshape(-1) for name in sorted(old)]
+        return np.concatenate(parts) if parts else np.empty(0, np.float32)
 
-    return compare(policy_id, {WEIGHTS: numbers(old)}, {WEIGHTS: numbers(new)})
+    return compare(policy_id, {WEIGHTS: numbers(old)}, {WEIGHTS: numbers(new)}, kind="stored")
 
 
 def compare_all(
     old: Mapping[str, Network],
     new: Mapping[str, Forward],
     inputs: Mapping[str, Inputs],
+    kind: str = "random",
 ) -> list[Difference]:
     """Compares every policy on its inputs.
 
@@ -175,8 +232,9 @@ def compare_all(
                 "The new checkpoint has no module for this policy.", where=f"policies.{policy_id}"
             )
         batch = inputs[policy_id]
-        tolerance = DEEP_TOLERANCE if network.graph.deep else TOLERANCE
-        rows += compare(policy_id, network.forward(batch), new[policy_id](batch), tolerance)
+        exact = network.forward(batch)
+        errors = rounding.of_network(network, batch, exact)
+        rows += compare(policy_id, exact, new[policy_id](batch), errors, kind=kind)
     return rows
 
 
@@ -187,11 +245,31 @@ def require_equal(rows: list[Difference]) -> None:
         VerificationError: The worst difference, and where it is.
     """
     bad = [row for row in rows if not row.ok]
-    if bad:
-        worst = max(bad, key=lambda row: row.absolute)
+    if not bad:
+        return
+    worst = max(bad, key=lambda row: row.absolute if math.isfinite(row.absolute) else math.inf)
+    listed = "; ".join(f"{row.policy_id}: {told(row)}" for row in bad[:_LISTED])
+    more = f"; and {len(bad) - _LISTED} more" if len(bad) > _LISTED else ""
+    if worst.kind == RECORDED:
         raise VerificationError(
-            f"Old and new differ by up to {worst.absolute:.2e} ({worst.output}); "
-            f"{worst.tolerance:.0e} is allowed.",
+            "What the old Ray recorded is not what the checkpoint computes as it was read: "
+            f"{listed}{more}.",
             where=f"policies.{worst.policy_id}",
-            fix="Nothing was written. Please report this checkpoint's network and Ray version.",
+            fix="Nothing was written. Arrays do not show everything: look at what is assumed from "
+            "the config (inspect lists it), and give the one that was trained with: --config.",
         )
+    raise VerificationError(
+        f"Old and new differ: {listed}{more}.",
+        where=f"policies.{worst.policy_id}",
+        fix="Nothing was written. Please report this checkpoint's network and Ray version.",
+    )
+
+
+def told(row: Difference) -> str:
+    """A difference in words, with the yardstick beside it."""
+    if row.output == WEIGHTS:
+        return f"the weights differ by up to {row.absolute:.2e}"
+    return (
+        f"{row.output} is off by up to {row.absolute:.2e}, {row.times:.1f} times the network's own "
+        f"float32 error ({row.own_error:.2e}; {TIMES} times is allowed)"
+    )

@@ -19,7 +19,7 @@ _Call: TypeAlias = tuple[
 
 
 class Compiled:
-    """Computes outputs of a graph in float64, as often as it is called.
+    """Computes outputs of a graph, as often as it is called.
 
     What does not change between calls is done when it is made: the steps that the outputs need are
     picked, every array is cast and handed to its step, and values get a place in a list instead of
@@ -33,6 +33,7 @@ class Compiled:
         arrays: The arrays of the steps, `<step>.<part>`.
         outputs: The names of the outputs that are wanted; None: all of them.
         where: What is computed, for errors.
+        dtype: What every step computes in, and rounds its value to.
     """
 
     def __init__(
@@ -42,8 +43,9 @@ class Compiled:
         outputs: Iterable[str] | None = None,
         *,
         where: str = "graph",
+        dtype: Any = np.float64,
     ) -> None:
-        self._where = where
+        self._where, self._dtype = where, dtype
         wanted = tuple(graph.outputs if outputs is None else outputs)
         # The next states are always asked for, and may hang on steps that no output needs.
         partial = outputs is not None and not graph.recurrent
@@ -53,7 +55,7 @@ class Compiled:
         for name, array in arrays.items():
             step_name, _, part = name.rpartition(".")
             if step_name in own:
-                own[step_name][part] = np.asarray(array, np.float64)
+                own[step_name][part] = np.asarray(array, dtype)
         # Next states have places before the steps do: `<step>.<state>`, as `states` names them.
         states = {value: self._place(value) for value in graph.states.values()}
         taken: set[str] = set()
@@ -89,7 +91,7 @@ class Compiled:
         for name in self.inputs:
             if name not in inputs:
                 raise CheckpointError(f"The input {name!r} is missing.", where=self._where)
-            values[self._places[name]] = np.asarray(inputs[name], np.float64)
+            values[self._places[name]] = np.asarray(inputs[name], self._dtype)
         for operation, own, places, settings, place, next_states in self._calls:
             taken = [values[i] for i in places]
             try:
@@ -100,8 +102,8 @@ class Compiled:
                 # A recurrent step gives its value and its next states.
                 made, states = made
                 for name, next_place in next_states:
-                    values[next_place] = states[name]
-            values[place] = made
+                    values[next_place] = np.asarray(states[name], self._dtype)
+            values[place] = np.asarray(made, self._dtype)
         return {name: values[place] for name, place in self._outputs}
 
     def _mismatch(

@@ -123,14 +123,20 @@ class Graph:
         self.evaluate(arrays, zeros, where=where)
 
     def evaluate(
-        self, arrays: Mapping[str, Array], inputs: Mapping[str, Array], *, where: str = "graph"
+        self,
+        arrays: Mapping[str, Array],
+        inputs: Mapping[str, Array],
+        *,
+        where: str = "graph",
+        dtype: Any = np.float64,
     ) -> dict[str, Array]:
-        """Computes every output in float64.
+        """Computes every output.
 
         Args:
             arrays: The arrays of the steps, `<step>.<part>`.
             inputs: A batch of each input; inputs that no step takes may be missing.
             where: What is computed, for errors.
+            dtype: What every step computes in, and rounds its value to.
 
         Returns:
             The outputs, and for each state the next one under its own name.
@@ -140,7 +146,7 @@ class Graph:
         """
         from rllib_compat.networks.compiled import Compiled
 
-        return Compiled(self, arrays, where=where)(inputs)
+        return Compiled(self, arrays, where=where, dtype=dtype)(inputs)
 
 
 class Builder:

@@ -140,14 +140,15 @@ class Network(Weights):
         }
         return int(self.forward(zeros)["q_values"].shape[-1])
 
-    def forward(self, inputs: Mapping[str, Array]) -> Outputs:
-        """Computes its outputs in float64.
+    def forward(self, inputs: Mapping[str, Array], dtype: Any = np.float64) -> Outputs:
+        """Computes its outputs.
 
         Args:
             inputs: `obs` `[B, …]`, preprocessed and filtered, and whatever else the graph takes;
                 with a time axis `[B, T, …]`, and states `[B, …]`, where the graph has states.
+            dtype: What it computes in: float64, or float32 to see how far that rounds.
         """
-        return self.graph.evaluate(self.arrays, inputs)
+        return self.graph.evaluate(self.arrays, inputs, dtype=dtype)
 
 
 @dataclass(frozen=True, kw_only=True)

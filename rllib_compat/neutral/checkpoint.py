@@ -83,6 +83,8 @@ class ObservationFilter:
         demean: Whether it subtracts the mean.
         destd: Whether it divides by the standard deviation.
         clip: Values are clipped to ±clip afterwards; None: not.
+        epsilon: What is added to each deviation: 1e-8 until Ray 1.9, 1e-6 from 1.10 on
+            (`ray/rllib/utils/filter.py`, of every framework).
         stats: One per leaf of the observation space, in RLlib's order; empty for `NoFilter`.
     """
 
@@ -91,6 +93,7 @@ class ObservationFilter:
     destd: bool = True
     clip: float | None = None
     stats: tuple[RunningStat, ...] = ()
+    epsilon: float = 1e-8
 
     def __call__(self, observations: Array) -> Array:
         """Filters a batch of observations `[B, …]` of a single-leaf space; updates nothing."""
@@ -101,7 +104,7 @@ class ObservationFilter:
         if self.demean:
             out = out - stat.mean
         if self.destd:
-            out = out / (stat.std + 1e-8)
+            out = out / (stat.std + self.epsilon)
         if self.clip is not None:
             out = np.clip(out, -self.clip, self.clip)
         return out

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions, registry
+from rllib_compat.convert import rounding
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert, verify_pair
-from rllib_compat.convert.verify import DEEP_TOLERANCE, TOLERANCE
+from rllib_compat.convert.verify import compare
 from rllib_compat.convert.write import modules
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import digest_tree
@@ -57,11 +58,10 @@ def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
             raw = case.expected(policy_id).observations[""]
             inputs = {**inputs, "obs": raw.reshape(inputs["obs"].shape)}
         outputs = modules.load(tmp_path / "new", policy_id)(inputs)
-        tolerance = DEEP_TOLERANCE if network.graph.deep else TOLERANCE
-        for name, theirs in expected.items():
-            np.testing.assert_allclose(
-                outputs[name], theirs, atol=tolerance, rtol=1e-5, err_msg=name
-            )
+        exact = network.forward(known[0])
+        errors = rounding.of_network(network, known[0], exact)
+        for row in compare(policy_id, expected, outputs, errors):
+            assert row.ok, row
     assert digest_tree(case.path) == before
 
 
@@ -135,13 +135,13 @@ def test_what_was_converted_reads_back_as_the_same_arrays(tmp_path):
 def test_a_converted_checkpoint_converts_and_verifies_again(tmp_path):
     converted(WORKER1, tmp_path / "new")
     convert(tmp_path / "new", tmp_path / "newer", inputs=20)
-    assert all(row.ok for row in verify_pair(WORKER1.checkpoint, tmp_path / "newer", inputs=20))
+    assert verify_pair(WORKER1.checkpoint, tmp_path / "newer", inputs=20).equal
 
 
 def test_our_msgpack_form_becomes_a_checkpoint_that_trains_on(tmp_path):
     convert(WORKER1.checkpoint, tmp_path / "packed", to="msgpack", inputs=5)
     convert(tmp_path / "packed", tmp_path / "new", inputs=5)
-    assert all(row.ok for row in verify_pair(WORKER1.checkpoint, tmp_path / "new", inputs=20))
+    assert verify_pair(WORKER1.checkpoint, tmp_path / "new", inputs=20).equal
 
 
 @pytest.mark.matrix

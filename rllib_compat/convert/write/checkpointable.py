@@ -219,6 +219,10 @@ def _set_weights(algorithm: Algorithm, networks: Mapping[str, AnyNetwork]) -> No
     )
 
 
+#: What Ray's filter has added to deviations since 1.10, and how far another figure is let pass.
+_EPSILON, _VISIBLE = 1e-6, 1e-4
+
+
 def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:
     """Gives the connector the running statistics of the old filter."""
     filters = {
@@ -235,6 +239,7 @@ def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Find
     algorithm.env_runner.set_state({"env_to_module_connector": {connector: state}})
     counts = ", ".join(str(old.stats[0].count) for old in filters.values())
     return [
+        *_epsilon_findings(filters),
         Finding(
             "observation-filter",
             Severity.INFO,
@@ -242,8 +247,29 @@ def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Find
             path,
             f"running mean and deviation of {counts} observations went into the connector"
             + (", which has them by policy, as before" if multi_agent else ""),
-        )
+        ),
     ]
+
+
+def _epsilon_findings(filters: Mapping[str, ObservationFilter]) -> list[Finding]:
+    """Warns where Ray's filter of today, which adds 1e-6 to deviations, gives other numbers."""
+    findings = []
+    for policy_id, old in filters.items():
+        smallest = min(float(stat.std.min(initial=np.inf)) for stat in old.stats)
+        off = abs((smallest + old.epsilon) / (smallest + _EPSILON) - 1)
+        if old.destd and off > _VISIBLE:
+            findings.append(
+                Finding(
+                    "observation-filter",
+                    Severity.WARNING,
+                    Verdict.DERIVED,
+                    f"policies.{policy_id}.observation_filter",
+                    f"today's filter adds {_EPSILON:g} to each deviation, the old one added "
+                    f"{old.epsilon:g}; the smallest deviation is {smallest:.2e}, so that entry "
+                    f"comes out {off:.1%} smaller",
+                )
+            )
+    return findings
 
 
 def _filter_state(old: ObservationFilter) -> dict[str, Any]:

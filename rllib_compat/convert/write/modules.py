@@ -192,12 +192,6 @@ def load(target: Path, policy_id: str) -> Loaded:
     return Loaded(_from_tree(target, policy_id))
 
 
-def load_weights(target: Path, policy_id: str) -> dict[str, Array]:
-    """Loads the arrays of a module whose network is not known."""
-    state = _from_tree(target, policy_id).get_state()
-    return {str(name): np.asarray(array) for name, array in state.items()}
-
-
 def _from_tree(target: Path, policy_id: str) -> Any:
     """A module of a tree that this process has written itself: Ray unpickles it."""
     from ray.rllib.core.rl_module.rl_module import RLModule
@@ -215,6 +209,10 @@ class Loaded:
     """
 
     module: Any
+
+    def weights(self) -> dict[str, Array]:
+        """The module's arrays."""
+        return {str(name): np.asarray(array) for name, array in self.module.get_state().items()}
 
     def __call__(self, inputs: Mapping[str, Array]) -> Outputs:
         """Computes everything that the module can be asked for."""

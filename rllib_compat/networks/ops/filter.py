@@ -9,7 +9,7 @@ import numpy as np
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-#: RLlib adds this to each standard deviation (`ray/rllib/utils/filter.py`).
+#: What modules of version 0.1, which do not say it, add to each standard deviation.
 EPSILON = 1e-8
 
 
@@ -18,12 +18,12 @@ def normalize(
 ) -> Array:
     """`MeanStdFilter`; arrays: mean and std, of an observation's shape.
 
-    Settings: `demean`, `destd` and `clip` as the filter had them (None: it does not clip).
+    Settings, as the filter had them: `demean`, `destd`, `clip` (None: it does not), `epsilon`.
     """
     (x,) = values
     if settings["demean"]:
         x = x - own["mean"]
     if settings["destd"]:
-        x = x / (own["std"] + EPSILON)
+        x = x / (own["std"] + settings.get("epsilon", EPSILON))
     clip = settings["clip"]
     return x if clip is None else np.clip(x, -clip, clip)

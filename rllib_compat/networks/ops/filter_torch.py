@@ -17,6 +17,6 @@ def normalize(
     if settings["demean"]:
         x = x - own["mean"]
     if settings["destd"]:
-        x = x / (own["std"] + EPSILON)
+        x = x / (own["std"] + settings.get("epsilon", EPSILON))
     clip = settings["clip"]
     return x if clip is None else x.clamp(-clip, clip)

@@ -40,6 +40,7 @@ def with_filter(network: Network, observation_filter: ObservationFilter) -> Netw
         "demean": observation_filter.demean,
         "destd": observation_filter.destd,
         "clip": observation_filter.clip,
+        "epsilon": observation_filter.epsilon,
         "trained": False,
     }
     steps = [Step("normalize", STEP, ("obs",), settings)]

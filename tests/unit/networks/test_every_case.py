@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rllib_compat.convert.verify import DEEP_TOLERANCE, TOLERANCE
+from rllib_compat.convert import rounding
+from rllib_compat.convert.verify import compare
 from rllib_compat.neutral.errors import MissingInformationError, NotConvertibleError
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import greedy, read, recorded
@@ -25,12 +26,9 @@ def test_the_old_network_computes_what_it_computed_when_it_was_alive(case):
             continue
         inputs, expected = known
         outputs = network.forward(inputs)
-        tolerance = DEEP_TOLERANCE if network.graph.deep else TOLERANCE
-        for name, theirs in expected.items():
-            # A filter of hardly any observations makes millions, of which float32 keeps 7 digits.
-            np.testing.assert_allclose(
-                outputs[name], theirs, atol=tolerance, rtol=1e-6, err_msg=name
-            )
+        errors = rounding.of_network(network, inputs, outputs)
+        for row in compare(policy_id, expected, outputs, errors):
+            assert row.ok, row
         compared += 1
     assert compared
 

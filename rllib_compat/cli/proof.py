@@ -1,0 +1,86 @@
+"""What verbs print of a proof: what was compared, and what nothing could be compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from rllib_compat.cli import output
+
+if TYPE_CHECKING:
+    from rllib_compat.convert.assumed import Assumption
+    from rllib_compat.convert.verify import Difference
+
+Row = TypeVar("Row")
+
+_COLUMNS = ("policy", "output", "inputs", "off by", "relative", "float32's own error", "equal")
+
+#: How many rows of each table are shown without `-v`; the worst come first.
+_SHOWN = 12
+
+
+def show(differences: Sequence[Difference], assumed: Sequence[Assumption], verbose: int) -> None:
+    """Prints a proof.
+
+    Args:
+        differences: What was compared.
+        assumed: What no array tells.
+        verbose: Whether every row is shown.
+    """
+    if differences:
+        rows = _first(sorted(differences, key=lambda row: row.ok), verbose)
+        output.table("old against new", _COLUMNS, [_cells(row) for row in rows])
+        _more(len(differences) - len(rows))
+    proven = sum(row.proven for row in assumed)
+    open_rows = [row for row in assumed if not row.proven]
+    if open_rows:
+        grouped: dict[tuple[str, str, str], list[str]] = {}
+        for row in open_rows:
+            grouped.setdefault((row.what, row.value, row.source), []).append(row.policy_id)
+        cells = [(_names(ids), *key) for key, ids in grouped.items()]
+        shown = _first(cells, verbose)
+        output.table(
+            "assumed, not proven: no array tells it",
+            ("policy", "what", "assumed", "from"),
+            shown,
+        )
+        _more(len(cells) - len(shown))
+    if proven:
+        said = f"{proven} of {len(assumed)} things that no array tells agree with the recording"
+        output.console().print(said, markup=False)
+    elif open_rows and differences:
+        output.console().print(
+            "to prove them: --recorded FILE (`rllib-compat recorder` prints what makes one)",
+            markup=False,
+        )
+
+
+def _cells(row: Difference) -> tuple[object, ...]:
+    from rllib_compat.convert.verify import WEIGHTS
+
+    equal = "yes" if row.ok else "NO"
+    if row.output == WEIGHTS:
+        off = "same numbers" if row.ok else f"{row.absolute:.2e}"
+        return row.policy_id, row.output, f"{row.inputs:,} numbers", off, "", "", equal
+    return (
+        row.policy_id,
+        row.output,
+        f"{row.inputs} {row.kind}",
+        f"{row.absolute:.2e}",
+        f"{row.relative:.2e}",
+        f"{row.own_error:.2e}",
+        equal,
+    )
+
+
+def _first(rows: Sequence[Row], verbose: int) -> list[Row]:
+    return list(rows) if verbose else list(rows[:_SHOWN])
+
+
+def _names(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
+
+
+def _more(count: int) -> None:
+    if count:
+        output.console().print(f"{count} more rows (-v shows them)", markup=False)

@@ -1,0 +1,226 @@
+"""What no array of a checkpoint tells, so that only a recording of the old Ray can prove it.
+
+The proof of a conversion compares what was read with what was written. Where reading took a
+setting from the config, a space or a default, both sides have it, and the proof can't see whether
+it is the right one. All of that is listed here, beside the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rllib_compat import registry
+from rllib_compat.convert.decide import Plan
+from rllib_compat.convert.verify import HEAD, RECORDED, Difference
+from rllib_compat.networks import ModelSettings, Network, known
+from rllib_compat.networks.graph import Step
+from rllib_compat.networks.wrappers.filter import STEP as FILTER
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.spaces import Box
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One thing that no array tells.
+
+    Attributes:
+        policy_id: The policy.
+        what: What it is, in a word or two.
+        value: What it was taken to be.
+        source: Where that is from.
+        proven: Whether outputs that depend on it were compared with a recording.
+    """
+
+    policy_id: str
+    what: str
+    value: str
+    source: str
+    proven: bool = False
+
+    def finding(self) -> Finding:
+        """It as a row of a report."""
+        proof = "; the recording agrees" if self.proven else "; no array tells, so it is not proven"
+        return Finding(
+            "assumed",
+            Severity.INFO,
+            Verdict.NOTE,
+            f"policies.{self.policy_id}.{self.what}",
+            f"assumed: {self.value} ({self.source}){proof}",
+        )
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """A setting of a graph's steps that arrays do not tell.
+
+    Attributes:
+        what: What it is.
+        names: The settings of a step that hold it.
+        keys: The keys of a legacy config that tell it, in `model` or at the top.
+        ops: The operations that have it; empty: all.
+        else_from: What told it where no key did.
+    """
+
+    what: str
+    names: tuple[str, ...]
+    keys: tuple[str, ...]
+    ops: tuple[str, ...] = ()
+    else_from: str = "the default of its Ray"
+
+
+_SPACE = "the action space"
+
+_SETTINGS = (
+    _Setting(
+        "activation",
+        ("activation",),
+        (
+            "fcnet_activation",
+            "conv_activation",
+            "post_fcnet_activation",
+            "head_fcnet_activation",
+            "actor_hidden_activation",
+            "critic_hidden_activation",
+            "Q_model",
+            "q_model_config",
+            "policy_model",
+            "policy_model_config",
+        ),
+    ),
+    _Setting("strides and padding", ("stride", "padding"), ("conv_filters",), ("conv",)),
+    _Setting("support of the values", ("v_min", "v_max"), ("v_min", "v_max"), ("expectation",)),
+    _Setting("bounds of the actions", ("low", "range"), (), ("squash",), _SPACE),
+    _Setting(
+        "previous actions", ("parts",), ("lstm_use_prev_action",), ("one_hot",), "the action space"
+    ),
+    _Setting("gates", ("gates",), ("framework", "use_pytorch"), ("lstm",)),
+    _Setting("bounds of log std", ("low", "high"), (), ("softplus_log_std",)),
+    _Setting("bounds of log std", ("limit",), (), ("clip_log_std",)),
+)
+
+
+def of_plan(plan: Plan, compared: Iterable[Difference] = ()) -> list[Assumption]:
+    """All that was assumed about the networks of a plan.
+
+    Args:
+        plan: What was read.
+        compared: What was compared; outputs that agree with a recording prove what they depend on.
+    """
+    return of_networks(plan.checkpoint, known(plan.networks), compared)
+
+
+def of_networks(
+    checkpoint: LegacyCheckpoint,
+    networks: Mapping[str, Network],
+    compared: Iterable[Difference] = (),
+) -> list[Assumption]:
+    """All that was assumed about networks."""
+    recorded = [row for row in compared if row.kind == RECORDED and row.ok]
+    rows = list[Assumption]()
+    for policy_id, network in networks.items():
+        policy = checkpoint.policies[policy_id]
+        outputs = {row.output for row in recorded if row.policy_id == policy_id}
+        rows += _of_policy(policy, ModelSettings.of(checkpoint, policy), network, outputs)
+    return rows
+
+
+def _of_policy(
+    policy: PolicyState, settings: ModelSettings, network: Network, recorded: Collection[str]
+) -> Iterator[Assumption]:
+    graph = network.graph
+    shown = graph.needed(name for name in recorded if name in graph.outputs)
+    for setting in _SETTINGS:
+        steps = [step for step in graph.steps if _has(step, setting)]
+        values = dict.fromkeys(_value(step, setting) for step in steps)
+        if values:
+            yield Assumption(
+                policy.policy_id,
+                setting.what,
+                "; ".join(values),
+                _source(setting, settings),
+                all(step in shown for step in steps),
+            )
+    deterministic = registry.of(settings.algorithm).reader == "ddpg"
+    yield from _head(policy, network, recorded, deterministic=deterministic)
+    yield from _filter(policy, network, recorded)
+
+
+def _has(step: Step, setting: _Setting) -> bool:
+    wanted = not setting.ops or step.op in setting.ops
+    return wanted and any(name in step.settings for name in setting.names)
+
+
+def _value(step: Step, setting: _Setting) -> str:
+    found = [(name, step.settings[name]) for name in setting.names if name in step.settings]
+    if len(found) == 1:
+        return str("linear" if found[0][1] is None else found[0][1])
+    if setting.names == ("low", "range"):
+        low, size = (_numbers(value) for _, value in found)
+        high = [a + b for a, b in zip(low, size, strict=False)]
+        return f"{_short(low)} to {_short(high)}"
+    return ", ".join(f"{name} {_plain(value)}" for name, value in found)
+
+
+def _numbers(value: Any) -> list[float]:
+    return [float(n) for n in value] if isinstance(value, (list, tuple)) else [float(value)]
+
+
+def _short(numbers: list[float]) -> str:
+    shown = dict.fromkeys(f"{n:g}" for n in numbers) if len(set(numbers)) == 1 else numbers
+    return ", ".join(str(n) if isinstance(n, str) else f"{n:g}" for n in shown)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "(" + ", ".join(_plain(part) for part in value) + ")"
+    return str(value)
+
+
+def _source(setting: _Setting, settings: ModelSettings) -> str:
+    for key in setting.keys:
+        if settings.model.get(key) is not None:
+            return f"config: model.{key}"
+        if settings.config.get(key) is not None:
+            return f"config: {key}"
+    return setting.else_from
+
+
+def _head(
+    policy: PolicyState, network: Network, recorded: Collection[str], *, deterministic: bool
+) -> Iterator[Assumption]:
+    """What the numbers of the head mean: arrays tell how many there are, not what they are of."""
+    space = policy.action_space
+    if space is None or "action_dist_inputs" not in network.graph.outputs:
+        return
+    meaning = f"a distribution over {space}"
+    if isinstance(space, Box):
+        numbers = "actions" if deterministic else "means and log standard deviations of actions"
+        meaning = f"{numbers} in {space}"
+        if not space.exact:
+            meaning += ", whose bounds are as old gym printed them"
+    yield Assumption(policy.policy_id, "head", meaning, _SPACE, HEAD in recorded)
+
+
+def _filter(
+    policy: PolicyState, network: Network, recorded: Collection[str]
+) -> Iterator[Assumption]:
+    old = policy.observation_filter
+    inside = any(step.name == FILTER for step in network.graph.steps)
+    if old is None or not (old.stats or inside):
+        return
+    does = [
+        "subtracts the mean" if old.demean else "",
+        "divides by the deviation" if old.destd else "",
+        f"clips to ±{old.clip:g}" if old.clip is not None else "clips nothing",
+        f"epsilon {old.epsilon:g}",
+    ]
+    yield Assumption(
+        policy.policy_id,
+        "observation filter",
+        f"{old.kind} {', '.join(part for part in does if part)}",
+        "the filter's state; epsilon: its Ray",
+        FILTER in recorded or (inside and bool(recorded)),
+    )

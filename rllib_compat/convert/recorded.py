@@ -1,0 +1,210 @@
+"""What an old Ray itself computed: the proof that a checkpoint was read as it was meant.
+
+A `.npz` of arrays named `<policy>/<what>`; `record.py`, which comes with this package, writes one
+in any old Ray. The names that it and others used are below.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rllib_compat.networks import Network
+from rllib_compat.networks.network import AnyNetwork
+from rllib_compat.networks.wrappers.filter import STEP as FILTER
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+#: A policy's arrays as the file names them.
+Arrays: TypeAlias = Mapping[str, Array]
+
+#: What recordings call each output of a network.
+OUTPUTS = {
+    "action_dist_inputs": (
+        "out/action_dist_inputs",
+        "action_dist_inputs",
+        "behaviour_logits",
+        "logits",
+    ),
+    "vf_preds": ("out/vf_preds", "vf_preds", "values"),
+    "q_values": (
+        "noisefree/out/q_values",  # of noisy nets
+        "out/q_values",
+        "q_values",
+        "extra/get_q_values",
+        "out/q/value",
+    ),
+    "twin_q_values": ("out/twin_q_values", "twin_q_values", "extra/get_twin_q_values"),
+    "actions": ("action",),
+}
+#: What they call each input, where it is not the input's own name.
+INPUTS = {
+    "obs": ("net_in", "obs_in", "obs_pre", "obs", "obs_raw"),
+    "actions": ("q_actions", "extra/q_actions"),
+}
+#: Preprocessed observations that were not filtered yet.
+UNFILTERED = ("obs_pre", "obs", "obs_raw")
+#: What only critics take: a recording without it has no outputs of theirs.
+OPTIONAL = ("actions",)
+#: What modules of the new API stack call the states of their two LSTMs.
+_STATES = {
+    f"{ours}{state}": f"{{}}/{theirs}/{state}"
+    for ours, theirs in (("", "actor"), ("critic_", "critic"))
+    for state in "hc"
+}
+
+#: The only policy, as Ray 0.5 called it and as later ones do.
+_ONLY = ("default_policy", "default")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a policy's network took and gave in the old Ray.
+
+    Attributes:
+        inputs: As the graph takes them.
+        outputs: As the graph gives them, those that were recorded.
+    """
+
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+
+
+def load(file: Path) -> dict[str, Array]:
+    """Reads a `.npz` of plain arrays.
+
+    Raises:
+        CheckpointError: It is something else.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (ValueError, OSError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+        raise CheckpointError(f"Not a .npz of plain arrays: {error}", where=str(file)) from error
+
+
+def of_policy(arrays: Arrays, policy: PolicyState) -> dict[str, Array]:
+    """The arrays of one policy, under their names without the policy's."""
+    names = [policy.old_id, policy.policy_id]
+    names += _ONLY if policy.policy_id in _ONLY else ()
+    for name in names:
+        found = {
+            k.removeprefix(f"{name}/"): v for k, v in arrays.items() if k.startswith(f"{name}/")
+        }
+        if found:
+            return found
+    return {}
+
+
+def recording(arrays: Arrays, network: Network) -> Recording | None:
+    """What a network took and gave; None where not all that it takes, or nothing else, is there.
+
+    Args:
+        arrays: A policy's arrays (see `of_policy`).
+        network: Its network.
+
+    Raises:
+        CheckpointError: An array has another shape than the network's.
+    """
+    try:
+        inputs = inputs_of(arrays, network)
+        if inputs is None:
+            return None
+        shapes = {name: np.shape(out) for name, out in network.forward(inputs).items()}
+        found = _outputs(arrays, network)
+        outputs = {
+            name: array.reshape(shapes[name])
+            for name, array in found.items()
+            # Old attention nets gave the newest row of their memory alone.
+            if name in shapes and not (name in network.graph.states and _odd(array, shapes[name]))
+        }
+    except ValueError as error:
+        raise CheckpointError(
+            f"The recording does not fit the network ({error}).",
+            where="--recorded",
+            fix="Record the policy of this checkpoint.",
+        ) from error
+    return Recording(inputs, outputs) if outputs else None
+
+
+def _odd(array: Array, shape: tuple[int, ...]) -> bool:
+    return array.size != math.prod(shape)
+
+
+def recording_of_custom(arrays: Arrays, network: AnyNetwork) -> Recording | None:
+    """The same for a custom model, which is known by its inputs and its module's outputs alone."""
+    observations = _first(arrays, INPUTS["obs"])
+    outputs = {
+        name: found
+        for name, theirs in OUTPUTS.items()
+        if name != "actions" and (found := _first(arrays, theirs)) is not None
+    }
+    if observations is None or not outputs:
+        return None
+    return Recording({"obs": observations.reshape(len(observations), *network.inputs)}, outputs)
+
+
+def _first(arrays: Arrays, names: tuple[str, ...]) -> Array | None:
+    return next((np.asarray(arrays[name]) for name in names if name in arrays), None)
+
+
+def _outputs(arrays: Arrays, network: Network) -> dict[str, Array]:
+    """What was recorded of each output, and of the next states."""
+    names: dict[str, tuple[str, ...]] = {**OUTPUTS}
+    names |= {ours: (theirs,) for ours, theirs in _states(arrays, network, "state_out").items()}
+    found = {ours: _first(arrays, theirs) for ours, theirs in names.items()}
+    return {
+        name: array
+        for name, array in found.items()
+        if array is not None and not _depends_on_unknown(network, name, arrays)
+    }
+
+
+def _depends_on_unknown(network: Network, output: str, arrays: Arrays) -> bool:
+    """Whether an output depends on an input that was not recorded."""
+    graph = network.graph
+    if output not in graph.outputs:
+        return False
+    taken = {name for step in graph.needed([output]) for name in step.takes}
+    return any(name in taken and _first(arrays, INPUTS[name]) is None for name in OPTIONAL)
+
+
+def _states(arrays: Arrays, network: Network, kind: str) -> dict[str, str]:
+    """What a recording calls each of a network's states: `state_in` or `state_out`."""
+    states = list(network.graph.states)
+    new = {name: _STATES[name].format(kind) for name in states if name in _STATES}
+    if len(new) == len(states) and set(new.values()) <= arrays.keys():
+        return new
+    numbered = sorted(name for name in arrays if re.fullmatch(rf"{kind}_\d+", name))
+    return dict(zip(states, numbered, strict=True)) if len(numbered) == len(states) else {}
+
+
+def inputs_of(arrays: Arrays, network: Network) -> dict[str, Array] | None:
+    """What was recorded of each input, as the graph takes it; None if one is missing."""
+    graph, inputs = network.graph, dict[str, Array]()
+    states = _states(arrays, network, "state_in")
+    if len(states) != len(graph.states):
+        return None
+    whole = any(step.name == FILTER for step in graph.steps)
+    for name, shape in graph.inputs.items():
+        if name in graph.states:
+            found = _first(arrays, (states[name],))
+        elif name == "obs" and whole:  # the filter is a part of the network
+            found = _first(arrays, UNFILTERED)
+        else:
+            found = _first(arrays, INPUTS.get(name, (name,)))
+        if found is None and name in OPTIONAL:
+            found = np.zeros((len(inputs["obs"]), *shape))
+        if found is None:
+            return None
+        time = (1,) if graph.recurrent and name not in graph.states else ()
+        inputs[name] = found.reshape(len(found), *time, *shape)
+    return inputs
