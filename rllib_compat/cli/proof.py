@@ -15,7 +15,10 @@ Row = TypeVar("Row")
 
 _COLUMNS = ("policy", "output", "inputs", "off by", "relative", "float32's own error", "equal")
 
-#: How many rows of each table are shown without `-v`; the worst come first.
+#: The order of the rows: what proves most comes first.
+_KINDS = {"recorded": 0, "given": 1, "random": 2, "stored": 3}
+
+#: How many rows of each table are shown without `-v`; what differs comes first.
 _SHOWN = 12
 
 
@@ -28,7 +31,7 @@ def show(differences: Sequence[Difference], assumed: Sequence[Assumption], verbo
         verbose: Whether every row is shown.
     """
     if differences:
-        rows = _first(sorted(differences, key=lambda row: row.ok), verbose)
+        rows = _first(sorted(differences, key=lambda row: (row.ok, _KINDS[row.kind])), verbose)
         output.table("old against new", _COLUMNS, [_cells(row) for row in rows])
         _more(len(differences) - len(rows))
     proven = sum(row.proven for row in assumed)

@@ -91,6 +91,13 @@ def compare_recorded(
     Raises:
         CheckpointError: Nothing of it can be compared.
     """
+    if not plan.networks:
+        (unknown,) = plan.findings
+        raise CheckpointError(
+            f"The recording can't be compared: {unknown.message}.",
+            where=unknown.path,
+            fix="Give what is missing, or leave out --recorded.",
+        )
     rows = []
     for policy_id, network in plan.networks.items():
         policy = plan.checkpoint.policies[policy_id]

@@ -77,7 +77,7 @@ def test_convert_to_msgpack_and_verify(run, tmp_path):
     assert (new / "algorithm_state.msgpck").is_file()
     code, out, _ = run("verify", CASE.path, new, "-n", "20", "--json")
     assert code == 0
-    assert all(row["ok"] for row in json.loads(out))
+    assert all(row["ok"] for row in json.loads(out)["compared"])
 
 
 def test_verify_compares_on_given_observations_too(run, tmp_path):
@@ -88,7 +88,27 @@ def test_verify_compares_on_given_observations_too(run, tmp_path):
         "verify", CASE.path, tmp_path / "new", "-n", "5", "--observations", file, "--json"
     )
     assert code == 0
-    assert [row["inputs"] for row in json.loads(out)] == [5, 5, 16, 16]
+    rows = [row for row in json.loads(out)["compared"] if row["output"] != "weights"]
+    assert [row["inputs"] for row in rows] == [5, 5, 16, 16]
+
+
+def test_a_recording_of_the_old_ray_proves_the_activation_on_the_command_line(run, tmp_path):
+    recording = ("--recorded", CASE.path / "expected.npz")
+    code, out, _ = run("convert", CASE.path, tmp_path / "new", "--to", "msgpack", *recording)
+    assert "16 recorded" in out
+    assert "agree with the recording" in out
+    code, out, _ = run("verify", CASE.path, tmp_path / "new", "-n", "5", "--json", *recording)
+    told = json.loads(out)
+    assert code == 0
+    assert {row["kind"] for row in told["compared"]} == {"stored", "random", "recorded"}
+    assert all(row["proven"] for row in told["assumed"] if row["what"] == "activation")
+
+
+def test_the_recorder_is_printed_as_it_is(run):
+    code, out, _ = run("recorder")
+    assert code == 0
+    compile(out, "record.py", "exec")
+    assert "def record(trainer, file" in out
 
 
 def test_verify_finds_a_changed_weight_and_exits_with_1(run, tmp_path):
