@@ -27,7 +27,7 @@ _FILES = {
     "runtime.evaluation": ("EvaluationFunction",),
     "runtime.external": ("LoggedActions", "with_logged_actions"),
     "runtime.float_space": ("FloatSpace",),
-    "runtime.learners": ("TellingLearner",),
+    "runtime.learners": ("OptimizerLearner", "TellingLearner"),
     "runtime.offline.files": ("Recording",),
     "runtime.offline.inputs": ("Readers", "as_parquet"),
     "runtime.overrides": ("OverridesCache",),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--only", multiple=True, metavar="RULE", help="Show only these rules or families.")
 @click.option("--skip", multiple=True, metavar="RULE", help="Don't show these rules or families.")
-@click.option("--check", is_flag=True, help="Exit with 1 if anything is refused.")
+@click.option("--check", is_flag=True, hidden=True, help="Says nothing any more.")
 @options.json_option
 def command(
     file: str,
@@ -41,24 +41,26 @@ def command(
     env: str | None,
     only: tuple[str, ...],
     skip: tuple[str, ...],
-    check: bool,
     as_json: bool,
     **how: Any,
 ) -> int:
     """Translates the legacy config in FILE and tells what becomes of every key.
 
     FILE is params.json, params.pkl, a YAML file of Tune with one or several experiments, or
-    file.py:NAME for a dict in a Python file. Nothing in a pickle is run.
+    file.py:NAME for a dict in a Python file. Nothing in a pickle is run. The exit code is 1 if
+    something is refused, or left out although it did something.
 
     \b
     Examples:
       rllib-compat config ~/ray_results/PPO/PPO_CartPole-v0_0/params.json
       rllib-compat config tuned_examples/ppo/pong-ppo.yaml --legacy-ray 0.8.5
-      rllib-compat config train.py:CONFIG --algorithm DQN --check
+      rllib-compat config train.py:CONFIG --algorithm DQN
     """
     from rllib_compat.config import translate
     from rllib_compat.config.files import read_experiments
 
+    how.pop("check")
+    lost = False
     translated: list[tuple[Experiment, Translation]] = []
     for experiment in read_experiments(file):
         translation = translate(
@@ -67,6 +69,7 @@ def command(
             env=env or experiment.env,
             **how,
         )
+        lost = lost or translation.lost
         findings = [f for f in translation.report if _shown(f, only, skip)]
         translation.report.findings = findings
         translated.append((experiment, translation))
@@ -75,7 +78,7 @@ def command(
     else:
         for experiment, translation in translated:
             _show(experiment, translation)
-    return int(check and any(translation.refused for _, translation in translated))
+    return int(lost)
 
 
 def _shown(finding: Finding, only: tuple[str, ...], skip: tuple[str, ...]) -> bool:

@@ -112,7 +112,9 @@ def nested(settings: Settings, method: str) -> dict[str, Any]:
             continue
         place = arguments
         for key in path:
-            place = place.setdefault(key, {})
+            inside = place.get(key)
+            place[key] = dict(inside) if isinstance(inside, Mapping) else {}
+            place = place[key]
         place[last] = value
     return arguments
 

@@ -14,7 +14,7 @@ from rllib_compat.config.code import Program, python_code
 from rllib_compat.config.today import todays_default
 from rllib_compat.neutral.errors import RefusedKeysError
 from rllib_compat.neutral.later import build
-from rllib_compat.neutral.report import Report, Verdict
+from rllib_compat.neutral.report import Report, Severity, Verdict
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -52,6 +52,15 @@ class Translation:
     def refused(self) -> bool:
         """Whether a key or the algorithm itself can't mean anything on the installed Ray."""
         return any(finding.verdict is Verdict.REFUSED for finding in self.report)
+
+    @property
+    def lost(self) -> bool:
+        """Whether something is refused, not known, or left out although it did something."""
+        return any(
+            finding.verdict in (Verdict.REFUSED, Verdict.UNKNOWN)
+            or (finding.verdict is Verdict.DROPPED and finding.severity is not Severity.INFO)
+            for finding in self.report
+        )
 
     @cached_property
     def env_settings(self) -> EnvSettings:
@@ -101,4 +110,6 @@ class Translation:
                 return True
         buffer = todays_default(self.algorithm, "training.replay_buffer_config.type")[1]
         unweighted = ray_versions.weighted_buffer(str(buffer)) is not None
-        return unweighted or "callbacks_class" in self.calls.get("callbacks", {})
+        told = self.calls.get("training", {}).get("learner_config_dict") or {}
+        optimizer = "legacy_optimizer" in told
+        return unweighted or optimizer or "callbacks_class" in self.calls.get("callbacks", {})

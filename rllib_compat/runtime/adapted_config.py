@@ -16,18 +16,20 @@ def adapt_config(config: AlgorithmConfig) -> AlgorithmConfig:
     """Adds what old workers did by themselves to a config of the new API stack, in place.
 
     Observations are preprocessed where they are no arrays of floats, callbacks that listen to
-    learners are called by them, logged actions are recorded, RLlib's `VectorEnv` gets the env
-    runner that takes one, and replay buffers give the weights that learners ask for.
+    learners are called by them, optimizers are what policies had, logged actions are recorded,
+    RLlib's `VectorEnv` gets the env runner that takes one, and replay buffers give the weights that
+    learners ask for.
     """
     from rllib_compat.runtime.connectors import add_preprocessors, may_need_preprocessors
     from rllib_compat.runtime.external import record_logged_actions
-    from rllib_compat.runtime.learners import tell_callbacks
+    from rllib_compat.runtime.learners import give_optimizer, tell_callbacks
     from rllib_compat.runtime.vector_envs import allow_vector_envs
 
     if may_need_preprocessors(config.env):  # else it is one of gymnasium's own
         add_preprocessors(config)
         record_logged_actions(config)
         allow_vector_envs(config)
+    give_optimizer(config)
     tell_callbacks(config)
     ray_versions.weigh_replayed(config)
     return config

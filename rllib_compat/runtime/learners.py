@@ -1,4 +1,8 @@
-"""`on_learn_on_batch`: what policies called before they learned, called by today's learners."""
+"""What old policies did while they learned, done by today's learners.
+
+`on_learn_on_batch` is called before each update, and optimizers are told what no setting of today's
+`AlgorithmConfig` tells them.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,10 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 
+#: The key of `learner_config_dict`.
+OPTIMIZER = "legacy_optimizer"
+
+
 def tell_callbacks(config: AlgorithmConfig) -> None:
     """Gives a config with callbacks that want to see train batches the learner that calls them."""
     callbacks = config.callbacks_class
@@ -21,6 +29,37 @@ def tell_callbacks(config: AlgorithmConfig) -> None:
         return
     name = f"Telling{base.__name__}"
     config.training(learner_class=type(name, (TellingLearner, base), {"__module__": __name__}))
+
+
+def give_optimizer(config: AlgorithmConfig) -> None:
+    """Gives a config with a `legacy_optimizer` the learner that makes such optimizers."""
+    base = config.learner_class
+    if not config.learner_config_dict.get(OPTIMIZER) or issubclass(base, OptimizerLearner):
+        return
+    name = f"Optimizer{base.__name__}"
+    config.training(learner_class=type(name, (OptimizerLearner, base), {"__module__": __name__}))
+
+
+@public("rllib_compat.adapters")
+class OptimizerLearner:
+    """Makes the optimizers that the config asks for; the first base of a learner class.
+
+    `learner_config_dict["legacy_optimizer"]` holds the `name` of a class in `torch.optim` (Adam or
+    RMSprop; what Ray has made by default) and its arguments but for the learning rate.
+    """
+
+    config: Any
+
+    def register_optimizer(self, *, optimizer: Any, params: Any, **kwargs: Any) -> None:
+        """Registers the optimizer that old policies had in the place of Ray's own."""
+        import torch
+
+        told = dict(self.config.learner_config_dict[OPTIMIZER])
+        kind = {"Adam": torch.optim.Adam, "RMSprop": torch.optim.RMSprop}[told.pop("name", "Adam")]
+        rate = optimizer.param_groups[0]["lr"]
+        super().register_optimizer(  # type: ignore[misc]  # of the real learner
+            optimizer=kind(list(params), lr=rate, **told), params=params, **kwargs
+        )
 
 
 @public("rllib_compat.adapters")

@@ -10,6 +10,7 @@ from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.keys import was_default
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
+from rllib_compat.config.rules.training import ADAMS_OWN, OPTIMIZER
 from rllib_compat.config.values import common as v
 from rllib_compat.config.values.containers import Row
 from rllib_compat.config.values.kinds import Whole, Words
@@ -30,6 +31,14 @@ def _temperature(value: Any, context: Context) -> Outcome:
     if context.stack == "old":
         return Outcome({"training.categorical_distribution_temperature": value}, Verdict.KEPT)
     return drop_aloud(None if value == 1.0 else value, context)
+
+
+def _adam_epsilon(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"training.adam_epsilon": value}, Verdict.KEPT)
+    if value in (None, ADAMS_OWN):
+        return Outcome(verdict=Verdict.DROPPED, message="torch's Adam has it by itself")
+    return Outcome({f"{OPTIMIZER}.eps": value})
 
 
 def _epsilon(value: Any, context: Context) -> Outcome:
@@ -110,12 +119,13 @@ RULES = (
     Rule(
         FAMILY,
         "adam_epsilon",
-        Verdict.DROPPED,
-        "the new API stack's Adam has torch's own epsilon",
+        Verdict.MOVED,
+        "a learner of this package gives it to Adam; no setting of the new API stack does",
+        target=f"{OPTIMIZER}.eps",
         old_target="training.adam_epsilon",
+        convert=_adam_epsilon,
         value=v.AMOUNT,
         algorithms=DQN,
-        hint="override Learner.configure_optimizers_for_module to set it",
     ),
     Rule(
         FAMILY,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from packaging.version import Version
+
 from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
+from rllib_compat.config.rules.training import OPTIMIZER
 from rllib_compat.config.values import common as v
 from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
@@ -72,18 +75,41 @@ def _replay_proportion(value: Any, context: Context) -> Outcome:
     return drop_aloud(value, context)
 
 
-def _rmsprop(value: Any, context: Context) -> Outcome:
-    if context.stack == "old":
-        return Outcome({f"training.{context.path.rpartition('.')[2]}": value}, Verdict.KEPT)
-    if context.get("opt_type", "adam") == "adam":
-        return Outcome(message="Adam never read it")
-    return drop_aloud(value, context)
+def _rmsprop(argument: str) -> Any:
+    def convert(value: Any, context: Context) -> Outcome:
+        if context.stack == "old":
+            return Outcome({f"training.{context.path.rpartition('.')[2]}": value}, Verdict.KEPT)
+        if context.get("opt_type", "adam") == "adam":
+            return Outcome(verdict=Verdict.DROPPED, message="Adam never read it")
+        return Outcome({f"{OPTIMIZER}.{argument}": value})
+
+    return convert
 
 
 def _opt_type(value: Any, context: Context) -> Outcome:
     if context.stack == "old":
         return Outcome({"training.opt_type": value}, Verdict.KEPT)
-    return drop_aloud(None if value == "adam" else value, context)
+    if value in (None, "adam"):
+        return Outcome(verdict=Verdict.DROPPED, message="Adam, as by default")
+    rest = {"alpha": "decay", "momentum": "momentum", "eps": "epsilon"}
+    standard = {"decay": 0.99, "momentum": 0.0, "epsilon": 0.1}  # of every Ray
+    told = {f"{OPTIMIZER}.{new}": context.get(old, standard[old]) for new, old in rest.items()}
+    return Outcome({f"{OPTIMIZER}.name": "RMSprop", **told})
+
+
+def _broadcast_interval(value: Any, context: Context) -> Outcome:
+    """Fragments or train batches until Ray 1.13, training steps since."""
+    since = Version(context.legacy_ray) if context.legacy_ray else None
+    same = value in (None, 1) or (since is not None and since >= Version("2.0"))
+    return Outcome(
+        {"training.broadcast_interval": value},
+        message=""
+        if same
+        else "it counted train batches until Ray 2.0; it counts training steps "
+        "now, each of which may train on several batches, or on none",
+        severity=None if same else Severity.WARNING,
+        hint="" if same else "1 sends weights as soon as there are new ones",
+    )
 
 
 RULES = (
@@ -101,9 +127,18 @@ RULES = (
         "training",
         {
             v.BOUND: "vtrace_clip_rho_threshold vtrace_clip_pg_rho_threshold",
-            v.COUNT: "broadcast_interval",
             v.STARTED: "num_gpu_loader_threads",
         },
+        algorithms=BOTH,
+    ),
+    Rule(
+        FAMILY,
+        "broadcast_interval",
+        Verdict.KEPT,
+        "how often env runners get new weights",
+        target="training.broadcast_interval",
+        convert=_broadcast_interval,
+        value=v.COUNT,
         algorithms=BOTH,
     ),
     *kept(
@@ -190,19 +225,19 @@ RULES = (
         Rule(
             FAMILY,
             key,
-            Verdict.DROPPED,
-            "RMSProp runs on the old API stack only; the new one has Adam",
+            Verdict.MOVED,
+            "a learner of this package has RMSProp; the new API stack's own have Adam",
+            target=f"{OPTIMIZER}.{target}",
             old_target=f"training.{key}",
             convert=convert,
             algorithms=BOTH,
-            hint="override Learner.configure_optimizers_for_module, or pass api_stack='old'",
             value=value,
         )
-        for key, convert, value in (
-            ("opt_type", _opt_type, Words(("adam", "rmsprop"))),
-            ("decay", _rmsprop, v.NUMBER),
-            ("momentum", _rmsprop, v.NUMBER),
-            ("epsilon", _rmsprop, v.AMOUNT),
+        for key, target, convert, value in (
+            ("opt_type", "name", _opt_type, Words(("adam", "rmsprop"))),
+            ("decay", "alpha", _rmsprop("alpha"), v.NUMBER),
+            ("momentum", "momentum", _rmsprop("momentum"), v.NUMBER),
+            ("epsilon", "eps", _rmsprop("eps"), v.AMOUNT),
         )
     ),
     Rule(

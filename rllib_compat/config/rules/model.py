@@ -7,6 +7,7 @@ from typing import Any
 
 from packaging.version import Version
 
+from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import (
     UNREAD,
@@ -109,6 +110,10 @@ ATARI = {
 _IGNORED_FREE_LOG_STD = (Version("0.7.5"), Version("0.8.5"))
 
 
+#: Those without a value branch beside the policy.
+NOTHING_TO_SHARE = (*registry.family("DQN"), *registry.family("SAC"))
+
+
 def _free_log_std(value: Any, context: Context) -> Outcome:
     """The key, unless the Ray that the config is from ignored it."""
     home = OLD if context.stack == "old" else NEW
@@ -142,6 +147,9 @@ def _custom_options(value: Any, context: Context) -> Outcome:
 
 
 def _shared_layers(value: Any, context: Context) -> Outcome:
+    if context.stack == "new" and context.algorithm in NOTHING_TO_SHARE:
+        message = f"{context.algorithm}'s networks share no layers, and never read it"
+        return Outcome(verdict=Verdict.DROPPED, message=message)
     if context.algorithm in ("PPO", "APPO") and isinstance(context.get("vf_share_layers"), bool):
         return Outcome(verdict=Verdict.DROPPED, message="`vf_share_layers` itself decides")
     return Outcome({f"{NEW if context.stack == 'new' else OLD}.vf_share_layers": value})

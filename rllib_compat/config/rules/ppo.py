@@ -8,6 +8,7 @@ from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost
 from rllib_compat.config.rules import model
+from rllib_compat.config.rules.resources import learners
 from rllib_compat.config.rules.training import scheduled, unless_scheduled
 from rllib_compat.config.values import common as v
 from rllib_compat.neutral.report import Severity, Verdict
@@ -56,6 +57,17 @@ def _use_gae(value: Any, context: Context) -> Outcome:
     return Outcome()
 
 
+def _sgd_minibatch_size(value: Any, context: Context) -> Outcome:
+    """A share for each learner; DDPPO's workers had one of their own."""
+    count = learners(context)
+    if context.stack == "old" or context.legacy_algorithm == "DDPPO" or count == 1:
+        return Outcome({"training.minibatch_size": value})
+    if not isinstance(value, int):
+        return Outcome({"training.minibatch_size": value})
+    share = max(1, value // count)
+    return Outcome({"training.minibatch_size": share}, message=f"shared by {count} learners")
+
+
 RULES = (
     Rule(
         FAMILY,
@@ -80,8 +92,9 @@ RULES = (
         FAMILY,
         "sgd_minibatch_size",
         Verdict.RENAMED,
-        "renamed in Ray 2.40",
+        "what several GPUs shared; each learner's own since Ray 2.40",
         target="training.minibatch_size",
+        convert=_sgd_minibatch_size,
         value=v.SOME,
     ),
     Rule(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rllib_compat import registry
@@ -23,7 +24,10 @@ def _at_least(name: str) -> Any:
     def convert(value: Any, _: Context) -> Outcome:
         if value == -1:
             return Outcome(verdict=Verdict.DROPPED, message="it was left to the default")
-        return Outcome({f"reporting.{name}": value or None if "time_s" in name else value or 0})
+        if "time_s" in name:
+            return Outcome({f"reporting.{name}": value or None})
+        whole = math.ceil(value) if isinstance(value, float) and math.isfinite(value) else value
+        return Outcome({f"reporting.{name}": whole or 0})  # as YAML reads 1e4 as a float
 
     return convert
 
@@ -59,6 +63,17 @@ RULES = (
             ),
         )
     ),
+    *(
+        Rule(
+            FAMILY,
+            key,
+            Verdict.KEPT,
+            target=f"reporting.{key}",
+            convert=_at_least(key),
+            value=v.MINIMUM,
+        )
+        for key in ("min_sample_timesteps_per_iteration", "min_train_timesteps_per_iteration")
+    ),
     Rule(
         FAMILY,
         "timesteps_per_iteration",
@@ -87,7 +102,6 @@ RULES = (
             v.FLAG: "keep_per_episode_custom_metrics log_gradients",
             v.SECONDS: "metrics_episode_collection_timeout_s min_time_s_per_iteration",
             v.LENGTH: "metrics_num_episodes_for_smoothing",
-            v.STEPS: "min_train_timesteps_per_iteration min_sample_timesteps_per_iteration",
         },
     ),
     *kept(FAMILY, "debugging", {LOG_LEVEL: "log_level", v.FLAG: "log_sys_usage", Whole(): "seed"}),

@@ -13,6 +13,10 @@ from rllib_compat.config.values.kinds import Whole, Words
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "training"
+#: What `runtime.learners.give_optimizer` reads; the learner's other settings stand beside it.
+OPTIMIZER = "training.learner_config_dict.legacy_optimizer"
+#: The epsilon of torch's Adam.
+ADAMS_OWN = 1e-8
 # -1 (of a Dreamer) left the size to the algorithm.
 BATCH = Whole(-1)
 

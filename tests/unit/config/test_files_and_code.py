@@ -105,18 +105,26 @@ class TestVerb:
         assert "$.lambda" not in only
         assert "$.lambda" not in run(tuned, "--skip", "ppo.lambda").output
 
-    def test_check(self, tmp_path, tuned):
+    @pytest.mark.parametrize(
+        ("config", "code"),
+        [
+            ({"gamma": 0.9, "framework": "tf", "monitor": False}, 0),
+            ({"model": {"custom_preprocessor": "p"}}, 1),
+            ({"monitor": True}, 1),
+        ],
+        ids=["nothing lost", "refused", "dropped"],
+    )
+    def test_the_exit_code_tells_whether_something_is_lost(self, tmp_path, config, code):
         path = tmp_path / "a.json"
-        path.write_text(json.dumps({"model": {"custom_preprocessor": "p"}}))
-        assert run(tuned, "--check").return_value == 0
-        assert run(path).return_value == 0
-        assert run(path, "--check").return_value == 1
+        path.write_text(json.dumps(config))
+        assert run(path).return_value == code
+        assert run(path, "--skip", "environment", "--check").return_value == code
 
     def test_unknown_keys(self, tmp_path):
         path = tmp_path / "a.json"
         path.write_text(json.dumps({"gama": 1}))
         assert "did you mean" in str(run(path).exception)
-        assert run(path, "--on-unknown", "warn").return_value == 0
+        assert run(path, "--on-unknown", "warn").return_value == 1
 
 
 class TestCode:

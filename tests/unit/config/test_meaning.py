@@ -8,6 +8,8 @@ from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.ray_versions import weighted_buffer
 from tests.unit.config.samples import setting, verdicts
 
+MINIMUM_SAMPLED = "reporting.min_sample_timesteps_per_iteration"
+
 
 def one(config, path, algorithm="PPO", **how):
     return setting(translate(config, algorithm=algorithm, **how), path)
@@ -69,6 +71,16 @@ def one(config, path, algorithm="PPO", **how):
         ("SAC", {"train_batch_size": 512}, "training.train_batch_size_per_learner", 512),
         ("APPO", {"num_sgd_iter": 4}, "training.circular_buffer_iterations_per_batch", 4),
         ("IMPALA", {"num_sgd_iter": 4}, "training.num_epochs", 4),
+        ("PPO", {"sgd_minibatch_size": 128, "num_gpus": 2}, "training.minibatch_size", 64),
+        ("DDPPO", {"sgd_minibatch_size": 50, "num_gpus": 2}, "training.minibatch_size", 50),
+        ("DQN", {"framework": "tf"}, "training.grad_clip_by", "norm"),
+        ("DQN", {"framework": "torch"}, "training.grad_clip_by", None),
+        ("SAC", {"framework": "tf", "grad_clip": 1.0}, "training.grad_clip_by", "norm"),
+        ("SAC", {"framework": "tf"}, "training.grad_clip_by", None),
+        ("PPO", {"framework": "tf", "grad_clip": 1.0}, "training.grad_clip_by", None),
+        ("SAC", {"model": {"vf_share_layers": True}}, "rl_module", None),
+        ("PPO", {"timesteps_per_iteration": 1e4}, MINIMUM_SAMPLED, 10_000),
+        ("PPO", {"min_sample_timesteps_per_iteration": 1.5}, MINIMUM_SAMPLED, 2),
         ("IMPALA", {"entropy_coeff": -0.01}, "training.entropy_coeff", 0.01),
     ],
 )

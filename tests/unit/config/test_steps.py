@@ -39,6 +39,7 @@ CASES = [
     ({"output": "/tmp/x", "output_compress_columns": ["obs"]}, "PPO"),
     ({"output": "/tmp/x", "output_max_rows_per_file": 5}, "PPO"),
     ({"env": "PongNoFrameskip-v4"}, "PPO"),
+    ({"framework": "tf"}, "DQN"),
     ({"evaluation_parallel_to_training": True, "evaluation_duration": "auto"}, "PPO"),
     ({"model": {"use_lstm": True}}, "PPO"),
     ({"burn_in": 20, "model": {"use_lstm": True}}, "R2D2"),
