@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from rllib_compat.cli.output import printable
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.text import printable
 
 # A verb is imported when it is called: `inspect` must not wait for what `convert` needs.
 _VERBS = {
@@ -80,7 +80,7 @@ def main(args: list[str] | None = None) -> None:
         code: Any = _cli.main(args, prog_name="rllib-compat", standalone_mode=False)
     except CompatError as error:
         click.secho("error: ", fg="red", bold=True, err=True, nl=False)
-        click.echo(printable(str(error)), err=True)
+        click.echo(str(error), err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()
@@ -94,7 +94,7 @@ def main(args: list[str] | None = None) -> None:
             click.echo("  to do: pip install 'rllib-compat[ray]'", err=True)
             sys.exit(2)
         # Not one of ours: Ray's, or a bug here. Exit code 1 would mean "done, with findings".
-        click.echo(printable(traceback.format_exc()), err=True, nl=False)
+        click.echo(printable(traceback.format_exc(), lines=True), err=True, nl=False)
         click.secho(f"failed: unexpected {type(error).__name__}, see above", fg="red", err=True)
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)

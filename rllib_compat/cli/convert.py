@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rllib_compat.cli import options, output, proof
+from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
     from rllib_compat.convert.pipeline import Conversion
@@ -108,5 +109,5 @@ def show(done: Conversion, verbose: int) -> None:
         output.console().print("dry run: nothing was written")
     else:
         output.console().print(
-            f"{output.printable(str(done.target))}: {done.report.facts['result']}", markup=False
+            f"{printable(str(done.target))}: {done.report.facts['result']}", markup=False
         )

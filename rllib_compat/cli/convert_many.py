@@ -54,7 +54,7 @@ def convert_below(old: Path, new: Path, *, jobs: int, as_json: bool, **options: 
                     o.status,
                     "" if o.largest_difference is None else f"{o.largest_difference:.2e}",
                     o.warnings or "",
-                    o.message,
+                    tuple(o.message.split("\n")),
                 )
                 for o in sorted(outcomes, key=lambda o: o.old)
             ],

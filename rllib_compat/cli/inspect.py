@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rllib_compat.cli import options, output
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CompatError
 
 if TYPE_CHECKING:
@@ -34,9 +35,10 @@ def command(checkpoint: Path, names: bool, as_json: bool, verbose: int, **known:
     """
     from rllib_compat.convert.inspect import inspect
 
-    listed = _names(checkpoint) if names else None
+    budget = Budget()
+    listed = _names(checkpoint, budget) if names else None
     try:
-        found = inspect(checkpoint, options.given(**known))
+        found = inspect(checkpoint, options.given(**known), budget)
     except CompatError:
         # What a file names is told even if nothing else of it can be.
         if listed is not None:
@@ -51,10 +53,10 @@ def command(checkpoint: Path, names: bool, as_json: bool, verbose: int, **known:
     return found.report.exit_code
 
 
-def _names(checkpoint: Path) -> list[FileNames]:
+def _names(checkpoint: Path, budget: Budget) -> list[FileNames]:
     from rllib_compat.formats.names_in import names_in
 
-    return names_in(checkpoint)
+    return names_in(checkpoint, budget)
 
 
 def _plain(listed: list[FileNames]) -> dict[str, Any]:

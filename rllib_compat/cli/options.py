@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rllib_compat.neutral.text import printable
+
 if TYPE_CHECKING:
     from rllib_compat.convert.given import Given
     from rllib_compat.neutral.spaces import Space
@@ -52,16 +54,23 @@ class ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # s
         """Reads it; nothing in a pickle is run."""
         if isinstance(value, dict):
             return value
+        from rllib_compat.formats import pickles, texts
+        from rllib_compat.neutral.budget import Budget
+        from rllib_compat.neutral.check import check_values
+        from rllib_compat.neutral.errors import CompatError
+
+        budget = Budget()
         try:
             if value.lstrip().startswith("{"):
                 config = json.loads(value)
             elif value.endswith(".pkl"):
-                from rllib_compat.formats import pickles
-
-                config = pickles.load(Path(value)).value
+                config = pickles.load(Path(value), budget=budget).value
             else:
-                config = json.loads(Path(value).read_text("utf-8"))
-        except (OSError, ValueError) as error:
+                config = texts.read_json(Path(value), budget, value)
+            check_values(config, budget, value[:200])
+        except CompatError as error:
+            self.fail(printable(error.found), param, ctx)
+        except (ValueError, RecursionError) as error:
             self.fail(str(error), param, ctx)
         if not isinstance(config, dict):
             self.fail("not a dict", param, ctx)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rllib_compat.neutral.text import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 def progress(message: str) -> None:
     """Says on stderr what is going on."""
-    click.echo(message, err=True)
+    click.echo(printable(message), err=True)
 
 
 def emit_json(value: Any) -> None:
@@ -35,21 +37,24 @@ def console() -> Console:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Prints a table; what checkpoints put into it is shown as text, never as markup."""
+    """Prints a table; what checkpoints put into it is shown as text, never as markup.
+
+    A cell is one line of text, or a tuple of lines.
+    """
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(title=Text(title), title_justify="left")
+    shown = Table(title=Text(printable(title)), title_justify="left")
     for column in columns:
         shown.add_column(column, overflow="fold")
     for row in rows:
-        shown.add_row(*(Text(printable(str(cell))) for cell in row))
+        shown.add_row(*(Text(_cell(cell)) for cell in row))
     console().print(shown)
 
 
-def printable(text: str) -> str:
-    """Text from a file, without terminal control characters."""
-    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+def _cell(cell: object) -> str:
+    lines = cell if isinstance(cell, tuple) else (cell,)
+    return "\n".join(printable(str(line)) for line in lines)
 
 
 def report(shown: Report, *, verbose: int) -> None:
@@ -62,7 +67,7 @@ def report(shown: Report, *, verbose: int) -> None:
     console().print(printable(f"{shown.title} ({head})" if head else shown.title), markup=False)
     if notable:
         cells = [
-            (f.verdict.value, f.path, f.message + (f"\n→ {f.hint}" if f.hint else ""))
+            (f.verdict.value, f.path, (f.message, *([f"→ {f.hint}"] if f.hint else [])))
             for f in notable
         ]
         table("", ("verdict", "where", "what happened"), cells)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
-import json
 import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.formats import pickles, texts
+from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.check import check_values
+from rllib_compat.neutral.errors import CompatError, ConfigError
 
 # What an experiment of Tune has beside its config.
 EXPERIMENT_KEYS = ("run", "config")
@@ -67,29 +69,26 @@ def read_data(source: str) -> Any:
             f"{source} is not a kind of file that configs are kept in.",
             fix=f"give one of {', '.join(_READERS)}, or file.py:NAME",
         )
+    budget = Budget()
     try:
-        return reader(file)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{source} can't be read: {error}") from error
+        value = reader(file, budget)
+        # What lies in circles, or stands for millions of values, is no config.
+        check_values(value, budget, source)
+    except CompatError as error:
+        raise ConfigError(f"{source} can't be read: {error.found}", where=error.where) from error
+    return value
 
 
-def _read_json(path: Path) -> Any:
-    return json.loads(path.read_text("utf-8"))
+def _read_json(path: Path, budget: Budget) -> Any:
+    return texts.read_json(path, budget, str(path))
 
 
-def _read_yaml(path: Path) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(path.read_text("utf-8"))
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
+def _read_yaml(path: Path, budget: Budget) -> Any:
+    return texts.read_yaml(path, budget, str(path))
 
 
-def _read_pickle(path: Path) -> Any:
-    from rllib_compat.formats import pickles
-
-    return pickles.load(path).value
+def _read_pickle(path: Path, budget: Budget) -> Any:
+    return pickles.load(path, budget=budget).value
 
 
 _READERS = {".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml, ".pkl": _read_pickle}

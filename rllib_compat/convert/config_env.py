@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from rllib_compat import registry
+from rllib_compat import ray_versions, registry
 from rllib_compat.config import Origin
 from rllib_compat.config.border import admit
 from rllib_compat.config.values.environments import EnvName
@@ -33,8 +34,10 @@ def step(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prep
         if not isinstance(given.env, str) or find_creator(given.env) is not None:
             return prepared
         env = given.env
-    elif _is_trusted(env, given) or (is_plain(env) and find_creator(env, trusted=False)):
+    elif _is_trusted(env, given):
         return prepared
+    elif is_plain(env) and find_creator(env, trusted=False):
+        return prepared if ray_versions.is_registered_env(env) else _without_paths(prepared)
     name = env if isinstance(env, str) else getattr(env, "label", None)
     env_config = _admitted_env_config(prepared, checkpoint)
     known = {
@@ -49,6 +52,32 @@ def step(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prep
         cls, env_config = placeholder_multi_agent_env(name, known, env_config)
     prepared = prepared.without("env", "env_config", "disable_env_checking")
     return prepared.put(env=cls, env_config=env_config, disable_env_checking=True).told(_told(name))
+
+
+def _without_paths(prepared: Prepared) -> Prepared:
+    """Without text in the file's `env_config` that an environment of gymnasium would open."""
+    from rllib_compat.runtime.envs import without_paths
+
+    told = prepared.config.get("env_config")
+    if not isinstance(told, Mapping) or "env_config" in prepared.ours:
+        return prepared
+    kept = without_paths({str(key): value for key, value in told.items()})
+    findings = [
+        Finding(
+            "environment",
+            Severity.WARNING,
+            Verdict.DROPPED,
+            f"config.env_config.{key}"[:300],
+            "it could be the name of a file, and environments of gymnasium open such files",
+            "if it is right, say so: rllib_compat.load(OLD, env_config={…})",
+        )
+        for key in told
+        if str(key) not in kept
+    ]
+    if not findings:
+        return prepared
+    config = {**prepared.config, "env_config": kept}
+    return replace(prepared, config=config).told(*findings)
 
 
 def is_plain(env: Any) -> bool:

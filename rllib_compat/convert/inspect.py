@@ -12,6 +12,7 @@ from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_one
 from rllib_compat.formats import layouts
 from rllib_compat.networks import AnyNetwork
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Weights, size_of
 from rllib_compat.neutral.errors import CompatError, MissingFileError
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
@@ -86,12 +87,15 @@ class Inspection:
         }
 
 
-def inspect(path: str | Path, given: Given | None = None) -> Inspection:
+def inspect(
+    path: str | Path, given: Given | None = None, budget: Budget | None = None
+) -> Inspection:
     """Reads a checkpoint and tells what it can; only a checkpoint that can't be read is an error.
 
     Args:
         path: A checkpoint file, its folder, or the trial's folder above it.
         given: What the checkpoint does not tell.
+        budget: What the job may cost.
 
     Raises:
         CheckpointError: No layout fits, or a file is damaged.
@@ -99,7 +103,7 @@ def inspect(path: str | Path, given: Given | None = None) -> Inspection:
     given = given or Given()
     report = Report(f"Inspection of {path}")
     try:
-        checkpoint = complete(layouts.read(path), given)
+        checkpoint = complete(layouts.read(path, budget), given)
     except MissingFileError as error:
         if error.rest is None:
             raise

@@ -20,9 +20,11 @@ from rllib_compat.convert.given import Given
 from rllib_compat.convert.verify import Difference
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
+from rllib_compat.formats.layouts import marks
 from rllib_compat.formats.msgpack import write as msgpack
 from rllib_compat.networks import AnyNetwork
 from rllib_compat.networks.mapping import Array
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
@@ -129,7 +131,7 @@ def convert(
         inputs: How many random inputs they are compared on.
         observations: More inputs to compare on, by policy: `[B, network inputs]`.
         recorded: What the old Ray computed, as `convert.recorded.load` reads it from a file.
-        overwrite: Whether `new` may be there already.
+        overwrite: Whether `new` may be there already, if it is a converted checkpoint.
         dry_run: Whether to stop before anything is written.
 
     Returns:
@@ -139,7 +141,8 @@ def convert(
         CheckpointError: It can't be read, completed or converted.
         VerificationError: Old and new differ; nothing was written.
     """
-    checkpoint = layouts.read(old)
+    budget = Budget()
+    checkpoint = layouts.read(old, budget)
     plan = decide(checkpoint, given or Given(), to=to)
     report = Report(f"Conversion of {old}", {"layout": checkpoint.source.layout})
     describe(plan, report)
@@ -151,11 +154,18 @@ def convert(
         return Conversion(plan, report, assumed=assumed)
 
     rows: list[Difference] = []
-    with atomic_directory(new, overwrite=overwrite, source=checkpoint.source.path) as target:
-        report.extend(_write(plan, target, state_format))
+    with atomic_directory(
+        new, overwrite=overwrite, source=checkpoint.source.path, why_not=marks.why_not_ours
+    ) as target:
+        report.extend(_write(plan, target, state_format, budget))
         if prove:
             rows = proof.compare(
-                plan, target, inputs=inputs, observations=observations, recorded=recorded
+                plan,
+                target,
+                inputs=inputs,
+                observations=observations,
+                recorded=recorded,
+                budget=budget,
             )
             verify.require_equal(rows)
             report.extend(proof.finding(row) for row in rows)
@@ -167,10 +177,11 @@ def convert(
     return Conversion(plan, report, tuple(rows), assumed, Path(new))
 
 
-def _write(plan: Plan, target: Path, state_format: str) -> list[Finding]:
+def _write(plan: Plan, target: Path, state_format: str, budget: Budget) -> list[Finding]:
     """Writes what was decided into an empty folder."""
     if plan.form is Form.MSGPACK:
-        return msgpack.write(plan.checkpoint, target)
+        budget.start_clock()
+        return msgpack.write(plan.checkpoint, target, budget)
     from rllib_compat.convert.write import checkpointable, modules
 
     if plan.form is Form.MODULES:
@@ -194,7 +205,8 @@ def verify_pair(
     """
     new = Path(new)
     to = "checkpointable" if (new / "learner_group").is_dir() else "msgpack"
-    plan = decide(layouts.read(old), given or Given(), to=to)
+    budget = Budget()
+    plan = decide(layouts.read(old, budget), given or Given(), to=to)
     if not plan.networks:
         (unknown,) = plan.findings
         raise NotYetError(
@@ -202,8 +214,10 @@ def verify_pair(
         )
     if to == "checkpointable":
         rows = proof.compare_reading(
-            plan, new, inputs=inputs, observations=observations, recorded=recorded
+            plan, new, inputs=inputs, observations=observations, recorded=recorded, budget=budget
         )
     else:
-        rows = proof.compare(plan, new, inputs=inputs, observations=observations, recorded=recorded)
+        rows = proof.compare(
+            plan, new, inputs=inputs, observations=observations, recorded=recorded, budget=budget
+        )
     return Comparison(tuple(rows), tuple(assumptions.of_plan(plan, rows)))

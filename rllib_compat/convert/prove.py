@@ -22,6 +22,7 @@ from rllib_compat.networks import AnyNetwork, CustomNetwork, ModelSettings, Netw
 from rllib_compat.networks import read as read_network
 from rllib_compat.networks.mapping import Array
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
@@ -35,6 +36,7 @@ def compare(
     inputs: int,
     observations: Mapping[str, Array] | None = None,
     recorded: Mapping[str, Array] | None = None,
+    budget: Budget | None = None,
 ) -> list[Difference]:
     """Compares the networks of a plan with what lies in a target.
 
@@ -44,6 +46,7 @@ def compare(
         inputs: How many random inputs they are compared on.
         observations: More inputs to compare on, by policy: `[B, network inputs]`.
         recorded: What the old Ray computed (see `recorded`).
+        budget: What the job may cost.
 
     Returns:
         A difference for each policy and output, and one for each policy's weights.
@@ -54,7 +57,7 @@ def compare(
     # Our msgpack form keeps a custom model's arrays as they were, not as its module has them.
     networks = known(plan.networks)
     written = networks if plan.form is Form.MSGPACK else plan.networks
-    new = load(target, written, plan.form)
+    new = load(target, written, plan.form, budget or Budget())
     rows = []
     for policy_id, network in written.items():
         rows += verify.compare_weights(policy_id, network.module_state(), new[policy_id].weights())
@@ -188,6 +191,7 @@ def compare_reading(
     inputs: int,
     observations: Mapping[str, Array] | None = None,
     recorded: Mapping[str, Array] | None = None,
+    budget: Budget | None = None,
 ) -> list[Difference]:
     """Compares the networks of a plan with a tree that anybody may have written.
 
@@ -198,7 +202,7 @@ def compare_reading(
         A difference for each policy and output: the worse of the two.
     """
     networks = known(plan.networks)
-    tree, readings = _readings(target, plan)
+    tree, readings = _readings(target, plan, budget or Budget())
     compared = [_on_inputs(plan, networks, reading, inputs, observations) for reading in readings]
     if recorded is not None:
         for rows, reading in zip(compared, readings, strict=True):
@@ -217,13 +221,14 @@ def _badness(row: Difference) -> tuple[bool, float]:
 
 
 def _readings(
-    target: Path, plan: Plan
+    target: Path, plan: Plan, budget: Budget
 ) -> tuple[LegacyCheckpoint, tuple[Mapping[str, verify.Forward], Mapping[str, verify.Forward]]]:
     """A tree as it was read, and its networks as functions, by numpy and by torch."""
     from rllib_compat.convert.write import modules
 
     given = Given(algorithm=plan.checkpoint.algorithm)
-    tree = complete(layouts.read(target), given)
+    budget.start_clock()
+    tree = complete(layouts.read(target, budget), given)
     wanted = known(plan.networks)
     some = tree.with_policies(p for k, p in tree.policies.items() if k in wanted)
     some, networks = identify_all(some, given)
@@ -273,10 +278,13 @@ class Written(Protocol):
         ...
 
 
-def load(target: Path, networks: Mapping[str, AnyNetwork], form: Form) -> dict[str, Written]:
+def load(
+    target: Path, networks: Mapping[str, AnyNetwork], form: Form, budget: Budget
+) -> dict[str, Written]:
     """The new networks as functions, loaded from the files that were written."""
     if form is Form.MSGPACK:
-        again = layouts.read(target)
+        budget.start_clock()
+        again = layouts.read(target, budget)
         packed: dict[str, Written] = {}
         for policy_id in networks:
             policy = again.policies[policy_id]

@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -28,7 +28,11 @@ _PARTIAL, _OLD = "partial", "old"
 
 @contextmanager
 def atomic_directory(
-    target: str | Path, *, overwrite: bool = False, source: str | Path | None = None
+    target: str | Path,
+    *,
+    overwrite: bool = False,
+    source: str | Path | None = None,
+    why_not: Callable[[Path], str | None] = lambda _: None,
 ) -> Iterator[Path]:
     """Makes a directory that gets its final name only if the block ends well.
 
@@ -36,12 +40,14 @@ def atomic_directory(
         target: The directory to make; missing parents are made, and removed again on failure.
         overwrite: Whether `target` may be there already. It stays until the new one is complete.
         source: What is being read meanwhile; `target` must not touch it.
+        why_not: Tells why a target that is there may not be replaced, if it may not.
 
     Yields:
         The temporary directory to fill.
 
     Raises:
-        TargetExistsError: `target` is there already and `overwrite` was not given.
+        TargetExistsError: `target` is there already, and `overwrite` was not given, or it is
+            nothing that may be replaced.
         CheckpointError: `target` and `source` are the same, or one lies inside the other.
         FileSystemError: The disk is full or read-only, a name is too long, ….
     """
@@ -54,12 +60,14 @@ def atomic_directory(
         _finish_killed_runs(target)
         if _is_there(target) and not overwrite:
             raise _exists(target)
+        _require_ours(target, why_not)
         made = _make_parents(target.parent)
         temporary, descriptor = target, None
         try:
             temporary, descriptor = _make_locked(target)
             yield temporary
             _sync_tree(temporary)
+            _require_ours(target, why_not)
             _put_in_place(temporary, target, overwrite=overwrite)
         except BaseException:
             if temporary != target:
@@ -118,6 +126,19 @@ def _exists(target: Path) -> TargetExistsError:
         where=str(target),
         fix="Choose another path, or pass --overwrite to replace it.",
     )
+
+
+def _require_ours(target: Path, why_not: Callable[[Path], str | None]) -> None:
+    """A link is replaced itself, and what it leads to stays."""
+    if target.is_symlink() or not _is_there(target):
+        return
+    if why := why_not(target):
+        raise TargetExistsError(
+            f"The output is there already, and is not replaced: {why}.",
+            where=str(target),
+            fix="Choose another path; only a folder that holds nothing but a converted checkpoint "
+            "is replaced.",
+        )
 
 
 def _is_there(target: Path) -> bool:

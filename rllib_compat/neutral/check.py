@@ -71,6 +71,16 @@ def check(checkpoint: LegacyCheckpoint, budget: Budget | None = None) -> LegacyC
     return _with_sound_version(checkpoint).with_findings(findings)
 
 
+def check_values(value: Any, budget: Budget, where: str) -> None:
+    """Makes sure that a value that is free in form can be walked through.
+
+    Raises:
+        CorruptCheckpointError: It leads in a circle.
+        BudgetExceededError: It is nested too deeply, or is more than the budget allows.
+    """
+    _Walk(budget).through(value, where)
+
+
 def _with_sound_version(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
     """Without the version of Ray that no Ray ever had; rules compare versions."""
     told = checkpoint.source.ray_version
@@ -342,10 +352,21 @@ class _Walk:
 
 
 def _not_finite(policy: PolicyState) -> list[Finding]:
-    """A finding for each array of weights with NaN or infinity in it."""
-    weights = policy.weights
-    listed = weights if isinstance(weights, (list, tuple)) else [weights]
-    rows = weights.items() if isinstance(weights, Mapping) else enumerate(listed)
+    """A finding for weights, and for a filter's statistics, with NaN or infinity in them."""
+    parts = {"weights": policy.weights, "learner_weights": policy.learner_weights}
+    if policy.observation_filter is not None:
+        stats = enumerate(policy.observation_filter.stats)
+        parts["observation_filter"] = {
+            f"{name} {number}": getattr(stat, name)
+            for number, stat in stats
+            for name in ("mean", "m2")
+        }
+    return [row for name, part in parts.items() for row in _not_finite_in(policy, name, part)]
+
+
+def _not_finite_in(policy: PolicyState, part: str, arrays: Any) -> list[Finding]:
+    listed = arrays if isinstance(arrays, (list, tuple)) else [] if arrays is None else [arrays]
+    rows = arrays.items() if isinstance(arrays, Mapping) else enumerate(listed)
     names = [str(name) for name, array in rows if not _is_finite(array)]
     if not names:
         return []
@@ -355,7 +376,7 @@ def _not_finite(policy: PolicyState) -> list[Finding]:
             "not-finite",
             Severity.WARNING,
             Verdict.NOTE,
-            f"policies.{policy.policy_id}.weights",
+            f"policies.{policy.policy_id}.{part}",
             f"NaN or infinity in {shown}"[:1000],
             "the training had diverged: an earlier checkpoint may be sound",
         )

@@ -29,6 +29,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.neutral.text import indented, printable
+
 if TYPE_CHECKING:
     from rllib_compat.neutral.checkpoint import LegacyCheckpoint
     from rllib_compat.neutral.report import Finding
@@ -56,11 +58,12 @@ class CompatError(Exception):
         return _remake, (type(self), self.args), self.__dict__
 
     def __str__(self) -> str:
-        lines = [self.found]
+        # Text of a file in it can neither steer a terminal nor pass for a line of ours.
+        lines = [indented(self.found)]
         if self.where:
-            lines.append(f"  where: {self.where}")
+            lines.append(f"  where: {printable(self.where)}")
         if self.fix:
-            lines.append(f"  to do: {self.fix}")
+            lines.append(f"  to do: {printable(self.fix)}")
         return "\n".join(lines)
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from rllib_compat.neutral.text import printable
+
 
 class Severity(str, Enum):
     """How much a finding matters to the reader."""
@@ -47,7 +49,7 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One row of a report.
+    """One row of a report; its texts are one line each, whatever a file put into them.
 
     Attributes:
         rule: The rule's id, the same in the report, in the guide's heading and in `--only/--skip`.
@@ -64,6 +66,12 @@ class Finding:
     path: str
     message: str
     hint: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("path", "message", "hint"):
+            text = getattr(self, name)
+            if isinstance(text, str) and not text.isprintable():
+                object.__setattr__(self, name, printable(text))
 
 
 #: A policy's id in a path: `policies.p0.weights`, `$.multiagent.policies.p0[3].lr`.
@@ -179,8 +187,8 @@ class Report:
 
     def to_text(self) -> str:
         """The report as plain text, a line a finding."""
-        lines = [self.title]
-        lines += [f"  {name}: {value}" for name, value in self.facts.items()]
+        lines = [printable(self.title)]
+        lines += [printable(f"  {name}: {value}") for name, value in self.facts.items()]
         for f in self.findings:
             mark = {Severity.INFO: " ", Severity.WARNING: "!", Severity.ERROR: "✗"}[f.severity]
             hint = f" → {f.hint}" if f.hint else ""

@@ -152,12 +152,33 @@ def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | No
     if _in_gymnasium(name):
         import gymnasium
 
-        return lambda context: gymnasium.make(name, **context)
+        # Some of gymnasium's environments open what their arguments say.
+        words = (lambda context: context) if trusted else without_paths
+        return lambda context: gymnasium.make(name, **words(context))
     if not trusted:
         return None
     if _in_gym(env):
         return lambda _: importlib.import_module("gym").make(env)
     return _by_path(env)
+
+
+def without_paths(context: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an environment without text that could be the name of a file."""
+    return {key: value for key, value in context.items() if _is_no_path(value)}
+
+
+def _is_no_path(value: Any) -> bool:
+    if isinstance(value, str):
+        return _WORD.fullmatch(value) is not None
+    if isinstance(value, Mapping):
+        return all(map(_is_no_path, (*value.keys(), *value.values())))
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return all(map(_is_no_path, value))
+    return not isinstance(value, bytes)
+
+
+#: `rgb_array`, `8x8`, `ram`: a name of something that an environment has.
+_WORD = re.compile(r"[\w -]{0,64}")
 
 
 def _by_path(path: str) -> Callable[..., Any] | None:

@@ -25,6 +25,9 @@ import numpy as np
 
 from tests.security import payloads
 
+#: The doors that each is sent to.
+SENT_TO = ("inspect", "convert", "names")
+
 _PARAMS = {"env": "CartPole-v0", "num_workers": 1}
 
 
@@ -206,7 +209,8 @@ def cost(bomb: str) -> dict[str, Any]:
             os.close(read_end)
             outcomes = {"base": fuzz.peak()}
             try:
-                for door, send in fuzz.DOORS.items():
+                for door in SENT_TO:
+                    send = fuzz.DOORS[door]
                     outcomes[door] = _outcome(lambda send=send: send(path, folder))
             finally:
                 os.write(write_end, json.dumps(outcomes).encode())
@@ -237,7 +241,7 @@ def _warm_up(folder: Path) -> None:
     from tests.security import fuzz
 
     path = payloads.v0_1(folder)
-    for send in fuzz.DOORS.values():
+    for send in map(fuzz.DOORS.get, SENT_TO):
         _outcome(lambda send=send: send(path, folder))
 
 

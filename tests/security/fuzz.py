@@ -84,7 +84,41 @@ def _convert(path: Path, target: Path) -> None:
     convert(path, target / "new", to="msgpack", inputs=2)
 
 
-DOORS: dict[str, Callable[[Path, Path], None]] = {"inspect": _inspect, "convert": _convert}
+def _names(path: Path, _: Path) -> None:
+    from rllib_compat.formats.names_in import names_in
+
+    names_in(path)
+
+
+def _verify(path: Path, target: Path) -> None:
+    """As the new one of a pair; a tree as the new one is read by the same reader as an old one."""
+    from rllib_compat.convert.pipeline import verify_pair
+
+    if not (path / "learner_group").exists():
+        verify_pair(path, path, inputs=2)
+    del target
+
+
+def _config(path: Path, _: Path) -> None:
+    """Every file of the checkpoint that `rllib-compat config` would take."""
+    from rllib_compat.config import translate
+    from rllib_compat.config.files import read_experiments
+
+    for file in (p for p in path.rglob("*") if p.suffix in (".json", ".yaml", ".pkl")):
+        for experiment in read_experiments(str(file)):
+            translate(experiment.config, algorithm="PPO", on_unknown="pass").to_python()
+
+
+DOORS: dict[str, Callable[[Path, Path], None]] = {
+    "inspect": _inspect,
+    "convert": _convert,
+    "names": _names,
+    "verify": _verify,
+    "config": _config,
+}
+
+#: How often each is taken, in a hundred.
+_SHARES = {"inspect": 60, "convert": 15, "names": 12, "verify": 6, "config": 7}
 
 
 def _files_of(folder: Path) -> Files:
@@ -146,7 +180,7 @@ def mutant(seed: int, number: int) -> tuple[Files, str]:
     """The files of one mutant, and the door that it goes to; the same each time."""
     rng = random.Random(f"{seed}/{number}")
     files, others = rng.choice(seeds()), rng.choice(seeds())
-    door = "convert" if rng.random() < 0.2 else "inspect"
+    (door,) = rng.choices(list(_SHARES), list(_SHARES.values()))
     return mutate(files, rng, others), door
 
 
@@ -168,8 +202,8 @@ def run(mutants: int, seed: int, first: int = 0) -> Figures:
 
 def _try(figures: Figures, number: int, folder: Path, door: str, size: int) -> None:
     before, start = peak(), time.process_time()
-    old = signal.signal(signal.SIGALRM, _raise_hang)
-    signal.alarm(_HANGS_AFTER)
+    old = signal.signal(signal.SIGPROF, _raise_hang)
+    signal.setitimer(signal.ITIMER_PROF, _HANGS_AFTER)
     try:
         DOORS[door](_checkpoint_in(folder / "old"), folder)
         figures.read += 1
@@ -184,8 +218,8 @@ def _try(figures: Figures, number: int, folder: Path, door: str, size: int) -> N
         known = figures.uncaught.setdefault(key, [0, number, door, str(error)[:150]])
         known[0] += 1
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, old)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, old)
     seconds, growth = time.process_time() - start, peak() - before
     figures.worst_seconds = max(figures.worst_seconds, seconds)
     figures.worst_growth = max(figures.worst_growth, growth)

@@ -213,3 +213,9 @@ def torch_tar_style(value: bytes) -> bytes:
 def long_bytes(data: bytes) -> bytes:
     """The opcode that pushes bytes."""
     return b"B" + struct.pack("<I", len(data)) + data
+
+
+def named(module: str, name: str) -> bytes:
+    """The opcodes that name something, whatever characters are in it."""
+    texts = (text.encode("utf-8", "surrogatepass") for text in (module, name))
+    return b"".join(b"X" + struct.pack("<I", len(text)) + text for text in texts) + b"\x93"

@@ -11,7 +11,7 @@ from tests.security import bombs
 def test_a_bomb_does_not_go_off(bomb):
     row = bombs.cost(bomb)
     assert not any(outcome.startswith("UNCAUGHT") for outcome in row["outcomes"].values()), row
-    assert set(row["outcomes"]) == {"inspect", "convert"}
+    assert set(row["outcomes"]) == {"inspect", "convert", "names"}
     assert row["memory"] < 20 * row["size"] + 100_000_000
-    # Seconds of the processor, for two doors.
-    assert row["seconds"] < 2 * 5 * max(1, row["size"] / 10_000_000)
+    # Seconds of the processor, for three doors.
+    assert row["seconds"] < 3 * 5 * max(1, row["size"] / 10_000_000)

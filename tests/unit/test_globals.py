@@ -26,6 +26,14 @@ CALLED = "stranger_code.touch"
 SMALL = 400_000
 
 
+@pytest.fixture
+def tmp_path(tmp_path):
+    """A folder so deep that no other test's params are taken for those of its checkpoint."""
+    deep = tmp_path / "a" / "b" / "c" / "d"
+    deep.mkdir(parents=True)
+    return deep
+
+
 def rows(path):
     return {
         (file.file, *name.inside, name.name): name for file in names_in(path) for name in file.names

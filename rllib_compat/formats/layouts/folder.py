@@ -7,7 +7,6 @@ file is never followed: the file is looked for beside the one that names it.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,18 +14,15 @@ from typing import Any
 
 from rllib_compat.formats import impostors, pickles
 from rllib_compat.formats.msgpack import codec as msgpack_codec
+from rllib_compat.formats.texts import read_json
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import (
-    BudgetExceededError,
     CompatError,
     CorruptCheckpointError,
     MissingFileError,
 )
 from rllib_compat.neutral.report import Finding, Severity, Verdict
-
-#: A JSON file beside a checkpoint is a few kilobytes; params.json of a league is the largest.
-_LARGEST_JSON = 16 * 1024 * 1024
 
 
 @dataclass
@@ -156,18 +152,9 @@ class Folder:
     def json(self, name: str) -> Any:
         """Reads a JSON file of the folder."""
         path = self.path(name)
-        size = path.stat().st_size
-        if size > _LARGEST_JSON:
-            raise BudgetExceededError(f"A JSON file of {size:,} bytes is not a config.", where=name)
-        self.budget.take_input(size, name)
+        read = read_json(path, self.budget, name)
         self._note_digest(path)
-        try:
-            text = path.read_text("utf-8")
-            # An empty list is two letters, and 64 bytes.
-            self.budget.spend("made", 80 * (text.count("[") + text.count("{")), name)
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise CorruptCheckpointError(f"Not JSON: {error}", where=name) from error
+        return read
 
     def try_side_file(self, name: str) -> Any:
         """Reads a file that the weights do not need; a damaged one is reported and skipped.

@@ -18,6 +18,27 @@ _MARKS = {
 }
 
 
+#: All that a conversion puts into a folder, on any Ray.
+_WRITTEN = re.compile(
+    r"rllib_checkpoint\.json|(algorithm|policy)_state\.\w+|class_and_ctor_args\.pkl|metadata\.json|"
+    r"policies|learner_group|(eval_)?env_runner|offline_\w+"
+)
+
+
+def why_not_ours(target: Path) -> str | None:
+    """Why a path is no converted checkpoint that a new one may replace; None if it is one."""
+    here, resolved = Path.cwd(), target.resolve()
+    for place, told in ((Path.home(), "your home folder"), (here, "the working directory")):
+        if place.resolve().is_relative_to(resolved):
+            return f"it is, or holds, {told}"
+    if not target.is_dir():
+        return "it is a file, not a folder"
+    for name in sorted(path.name for path in target.iterdir()):
+        if not _WRITTEN.fullmatch(name):
+            return f"it holds {name[:100]!a}, which is no part of a converted checkpoint"
+    return None
+
+
 def require_one(folder: Path) -> None:
     """Makes sure that a folder has marks of one layout only.
 

@@ -63,9 +63,17 @@ def pack(value: Any) -> bytes:
     return bytes(_pack(value))
 
 
-def pack_to(value: Any, target: str | Path | BinaryIO) -> None:
-    """Packs `value` into a file or an open binary stream; raises as `pack` does."""
+def pack_to(
+    value: Any, target: str | Path | BinaryIO, *, budget: Budget | None = None, where: str = ""
+) -> None:
+    """Packs `value` into a file or an open binary stream; raises as `pack` does.
+
+    Raises:
+        BudgetExceededError: There are more bytes than the budget has.
+    """
     packed = _pack(value)
+    if budget is not None:
+        budget.spend("written", len(packed), where or None)
     if isinstance(target, (str, Path)):
         Path(target).write_bytes(packed)
     else:

@@ -29,7 +29,7 @@ import numpy as np
 from rllib_compat.formats.msgpack.codec import MAX_DEPTH, is_utf8
 from rllib_compat.formats.pickles.values import check_key
 from rllib_compat.neutral import spaces
-from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.budget import Budget, exceeded
 from rllib_compat.neutral.checkpoint import (
     Counters,
     LegacyCheckpoint,
@@ -43,9 +43,6 @@ from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 Place: TypeAlias = "list[str | int]"
-
-# An honest checkpoint has thousands of values beside its arrays.
-MAX_VALUES = 10_000_000
 
 _KIND = "$"
 
@@ -96,19 +93,22 @@ _SEQUENCES: Mapping[str, type[Any]] = {
 OWN_KEY = "rllib_compat"
 
 
-def to_plain(value: Any, placed: Mapping[int, Place] | None = None) -> Any:
+def to_plain(
+    value: Any, placed: Mapping[int, Place] | None = None, *, budget: Budget | None = None
+) -> Any:
     """Turns `value` into plain data.
 
     Args:
         value: A `LegacyCheckpoint`, or any part of one.
         placed: Arrays that lie elsewhere in the same file already, by their `id`: where.
             They are referred to instead of written twice.
+        budget: What the job may cost.
 
     Raises:
         CheckpointError: `value` holds an object that the neutral state does not know.
         BudgetExceededError: It is nested too deep, or unfolds to too many values.
     """
-    return _Encoder(_shared(value), placed or {}).encode(value, "$", 0)
+    return _Encoder(_shared(value), placed or {}, budget or Budget()).encode(value, "$", 0)
 
 
 def from_plain(
@@ -177,19 +177,16 @@ def _shared(value: Any) -> set[int]:
 
 
 class _Encoder:
-    def __init__(self, shared: set[int], placed: Mapping[int, Place]) -> None:
+    def __init__(self, shared: set[int], placed: Mapping[int, Place], budget: Budget) -> None:
+        self._budget = budget
         self._shared = shared
         self._placed = placed
         self._numbers: dict[int, int] = {}
-        self._values = 0
 
     def encode(self, value: Any, path: str, depth: int) -> Any:
-        self._values += 1
-        if depth > MAX_DEPTH or self._values > MAX_VALUES:
-            raise BudgetExceededError(
-                "Values are nested deeper, or unfold to more, than in any honest checkpoint.",
-                where=path[:200],
-            )
+        self._budget.spend("outputs", 1, path[:200])
+        if depth > MAX_DEPTH:
+            raise exceeded("depth", path[:200])
         if id(value) in self._placed:
             return {_KIND: "at", "v": self._placed[id(value)]}
         if id(value) not in self._shared:

@@ -35,8 +35,9 @@ import numpy as np
 from rllib_compat.formats.msgpack import codec as msgpack_codec
 from rllib_compat.formats.msgpack.plain import OWN_KEY, Place, to_plain
 from rllib_compat.formats.space_serialization import preprocessed, to_ray_dict
+from rllib_compat.neutral.budget import Budget, exceeded
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
-from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError
+from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.policy_id import why_unsafe
 from rllib_compat.neutral.records import GlobalRef, StandIn, is_stand_in
 from rllib_compat.neutral.report import Finding, Severity, Verdict
@@ -73,24 +74,26 @@ _CONFIG_NAMES = {
 
 _LOST = Verdict.DROPPED
 
-# Ray's form has no sharing: a small nest of shared lists would unfold to a huge file.
-_MAX_VALUES = 1_000_000
 
-
-def write(checkpoint: LegacyCheckpoint, target: Path) -> list[Finding]:
+def write(
+    checkpoint: LegacyCheckpoint, target: Path, budget: Budget | None = None
+) -> list[Finding]:
     """Writes `checkpoint` into the empty directory `target`.
 
     Args:
         checkpoint: What a reader made of a checkpoint of any era.
         target: The directory; `atomic_directory` makes one.
+        budget: What the job may cost; Ray's form has no sharing, and repeats the config.
 
     Returns:
         What became of the parts that Ray's form has no place for.
 
     Raises:
         CheckpointError: A policy's id can't be a folder's name.
+        BudgetExceededError: It would be more than the budget allows.
     """
-    form = _RayForm()
+    budget = budget or Budget()
+    form = _RayForm(budget)
     for policy_id in checkpoint.policies:
         if why := why_unsafe(policy_id):
             raise CheckpointError(
@@ -102,19 +105,24 @@ def write(checkpoint: LegacyCheckpoint, target: Path) -> list[Finding]:
     # The path is the writer's business; the name alone tells the reader which file it was.
     source = replace(checkpoint.source, path=Path(checkpoint.source.path.name))
     own = replace(checkpoint, source=source, policies={})
-    _write_state(target / _ALGORITHM_STATE, state, own)
+    _write_state(target / _ALGORITHM_STATE, state, own, budget)
     _write_metadata(target, checkpoint, "Algorithm", _ALGORITHM_STATE)
     for policy_id, policy in checkpoint.policies.items():
         folder = target / "policies" / policy_id
         folder.mkdir(parents=True)
-        _write_state(folder / _POLICY_STATE, _policy_state(policy, checkpoint, form), policy)
+        state = _policy_state(policy, checkpoint, form)
+        _write_state(folder / _POLICY_STATE, state, policy, budget)
         _write_metadata(folder, checkpoint, "Policy", _POLICY_STATE)
     return form.findings
 
 
-def _write_state(file: Path, state: dict[str, Any], own: LegacyCheckpoint | PolicyState) -> None:
+def _write_state(
+    file: Path, state: dict[str, Any], own: LegacyCheckpoint | PolicyState, budget: Budget
+) -> None:
     placed = {id(array): place for place, array in _arrays(state, [])}
-    msgpack_codec.pack_to({**state, OWN_KEY: to_plain(own, placed)}, file)
+    plain = to_plain(own, placed, budget=budget)
+    msgpack_codec.pack_to({**state, OWN_KEY: plain}, file, budget=budget, where=file.name)
+    budget.check_time(file.name)
 
 
 def _write_metadata(folder: Path, checkpoint: LegacyCheckpoint, kind: str, file: str) -> None:
@@ -203,7 +211,7 @@ def _policy_config(
     policy: PolicyState, checkpoint: LegacyCheckpoint, form: _RayForm
 ) -> dict[str, Any]:
     """The policy's whole config; old ones hold only what differs from the algorithm's."""
-    inner = _RayForm()
+    inner = _RayForm(form.budget)
     own = inner.config(policy.config, "config")
     prefix = f"policies.{policy.policy_id}."
     # What was said of the algorithm's config need not be said once more for each policy.
@@ -211,7 +219,7 @@ def _policy_config(
     form.findings += [replace(f, path=prefix + f.path) for f in inner.findings if f not in said]
     if "framework" in own:
         return own
-    return {**_RayForm().config(checkpoint.config, "config"), **own}
+    return {**_RayForm(form.budget).config(checkpoint.config, "config"), **own}
 
 
 def _note_what_ray_misses(policy: PolicyState, form: _RayForm, path: str) -> None:
@@ -245,9 +253,9 @@ def _note_what_ray_misses(policy: PolicyState, form: _RayForm, path: str) -> Non
 class _RayForm:
     """Turns parts of the neutral state into what Ray reads, and notes what that changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
         self.findings: list[Finding] = []
-        self._values = 0
+        self.budget = budget
 
     def note(
         self,
@@ -297,12 +305,9 @@ class _RayForm:
 
     def convert(self, value: Any, path: str, key: Any = None, depth: int = 0) -> Any:
         """A value without code, sets, and keys other than text."""
-        self._values += 1
-        if self._values > _MAX_VALUES or depth > msgpack_codec.MAX_DEPTH // 2:
-            raise BudgetExceededError(
-                "Values are nested deeper, or unfold to more, than in any honest checkpoint.",
-                where=path[:200],
-            )
+        self.budget.spend("outputs", 1, path[:200])
+        if depth > msgpack_codec.MAX_DEPTH // 2:
+            raise exceeded("depth", path[:200])
         if isinstance(value, Mapping):
             if not all(isinstance(k, str) for k in value):
                 self.note(path, "keys that are not text became text", verdict=Verdict.DERIVED)

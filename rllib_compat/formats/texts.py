@@ -1,0 +1,104 @@
+"""JSON and YAML of strangers: read within a budget, and never from what is no file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.neutral.budget import Budget, exceeded
+from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+
+#: A JSON file beside a checkpoint is a few kilobytes; params.json of a league is the largest.
+_LARGEST_JSON = 16 << 20
+#: The largest of RLlib's own examples has six kilobytes. YAML takes a hundred times longer to read.
+_LARGEST_YAML = 256 << 10
+_MOST_MERGED = 100_000
+_DEEPEST_YAML = 100
+
+
+def read_json(path: Path, budget: Budget, where: str) -> Any:
+    """Reads a JSON file.
+
+    Raises:
+        CorruptCheckpointError: It is damaged, or nested too deeply.
+        BudgetExceededError: It is too large.
+        CheckpointError: It is no file, or can't be read.
+    """
+    text = read_text(path, budget, where, _LARGEST_JSON)
+    # An empty list is two letters, and 64 bytes.
+    budget.spend("made", 80 * (text.count("[") + text.count("{")), where)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptCheckpointError(f"Not JSON: {error}", where=where) from error
+
+
+def read_yaml(path: Path, budget: Budget, where: str) -> Any:
+    """Reads a YAML file: plain data, without any tag that would make an object.
+
+    Raises:
+        CorruptCheckpointError: It is damaged, or nested too deeply.
+        BudgetExceededError: It is too large, or stands for too much.
+        CheckpointError: It is no file, or can't be read.
+    """
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]
+        """PyYAML's safe one, with bounds for what a few lines can stand for."""
+
+        merged = 0
+
+        def flatten_mapping(self, node: Any) -> None:
+            # Each `<<: [*a, *a]` doubles what it merges.
+            super().flatten_mapping(node)
+            self.merged += len(node.value)
+            if self.merged > _MOST_MERGED:
+                raise ValueError("it merges too many keys")
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            # Keys that are numbers can be chosen so that all of them collide.
+            budget.spend("collisions", len(node.value) ** 2 // 4, where)
+            return super().construct_mapping(node, deep)
+
+    text = read_text(path, budget, where, _LARGEST_YAML)
+    try:
+        # The C library recurses without bounds, and ends the process.
+        depth = 0
+        for event in yaml.parse(text, base):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST_YAML:
+                raise exceeded("depth", where)
+        # A subclass of the safe loader makes plain data only.
+        return yaml.load(text, Loader)  # noqa: S506
+    except BudgetExceededError:
+        raise
+    except (yaml.YAMLError, ValueError, TypeError, ArithmeticError, LookupError) as error:
+        raise CorruptCheckpointError(f"Not YAML: {error}", where=where) from error
+    except (RecursionError, AttributeError) as error:
+        raise CorruptCheckpointError(f"Not YAML that can be read: {error}", where=where) from error
+
+
+def read_text(path: Path, budget: Budget, where: str, largest: int) -> str:
+    """Reads a text file; a pipe or a device, which may never end, is none.
+
+    Raises:
+        CorruptCheckpointError: It is no UTF-8.
+        BudgetExceededError: It is too large.
+        CheckpointError: It is no file, or can't be read.
+    """
+    try:
+        if not path.is_file():
+            raise CheckpointError("No such file.", where=where, fix="Check the path.")
+        size = path.stat().st_size
+        if size > largest:
+            raise BudgetExceededError(f"A file of {size:,} bytes is not a config.", where=where)
+        budget.take_input(size, where)
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorruptCheckpointError(f"Not text: {error}", where=where) from error
+    except OSError as error:
+        raise CheckpointError(f"It can't be read: {error.strerror}.", where=where) from error
