@@ -26,6 +26,11 @@ _FILES = {
     "runtime.episodes": ("EpisodeRecord",),
     "runtime.evaluation": ("EvaluationFunction",),
     "runtime.external": ("LoggedActions", "with_logged_actions"),
+    "runtime.failures": (
+        "TellingEnvRunner",
+        "TellingMultiAgentEnvRunner",
+        "TellingRolloutWorker",
+    ),
     "runtime.float_space": ("FloatSpace",),
     "runtime.learners": ("OptimizerLearner", "TellingLearner"),
     "runtime.offline.files": ("Recording",),

@@ -31,6 +31,7 @@ def deactivate() -> None:
     """Undoes `activate` for what is imported from now on."""
     if is_active():
         builtins.__import__ = _original_import
+        finder.uninstall()
         removed_names.remove()
     worker_processes.forget()
     callers.packages.clear()

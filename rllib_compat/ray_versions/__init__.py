@@ -63,6 +63,11 @@ from rllib_compat.ray_versions.modules import (
     trains_discrete_sac,
 )
 from rllib_compat.ray_versions.old_stack import set_state_of_old_stack
+from rllib_compat.ray_versions.own_policies import (
+    is_policy_class,
+    torch_policy_with,
+    with_policy,
+)
 from rllib_compat.ray_versions.releases import NEWEST, OLDEST, at_least, installed
 from rllib_compat.ray_versions.replay import old_replay_buffer, weigh_replayed, weighted_buffer
 from rllib_compat.ray_versions.runners import (
@@ -115,6 +120,7 @@ __all__ = [
     "has_storage",
     "installed",
     "is_multi_agent",
+    "is_policy_class",
     "is_registered_env",
     "is_registered_trainable",
     "items",
@@ -159,6 +165,7 @@ __all__ = [
     "target_network_logits",
     "to_numpy",
     "torch_distributions",
+    "torch_policy_with",
     "trainable_arguments",
     "trains_discrete_sac",
     "tune_checkpoint_config",
@@ -169,6 +176,7 @@ __all__ = [
     "weigh_replayed",
     "weighted_buffer",
     "whole_model_config",
+    "with_policy",
     "without_cluster",
     "without_logger",
     "writes_checkpoint_version",

@@ -28,6 +28,7 @@ from rllib_compat.runtime.legacy_callbacks import (
 )
 from rllib_compat.runtime.offline.files import Recording, Writer
 from rllib_compat.runtime.old_stack import OldStackEvents
+from rllib_compat.runtime.policy_mapping import Here
 from rllib_compat.runtime.results import RECORDS, LegacyResults
 from rllib_compat.runtime.workers import LegacyBaseEnv, LegacyWorker
 
@@ -144,6 +145,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         Ray 2.40 allows nobody to override `on_episode_created`, the one before the reset.
         """
         if kwargs.get("env_runner") is not None:
+            Here.worker = self._worker_of(kwargs["env_runner"])
             self._episodes[kwargs["env_index"]] = LegacyEpisode(
                 self._worker_of(kwargs["env_runner"]), kwargs["env_index"]
             )
@@ -187,6 +189,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
 
     def on_environment_created(self, **kwargs: Any) -> None:
         """Passes each environment of the runner on."""
+        Here.worker = self._worker_of(kwargs["env_runner"])
         if kwargs.get("env") is not None:
             ray_versions.seed_env_runner(kwargs["env_runner"], kwargs["env"])
         if self._methods["on_environment_created"]:

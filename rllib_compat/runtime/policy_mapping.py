@@ -38,6 +38,16 @@ def episode_number(episode_id: Any) -> int:
     return zlib.crc32(str(episode_id).encode())
 
 
+class Here:
+    """What of this process mapping functions may ask for.
+
+    Attributes:
+        worker: The legacy view of the env runner that has begun an episode last.
+    """
+
+    worker: Any = None
+
+
 @public("rllib_compat.adapters")
 @dataclass(frozen=True)
 class PolicyOfSameName:
@@ -93,7 +103,8 @@ class MappingFn:
         self._any_positional = any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
     def __call__(self, agent_id: Any, episode: Any = None, worker: Any = None, **more: Any) -> Any:
-        """The policy of an agent; `worker` is None on the new API stack, as in Ray's own code."""
+        """The policy of an agent; the new API stack does not say which worker asks."""
+        worker = worker if worker is not None else Here.worker
         if hasattr(episode, "id_") and not hasattr(episode, "episode_id"):  # an episode of today
             episode = MappedEpisode(episode)
         rest = [("episode", episode), ("worker", worker)]

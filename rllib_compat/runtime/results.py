@@ -36,7 +36,8 @@ def _ms(seconds: float) -> float:
 
 
 def _total(by_agent: Mapping[Any, Any]) -> int:
-    return int(sum(by_agent.values()))
+    counts = by_agent.values()
+    return int(sum(count for count in counts if count == count))  # NaN: nothing was counted
 
 
 RENAMED = (

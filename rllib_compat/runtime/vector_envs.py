@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
 from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.rllib.env.vector_env import VectorEnv
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
@@ -21,6 +22,7 @@ from rllib_compat.neutral.public import public
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.episodes import ONLY_AGENT
+from rllib_compat.runtime.failures import TellsErrors
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -94,8 +96,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
     @property
     def envs(self) -> list[SubEnvironment]:
         """Its sub-environments, where it tells them; else itself, once for each."""
-        methods = [getattr(self.env, n, list) for n in ("get_sub_environments", "get_unwrapped")]
-        told: list[Any] = [method() for method in methods]
+        told: list[Any] = [_told(self.env, n) for n in ("get_sub_environments", "get_unwrapped")]
         found = next((envs for envs in told if envs), [self.env] * self.num_envs)
         return [SubEnvironment(*pair) for pair in zip(found, self._unclipped, strict=True)]
 
@@ -170,7 +171,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
 
 @public("rllib_compat.adapters")
-class LegacyEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no types
+class LegacyEnvRunner(TellsErrors, SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no types
     """Today's env runner, which takes an RLlib `VectorEnv` for its vector environment."""
 
     config: Any
@@ -202,6 +203,13 @@ class LegacyEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no
                 env=self.env,
                 env_context=context,
             )
+
+
+def _told(env: Any, method: str) -> Any:
+    """What a method of the user's returns; those of Ray's base class know nothing, or raise."""
+    of_ray = getattr(VectorEnv, method, None)
+    own = getattr(type(env), method, of_ray)
+    return list(getattr(env, method)() or ()) if own is not of_ray else []
 
 
 def allow_vector_envs(config: AlgorithmConfig) -> None:

@@ -8,8 +8,14 @@ from typing import Any
 from rllib_compat import registry
 from rllib_compat.config import find_algorithm
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.trainer.templates import algorithm_of, gone, updated
+from rllib_compat.trainer.templates import algorithm_of, updated
 from rllib_compat.trainer.trainer import Trainer
+
+# Of the common config, what learning once from a batch goes by.
+_COMMON: Mapping[str, Any] = {
+    "rollout_fragment_length": 200,
+    "train_batch_size": 200,
+}
 
 
 def build_trainer(
@@ -25,25 +31,36 @@ def build_trainer(
     Args:
         name: The class's name.
         default_config: What its config starts from.
-        default_policy: One of RLlib's own policy classes; it tells the algorithm.
+        default_policy: The policies' class. One of RLlib's own tells the algorithm; with one of
+            your own and no name that does, a trainer samples and learns once from each batch.
         mixins: Classes to derive from as well.
         **more: `templates.HOOKS`.
 
     Raises:
-        GoneError: Something that belonged to another architecture was given: a policy with a loss
-            of its own, an execution plan.
+        GoneError: Something that belonged to another architecture was given: an execution plan.
         ConfigError: Neither name, policy nor config tell which algorithm it is.
     """
     algorithm = registry.class_names().get(name) or algorithm_of(default_policy)
+    plain = False
     if algorithm is None:
-        if default_policy is not None:
-            raise gone(["default_policy"], "build_trainer()")
         algorithm, how = find_algorithm(default_config or {})
-        if how == "assumed":
+        plain = default_policy is not None and how == "assumed"
+        if how == "assumed" and not plain:
             raise ConfigError(
                 f"Nothing tells which algorithm {name!r} is.",
                 where="build_trainer()",
                 fix="derive from one: PPOTrainer.with_updates(name=…, default_config=…)",
             )
-    base = type(name, (Trainer,), {"algorithm_name": algorithm})
-    return updated(base, name=name, default_config=default_config, mixins=mixins, **more)
+    members: dict[str, Any] = {"algorithm_name": algorithm}
+    if plain:
+        members["learns_once"] = True
+        # What trainers of no algorithm started from.
+        default_config = {**_COMMON, **(default_config or {})}
+    return updated(
+        type(name, (Trainer,), members),
+        name=name,
+        default_config=default_config,
+        default_policy=default_policy,
+        mixins=mixins,
+        **more,
+    )

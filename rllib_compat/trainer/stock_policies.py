@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import Any
 
-from rllib_compat import registry
+from rllib_compat import ray_versions, registry
 from rllib_compat.neutral.errors import GoneError
 
 KINDS = ("TFPolicy", "TorchPolicy", "Policy", "PolicyGraph")
@@ -45,19 +45,17 @@ def policy_class(name: str) -> type:
     if name.endswith("TorchPolicy"):
         try:
             module = importlib.import_module(f"ray.rllib.algorithms.{place}.{place}_torch_policy")
-            return getattr(module, name)  # type: ignore[no-any-return]
+            made = ray_versions.torch_policy_with(getattr(module, name), name, {})
+            made.__module__, made.is_own = __name__, False  # type: ignore[attr-defined]
+            return made
         except (ImportError, AttributeError):
             pass  # removed, or never in Ray 2.x
     members = {"__module__": __name__, "__doc__": f"{name}, to be named in a config."}
-    return type(name, (StockPolicy,), members, named=True)
+    return type(name, (StockPolicy,), members)
 
 
 class StockPolicy:
-    """A policy that can be named in a config, and nothing else."""
-
-    def __init_subclass__(cls, *, named: bool = False) -> None:
-        if not named:
-            raise _gone(cls.__mro__[1].__name__)
+    """A policy that can be named in a config and derived from; it raises when it is made."""
 
     def __new__(cls, *_: Any, **__: Any) -> StockPolicy:  # noqa: D102
         raise _gone(cls.__name__)
@@ -69,7 +67,7 @@ class StockPolicy:
         Modules make one for each framework, and use one.
         """
         members = {"__doc__": f"{cls.__name__} with another loss; it can't be used."}
-        return type(name or cls.__name__, (cls,), members, named=True)
+        return type(name or cls.__name__, (cls,), members)
 
 
 def __getattr__(name: str) -> Any:  # where pickle finds them again

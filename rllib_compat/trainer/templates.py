@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import registry
+from rllib_compat import ray_versions, registry
+from rllib_compat.config import keys
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.trainer.defaults import merge
 
@@ -23,6 +24,9 @@ HOOKS: Mapping[str, str] = {
     "after_train_result": "(trainer, result)",
     "before_evaluate_fn": "(trainer)",
 }
+
+# What chooses a policy class of one's own; the old API stack trains it.
+POLICY_MAKERS = ("get_policy_class",)
 
 _STEP = "subclass ray.rllib.algorithms.Algorithm and override training_step()"
 _LEARNER = "subclass the algorithm's Learner, override compute_loss_for_module() and set "
@@ -40,8 +44,6 @@ GONE: Mapping[str, str] = {
     "_make_workers": "config.env_runners(env_runner_cls=…)",
     "collect_metrics_fn": "callbacks.on_train_result may change the result",
     "get_initial_state": "keep it in the callbacks object",
-    "get_policy_class": _LEARNER,
-    "default_policy": _LEARNER,
     "_policy": _LEARNER,
     "_policy_graph": _LEARNER,
     "_policy_class": _LEARNER,
@@ -67,9 +69,9 @@ def updated(
         base: The class to derive from.
         name: The new class's name; None for the old one's.
         default_config: What its config starts from; None for what the old one's does.
-        default_policy: The algorithm's own policy class, or None.
+        default_policy: The policies' class, or None for the algorithm's own.
         mixins: Classes to derive from as well.
-        **more: `HOOKS`.
+        **more: `HOOKS`, and `get_policy_class(config)`.
 
     Raises:
         GoneError: Something that belonged to another architecture was given.
@@ -77,11 +79,15 @@ def updated(
     where = f"{base.__name__}.with_updates()"
     given = {key: value for key, value in more.items() if value is not None}
     lost = [key for key in given if key not in HOOKS]
-    if default_policy is not None and algorithm_of(default_policy) != base.algorithm_name:
-        lost.append("default_policy")
+    lost = [key for key in lost if key not in POLICY_MAKERS]
     if lost:
         raise gone(lost, where)
-    members: dict[str, Any] = {"hooks": {**base.hooks, **given}}
+    hooks = {key: value for key, value in given.items() if key in HOOKS}
+    members: dict[str, Any] = {"hooks": {**base.hooks, **hooks}}
+    if default_policy is not None:
+        members["policy_class"] = default_policy
+    if (choose := given.get("get_policy_class")) is not None:
+        members["choose_policy_class"] = staticmethod(choose)
     if default_config is not None:
         members["_default_config"] = default_config  # so it was called in classes of their time
     return type(name or base.__name__, (*(mixins or ()), base), members)
@@ -97,6 +103,27 @@ def check_subclass(cls: type[Trainer], ours: type[Trainer]) -> None:
     lost = [name for name in GONE if name in written]
     if lost:
         raise gone(lost, cls.__name__)
+
+
+def own_policy(cls: type[Trainer], config: dict[str, Any]) -> type | None:
+    """The policy class that a trainer class asks for, if it is none of RLlib's own.
+
+    Raises:
+        GoneError: It is none that the old API stack can train: one of TensorFlow's, mostly.
+    """
+    given = cls.choose_policy_class(config) if cls.choose_policy_class else None
+    given = given or cls.policy_class
+    stock = algorithm_of(given) == cls.algorithm_name and not getattr(given, "is_own", False)
+    if given is None or stock:
+        return None
+    if not ray_versions.is_policy_class(given):
+        raise gone(["loss_fn"], f"{cls.__name__}: {given.__name__}")
+    return given
+
+
+def own_keys(cls: type[Trainer], config: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a config only the class itself reads: keys of its defaults that no Ray ever had."""
+    return {k: v for k, v in config.items() if k in cls._default_config and not keys.homes(k)}
 
 
 def validated(

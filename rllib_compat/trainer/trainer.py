@@ -23,6 +23,7 @@ from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, wit
 from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.default_policy import with_default_policy
 from rllib_compat.runtime.envs import find_creator, make_env, resolve_env_name
+from rllib_compat.runtime.failures import tell_errors
 from rllib_compat.runtime.overrides import tame
 from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.trainer import templates
@@ -69,6 +70,9 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         algorithm_name: The name of the algorithm that the class is for, or None.
         legacy_ray: The Ray whose defaults the class keeps, where the caller names none.
         hooks: What the class calls at the moments that `templates.HOOKS` names.
+        policy_class: The class of its policies; the old API stack trains it.
+        choose_policy_class: The same, chosen by the config.
+        learns_once: Whether it samples and learns once from each batch, as no algorithm does.
         algorithm: The `Algorithm` that does the work.
         translation: How the config was translated; `translation.report` has a line for every key.
         raw_user_config: The config as it was given.
@@ -83,6 +87,9 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
     legacy_ray: ClassVar[str | None] = None
     _default_config: ClassVar[Mapping[str, Any]] = {}
     hooks: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+    policy_class: ClassVar[type | None] = None
+    choose_policy_class: ClassVar[Callable[[dict[str, Any]], type | None] | None] = None
+    learns_once: ClassVar[bool] = False
 
     merge_trainer_configs = staticmethod(merge)
 
@@ -124,10 +131,15 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         algorithm, _ = find_algorithm(given, self._asked["algorithm"])
         defaults = defaults_of(algorithm, self._asked["legacy_ray"])
         given = templates.validated(self.hooks.get("validate_config"), defaults, given)
-        self.translation: Translation = translate(given, **self._asked)
+        self._own_policy = templates.own_policy(type(self), merge(defaults, given))
+        asked, own = dict(self._asked), templates.own_keys(type(self), given)
+        given = {key: value for key, value in given.items() if key not in own}
+        if self._own_policy is not None:
+            asked["api_stack"] = "old"
+        self.translation: Translation = translate(given, **asked)
         self._note_env_name()
         self.translation.report.warn(logger)
-        self.config = merge(defaults, self.translation.legacy_config)
+        self.config = merge(defaults, self.translation.legacy_config | own)
         self._call_hook("before_init")
         self.algorithm = self._built()
         ray_versions.keep_optimizers_through_restores(self.algorithm)
@@ -138,6 +150,10 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
 
     def _built(self) -> Any:
         config = self.translation.algorithm_config.copy(copy_frozen=False)
+        if self._own_policy is not None:
+            config.algo_class = ray_versions.with_policy(
+                config.algo_class, self._own_policy, plain=self.learns_once
+            )
         # Also without callbacks, the adapter completes the result.
         given = config.callbacks_class
         adapter = given if _adapts(given) else adapt_callbacks(given)
@@ -147,6 +163,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         config.fault_tolerance(restart_failed_env_runners=restart)
         if config.enable_env_runner_and_connector_v2:
             add_preprocessors(config)
+        tell_errors(config)
         tame(config)
         ray_versions.without_logger(config, self.logdir)
         try:
@@ -339,8 +356,11 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
             Bundles, as today; their `to_json()` is what `resources_per_trial` took until Ray 1.x.
         """
         given = merge(cls._default_config, config)
+        own = templates.own_keys(cls, given)
         algorithm_config = translate(
-            given, algorithm=cls.algorithm_name, legacy_ray=cls.legacy_ray
+            {key: value for key, value in given.items() if key not in own},
+            algorithm=cls.algorithm_name,
+            legacy_ray=cls.legacy_ray,
         ).algorithm_config
         request = algorithm_config.algo_class.default_resource_request(algorithm_config)
         return TrialResources.of(request)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ray.tune import Experiment as RayExperiment  # noqa: TID253 - this package is nothing without
+from ray.tune import Experiment as RayExperiment
 
 from rllib_compat import ray_versions
 from rllib_compat.config import translate

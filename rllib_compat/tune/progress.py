@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ray.tune import Callback  # noqa: TID253 - the base class; only Tune asks
+from ray.tune import Callback
 
 #: A trial says something at most once in this time.
 SECONDS = 5.0

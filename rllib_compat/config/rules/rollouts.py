@@ -123,6 +123,7 @@ RULES = (
         target="env_runners.env_to_module_connector",
         old_target="env_runners.observation_filter",
         convert=_observation_filter,
+        needs_old=callable,
         value=FILTER | v.CODE,
     ),
     Rule(

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import rllib_compat as compat
-from rllib_compat import registry
+from rllib_compat import agents, registry
 from rllib_compat.neutral.errors import ConfigError, GoneError, RefusedKeysError
 from rllib_compat.trainer import defaults, templates
 from rllib_compat.trainer.build_trainer import build_trainer
@@ -110,21 +110,61 @@ def test_mixins_and_hooks_of_built_trainers():
     assert set(again.hooks) == {"after_init", "before_init"}
 
 
-@pytest.mark.parametrize("hook", ["execution_plan", "make_policy_optimizer", "get_policy_class"])
+@pytest.mark.parametrize("hook", ["execution_plan", "make_policy_optimizer"])
 def test_what_belonged_to_another_architecture_says_where_it_went(hook):
     with pytest.raises(GoneError, match=hook) as error:
         build_trainer("PPO", **{hook: print})
     assert "subclass" in error.value.fix
 
 
-def test_a_policy_with_a_loss_of_its_own_is_refused():
+def test_a_policy_that_ray_can_not_train_is_refused_when_it_is_used():
     class MyPolicy:
         pass
 
-    with pytest.raises(GoneError, match="default_policy"):
-        build_trainer("Mine", default_policy=MyPolicy)
-    with pytest.raises(GoneError, match="default_policy"):
-        compat.PPOTrainer.with_updates(default_policy=MyPolicy)
+    for made in (
+        build_trainer("Mine", default_policy=MyPolicy),
+        compat.PPOTrainer.with_updates(default_policy=MyPolicy),
+        compat.PPOTrainer.with_updates(get_policy_class=lambda config: MyPolicy),
+    ):
+        with pytest.raises(GoneError, match="MyPolicy"):
+            templates.own_policy(made, {})
+
+
+def test_a_policy_of_ones_own_is_trained_by_the_algorithm_or_without_one():
+    from ray.rllib.policy.policy import Policy
+
+    class MyPolicy(Policy):
+        pass
+
+    mine = compat.PPOTrainer.with_updates(
+        default_policy=PPOTorchPolicy,
+        get_policy_class=lambda config: MyPolicy if config["framework"] == "torch" else None,
+    )
+    assert templates.own_policy(mine, {"framework": "torch"}) is MyPolicy
+    assert templates.own_policy(mine, {"framework": "tf"}) is None
+    plain = build_trainer("Mine", default_policy=MyPolicy)
+    assert (plain.algorithm_name, plain.learns_once) == ("PPO", True)
+    assert plain.get_default_config()["train_batch_size"] == 200
+
+
+def test_stock_policies_for_torch_take_other_parts():
+    def loss(policy, model, dist_class, batch):
+        return policy.mine
+
+    prepared = []
+    base = agents.ppo.PPOTorchPolicy
+    made = base.with_updates(
+        name="Mine", loss_fn=loss, before_init=lambda policy, *args: prepared.append(args)
+    )
+    again = made.with_updates(stats_fn=len)
+    assert issubclass(made, base)
+    assert (made.__name__, made.loss, again.loss, again.stats_fn) == ("Mine", loss, loss, len)
+
+
+def test_keys_that_only_the_trainers_class_reads_are_no_mistakes():
+    mine = compat.PPOTrainer.with_updates(default_config={"my_own": 3, "lr": 0.1})
+    assert templates.own_keys(mine, {"my_own": 4, "gama": 1.0, "lr": 0.2}) == {"my_own": 4}
+    assert mine.default_resource_request({"my_own": 4, "num_workers": 1}).bundles
 
 
 def test_a_subclass_with_a_training_loop_of_its_own_is_refused():
@@ -212,7 +252,8 @@ def test_policies_can_be_named_where_they_stood():
     from rllib_compat.agents.pg import PGTorchPolicy
     from rllib_compat.agents.ppo import PPOTorchPolicy as found
 
-    assert found is PPOTorchPolicy  # which runs on the old API stack
+    assert issubclass(found, PPOTorchPolicy)  # which runs on the old API stack
+    assert pickle.loads(pickle.dumps(found)) is found
     for policy in (DQNTFPolicy, PGTorchPolicy):
         assert pickle.loads(pickle.dumps(policy)) is policy
         config = {"multiagent": {"policies": {"a": (policy, None, None, {}), "b": (None,) * 4}}}
@@ -225,11 +266,11 @@ def test_a_policy_that_is_gone_says_so_when_it_is_used():
     from rllib_compat.agents.ppo.ppo_tf_policy import PPOTFPolicy
 
     for use in (
-        lambda: PPOTFPolicy.with_updates(loss_fn=print),
+        lambda: PPOTFPolicy.with_updates(loss_fn=print)(None, None, {}),
         lambda: PPOTFPolicy(None, None, {}),
-        lambda: type("Mine", (PPOTFPolicy,), {}),
+        lambda: type("Mine", (PPOTFPolicy,), {})(),
     ):
-        with pytest.raises(GoneError, match="no PPOTFPolicy any more") as error:
+        with pytest.raises(GoneError, match=r"no (PPOTFPolicy|Mine) any more") as error:
             use()
         assert "compute_loss_for_module" in error.value.fix
 

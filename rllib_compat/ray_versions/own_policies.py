@@ -1,0 +1,98 @@
+"""Policy classes of people's own, which only the old API stack trains (Ray 2.40 – 2.60)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def is_policy_class(given: Any) -> bool:
+    """Whether something is a policy class that the old API stack can train."""
+    from ray.rllib.policy.policy import Policy
+
+    return isinstance(given, type) and issubclass(given, Policy)
+
+
+def with_policy(algorithm: type, policy: type, *, plain: bool) -> type:
+    """The algorithm's class with another policy for all that name none.
+
+    Args:
+        algorithm: The algorithm's class.
+        policy: The policy's class.
+        plain: Whether to sample and to learn once from each batch, as trainers without an
+            execution plan of their own did, in the place of the algorithm's own steps.
+    """
+
+    def get_default_policy_class(cls: type, config: Any) -> type:
+        del cls, config
+        return policy
+
+    members: dict[str, Any] = {"get_default_policy_class": classmethod(get_default_policy_class)}
+    if plain:
+        members["training_step"] = _one_step
+    return type(algorithm.__name__, (algorithm,), members)
+
+
+def _one_step(algorithm: Any) -> Any:
+    from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
+    from ray.rllib.utils import metrics
+
+    group, config = algorithm.env_runner_group, algorithm.config
+    sampled = synchronous_parallel_sample(
+        worker_set=group, max_env_steps=config.total_train_batch_size
+    )
+    batch = sampled.as_multi_agent()
+    counters = algorithm._counters
+    counters[metrics.NUM_AGENT_STEPS_SAMPLED] += batch.agent_steps()
+    counters[metrics.NUM_ENV_STEPS_SAMPLED] += batch.env_steps()
+    results = algorithm.env_runner.learn_on_batch(batch)
+    counters[metrics.NUM_AGENT_STEPS_TRAINED] += batch.agent_steps()
+    counters[metrics.NUM_ENV_STEPS_TRAINED] += batch.env_steps()
+    if group.num_remote_workers():
+        group.sync_weights(global_vars={"timestep": counters[metrics.NUM_AGENT_STEPS_SAMPLED]})
+    return results
+
+
+def torch_policy_with(base: type, name: str | None, parts: dict[str, Any]) -> type:
+    """A policy class of Ray's for torch with other parts, as its `with_updates` made one.
+
+    Args:
+        base: Ray's class.
+        name: The new class's name.
+        parts: Functions by the names that `build_policy_class` has for them.
+    """
+    methods = {new: parts[old] for old, new in _METHODS.items() if parts.get(old) is not None}
+    before = [parts[n] for n in _BEFORE if parts.get(n) is not None]
+    if before:
+
+        def prepare(self: Any, *args: Any, **kwargs: Any) -> None:
+            for function in before:
+                function(self, self.observation_space, self.action_space, self.config)
+            base._initialize_loss_from_dummy_batch(self, *args, **kwargs)  # type: ignore[attr-defined]
+
+        methods["_initialize_loss_from_dummy_batch"] = prepare
+    # What the base class has already would be set up twice.
+    mixins = [m for m in parts.get("mixins") or () if not issubclass(base, m)]
+    # Pickle finds no such module, and so takes the class along.
+    members = {**methods, "__module__": "own_policies", "is_own": True}
+    members["with_updates"] = classmethod(_again)
+    return type(name or base.__name__, (base, *mixins), members)
+
+
+def _again(cls: type, /, *, name: str | None = None, **parts: Any) -> type:
+    return torch_policy_with(cls, name, parts)
+
+
+#: What `with_updates` took → the method of `TorchPolicyV2`.
+_METHODS = {
+    "loss_fn": "loss",
+    "stats_fn": "stats_fn",
+    "postprocess_fn": "postprocess_trajectory",
+    "extra_action_out_fn": "extra_action_out",
+    "extra_grad_process_fn": "extra_grad_process",
+    "optimizer_fn": "optimizer",
+    "make_model": "make_model",
+    "make_model_and_action_dist": "make_model_and_action_dist",
+    "action_distribution_fn": "action_distribution_fn",
+    "action_sampler_fn": "action_sampler_fn",
+}
+_BEFORE = ("before_init", "before_loss_init", "after_init")

@@ -1,0 +1,71 @@
+"""Errors in workers: the first one reaches the user with its traceback, as it always did.
+
+Ray 2.60 ends a worker in which an environment or a callback raises, and the error stays in the
+worker's log; the driver hears that an actor died. A worker that answers with its error instead lets
+`train()` raise it. Where the config asks for other workers in the place of failed ones, or to go on
+without them, Ray's own way is right.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.rllib.evaluation.rollout_worker import RolloutWorker
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.public import public
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+
+class TellsErrors:
+    """What an env runner needs to answer with its errors."""
+
+    config: Any
+
+    def apply(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+        """Calls `func` with this worker; an error is the caller's."""
+        if goes_on_without(self.config):
+            return super().apply(func, *args, **kwargs)  # type: ignore[misc]
+        return func(self, *args, **kwargs)
+
+
+@public("rllib_compat.adapters")
+class TellingEnvRunner(TellsErrors, SingleAgentEnvRunner):  # type: ignore[misc]
+    """Ray's env runner for one agent, whose errors are told."""
+
+
+@public("rllib_compat.adapters")
+class TellingMultiAgentEnvRunner(TellsErrors, MultiAgentEnvRunner):  # type: ignore[misc]
+    """Ray's env runner for many agents, whose errors are told."""
+
+
+@public("rllib_compat.adapters")
+class TellingRolloutWorker(TellsErrors, RolloutWorker):  # type: ignore[misc]
+    """The rollout worker of the old API stack, whose errors are told."""
+
+
+def tell_errors(config: AlgorithmConfig) -> None:
+    """Gives a config env runners that answer with their errors, unless it has its own."""
+    if config.env_runner_cls is not None:
+        return
+    if config.output and config.enable_env_runner_and_connector_v2:
+        return  # Ray has an env runner that records
+    if not config.enable_env_runner_and_connector_v2:
+        cls: type = TellingRolloutWorker
+    elif ray_versions.is_multi_agent(config):
+        cls = TellingMultiAgentEnvRunner
+    else:
+        cls = TellingEnvRunner
+    config.env_runners(env_runner_cls=cls)
+
+
+def goes_on_without(config: Any) -> bool:
+    """Whether a config asks to go on when workers fail."""
+    return bool(
+        getattr(config, "restart_failed_env_runners", False)
+        or getattr(config, "ignore_env_runner_failures", False)
+    )

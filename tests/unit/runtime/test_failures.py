@@ -1,0 +1,60 @@
+"""Errors in workers reach who calls them; what goes on without is left to Ray."""
+
+import pytest
+from ray.rllib.algorithms.ppo import PPOConfig
+
+from rllib_compat.runtime.failures import TellingEnvRunner, TellsErrors, tell_errors
+from rllib_compat.runtime.policy_mapping import Here, MappingFn
+from rllib_compat.runtime.results import LegacyResults
+
+
+class OfRay:
+    def apply(self, func):
+        return "Ray's own way"
+
+
+class Worker(TellsErrors, OfRay):
+    def __init__(self, **settings):
+        self.config = PPOConfig().fault_tolerance(
+            **{"restart_failed_env_runners": False, **settings}
+        )
+
+
+def broken(worker):
+    raise KeyError("the simulator is gone")
+
+
+def test_an_error_in_a_worker_is_the_callers():
+    with pytest.raises(KeyError, match="simulator"):
+        Worker().apply(broken)
+
+
+@pytest.mark.parametrize("asked", ["restart_failed_env_runners", "ignore_env_runner_failures"])
+def test_who_asks_to_go_on_without_failed_workers_does(asked):
+    assert Worker(**{asked: True}).apply(broken) == "Ray's own way"
+
+
+def test_workers_of_ones_own_and_recording_ones_stay():
+    own = PPOConfig().env_runners(env_runner_cls=OfRay)
+    recording = PPOConfig().offline_data(output="/tmp/somewhere")
+    plain = PPOConfig()
+    for config in (own, recording, plain):
+        tell_errors(config)
+    assert own.env_runner_cls is OfRay
+    assert recording.env_runner_cls is None
+    assert plain.env_runner_cls is TellingEnvRunner
+
+
+def test_a_result_of_an_iteration_without_a_step_is_completed():
+    nothing = float("nan")
+    result = {"env_runners": {"num_agent_steps_sampled_lifetime": {"agent0": nothing, "agent1": 3}}}
+    LegacyResults().complete(result, PPOConfig())
+    assert result["agent_timesteps_total"] == 3
+
+
+def test_mapping_functions_get_the_worker_that_plays():
+    Here.worker = "the worker"
+    try:
+        assert MappingFn(lambda agent, episode, worker, **kwargs: worker)("a", None) == "the worker"
+    finally:
+        Here.worker = None
