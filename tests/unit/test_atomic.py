@@ -14,7 +14,7 @@ from rllib_compat.convert.pipeline import convert
 from rllib_compat.formats import atomic
 from rllib_compat.formats.atomic import atomic_directory, digest_tree
 from rllib_compat.neutral.errors import CheckpointError, FileSystemError, TargetExistsError
-from tests import kills
+from tests import disk, kills
 
 
 def names(folder):
@@ -330,6 +330,23 @@ def test_a_disk_that_is_full_at_any_write_is_told_and_leaves_nothing(tmp_path, f
         else:
             break
     assert writes > 10
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_system_that_lets_no_file_grow_is_told_and_leaves_nothing(tmp_path, overwrite):
+    found = disk.limited(tmp_path, overwrite=overwrite, steps=8)
+    assert found.left == []
+    assert found.refused >= 8
+    assert found.told == ["A file would become larger than is allowed here."]
+
+
+@pytest.mark.skipif(not disk.can_mount(), reason="no file system can be mounted here")
+def test_a_real_disk_that_is_too_small_or_read_only_is_told_and_keeps_what_it_had():
+    found = disk.in_namespace()
+    assert found.left == []
+    assert found.refused > 10
+    assert found.told == ["The disk is full.", "The disk is read-only."]
+    assert found.fitted == 2
 
 
 @pytest.fixture
