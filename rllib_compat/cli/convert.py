@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @click.argument("new", type=click.Path(path_type=Path))
 @click.option(
     "--to",
-    type=click.Choice(["checkpointable", "msgpack"]),
+    type=click.Choice(["checkpointable", "msgpack", "onnx", "safetensors"]),
     default="checkpointable",
     show_default=True,
-    help="What to write; msgpack needs no Ray.",
+    help="What to write; all but the first need no Ray.",
 )
 @click.option(
     "--state-format",
@@ -68,6 +68,7 @@ def command(
     Examples:
       rllib-compat convert ~/ray_results/PPO_CartPole/checkpoint_100 new
       rllib-compat convert checkpoint-100 new --to msgpack
+      rllib-compat convert checkpoint-100 new --to onnx
       rllib-compat convert checkpoint-100 new --action-space 'Discrete(3)' --env MyEnv
       rllib-compat convert checkpoint-100 new --recorded recorded.npz
       rllib-compat convert checkpoint-100 new --dry-run -v

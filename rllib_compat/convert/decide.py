@@ -19,7 +19,7 @@ from rllib_compat.networks import AnyNetwork, known
 from rllib_compat.networks.optimizers import plan as optimizers
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
-from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.errors import CompatError, NotConvertibleError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Discrete
 
@@ -36,6 +36,15 @@ class Form(Enum):
     MODULES = "modules"
     #: The neutral state, which needs no Ray.
     MSGPACK = "msgpack"
+    #: The networks as ONNX models.
+    ONNX = "onnx"
+    #: The networks' arrays as safetensors.
+    SAFETENSORS = "safetensors"
+
+    @property
+    def of_ray(self) -> bool:
+        """Whether the installed Ray reads it."""
+        return self in (Form.WHOLE, Form.MODULES)
 
 
 @dataclass(frozen=True)
@@ -66,20 +75,24 @@ def decide(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpointa
     Args:
         checkpoint: What a layout has read.
         given: What the caller knows besides.
-        to: `checkpointable` or `msgpack`.
+        to: `checkpointable`, or the value of a form that needs no Ray.
 
     Raises:
-        CheckpointError: Something has to be given, or a network is not known; `msgpack` keeps
-            such a checkpoint nevertheless.
+        CheckpointError: Something has to be given, or a network is not known; `msgpack` and
+            `safetensors` keep such a checkpoint's weights nevertheless.
         RayNotSupportedError: There is no Ray to write for.
     """
-    if to != "msgpack":
+    if to == "checkpointable":
         ray_versions.installed()  # what is missing is told before the work, not after it
     checkpoint = complete(checkpoint, given)
     if to == "msgpack":
-        return _msgpack(checkpoint, given)
+        return _as_far_as_known(checkpoint, given, Form.MSGPACK)
+    if to == "safetensors":
+        return _as_far_as_known(leave_out(checkpoint), given, Form.SAFETENSORS)
     require_algorithm(checkpoint)
     require_config(checkpoint, given)
+    if to == "onnx":
+        return _onnx(*identify_all(leave_out(checkpoint), given))
     return _checkpointable(*identify_all(leave_out(checkpoint), given), given)
 
 
@@ -88,11 +101,15 @@ def optimizer_findings(plan: Plan) -> list[Finding]:
     return optimizers.plan(plan.checkpoint.policies, plan.networks)[1]
 
 
-def _msgpack(checkpoint: LegacyCheckpoint, given: Given) -> Plan:
+def _as_far_as_known(checkpoint: LegacyCheckpoint, given: Given, form: Form) -> Plan:
+    """With the networks, or with the weights as they are where those are not known."""
     try:
         require_algorithm(checkpoint)
         require_config(checkpoint, given)
-        return Plan(Form.MSGPACK, *identify_all(checkpoint, given))
+        known_checkpoint, networks = identify_all(checkpoint, given)
+        if form is Form.SAFETENSORS:
+            networks = _with_filters(known_checkpoint, networks)
+        return Plan(form, known_checkpoint, networks)
     except CompatError as error:
         unknown = Finding(
             "network",
@@ -102,7 +119,31 @@ def _msgpack(checkpoint: LegacyCheckpoint, given: Given) -> Plan:
             f"the weights are kept as they are: {error.found}",
             "only their equality can be shown, not the network's outputs",
         )
-        return Plan(Form.MSGPACK, checkpoint, {}, findings=(unknown,))
+        return Plan(form, checkpoint, {}, findings=(unknown,))
+
+
+def _onnx(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> Plan:
+    """The networks with their filters; without those that are not known."""
+    held = _with_filters(checkpoint, known(networks))
+    unknown = [policy_id for policy_id in checkpoint.policies if policy_id not in held]
+    if not held:
+        raise NotConvertibleError(
+            "No policy has a network that is known; a model of ONNX is what a network computes.",
+            where=str(checkpoint.source.path),
+            fix="`--to safetensors` keeps the weights by their names.",
+        )
+    findings = tuple(
+        Finding(
+            "network",
+            Severity.WARNING,
+            Verdict.DROPPED,
+            f"policies.{policy_id}",
+            "what it computes is not known: it gets no ONNX model",
+            "`--to safetensors` keeps weights by their names",
+        )
+        for policy_id in unknown
+    )
+    return Plan(Form.ONNX, checkpoint, held, findings=findings)
 
 
 def _checkpointable(

@@ -25,6 +25,8 @@ def result(plan: Plan) -> str:
         Form.WHOLE: "resumes training",
         Form.MODULES: "inference only (RLModule.from_checkpoint)",
         Form.MSGPACK: "kept whole, readable without Ray; convert it once more to train on",
+        Form.ONNX: "a model for onnxruntime and others, for each policy",
+        Form.SAFETENSORS: "arrays by name, for each policy",
     }[plan.form]
 
 
@@ -55,7 +57,7 @@ def describe(plan: Plan, report: Report) -> None:
         report.add("absent", Verdict.ABSENT, part, "not stored in this checkpoint")
     if plan.form is not Form.MSGPACK:
         for key in checkpoint.extra:
-            report.add("extra", Verdict.DROPPED, key, "today's checkpoints have no place for it")
+            report.add("extra", Verdict.DROPPED, key, "the new files have no place for it")
     if plan.translation is not None:
         report.extend(plan.translation.report)
         if trusted := plan.translation.report.facts.get("trusted"):

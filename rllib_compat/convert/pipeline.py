@@ -124,7 +124,8 @@ def convert(
     Args:
         old: A checkpoint file or folder of any Ray from 0.5 on.
         new: The folder to make.
-        to: `checkpointable` (what the installed Ray reads) or `msgpack` (needs no Ray).
+        to: `checkpointable` (what the installed Ray reads), or one of those that need no Ray:
+            `msgpack` (all of it), `onnx` or `safetensors` (the networks, for other libraries).
         state_format: How the Checkpointable tree keeps its state: `pkl` or `msgpack`.
         given: What the checkpoint does not tell.
         prove: Whether old and new are compared before the target appears.
@@ -147,7 +148,7 @@ def convert(
     report = Report(f"Conversion of {old}", {"layout": checkpoint.source.layout})
     describe(plan, report)
     if dry_run:
-        if plan.form is not Form.MSGPACK:
+        if plan.form.of_ray:
             report.extend(optimizer_findings(plan))
         assumed = tuple(assumptions.of_plan(plan))
         report.extend(row.finding() for row in assumed)
@@ -182,6 +183,14 @@ def _write(plan: Plan, target: Path, state_format: str, budget: Budget) -> list[
     if plan.form is Form.MSGPACK:
         budget.start_clock()
         return msgpack.write(plan.checkpoint, target, budget)
+    if plan.form is Form.ONNX:
+        from rllib_compat.convert.write import onnx
+
+        return onnx.write(plan, target)
+    if plan.form is Form.SAFETENSORS:
+        from rllib_compat.convert.write import safetensors
+
+        return safetensors.write(plan, target)
     from rllib_compat.convert.write import checkpointable, modules
 
     if plan.form is Form.MODULES:

@@ -54,6 +54,8 @@ def compare(
     Raises:
         CheckpointError: What was recorded fits no policy.
     """
+    if plan.form in (Form.ONNX, Form.SAFETENSORS):
+        return _compare_export(plan, target, inputs, observations, recorded)
     # Our msgpack form keeps a custom model's arrays as they were, not as its module has them.
     networks = known(plan.networks)
     written = networks if plan.form is Form.MSGPACK else plan.networks
@@ -64,6 +66,38 @@ def compare(
     rows += _on_inputs(plan, networks, new, inputs, observations)
     if recorded is not None:
         rows += compare_recorded(plan, new, recorded)
+    return rows
+
+
+def _compare_export(
+    plan: Plan,
+    target: Path,
+    inputs: int,
+    observations: Mapping[str, Array] | None,
+    recorded: Mapping[str, Array] | None,
+) -> list[Difference]:
+    """Compares files for other libraries: arrays bit by bit, models on inputs."""
+    from rllib_compat.convert.write import onnx, safetensors
+
+    if recorded is not None:
+        raise CheckpointError(
+            f"A recording is not compared with {plan.form.value}.",
+            where="--recorded",
+            fix="Give it to a conversion `--to msgpack`, which needs no Ray either.",
+        )
+    if plan.form is Form.SAFETENSORS:
+        return safetensors.compare(plan, target)
+    networks = {k: onnx.acting_network(network) for k, network in known(plan.networks).items()}
+    models = {k: onnx.Loaded(target / f"{k}.onnx", network) for k, network in networks.items()}
+    rows = []
+    kinds = {
+        "random": _random(plan.checkpoint, networks, inputs),
+        "given": _given(networks, observations or {}),
+    }
+    for kind, found in kinds.items():
+        batches = {k: onnx.single_steps(networks[k].graph, batch) for k, batch in found.items()}
+        some = {policy_id: networks[policy_id] for policy_id in batches}
+        rows += verify.compare_all(some, models, batches, kind)
     return rows
 
 

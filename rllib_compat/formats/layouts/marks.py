@@ -21,7 +21,8 @@ _MARKS = {
 #: All that a conversion puts into a folder, on any Ray.
 _WRITTEN = re.compile(
     r"rllib_checkpoint\.json|(algorithm|policy)_state\.\w+|class_and_ctor_args\.pkl|metadata\.json|"
-    r"policies|learner_group|(eval_)?env_runner|offline_\w+"
+    r"policies|learner_group|(eval_)?env_runner|offline_\w+|"
+    r".+\.(onnx|safetensors)"
 )
 
 

@@ -1,0 +1,223 @@
+"""Writes networks as ONNX models, for people who leave RLlib; needs neither Ray nor torch.
+
+A model takes `obs` (preprocessed; the observation filter is a part of it), `prev_actions` and
+`prev_rewards` where the network does, and `state_in_0`, …. It gives the network's outputs by their
+names and `state_out_0`, …. A recurrent network is one step. (`trainer/onnx.py` exports what a live
+`Trainer` has trained, through torch.)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rllib_compat.convert.decide import Plan
+from rllib_compat.convert.write.extras import describe, dropped, require_library
+from rllib_compat.convert.write.onnx_ops import OPS, Nodes, Taken
+from rllib_compat.networks import Network, Outputs, known
+from rllib_compat.networks.compiled import Compiled
+from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+
+#: Opset 18 and its version of the file format: onnxruntime 1.14 (2023) and later read them.
+OPSET, _FORMAT = 18, 8
+_FLOAT = 1
+
+
+def write(plan: Plan, target: Path) -> list[Finding]:
+    """Writes `<policy>.onnx` for each policy.
+
+    Returns:
+        What is not in them.
+
+    Raises:
+        CompatError: The package onnx is not installed.
+    """
+    onnx = require_library("onnx", extra="onnx")
+    findings = dropped(plan)
+    for policy_id, network in known(plan.networks).items():
+        made = model(network, describe(plan, policy_id))
+        onnx.checker.check_model(made)
+        (target / f"{policy_id}.onnx").write_bytes(made.SerializeToString())
+        if left := sorted(network.graph.outputs.keys() - set(acting(network))):
+            findings.append(
+                Finding(
+                    "onnx",
+                    Severity.INFO,
+                    Verdict.DROPPED,
+                    f"policies.{policy_id}.network",
+                    f"{', '.join(left)}: critics that take an action; the model is the policy",
+                    "`--to safetensors` keeps their arrays",
+                )
+            )
+    return findings
+
+
+def acting(network: Network) -> list[str]:
+    """The outputs that need no action: all but those of critics."""
+    graph = network.graph
+    return [
+        name
+        for name in graph.outputs
+        if not any("actions" in step.takes for step in graph.needed([name]))
+        or "actions" not in graph.inputs
+    ]
+
+
+def acting_network(network: Network) -> Network:
+    """A network with those outputs alone."""
+    kept = {name: network.graph.outputs[name] for name in acting(network)}
+    return replace(network, graph=replace(network.graph, outputs=kept))
+
+
+def model(network: Network, told: Mapping[str, Any]) -> Any:
+    """A network as an `onnx.ModelProto`.
+
+    Args:
+        network: The network.
+        told: What is written into its metadata.
+    """
+    from onnx import helper, numpy_helper
+
+    graph, wanted = network.graph, acting(network)
+    steps = graph.steps if graph.recurrent else graph.needed(wanted)
+    taken = {name for step in steps for name in step.takes}
+    inputs = {name: shape for name, shape in graph.inputs.items() if name in taken}
+    names = {name: _outer(name, graph.states) for name in inputs}
+    shapes = {**graph.inputs, **_shapes(network, tuple(step.name for step in steps))}
+    # Noisy layers began with all weights alike: little of what float32 adds up differs between the
+    # outputs.
+    exact = any(step.op == "noisy_dense" for step in steps)
+    nodes = Nodes(np.float64 if exact else np.float32)
+    values = {name: nodes.cast(outer) if exact else outer for name, outer in names.items()}
+    for step in steps:
+        prefix = f"{step.name}."
+        own = {
+            name.removeprefix(prefix): np.asarray(array)
+            for name, array in network.arrays.items()
+            if name.startswith(prefix) and "." not in name.removeprefix(prefix)
+        }
+        takes = [values[name] for name in step.takes]
+        made = OPS[step.op](
+            nodes, Taken(own, takes, [shapes[name] for name in step.takes], step.settings)
+        )
+        if isinstance(made, tuple):
+            made, states = made
+            values |= {f"{prefix}{name}": value for name, value in states.items()}
+        values[step.name] = made
+    outputs = {name: values[graph.outputs[name]] for name in wanted}
+    outputs |= {f"state_out_{i}": values[value] for i, value in enumerate(graph.states.values())}
+    given = {name: shapes[graph.outputs[name]] for name in wanted}
+    given |= {f"state_out_{i}": graph.inputs[name] for i, name in enumerate(graph.states)}
+    nodes.nodes += [
+        helper.make_node("Cast", [value], [name], to=_FLOAT) for name, value in outputs.items()
+    ]
+    made_graph = helper.make_graph(
+        nodes.nodes,
+        "policy",
+        [
+            helper.make_tensor_value_info(names[name], _FLOAT, ["batch", *shape])
+            for name, shape in inputs.items()
+        ],
+        [
+            helper.make_tensor_value_info(name, _FLOAT, ["batch", *shape])
+            for name, shape in given.items()
+        ],
+        [numpy_helper.from_array(array, name) for name, array in nodes.constants.items()],
+    )
+    made_model = helper.make_model(
+        made_graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="rllib-compat"
+    )
+    made_model.ir_version = _FORMAT
+    helper.set_model_props(
+        made_model,
+        {k: v if isinstance(v, str) else json.dumps(v) for k, v in told.items()},
+    )
+    return made_model
+
+
+def _outer(name: str, states: Mapping[str, str]) -> str:
+    """What the model calls an input."""
+    return f"state_in_{list(states).index(name)}" if name in states else name
+
+
+def _shapes(network: Network, steps: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+    """The shape of each step's value for one item, and without time."""
+    graph = replace(network.graph, outputs={name: name for name in steps})
+    own = {k: v for k, v in network.arrays.items() if not k.startswith(TARGET_PREFIX)}
+    lead = (1, 1) if graph.recurrent else (1,)
+    zeros = {
+        name: np.zeros((1, *shape) if name in graph.states else (*lead, *shape))
+        for name, shape in graph.inputs.items()
+    }
+    compiled = Compiled(graph, own, None if graph.recurrent else steps)
+    made = compiled(zeros)
+    return {name: made[name].shape[len(lead) :] for name in steps}
+
+
+def single_steps(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Sequences as many sequences of one step, each with the state that began the whole one."""
+    if not graph.recurrent:
+        return dict(inputs)
+    batch, steps = inputs["obs"].shape[:2]
+    return {
+        name: np.repeat(value, steps, axis=0)
+        if name in graph.states
+        else value.reshape(batch * steps, 1, *value.shape[2:])
+        for name, value in inputs.items()
+    }
+
+
+class Loaded:
+    """A model that was written, as a function of what its network takes.
+
+    It is run by onnxruntime where that is installed, else by the reference implementation in the
+    package onnx.
+
+    Args:
+        path: The model.
+        network: The network that it was made of.
+    """
+
+    def __init__(self, path: Path, network: Network) -> None:
+        self._network = network
+        try:
+            import onnxruntime  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        except ModuleNotFoundError:
+            from onnx import reference
+
+            self._session: Any = reference.ReferenceEvaluator(str(path))
+            self._takes = list(self._session.input_names)
+            self._gives = list(self._session.output_names)
+        else:
+            self._session = onnxruntime.InferenceSession(
+                str(path), providers=["CPUExecutionProvider"]
+            )
+            self._takes = [value.name for value in self._session.get_inputs()]
+            self._gives = [value.name for value in self._session.get_outputs()]
+
+    def __call__(self, inputs: Mapping[str, Any]) -> Outputs:
+        """Computes the outputs, and the next state under the states' names.
+
+        Args:
+            inputs: As the network takes them; of a recurrent one, sequences of one step.
+        """
+        graph = self._network.graph
+        if not graph.recurrent:
+            return self._run(inputs)
+        states = graph.states
+        made = self._run(
+            {_outer(k, states): v if k in states else v[:, 0] for k, v in inputs.items()}
+        )
+        out = {name: made[name][:, None] for name in graph.outputs if name in made}
+        return out | {k: made[f"state_out_{i}"] for i, k in enumerate(states)}
+
+    def _run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        fed = {name: np.asarray(inputs[name], np.float32) for name in self._takes}
+        return dict(zip(self._gives, self._session.run(self._gives, fed), strict=True))

@@ -1,0 +1,115 @@
+"""`convert --to onnx` and `--to safetensors`: what is written computes and holds what was read."""
+
+import json
+
+import numpy as np
+import pytest
+
+from rllib_compat.convert.pipeline import convert
+from rllib_compat.convert.verify import WEIGHTS
+from rllib_compat.convert.write import onnx_ops
+from rllib_compat.networks.ops.activations import ACTIVATIONS
+from rllib_compat.networks.ops.basic import OPS
+from rllib_compat.neutral.errors import CompatError, MissingInformationError
+from tests.legacy.cases import all_cases, find
+from tests.legacy.networks import given_if_asked, read
+from tests.support import REFUSED
+
+CASES = [case for case in all_cases() if str(case) not in REFUSED]
+
+
+def of_every_kind():
+    """Cases that together have every operation with every activation that the museum has."""
+    seen, chosen = set(), []
+    for case in CASES:
+        try:
+            _, networks = read(case)
+        except MissingInformationError:  # gymnasium would tell its spaces
+            continue
+        steps = [step for network in networks.values() for step in network.graph.steps]
+        kinds = {(step.op, str(step.settings.get("activation"))) for step in steps}
+        if kinds - seen:
+            seen |= kinds
+            chosen.append(case)
+    return chosen
+
+
+def test_every_operation_and_activation_has_nodes():
+    assert onnx_ops.OPS.keys() == OPS.keys()
+    assert onnx_ops.ACTIVATIONS.keys() == ACTIVATIONS.keys()
+
+
+def test_models_of_every_kind_of_network_compute_what_it_does(tmp_path):
+    pytest.importorskip("onnx")
+    for i, case in enumerate(of_every_kind()):
+        done = convert(
+            case.checkpoint, tmp_path / str(i), to="onnx", given=given_if_asked(case), inputs=20
+        )
+        assert done.differences, case
+        assert all(row.ok and row.inputs for row in done.differences), case
+
+
+def test_a_model_tells_what_it_is_of(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    case = find(ray="1.13.0", framework="torch", variant="meanstd")[0]
+    convert(case.checkpoint, tmp_path / "new", to="onnx", given=given_if_asked(case))
+    model = onnx.load(tmp_path / "new/default_policy.onnx")
+    told = {prop.key: prop.value for prop in model.metadata_props}
+    assert told["algorithm"] == case.algorithm
+    assert told["ray_version"] == "1.13.0"
+    assert [value.name for value in model.graph.input] == ["obs"]
+    assert "action_dist_inputs" in [value.name for value in model.graph.output]
+
+
+def test_safetensors_hold_every_bit_with_its_name_and_the_graph(tmp_path):
+    numpy = pytest.importorskip("safetensors.numpy")
+    from safetensors import safe_open
+
+    case = find(ray="1.13.0", framework="torch", variant="meanstd")[0]
+    done = convert(case.checkpoint, tmp_path / "new", to="safetensors", given=given_if_asked(case))
+    file = tmp_path / "new/default_policy.safetensors"
+    _, networks = read(case)
+    arrays = numpy.load_file(file)
+    for name, array in networks["default_policy"].arrays.items():
+        assert arrays[name].dtype == array.dtype
+        assert np.array_equal(arrays[name], array)
+    assert "filter.mean" in arrays
+    with safe_open(file, "numpy") as opened:
+        graph = json.loads(opened.metadata()["graph"])
+    assert graph["outputs"]
+    assert {row.output for row in done.differences} == {WEIGHTS}
+
+
+def test_a_custom_model_s_arrays_go_to_safetensors_and_not_to_onnx(tmp_path):
+    numpy = pytest.importorskip("safetensors.numpy")
+    pytest.importorskip("onnx")
+    (case,) = find(ray="2.0.1", variant="custommodel")
+    given = given_if_asked(case)
+    done = convert(case.checkpoint, tmp_path / "new", to="safetensors", given=given)
+    arrays = numpy.load_file(tmp_path / "new/default_policy.safetensors")
+    assert "enc.0.weight" in arrays
+    assert done.report.exit_code == 1
+    with pytest.raises(CompatError, match="custom model"):
+        convert(case.checkpoint, tmp_path / "other", to="onnx", given=given)
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_model_that_computes_something_else_is_not_delivered(tmp_path, monkeypatch):
+    pytest.importorskip("onnx")
+    case = find(ray="1.13.0", framework="torch", variant="meanstd")[0]
+    monkeypatch.setitem(onnx_ops.ACTIVATIONS, "relu", lambda nodes, x: x)
+    monkeypatch.setitem(onnx_ops.ACTIVATIONS, "tanh", lambda nodes, x: x)
+    with pytest.raises(CompatError, match="differ"):
+        convert(case.checkpoint, tmp_path / "new", to="onnx", given=given_if_asked(case))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("library", ["onnx", "safetensors"])
+def test_without_the_library_the_error_tells_the_command(library, tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, library, None)
+    case = find(ray="1.13.0", framework="torch", variant="meanstd")[0]
+    with pytest.raises(CompatError, match=rf"pip install 'rllib-compat\[{library}\]'"):
+        convert(case.checkpoint, tmp_path / "new", to=library, given=given_if_asked(case))
+    assert not (tmp_path / "new").exists()
