@@ -110,6 +110,6 @@ class Translation:
                 return True
         buffer = todays_default(self.algorithm, "training.replay_buffer_config.type")[1]
         unweighted = ray_versions.weighted_buffer(str(buffer)) is not None
-        told = self.calls.get("training", {}).get("learner_config_dict") or {}
-        optimizer = "legacy_optimizer" in told
+        of_learners = self.calls.get(ray_versions.learner_method(), {})
+        optimizer = "legacy_optimizer" in (of_learners.get("learner_config_dict") or {})
         return unweighted or optimizer or "callbacks_class" in self.calls.get("callbacks", {})

@@ -68,6 +68,16 @@ def whole_model_config(config: AlgorithmConfig, told: dict[str, Any]) -> dict[st
     return whole
 
 
+def learner_method() -> str:
+    """The method that takes what concerns learners; `training`, which took it, warns since 2.53."""
+    return "learners" if has_setting("learners.learner_class") else "training"
+
+
+def set_learner_class(config: AlgorithmConfig, learner_class: type) -> None:
+    """Gives a config a learner class."""
+    getattr(config, learner_method())(learner_class=learner_class)
+
+
 def set_cache_of_module_configs(config: AlgorithmConfig, cache: dict[str, Any]) -> None:
     """Gives a config another cache of the configs of its modules (Ray 2.40 – 2.60)."""
     config._per_module_overrides = cache

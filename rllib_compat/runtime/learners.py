@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.policies import LegacyPolicy
 
@@ -28,7 +29,8 @@ def tell_callbacks(config: AlgorithmConfig) -> None:
     if not getattr(callbacks, "hears_learners", False) or issubclass(base, TellingLearner):
         return
     name = f"Telling{base.__name__}"
-    config.training(learner_class=type(name, (TellingLearner, base), {"__module__": __name__}))
+    made = type(name, (TellingLearner, base), {"__module__": __name__})
+    ray_versions.set_learner_class(config, made)
 
 
 def give_optimizer(config: AlgorithmConfig) -> None:
@@ -37,7 +39,8 @@ def give_optimizer(config: AlgorithmConfig) -> None:
     if not config.learner_config_dict.get(OPTIMIZER) or issubclass(base, OptimizerLearner):
         return
     name = f"Optimizer{base.__name__}"
-    config.training(learner_class=type(name, (OptimizerLearner, base), {"__module__": __name__}))
+    made = type(name, (OptimizerLearner, base), {"__module__": __name__})
+    ray_versions.set_learner_class(config, made)
 
 
 @public("rllib_compat.adapters")

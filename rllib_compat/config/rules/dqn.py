@@ -10,7 +10,7 @@ from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.keys import was_default
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
-from rllib_compat.config.rules.training import ADAMS_OWN, OPTIMIZER
+from rllib_compat.config.rules.training import ADAMS_OWN, OPTIMIZER, of_optimizer
 from rllib_compat.config.values import common as v
 from rllib_compat.config.values.containers import Row
 from rllib_compat.config.values.kinds import Whole, Words
@@ -38,7 +38,7 @@ def _adam_epsilon(value: Any, context: Context) -> Outcome:
         return Outcome({"training.adam_epsilon": value}, Verdict.KEPT)
     if value in (None, ADAMS_OWN):
         return Outcome(verdict=Verdict.DROPPED, message="torch's Adam has it by itself")
-    return Outcome({f"{OPTIMIZER}.eps": value})
+    return Outcome({of_optimizer("eps"): value})
 
 
 def _epsilon(value: Any, context: Context) -> Outcome:

@@ -8,6 +8,7 @@ from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import SpaceLater
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, needless
 from rllib_compat.config.values import common as v
+from rllib_compat.config.values.env_versions import gone
 from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.space_text import parse_repr
@@ -23,6 +24,20 @@ def _wrapper(name: str) -> Any:
         return Outcome({f"env.{name}": value})
 
     return convert
+
+
+def _env(value: Any, _: Context) -> Outcome:
+    found = gone(value)
+    if found is None:
+        return Outcome({"env.env": value})
+    name, row = found
+    return Outcome(
+        {"env.env": value},
+        message=f"gymnasium has no `{value}` any more, `{name}` is the next that it has: "
+        f"{row.differs}",
+        severity=Severity.WARNING if row.matters else None,
+        hint="compare returns with those of a run in the new version" if row.matters else "",
+    )
 
 
 def _clip_rewards(value: Any, context: Context) -> Outcome:
@@ -65,6 +80,7 @@ RULES = (
         Verdict.WRAPPED,
         "the environment, behind the adapters that its API and this config ask for",
         target="env.env",
+        convert=_env,
         value=v.ENV,
     ),
     *kept(

@@ -9,7 +9,7 @@ from packaging.version import Version
 from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
-from rllib_compat.config.rules.training import OPTIMIZER
+from rllib_compat.config.rules.training import OPTIMIZER, of_optimizer
 from rllib_compat.config.values import common as v
 from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
@@ -81,7 +81,7 @@ def _rmsprop(argument: str) -> Any:
             return Outcome({f"training.{context.path.rpartition('.')[2]}": value}, Verdict.KEPT)
         if context.get("opt_type", "adam") == "adam":
             return Outcome(verdict=Verdict.DROPPED, message="Adam never read it")
-        return Outcome({f"{OPTIMIZER}.{argument}": value})
+        return Outcome({of_optimizer(argument): value})
 
     return convert
 
@@ -93,8 +93,8 @@ def _opt_type(value: Any, context: Context) -> Outcome:
         return Outcome(verdict=Verdict.DROPPED, message="Adam, as by default")
     rest = {"alpha": "decay", "momentum": "momentum", "eps": "epsilon"}
     standard = {"decay": 0.99, "momentum": 0.0, "epsilon": 0.1}  # of every Ray
-    told = {f"{OPTIMIZER}.{new}": context.get(old, standard[old]) for new, old in rest.items()}
-    return Outcome({f"{OPTIMIZER}.name": "RMSprop", **told})
+    told = {of_optimizer(new): context.get(old, standard[old]) for new, old in rest.items()}
+    return Outcome({of_optimizer("name"): "RMSprop", **told})
 
 
 def _broadcast_interval(value: Any, context: Context) -> Outcome:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rllib_compat import registry
+from rllib_compat import ray_versions, registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import UNREAD, Outcome, Rule, dropped, kept, renamed, rllib_class
 from rllib_compat.config.rules.resources import learners
@@ -22,6 +22,11 @@ BATCH = Whole(-1)
 
 # Their losses read one learning rate per network.
 SEPARATE_RATES = tuple(row.name for row in registry.todays() if len(row.optimizers) > 1)
+
+
+def of_optimizer(argument: str) -> str:
+    """The setting of an optimizer's argument, where the installed Ray wants it."""
+    return f"{ray_versions.learner_method()}.{OPTIMIZER.partition('.')[2]}.{argument}"
 
 
 def schedule(points: Any, before: Any) -> Any:

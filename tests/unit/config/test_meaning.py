@@ -3,9 +3,11 @@
 import pytest
 
 from rllib_compat.config import default_config, find_algorithm, translate
+from rllib_compat.config.values.env_versions import GONE
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError, UnknownKeysError
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.ray_versions import weighted_buffer
+from rllib_compat.runtime.envs import resolve_env_name
 from tests.unit.config.samples import setting, verdicts
 
 MINIMUM_SAMPLED = "reporting.min_sample_timesteps_per_iteration"
@@ -170,6 +172,30 @@ class TestEnvironment:
         env = translate({"model": {"dim": 42}}, algorithm="PPO", env=name).env
         assert not env.get("clip_rewards")
         assert "atari" not in env
+
+    @pytest.mark.parametrize(
+        ("name", "now", "severity"),
+        [
+            ("Pendulum-v0", "`Pendulum-v1`", Severity.INFO),
+            ("LunarLander-v2", "`LunarLander-v3`", Severity.WARNING),
+            ("Hopper-v2", "`Hopper-v4`", Severity.WARNING),
+        ],
+    )
+    def test_a_version_that_is_gone_is_told_with_what_differs(self, name, now, severity):
+        (row,) = (f for f in translate({"env": name}, algorithm="PPO").report if f.path == "$.env")
+        assert now in row.message
+        assert row.severity is severity
+
+    def test_the_table_of_versions_says_what_gymnasium_does(self):
+        for row in GONE:
+            for version in row.versions:
+                name = f"{row.stem}-v{version}"
+                assert resolve_env_name(name)[0] == f"{row.stem}-v{row.now}", name
+
+    def test_versions_that_are_there_are_not_mentioned(self):
+        for name in ("CartPole-v0", "CartPole-v1", "Pendulum-v1", "MountainCar-v0", "my_env"):
+            (row,) = (f for f in translate({"env": name}).report if f.path == "$.env")
+            assert "gymnasium" not in row.message
 
     def test_what_the_environment_itself_will_tell_is_kept_for_it(self):
         env = translate({"model": {"dim": 42}}, algorithm="PPO", env="my_pong").env
