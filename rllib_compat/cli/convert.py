@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from rllib_compat.cli import options, output, proof
 from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
+    from rllib_compat.convert.given import Given
     from rllib_compat.convert.pipeline import Conversion
 
 
@@ -36,6 +38,12 @@ if TYPE_CHECKING:
 @click.option("--no-verify", is_flag=True, help="Write even if old and new were not compared.")
 @click.option("-n", "--inputs", default=1000, show_default=True, help="Inputs to compare on.")
 @options.recorded_option
+@click.option(
+    "--write-model",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.py",
+    help="Write an RLModule for a custom model of plain layers, to edit and give to --model.",
+)
 @click.option("--recursive", is_flag=True, help="Convert all checkpoints below OLD into NEW.")
 @click.option("--jobs", default=1, show_default=True, help="With --recursive: how many at once.")
 @options.given_options
@@ -52,6 +60,7 @@ def command(
     no_verify: bool,
     inputs: int,
     recorded: Path | None,
+    write_model: Path | None,
     recursive: bool,
     jobs: int,
     as_json: bool,
@@ -71,6 +80,7 @@ def command(
       rllib-compat convert checkpoint-100 new --to onnx
       rllib-compat convert checkpoint-100 new --action-space 'Discrete(3)' --env MyEnv
       rllib-compat convert checkpoint-100 new --recorded recorded.npz
+      rllib-compat convert checkpoint-100 new --write-model my_model.py
       rllib-compat convert checkpoint-100 new --dry-run -v
       rllib-compat convert ~/ray_results converted --recursive --jobs 4
     """
@@ -93,6 +103,8 @@ def command(
     from rllib_compat.convert.pipeline import convert
 
     arrays = recordings.load(recorded) if recorded else None
+    if write_model is not None:
+        return _write_model(old, new, write_model, how["given"], arrays)
     output.progress(f"reading {old}")
     done = convert(old, new, recorded=arrays, **how)
     if as_json:
@@ -100,6 +112,39 @@ def command(
     else:
         show(done, verbose)
     return done.report.exit_code
+
+
+def _write_model(
+    old: Path, new: Path, file: Path, given: Given, recorded: Mapping[str, Any] | None
+) -> int:
+    """Writes the source of a module; the conversion itself is the next command."""
+    from rllib_compat.convert.write_model import CLASS, write_model
+    from rllib_compat.formats import layouts
+    from rllib_compat.formats.disk import disk_errors
+    from rllib_compat.neutral.errors import TargetExistsError
+
+    made = write_model(layouts.read(old), given, recorded)
+    with disk_errors(file):
+        try:
+            with file.open("x", encoding="utf-8") as out:
+                out.write(made.source)
+        except FileExistsError as error:
+            raise TargetExistsError("The file is there already.", where=str(file)) from error
+    output.console().print(
+        output.printable(f"{file}: {CLASS}, {made.chain}"), markup=False, soft_wrap=True
+    )
+    told = (
+        f"the recording says {made.activation} behind every layer but the last"
+        if made.activation
+        else "no array tells the activation: edit that line first, or give --recorded"
+    )
+    output.console().print(told, markup=False)
+    output.console().print(
+        f"next: rllib-compat convert {old} {new} --model {file.stem}:{CLASS}",
+        markup=False,
+        soft_wrap=True,
+    )
+    return 0
 
 
 def show(done: Conversion, verbose: int) -> None:

@@ -16,13 +16,20 @@ if TYPE_CHECKING:
     from rllib_compat.formats.names_in import FileNames
 
 
+#: How many rows of what no array tells are shown without `-v`.
+_ASSUMED = 8
+
+
 @click.command("inspect")
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.option("--globals", "names", is_flag=True, help="List every class and function it names.")
+@click.option("--arrays", is_flag=True, help="List every array with its shape and type.")
 @options.given_options
 @options.json_option
 @options.verbose_option
-def command(checkpoint: Path, names: bool, as_json: bool, verbose: int, **known: Any) -> int:
+def command(
+    checkpoint: Path, names: bool, arrays: bool, as_json: bool, verbose: int, **known: Any
+) -> int:
     """Tells what is inside a CHECKPOINT of any Ray, without Ray and without running it.
 
     CHECKPOINT is a checkpoint file, its folder, or the trial's folder above it.
@@ -31,6 +38,7 @@ def command(checkpoint: Path, names: bool, as_json: bool, verbose: int, **known:
     Examples:
       rllib-compat inspect ~/ray_results/PPO/PPO_CartPole-v0_0/checkpoint_100
       rllib-compat inspect --json checkpoint-100 | jq .policies
+      rllib-compat inspect --arrays checkpoint-100
       rllib-compat inspect --globals checkpoint-100
     """
     from rllib_compat.convert.inspect import inspect
@@ -48,6 +56,8 @@ def command(checkpoint: Path, names: bool, as_json: bool, verbose: int, **known:
         output.emit_json({**found.to_dict(), **(_plain(listed) if listed is not None else {})})
     else:
         _show(found, verbose)
+        if arrays:
+            output.table("arrays", ("policy", "name", "shape", "type"), found.arrays())
         if listed is not None:
             _show_names(listed)
     return found.report.exit_code
@@ -105,6 +115,15 @@ def _show(found: Inspection, verbose: int) -> None:
             "classes and functions that are not known here (kept inert, never imported)",
             ("name", "times"),
             [*shown, *([("…", f"{len(rows) - 10} more, -v")] if len(shown) < len(rows) else [])],
+        )
+    if found.assumed:
+        told = [(row.policy_id, row.what, row.value, row.source) for row in found.assumed]
+        rest = len(told) - _ASSUMED
+        more = [("…", f"{rest} more, -v", "", "")] if rest > 0 and not verbose else []
+        output.table(
+            "no array tells",
+            ("policy", "what", "assumed", "from"),
+            [*(told if verbose else told[:_ASSUMED]), *more],
         )
     if found.report.findings:
         output.report(found.report, verbose=verbose)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rllib_compat.convert.assumed import Assumption, of_networks
 from rllib_compat.convert.complete import complete, require_algorithm, require_config
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_one
+from rllib_compat.convert.write_model import chain_of
 from rllib_compat.formats import layouts
-from rllib_compat.networks import AnyNetwork
+from rllib_compat.networks import AnyNetwork, ModelSettings, custom, known
+from rllib_compat.networks.graph import Array
+from rllib_compat.networks.mapping import from_canonical
+from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Weights, size_of
-from rllib_compat.neutral.errors import CompatError, MissingFileError
+from rllib_compat.neutral.errors import CheckpointError, CompatError, MissingFileError
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 
 
@@ -26,11 +32,18 @@ class Inspection:
         checkpoint: The neutral state.
         networks: The network of each policy, where it is known.
         report: What was noticed; a network that is not known is a finding, not an error.
+        guesses: What the network of a custom model may be, by its arrays.
     """
 
     checkpoint: LegacyCheckpoint
     report: Report
     networks: Mapping[str, AnyNetwork] = field(default_factory=dict)
+    guesses: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def assumed(self) -> list[Assumption]:
+        """What no array tells of the networks, and what it was taken to be."""
+        return of_networks(self.checkpoint, known(self.networks))
 
     def facts(self) -> list[tuple[str, str]]:
         """Name and value pairs that head the output."""
@@ -64,11 +77,36 @@ class Inspection:
         count = f", {old_filter.stats[0].count} seen" if old_filter and old_filter.stats else ""
         return (
             policy.policy_id,
-            network.summary if network else _shape_of(policy.weights),
+            network.summary
+            if network
+            else self.guesses.get(policy.policy_id) or _shape_of(policy.weights),
             f"{network.parameters if network else size_of(policy.weights):,}",
             f"{policy.observation_space or 'not told'} → {policy.action_space or 'not told'}",
             f"{old_filter.kind}{count}" if old_filter else "none",
         )
+
+    def arrays(self) -> list[tuple[str, str, str, str]]:
+        """A row an array: policy, name, shape, dtype."""
+        rows = []
+        for policy in self.checkpoint.policies.values():
+            for name, array in self._arrays_of(policy).items():
+                shape = "x".join(map(str, array.shape)) or "one number"
+                rows.append((policy.policy_id, name, shape, str(array.dtype)))
+        return rows
+
+    def _arrays_of(self, policy: PolicyState) -> Mapping[str, Array]:
+        """A policy's arrays; those without names get the names that their variables had."""
+        if isinstance(policy.weights, Mapping):
+            return policy.weights
+        network = self.networks.get(policy.policy_id)
+        if network is not None:
+            kept = {k: v for k, v in network.arrays.items() if not k.startswith(TARGET_PREFIX)}
+            with contextlib.suppress(CheckpointError):
+                return from_canonical(network.names, kept)
+            return kept
+        if isinstance(policy.weights, list):
+            return {f"[{i}]": array for i, array in enumerate(policy.weights)}
+        return {"(one vector)": policy.weights}
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data, for JSON."""
@@ -81,6 +119,11 @@ class Inspection:
                 )
                 for row in self.policies()
             },
+            "arrays": [
+                dict(zip(("policy", "name", "shape", "dtype"), row, strict=True))
+                for row in self.arrays()
+            ],
+            "assumed": [vars(row) for row in self.assumed],
             "stand_ins": self.checkpoint.stand_ins,
             "extra": sorted(self.checkpoint.extra),
             "report": self.report.to_dict()["findings"],
@@ -109,7 +152,7 @@ def inspect(
             raise
         checkpoint = complete(error.rest, given)
         report.extend([_missing(error)])
-    networks = {}
+    networks, guesses = {}, dict[str, str]()
     findings = list(checkpoint.findings)
     for policy_id, policy in checkpoint.policies.items():
         try:
@@ -121,8 +164,11 @@ def inspect(
             unknown = _unknown(error, f"policies.{policy_id}")
             if unknown not in report.findings:  # what no policy has is said once
                 report.extend([unknown])
+            with contextlib.suppress(CompatError):
+                if custom.is_custom(policy, ModelSettings.of(checkpoint, policy)):
+                    guesses[policy.policy_id] = f"custom model; a guess: {chain_of(policy)}"
     report.extend(findings)
-    return Inspection(checkpoint, report, networks)
+    return Inspection(checkpoint, report, networks, guesses)
 
 
 def _missing(error: MissingFileError) -> Finding:

@@ -38,7 +38,8 @@ _TORCH = {"kernel": "weight"}
 
 _FIX = (
     "Write it as an RLModule, and give the class: --model my_package.my_module:MyRLModule (Python: "
-    "model=). `--to msgpack` keeps the weights by name."
+    "model=). `--write-model FILE.py` writes one if it is a plain chain of layers. `--to msgpack` "
+    "keeps the weights by name."
 )
 
 
@@ -113,9 +114,9 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
         Severity.WARNING,
         Verdict.NOTE,
         f"{where}.weights",
-        f"the weights went into {model.module} by name; that it computes what the old model did "
-        "was not and can't be shown",
-        "compare their outputs on a few observations yourself",
+        f"the weights went into {model.module} by name; only a recording of the old Ray shows that "
+        "it computes what the old model did",
+        "give --recorded FILE (`rllib-compat recorder` prints what makes one)",
     )
     return Reading(network, (finding,), state)
 

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions
-from rllib_compat.convert import pipeline
+from rllib_compat.convert import pipeline, recorded
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert, verify_pair
 from rllib_compat.convert.write import modules
+from rllib_compat.convert.write_model import write_model
 from rllib_compat.formats import layouts
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
-from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.errors import CheckpointError, VerificationError
 from rllib_compat.runtime.offline.inputs import as_parquet
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
@@ -165,7 +166,7 @@ def test_a_custom_models_weights_go_into_the_module_that_the_user_names(
     known = given(CUSTOM, model="a_users_module:Own")
     done = convert(CUSTOM.checkpoint, tmp_path / "new", given=known, inputs=50)
     proof = [f.message for f in done.report.findings if f.rule == "verify"]
-    assert proof == ["all 163 numbers are the same; outputs were not compared"]
+    assert proof == ["all 163 numbers are the same in the new files"]
     expected = CUSTOM.expected("default_policy")
     computed = modules.load(tmp_path / "new", "default_policy")({"obs": expected.inputs})
     np.testing.assert_allclose(computed["action_dist_inputs"], expected.logits, atol=1e-5)
@@ -177,6 +178,30 @@ def test_a_custom_models_weights_go_into_the_module_that_the_user_names(
     with pytest.raises(CheckpointError, match="can't be imported"):
         convert(CUSTOM.checkpoint, tmp_path / "other", given=given(CUSTOM, model="no_such:X"))
     sys.modules.pop("a_users_module", None)
+
+
+@pytest.mark.parametrize("case", find(variant="custommodel", ray=("1.13.0", "2.3.1")), ids=str)
+def test_a_module_that_was_written_for_a_custom_model_computes_what_the_old_ray_recorded(
+    case, tmp_path, monkeypatch
+):
+    arrays = recorded.load(case.path / "expected.npz")
+    made = write_model(layouts.read(case.checkpoint), given(case), arrays)
+    assert made.activation == "elu"
+    name = f"written_for_{case.framework}"
+    (tmp_path / f"{name}.py").write_text(made.source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    known = given(case, model=f"{name}:MyModule")
+    done = convert(case.checkpoint, tmp_path / "new", given=known, inputs=20, recorded=arrays)
+    proven = {row.output for row in done.differences if row.kind == "recorded"}
+    assert {"action_dist_inputs", "vf_preds"} <= proven
+    assert done.report.facts["result"] == "resumes training"
+    edited = made.source.replace("nn.functional.elu", "torch.relu")
+    (tmp_path / f"{name}_edited.py").write_text(edited)
+    wrong = given(case, model=f"{name}_edited:MyModule")
+    with pytest.raises(VerificationError, match="action_dist_inputs is off"):
+        convert(case.checkpoint, tmp_path / "wrong", given=wrong, inputs=20, recorded=arrays)
+    assert not (tmp_path / "wrong").exists()
+    sys.modules.pop(name, None)
 
 
 def test_each_policys_filter_goes_on_whatever_the_agents_are_called(tmp_path, load, monkeypatch):

@@ -1,0 +1,152 @@
+"""A custom model of plain layers: guessed from its arrays, and written as a module to edit."""
+
+import numpy as np
+import pytest
+
+from rllib_compat.cli import main
+from rllib_compat.convert import recorded
+from rllib_compat.convert.inspect import inspect
+from rllib_compat.convert.write_model import write_model
+from rllib_compat.formats import layouts
+from rllib_compat.networks.chain import guess
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
+from tests.legacy.cases import find
+from tests.legacy.networks import given_of
+
+CUSTOM = find(variant="custommodel")
+
+
+def arrays(torch, **layers):
+    """Arrays of layers by name: `[in, out]` or `[h, w, in, out]`."""
+    rng, made = np.random.default_rng(0), {}
+    for name, shape in layers.items():
+        kernel = rng.normal(size=shape).astype(np.float32)
+        if torch:
+            kernel = kernel.T if kernel.ndim == 2 else kernel.transpose(3, 2, 0, 1)
+        slash = "." if torch else "/"
+        made[f"{name}{slash}{'weight' if torch else 'kernel'}"] = kernel
+        made[f"{name}{slash}bias"] = rng.normal(size=shape[-1]).astype(np.float32)
+    return made
+
+
+@pytest.mark.parametrize("case", CUSTOM, ids=str)
+def test_the_layers_of_every_real_custom_model_are_found_and_its_activation_is_recorded(case):
+    checkpoint = layouts.read(case.checkpoint)
+    made = write_model(checkpoint, given_of(case))
+    assert [layer.gives for layer in made.chain.policy] == [20, 2]
+    assert [layer.gives for layer in made.chain.value] == [20, 1]
+    assert made.chain.shared == 1
+    assert made.activation is None
+    assert "No array tells it" in made.source
+    told = write_model(checkpoint, given_of(case), recorded.load(case.path / "expected.npz"))
+    assert told.activation == "elu"
+    assert "activation = nn.functional.elu" in told.source
+    compile(told.source, "my_model.py", "exec")
+
+
+@pytest.mark.parametrize("torch", [True, False])
+@pytest.mark.parametrize(
+    ("layers", "inputs", "policy", "value"),
+    [
+        ({"a": (4, 8), "b": (8, 8), "out": (8, 3), "value": (8, 1)}, (4,), "a b out", "a b value"),
+        (
+            {"a": (4, 8), "out": (8, 3), "va": (4, 6), "v": (6, 1)},
+            (4,),
+            "a out",
+            "va v",
+        ),
+        (
+            {"a": (4, 8), "p": (8, 5), "q": (8, 7), "out": (5, 3), "v": (7, 1)},
+            (4,),
+            "a p out",
+            "a q v",
+        ),
+        ({"a": (4, 8), "out": (8, 3)}, (4,), "a out", ""),
+        (
+            {"c1": (4, 4, 3, 6), "c2": (3, 3, 6, 8), "d": (32, 9), "out": (9, 3), "v": (9, 1)},
+            (10, 10, 3),
+            "c1 c2 d out",
+            "c1 c2 d v",
+        ),
+    ],
+)
+def test_chains_are_found_in_torchs_and_tensorflows_arrays(torch, layers, inputs, policy, value):
+    chain, why = guess(arrays(torch, **layers), inputs, 3)
+    assert chain is not None, why
+    assert " ".join(layer.name for layer in chain.policy) == policy
+    assert " ".join(layer.name for layer in chain.value) == value
+    graph, own = chain.graph("tanh")
+    outputs = graph.evaluate(own, {"obs": np.zeros((2, *inputs))})
+    assert outputs["action_dist_inputs"].shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"lstm.weight_ih_l0": np.zeros((8, 4))}, "no dense or convolution layer"),
+        (arrays(True, a=(5, 8), out=(8, 3)), "no chain"),
+        (arrays(True, a=(4, 8), out=(8, 3), left=(9, 9)), "no chain"),
+    ],
+)
+def test_what_is_no_chain_is_no_guess(given, said):
+    chain, why = guess(given, (4,), 3)
+    assert chain is None
+    assert said in why
+
+
+def test_a_network_of_rllibs_own_needs_no_module():
+    case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
+    with pytest.raises(NotYetError, match="custom"):
+        write_model(layouts.read(case.checkpoint), given_of(case))
+
+
+def test_a_recording_that_no_activation_fits_is_told():
+    case = CUSTOM[0]
+    arrays = recorded.load(case.path / "expected.npz")
+    odd = {k: v + 1 if "dist_inputs" in k else v for k, v in arrays.items()}
+    with pytest.raises(CheckpointError, match="relu is off by"):
+        write_model(layouts.read(case.checkpoint), given_of(case), odd)
+
+
+def test_the_file_is_written_once_and_the_next_command_is_told(tmp_path, capsys):
+    case = next(c for c in CUSTOM if c.ray == "2.3.1")
+    file = tmp_path / "my_model.py"
+    command = ["convert", str(case.checkpoint), str(tmp_path / "new"), "--write-model", str(file)]
+    with pytest.raises(SystemExit) as done:
+        main(command)
+    assert done.value.code == 0
+    assert "--model my_model:MyModule" in capsys.readouterr().out.replace("\n", " ")
+    assert "class MyModule" in file.read_text()
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(SystemExit) as done:
+        main(command)
+    assert done.value.code == 2
+
+
+def test_inspect_guesses_a_custom_model_and_lists_every_array():
+    found = inspect(CUSTOM[0].checkpoint)
+    ((_, network, *_),) = found.policies()
+    assert network == "custom model; a guess: 4-20-2, value 1 on 1 of the same layers"
+    told = found.to_dict()
+    assert {(row["shape"], row["dtype"]) for row in told["arrays"]} >= {("20", "float32")}
+    assert len(told["arrays"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("ray", "variant", "names"),
+    [
+        ("0.6.6", "onelayer-tanh", {"fc1/kernel", "fc_out/bias"}),
+        ("1.13.0", "freelogstd", {"fc_1/kernel"}),
+    ],
+)
+def test_arrays_that_were_stored_without_names_are_listed_under_the_names_they_had(
+    ray, variant, names
+):
+    case = next(c for c in find(ray=ray) if c.variant == variant and c.framework != "torch")
+    from tests.legacy.networks import given_if_asked
+
+    rows = inspect(case.checkpoint, given_if_asked(case)).arrays()
+    found = {name for _, name, _, _ in rows}
+    assert any(name in listed for name in names for listed in found), found
+    sizes = [np.prod([int(n) for n in shape.split("x")]) for *_, shape, _ in rows]
+    assert sum(sizes) > 100
