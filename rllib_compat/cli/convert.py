@@ -131,7 +131,7 @@ def _write_model(
         except FileExistsError as error:
             raise TargetExistsError("The file is there already.", where=str(file)) from error
     output.console().print(
-        output.printable(f"{file}: {CLASS}, {made.chain}"), markup=False, soft_wrap=True
+        printable(f"{file}: {CLASS}, {made.chain}"), markup=False, soft_wrap=True
     )
     told = (
         f"the recording says {made.activation} behind every layer but the last"
