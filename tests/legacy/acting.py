@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat.convert.recorded import OUTPUTS
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.policy.load import load_policy
 from rllib_compat.policy.policy import Policy
 from tests.legacy.cases import Case
-from tests.legacy.networks import OUTPUTS, given_if_asked
+from tests.legacy.networks import given_if_asked
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,12 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from rllib_compat.convert.verify import DEEP_TOLERANCE, TOLERANCE
 from tests.legacy.acting import outputs, policies, seen
 from tests.legacy.cases import all_cases
 from tests.support import REFUSED
+
+#: What old Rays recorded is float32; convolutions and sequences add up more of its errors.
+TOLERANCE, DEEP_TOLERANCE = 1e-5, 1e-4
 
 CASES = [case for case in all_cases() if str(case) not in REFUSED]
 
