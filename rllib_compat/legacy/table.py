@@ -32,6 +32,8 @@ STAND_INS = {
     "gym.envs.registration": "rllib_compat.gym.registration",
     "gym.utils.seeding": "rllib_compat.gym.seeding",
     "gym.wrappers": "rllib_compat.gym.wrappers",
+    "ray.air": "rllib_compat.legacy.ray_air",
+    "ray.air.config": "rllib_compat.legacy.ray_air",
     "ray.tune": "rllib_compat.tune",
     "ray.tune.logger": "rllib_compat.tune.loggers",
     "ray.tune.tune": "rllib_compat.tune",

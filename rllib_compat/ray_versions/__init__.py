@@ -93,6 +93,7 @@ from rllib_compat.ray_versions.trainables import (
     without_logger,
 )
 from rllib_compat.ray_versions.tune import (
+    give_trials_their_old_names,
     is_registered_env,
     is_registered_trainable,
     registered_env,
@@ -118,6 +119,7 @@ __all__ = [
     "folder_of",
     "foreach_env_runner",
     "frozen_statistics",
+    "give_trials_their_old_names",
     "has_setting",
     "has_storage",
     "installed",

@@ -21,6 +21,14 @@ def tune_report(metrics: dict[str, Any], *, checkpoint: Any = None) -> None:
     (tune if hasattr(tune, "report") else train).report(metrics, checkpoint=checkpoint)
 
 
+def give_trials_their_old_names() -> None:
+    """Lets trials answer to `logdir` and `init_logdir()`, which only raise since Ray 2.7."""
+    from ray.tune.experiment import Trial
+
+    Trial.init_logdir = Trial.init_local_path
+    Trial.logdir = property(lambda trial: trial.local_path)
+
+
 def is_registered_env(name: Any) -> bool:
     """Whether `ray.tune.register_env` has had this name."""
     return _is_registered("ENV_CREATOR", name)

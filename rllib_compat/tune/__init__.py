@@ -54,7 +54,6 @@ CHECKPOINT_CONFIG = {
 # What is gone from Tune; nothing of it changes what is learned.
 DROPPED = {
     "global_checkpoint_period": "set TUNE_GLOBAL_CHECKPOINT_S",
-    "loggers": "give callbacks of ray.tune.logger; json, csv and TensorBoard are written anyway",
     "queue_trials": "trials wait for resources anyway",
     "ray_auto_init": "Ray is started if nobody has",
     "run_errored_only": "give resume='AUTO+ERRORED_ONLY'",
@@ -107,7 +106,7 @@ def run(run_or_experiment: Any, name: str | None = None, **arguments: Any) -> An
         RefusedKeysError: Ray has removed the algorithm, and nothing can stand in for it.
     """
     as_trials = arguments.pop("return_trials", False)
-    today = _todays_arguments(arguments)
+    today = _todays_arguments(_with_callbacks(arguments))
     analysis = ray.tune.run(_trainable(run_or_experiment), name=name, **today)
     if as_trials:
         return analysis.trials
@@ -130,7 +129,7 @@ def run_experiments(experiments: Any, *, concurrent: bool = True, **arguments: A
         found = [_experiment(name, spec) for name, spec in experiments.items()]
     else:
         found = list(experiments) if isinstance(experiments, Sequence) else [experiments]
-    today = _todays_arguments(arguments)
+    today = _todays_arguments(_with_callbacks(arguments))
     groups = [found] if concurrent else [[experiment] for experiment in found]
     return [trial for group in groups for trial in ray.tune.run(group, **today).trials]
 
@@ -144,6 +143,7 @@ class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types
     """
 
     def __init__(self, trainable: Any = None, **arguments: Any) -> None:
+        ray_versions.give_trials_their_old_names()
         super().__init__(_trainable(trainable), **arguments)
 
 
@@ -187,6 +187,20 @@ def _experiment(name: str, spec: Mapping[str, Any]) -> Any:
     spec = _todays_arguments(spec)
     spec["run"] = _trainable(spec["run"])
     return ray.tune.Experiment.from_json(name, spec)
+
+
+def _with_callbacks(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with the loggers of one trial each as a callback, which came after them."""
+    from rllib_compat.tune.loggers import LegacyLoggerCallback
+
+    ray_versions.give_trials_their_old_names()
+    loggers = arguments.pop("loggers", None)
+    if loggers:
+        arguments["callbacks"] = [
+            *(arguments.get("callbacks") or ()),
+            LegacyLoggerCallback(loggers),
+        ]
+    return arguments
 
 
 def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
