@@ -45,7 +45,7 @@ def _in(file: str, tests: tuple[str, ...], *rows: tuple[str, str, str]) -> list[
 # The tests of a part of the code, quick ones first: the first that fails ends a run.
 PICKLES = tuple(
     f"tests/unit/pickles/test_{name}.py"
-    for name in ("calls", "exhaustion", "records", "arrays", "hostile")
+    for name in ("calls", "stack", "exhaustion", "records", "arrays", "hostile")
 )
 NAMES = (
     "tests/unit/test_networks.py",
