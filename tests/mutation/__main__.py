@@ -1,13 +1,14 @@
 """Breaks the code in one place at a time, and counts which breaks the tests notice.
 
-    python -m tests.mutation [--only WORD] [--jobs 2] [--write]
+    python -m tests.mutation [--only WORD] [--left] [--jobs 2] [--write]
 
 The breaks are those of `mutants.py`: one line each, of the kind that a tired person writes. Each is
 made in a copy of the repository, and the tests named beside it have to fail there. What none of
 them notices is printed; the exit code is 1 where fewer than nine in ten are noticed.
 
 `--write` puts what came of each break into `results.json`, with the commit and the day. A run of a
-part (`--only`) replaces the rows of that part; rows of breaks that are gone are taken out.
+part replaces the rows of that part; rows of breaks that are gone are taken out. `--left` tries only
+those that were not noticed last time, or never tried.
 """
 
 from __future__ import annotations
@@ -100,13 +101,15 @@ def key(mutant: Mutant) -> str:
 
 def recorded() -> dict[str, dict[str, Any]]:
     """What was written last, by the breaks' names."""
+    if not RESULTS.exists():
+        return {}
     rows: dict[str, dict[str, Any]] = json.loads(RESULTS.read_text())["breaks"]
     return rows
 
 
 def write(new: dict[str, dict[str, Any]]) -> None:
     """Puts new rows among those that were written before, in the order of the list."""
-    rows = (recorded() if RESULTS.exists() else {}) | new
+    rows = recorded() | new
     rows = {name: rows[name] for name in map(key, MUTANTS) if name in rows}
     noticed = sum(row["noticed"] for row in rows.values())
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
@@ -124,11 +127,15 @@ def _commit() -> str:
 
 @click.command()
 @click.option("--only", default="", help="Only breaks whose file or name has this in it.")
+@click.option("--left", is_flag=True, help="Only breaks that were not noticed last time.")
 @click.option("--jobs", default=2, show_default=True, help="How many copies are tested at once.")
 @click.option("--write", "keep", is_flag=True, help=f"Record what comes of it in {RESULTS.name}.")
-def main(only: str, jobs: int, keep: bool) -> None:
+def main(only: str, left: bool, jobs: int, keep: bool) -> None:
     """Breaks the code in one place at a time, and counts which breaks the tests notice."""
     chosen = [mutant for mutant in MUTANTS if only in key(mutant)]
+    if left:
+        done = {name for name, row in recorded().items() if row["noticed"]}
+        chosen = [mutant for mutant in chosen if key(mutant) not in done]
     began = time.monotonic()
     made = {"commit": _commit(), "date": str(datetime.date.today())} if keep else {}
     count = 0

@@ -45,3 +45,10 @@ def test_values_that_agree_are_no_conflict():
     config = {"num_envs_per_worker": 4, "num_envs_per_env_runner": 4}
     assert both_ways(config, "PPO", ENVS) == 4
     assert not [f for f in translate(config, algorithm="PPO").report if "decides" in f.message]
+
+
+def test_a_grid_search_whose_alternatives_need_different_settings_is_a_warning():
+    config = {"lr_schedule": {"grid_search": [None, [[0, 0.1], [10, 0.2]]]}}
+    (row,) = [f for f in translate(config, algorithm="PPO").report if "lr_schedule" in f.path]
+    assert row.severity is Severity.WARNING
+    assert "alternatives" in row.message

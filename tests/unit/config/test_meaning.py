@@ -422,3 +422,10 @@ def test_vtrace_cannot_be_switched_off():
 
 def test_marks_for_renamed_keys_are_no_values():
     assert translate({"sgd_minibatch_size": -1}, algorithm="PPO").calls == {}
+
+
+@pytest.mark.parametrize(("on", "severity"), [(True, Severity.WARNING), (False, Severity.INFO)])
+def test_another_algorithms_key_is_a_warning_only_if_it_asks_for_something(on, severity):
+    report = translate({"dueling": on}, algorithm="PPO").report
+    (row,) = [f for f in report if f.path == "$.dueling"]
+    assert row.severity is severity

@@ -210,6 +210,14 @@ def test_every_budget_ends_the_work_and_is_named(attribute, bomb):
     load(bomb + STOP, budget=Budget(depth=3000))
 
 
+def test_a_range_is_no_longer_than_a_list_may_be():
+    """It costs nothing to make; whoever goes through it later has no budget."""
+    made = call("builtins", "range", number(0), number(2000), number(1)) + STOP
+    assert load(made).value == range(2000)
+    with pytest.raises(BudgetExceededError, match="elements"):
+        load(made, budget=Budget(elements=1000))
+
+
 def test_a_budget_is_shared_by_all_pickles_that_it_is_given_to():
     budget = Budget(copies=10_000)
     data = text("x" * 700) + put(1) + POP
