@@ -1,13 +1,18 @@
-"""Configs of many policies, without the exponential copying in Ray's cache of them.
+"""Configs of many policies, without the endless copying that Ray does of them.
 
 `AlgorithmConfig.get_config_for_module` makes the config of each module as a deep copy of the main
 one, with the cache of all that were made before inside: every module with overrides doubles the
 work, and twenty of them never end (Ray 2.40 – 2.60, `algorithm_config.py`). A cache that is empty
 in every copy ends that; what it caches is the same.
+
+And `get_multi_agent_setup` gives each policy without a config of its own a deep copy of the whole,
+with all policies inside, whenever a module is built: with 300 policies, minutes. Only the old API
+stack reads these configs. So all policies get one and the same.
 """
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
@@ -31,6 +36,22 @@ class OverridesCache(dict[str, Any]):
     def __reduce__(self) -> tuple[type[OverridesCache], tuple[()]]:
         """An empty one, for the same reason."""
         return OverridesCache, ()
+
+
+def share_policy_configs(config: AlgorithmConfig) -> None:
+    """Gives all policies of a config one config, so that Ray does not copy its own for each.
+
+    What a policy has for itself is in the overrides of its module; see above.
+    """
+    policies = config.policies
+    if not isinstance(policies, dict) or len(policies) <= MANY:
+        return
+    shared = type(config)()
+    made = {policy_id: copy.copy(spec) for policy_id, spec in policies.items()}
+    for spec in made.values():
+        if not spec.config:
+            spec.config = shared
+    config.multi_agent(policies=made)
 
 
 def tame(config: AlgorithmConfig) -> bool:

@@ -28,4 +28,4 @@ def set_for_policies(config: AlgorithmConfig, key: str, values: Mapping[str, Any
                 **config.overrides(**{key: value}),
             }
     if per_module:
-        config.multi_agent(algorithm_config_overrides_per_module=per_module)
+        config.rl_module(algorithm_config_overrides_per_module=per_module)
