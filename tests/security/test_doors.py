@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from rllib_compat.convert import many
 from rllib_compat.convert.inspect import inspect
 from rllib_compat.convert.pipeline import convert, verify_pair
 from rllib_compat.formats import layouts, pickles
+from rllib_compat.formats.names_in import names_in
 from rllib_compat.neutral.errors import CompatError
 from tests.security import payloads
 from tests.security.canary import watched
@@ -84,6 +86,43 @@ def test_a_text_that_names_code_is_text(layout, key, places, tmp_path):
             break
 
 
+#: What ends a reading before anything else is looked at, when it is not what it should be.
+MASKS = {"model", "multiagent", "evaluation_config", "env"}
+
+
+@pytest.mark.parametrize("layout", payloads.LAYOUTS)
+@pytest.mark.parametrize("text", payloads.TEXTS)
+def test_every_text_under_all_keys_at_once_is_text(layout, text, places):
+    """The whole dozen under each key, also where configs stand inside of configs."""
+    old, new, code = places
+    value = payloads.TEXTS[text]
+    for form in (value, {"type": value}, [value]):
+        config = {key: form for key in payloads.KEYS if key not in MASKS}
+        config |= {"env_config": dict(config), "model": {"custom_model": form}}
+        config |= {"evaluation_config": dict(config)}
+        config |= {"multiagent": {"policies": {"default_policy": [form, form, form, dict(config)]}}}
+        made = payloads.LAYOUTS[layout][0](old / str(len(str(form))), params=config)
+        with watched(code, new) as seen:
+            names_in(made)
+            all_doors(made, new)
+        seen.assert_clean()
+
+
+@pytest.mark.parametrize("layout", payloads.LAYOUTS)
+def test_a_folder_of_checkpoints_runs_nothing_and_writes_only_below_its_target(layout, places):
+    old, new, code = places
+    for place in payloads.LAYOUTS[layout][1]:
+        payloads.LAYOUTS[layout][0](old / place.replace(" ", "-"), call=place)
+    (old / "link").symlink_to(old.parent)
+    new.mkdir()
+    with watched(code, new) as seen:
+        jobs = many.find(old, new)
+        outcomes = [many._convert(job, {"to": "msgpack", "inputs": 2}) for job in jobs]
+    seen.assert_clean()
+    assert len(jobs) == len(payloads.LAYOUTS[layout][1])
+    assert not [o for o in outcomes if o.status == "failed"]
+
+
 @pytest.mark.parametrize("layout", payloads.LAYOUTS)
 def test_an_id_that_is_a_path_leads_nowhere(layout, places):
     old, new, code = places
@@ -125,6 +164,7 @@ def test_reading_needs_neither_ray_nor_torch(places):
     path = payloads.v0_1(old)
     code = f"""
 import sys
+from rllib_compat.convert import many
 from rllib_compat.convert.inspect import inspect
 inspect({str(path)!r})
 assert not {{"ray", "torch", "tensorflow", "gym"}} & set(sys.modules)
