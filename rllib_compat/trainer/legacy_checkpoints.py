@@ -16,7 +16,7 @@ from rllib_compat.formats.layouts import tree
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.neutral import spaces
-from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
 from rllib_compat.runtime.episodes import EpisodeRecord
 from rllib_compat.trainer.inference import agent_of
 
@@ -115,7 +115,24 @@ def as_todays(path: Path, trainer: Trainer, *, trusted: bool) -> Iterator[Path]:
             from rllib_compat.convert.pipeline import convert
 
             convert(path, target, given=_known_to(trainer))
-        yield target
+        with _told_by_ray(path):
+            yield target
+
+
+@contextmanager
+def _told_by_ray(path: Path) -> Iterator[None]:
+    """Turns what Ray says of states that are not whole, or not this trainer's, into our error."""
+    try:
+        yield
+    except CompatError:
+        raise
+    except Exception as error:
+        raise CorruptCheckpointError(
+            f"Ray can't restore it: {type(error).__name__}: {str(error)[:300]}.",
+            where=str(path),
+            fix="Either a file of the checkpoint is missing or damaged, or it is of another network "
+            "than this trainer's config describes.",
+        ) from error
 
 
 def _is_of_this_ray(path: Path) -> bool:
