@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from rllib_compat import registry
@@ -51,8 +52,14 @@ def config_for_target(
         given=prepared.ours,
         trust=given.trust,
     )
-    calls, findings = config_machine.fit(translation.calls, given)
+    calls, findings = config_machine.fit(translation.calls, given, _defaults(translation))
     return replace(translation, calls=calls), (*prepared.findings, *findings)
+
+
+def _defaults(translation: Translation) -> Any:
+    """Today's config of the algorithm as Ray makes it."""
+    name = translation.algorithm
+    return getattr(import_module(f"ray.rllib.algorithms.{name.lower()}"), f"{name}Config")()
 
 
 def _with_overrides(prepared: Prepared, _: LegacyCheckpoint, given: Given) -> Prepared:

@@ -23,12 +23,16 @@ _LEARNER_GPUS = ("learners", "num_gpus_per_learner")
 _RUNNER_GPUS = ("env_runners", "num_gpus_per_env_runner")
 
 
-def fit(calls: Mapping[str, Mapping[str, Any]], given: Given) -> tuple[Calls, list[Finding]]:
+def fit(
+    calls: Mapping[str, Mapping[str, Any]], given: Given, defaults: Any = None
+) -> tuple[Calls, list[Finding]]:
     """Makes the resources of a config fit this machine.
 
     Args:
         calls: The translated config, by method.
         given: What the caller asks for.
+        defaults: An `AlgorithmConfig` that has what no call names: Ray's default for IMPALA is a
+            remote learner and two env runners, which may be more than there is.
 
     Returns:
         The calls, and a finding for each number that is another one now.
@@ -37,7 +41,8 @@ def fit(calls: Mapping[str, Mapping[str, Any]], given: Given) -> tuple[Calls, li
     findings: list[Finding] = []
 
     def told(setting: tuple[str, str]) -> float:
-        value = made.get(setting[0], {}).get(setting[1])
+        method, argument = setting
+        value = made.get(method, {}).get(argument, getattr(defaults, argument, 0))
         return value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
 
     def put(setting: tuple[str, str], value: int, why: str, hint: str) -> None:
@@ -45,6 +50,8 @@ def fit(calls: Mapping[str, Mapping[str, Any]], given: Given) -> tuple[Calls, li
         before = made.get(method, {}).get(argument)
         if before == value:
             return
+        if before is None and (default := getattr(defaults, argument, None)) is not None:
+            before, hint = f"not set (Ray's default is {default})", ""
         made.setdefault(method, {})[argument] = value
         message = f"{argument} was {before if before is not None else 'not set'}, and is {value}: "
         severity = Severity.WARNING if hint else Severity.INFO
@@ -70,7 +77,12 @@ def fit(calls: Mapping[str, Mapping[str, Any]], given: Given) -> tuple[Calls, li
         put(_LEARNER_GPUS, min(gpus, 1), why, keep)
     if told(_RUNNER_GPUS) * told(_RUNNERS) > gpus:
         put(_RUNNER_GPUS, 0, f"this machine has {gpus} GPUs", "--keep-resources")
-    most, why = max(cpus - 1, 1), f"this machine has {cpus} CPUs"
+    why = f"this machine has {cpus} CPUs"
+    by_cpu = 0 if told(_LEARNER_GPUS) else int(told(_LEARNERS))  # remote learners take one each
+    if given.num_gpus is None and by_cpu >= cpus:
+        by_cpu = min(cpus - 1, 1)
+        put(_LEARNERS, by_cpu, why, keep)
+    most = max(cpus - max(by_cpu, 1), 1)
     if given.num_env_runners is None and told(_RUNNERS) > most:
         put(_RUNNERS, most, why, "--num-env-runners N, or --keep-resources")
     if told(_EVALUATORS) > most:

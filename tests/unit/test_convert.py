@@ -439,6 +439,22 @@ def test_resources_that_this_machine_has_stay(monkeypatch):
     assert config_machine.fit(OLD_MACHINE, Given(keep_resources=True)) == (OLD_MACHINE, [])
 
 
+@pytest.mark.parametrize(("cpus", "learners", "runners"), [(1, 0, 1), (2, 1, 1), (8, 1, 2)])
+def test_resources_that_only_rays_default_names_fit_the_machine(
+    monkeypatch, cpus, learners, runners
+):
+    from ray.rllib.algorithms.impala import IMPALAConfig
+
+    monkeypatch.setattr(config_machine, "_gpus", lambda: 0)
+    monkeypatch.setattr("os.cpu_count", lambda: cpus)
+    defaults = IMPALAConfig()
+    assert (defaults.num_learners, defaults.num_env_runners) == (1, 2)
+    calls, findings = config_machine.fit({}, Given(), defaults)
+    assert calls.get("learners", {}).get("num_learners", 1) == learners
+    assert calls.get("env_runners", {}).get("num_env_runners", 2) == runners
+    assert all("Ray's default is" in f.message for f in findings)
+
+
 def test_resources_that_are_asked_for_are_taken(monkeypatch):
     monkeypatch.setattr(config_machine, "_gpus", lambda: 0)
     calls, findings = config_machine.fit({}, Given(num_gpus=2, num_env_runners=7))
