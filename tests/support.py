@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from rllib_compat import registry
+from rllib_compat.convert.decide import Form, decide
+from rllib_compat.formats import layouts
 from tests.docs import ROOT
 from tests.legacy.cases import all_cases
-from tests.legacy.networks import read
+from tests.legacy.networks import given_if_asked
 
 PAGE = ROOT / "migration_guide/what_works.md"
 BEGIN, END = "<!-- support table: python -m tests.support -->", "<!-- end of the support table -->"
@@ -40,9 +41,9 @@ def rows() -> list[tuple[str, str, str, str, str]]:
             if "custom model" in reason:
                 kind, outcome = "custom model", _BY_NAME
         else:
-            _, networks = read(case)
-            kind = " and ".join(sorted({network.kind for network in networks.values()}))
-            outcome = _TRAINS if registry.of(case.algorithm).trains_on else _INFERS
+            plan = decide(layouts.read(case.checkpoint), given_if_asked(case))
+            kind = " and ".join(sorted({network.kind for network in plan.networks.values()}))
+            outcome = _TRAINS if plan.form is Form.WHOLE else f"{_INFERS}: {plan.why}"
         framework = case.framework + ("" if case.stack == "old" else f", {case.stack} API")
         found[kind, case.algorithm, framework, outcome].add(case.version)
     return sorted((k, a, f, _span(versions), o) for (k, a, f, o), versions in found.items())

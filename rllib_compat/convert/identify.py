@@ -9,7 +9,14 @@ from typing import Any
 from rllib_compat.convert.complete import with_spaces_of_network
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.without_weights import has_weights
-from rllib_compat.networks import AnyNetwork, CustomModel, CustomNetwork, ModelSettings, Network
+from rllib_compat.networks import (
+    AnyNetwork,
+    CustomModel,
+    CustomNetwork,
+    ModelSettings,
+    Network,
+    custom,
+)
 from rllib_compat.networks import read as read_network
 from rllib_compat.networks.custom import without_custom_model
 from rllib_compat.networks.names.plain import MOVING_AVERAGE
@@ -92,7 +99,14 @@ def identify_one(
     Raises:
         CheckpointError: The network is not known.
     """
-    model = CustomModel(given.model, given.weights_map) if given.model else None
+    model = None
+    if given.model:
+        # Where no config names a custom model, the caller says that the policies have one.
+        named = any(
+            custom.is_custom(p, ModelSettings.of(checkpoint, p))
+            for p in checkpoint.policies.values()
+        )
+        model = CustomModel(given.model, given.weights_map, everywhere=not named)
     reading = read_network(policy, ModelSettings.of(checkpoint, policy), model)
     return reading.network, _with_state(policy, reading.state), reading.findings
 

@@ -50,10 +50,12 @@ class CustomModel:
     Attributes:
         module: The RLModule's class, as `module:Class`.
         names: The module's name for each array of the old model, where they differ.
+        everywhere: Whether policies have it whose config names no custom model.
     """
 
     module: str
     names: Mapping[str, str]
+    everywhere: bool = False
 
 
 def is_custom(policy: PolicyState, settings: ModelSettings) -> bool:

@@ -64,7 +64,7 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
     if own.is_own(policy):
         return own.read(policy)
     known = registry.ALGORITHMS.get(settings.algorithm)
-    if custom.is_custom(policy, settings):
+    if custom.is_custom(policy, settings) or (model is not None and model.everywhere):
         old = _without_its_model(policy, settings) if known and known.reader == "ddpg" else None
         return custom.read(policy, settings, model) if model or old is None else old
     if known is None or not known.reader:

@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import ray_versions
-from rllib_compat.neutral.errors import NotYetError
+from rllib_compat import ray_versions, registry
+from rllib_compat.neutral.errors import MissingInformationError, NotYetError
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
     from rllib_compat.convert.given import Given
+    from rllib_compat.convert.pipeline import Conversion
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ def load(
     Raises:
         CheckpointError: The checkpoint can't be read or converted.
         NotYetError: It can act, but today's Ray has nothing that trains it.
+        MissingInformationError: It learns from recorded steps, and there are none.
     """
     from rllib_compat.convert.decide import Form
     from rllib_compat.convert.given import Given
@@ -73,5 +75,29 @@ def load(
                 where=str(path),
                 fix="`rllib-compat convert` makes modules of it: RLModule.from_checkpoint(…).",
             )
+        _require_recordings(done, path)
         done.report.warn(logger)
         return ray_versions.load_algorithm(target)
+
+
+def _require_recordings(done: Conversion, path: str | Path) -> None:
+    """Asks for recorded steps where an algorithm learns from nothing else.
+
+    Ray itself says that a NoneType has no attribute sample, and only in `train()`.
+
+    Raises:
+        MissingInformationError: There are none.
+    """
+    name = registry.of(done.checkpoint.algorithm).name
+    if not registry.of(name).offline:
+        return
+    translation = done.translation
+    told = translation.calls.get("offline_data", {}) if translation else {}
+    if not told.get("input_"):
+        raise MissingInformationError(
+            f"{name} learns from recorded steps, and the checkpoint's config names none that "
+            "are here.",
+            where=str(path),
+            fix='Give them: rllib_compat.load(OLD, input="/path/to/recordings"); old JSON files '
+            "will do.",
+        )

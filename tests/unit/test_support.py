@@ -1,9 +1,14 @@
 """The guide says of each network what becomes of it, and the museum's files say the same."""
 
+import pytest
+
+from rllib_compat import ray_versions
 from tests import support
 
 
 def test_the_guides_support_table_is_what_the_real_files_show():
+    if not ray_versions.trains_discrete_sac():
+        pytest.skip("the table is that of the newest Ray")
     assert support.in_guide() == support.table(), "run `python -m tests.support`"
 
 

@@ -1,10 +1,13 @@
 """A custom model of plain layers: guessed from its arrays, and written as a module to edit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rllib_compat.cli import main
 from rllib_compat.convert import recorded
+from rllib_compat.convert.decide import decide
 from rllib_compat.convert.inspect import inspect
 from rllib_compat.convert.write_model import write_model
 from rllib_compat.formats import layouts
@@ -150,3 +153,11 @@ def test_arrays_that_were_stored_without_names_are_listed_under_the_names_they_h
     assert any(name in listed for name in names for listed in found), found
     sizes = [np.prod([int(n) for n in shape.split("x")]) for *_, shape, _ in rows]
     assert sum(sizes) > 100
+
+
+def test_a_module_that_the_caller_gives_is_asked_though_the_config_names_no_custom_model():
+    """It was ignored, and RLlib's own network taken."""
+    case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
+    given = replace(given_of(case), model="no_such_module:Mine")
+    with pytest.raises(CheckpointError, match=r"no_such_module:Mine.* can't be imported"):
+        decide(layouts.read(case.checkpoint), given, to="checkpointable")

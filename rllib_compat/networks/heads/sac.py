@@ -68,6 +68,11 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         message = "the temperature alpha is not stored; it starts from initial_alpha"
         hint = "the first updates may explore more or less than the last ones did"
         findings.append(_absent(named, "temperature", message, hint))
+    space = policy.action_space
+    if isinstance(space, Box) and not space.exact and not _softplus(named):
+        message = f"the bounds of {space} are as old gym printed them; actions are scaled into them"
+        hint = "give --env or --action-space; with the environment, its own bounds count"
+        findings.append(named.note(message, hint, code="bounds", severity=Severity.WARNING))
     target = own_module(
         f"rllib_compat.modules:{_MODULES[settings.algorithm]}",
         graph,
