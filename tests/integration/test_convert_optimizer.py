@@ -39,10 +39,13 @@ def same_as_old(algorithm, done):
             np.testing.assert_array_equal(slot["exp_avg_sq"].numpy(), square[name])
         for group in optimizer.param_groups:
             settings = [group["lr"], group["eps"], *group["betas"]]
-            assert {type(value) for value in settings} == {float}
-            assert (tuple(group["betas"]), group["eps"]) == ((0.9, 0.999), 1e-8)
+            # Ray 2.41 - 2.55 restore an optimizer's numbers as tensors of 32 bits.
+            if ray_versions.at_least("2.56") or not ray_versions.at_least("2.41"):
+                assert {type(value) for value in settings} == {float}
+            rate, *constants = map(float, settings)
+            assert constants == pytest.approx([1e-8, 0.9, 0.999], rel=1e-6)
             config = learner.config.get_config_for_module(policy_id)
-            assert isinstance(config.lr, list) or group["lr"] == pytest.approx(config.lr)
+            assert isinstance(config.lr, list) or rate == pytest.approx(config.lr)
     return len(states)
 
 
