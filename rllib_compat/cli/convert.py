@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="How a Checkpointable tree keeps its state (msgpack: Ray 2.41 on).",
 )
-@click.option("--overwrite", is_flag=True, help="Replace NEW if it is there.")
+@click.option("--overwrite", is_flag=True, help="Replace NEW if it is a converted checkpoint.")
 @click.option("--dry-run", is_flag=True, help="Tell what would be done, write nothing.")
 @click.option("--no-verify", is_flag=True, help="Write even if old and new were not compared.")
 @click.option("-n", "--inputs", default=1000, show_default=True, help="Inputs to compare on.")

@@ -130,8 +130,8 @@ def _told_by_ray(path: Path) -> Iterator[None]:
         raise CorruptCheckpointError(
             f"Ray can't restore it: {type(error).__name__}: {str(error)[:300]}.",
             where=str(path),
-            fix="Either a file of the checkpoint is missing or damaged, or it is of another network "
-            "than this trainer's config describes.",
+            fix="Either a file of the checkpoint is missing or damaged, or it is of another "
+            "network than this trainer's config describes.",
         ) from error
 
 
