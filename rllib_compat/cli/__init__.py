@@ -21,6 +21,7 @@ _VERBS = {
     "config": "Translate a legacy config and tell what becomes of every key.",
     "convert": "Convert a legacy checkpoint and prove that the numbers are the same.",
     "demo": "Convert a bundled Ray 0.8.5 checkpoint, load it and train on.",
+    "doctor": "Tell what is installed, what works with it, and what to install.",
     "evaluate": "Play a trained policy of any Ray, as `rllib rollout` and `evaluate` did.",
     "inspect": "Tell what is inside a checkpoint, without Ray and without running it.",
     "recorder": "Print a script that records outputs in the old Ray, for --recorded.",

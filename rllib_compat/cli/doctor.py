@@ -1,0 +1,160 @@
+"""`rllib-compat doctor`: what is installed, what works with it, and what else to install."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+
+import click
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from rllib_compat.cli import options, output
+from rllib_compat.neutral.errors import CompatError
+from rllib_compat.ray_versions import NEWEST, OLDEST
+
+_NAME = "rllib-compat"
+
+#: What people want to do, and the extra that it needs (None: the light install does it).
+_USES = (
+    ("inspect, config, convert --to msgpack, load_policy", None),
+    ("convert, verify, Trainer, load, train, evaluate, demo, run", "ray"),
+    ("convert --to onnx", "onnx"),
+    ("convert --to safetensors", "safetensors"),
+    ("evaluate --video-dir", "video"),
+    ("upgrade", "upgrade"),
+)
+#: What only a Trainer's export wants, which takes the way through torch.
+_FOR_MORE = ("onnxscript",)
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that this one needs.
+
+    Attributes:
+        name: Its name.
+        extra: The extra that brings it; None: the light install does.
+        wanted: The versions that are asked for; empty: any.
+        version: The version that is installed; None: it is not.
+        fits: Whether that is one of those.
+    """
+
+    name: str
+    extra: str | None
+    wanted: str
+    version: str | None
+    fits: bool
+
+
+@click.command("doctor")
+@options.json_option
+def command(as_json: bool) -> int:
+    """Tells versions, what works here, and what to install for the rest.
+
+    The exit code is 1 if something is there in part, or in a version that was not tested; what is
+    left out on purpose (an extra of which nothing is installed) is no fault.
+
+    \b
+    Examples:
+      rllib-compat doctor
+      rllib-compat doctor --json
+    """
+    if _installed(_NAME) is None:
+        raise CompatError(
+            "The package is not installed, only its files are there: nothing tells what it needs.",
+            fix="pip install . in its folder",
+        )
+    packages = list(_packages())
+    works = {use: _missing(packages, extra) for use, extra in _USES if _known(packages, extra)}
+    faults = [*_faults(packages)]
+    if as_json:
+        output.emit_json(
+            {
+                "rllib_compat": metadata.version(_NAME),
+                "python": platform.python_version(),
+                "platform": platform.platform(),
+                "packages": [asdict(package) for package in packages],
+                "works": {use: not missing for use, missing in works.items()},
+                "faults": faults,
+            }
+        )
+        return 1 if faults else 0
+    output.table(
+        f"{_NAME} {metadata.version(_NAME)}, Python {platform.python_version()}, "
+        f"{platform.system()} {platform.machine()}",
+        ("package", "installed", "wanted", "extra"),
+        [(p.name, p.version or "no", p.wanted or "any", p.extra or "") for p in packages],
+    )
+    extras = dict(_USES)
+    output.table(
+        "what works here",
+        ("what", "works", "to do"),
+        [
+            (use, "no" if missing else "yes", _install(extras[use]) if missing else "")
+            for use, missing in works.items()
+        ],
+    )
+    for fault in faults:
+        output.console().print(f"look at: {fault}", markup=False)
+    return 1 if faults else 0
+
+
+def _packages() -> Iterator[Package]:
+    """Every package that the light install or an extra asks for, as its metadata says."""
+    for text in metadata.requires(_NAME) or []:
+        requirement = Requirement(text)
+        extra = None
+        if requirement.marker is not None:
+            if requirement.marker.evaluate({"extra": ""}):
+                pass
+            elif (extra := _extra_of(requirement)) is None:
+                continue  # for another Python or system
+        version = _installed(requirement.name)
+        fits = version is not None and requirement.specifier.contains(version, prereleases=True)
+        yield Package(requirement.name, extra, str(requirement.specifier), version, fits)
+
+
+def _extra_of(requirement: Requirement) -> str | None:
+    assert requirement.marker is not None
+    known = metadata.metadata(_NAME).get_all("Provides-Extra") or []
+    return next((e for e in known if requirement.marker.evaluate({"extra": e})), None)
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _known(packages: list[Package], extra: str | None) -> bool:
+    return extra is None or any(package.extra == extra for package in packages)
+
+
+def _missing(packages: list[Package], extra: str | None) -> list[str]:
+    """The packages that are not there, or not in a version that is asked for."""
+    return [
+        p.name
+        for p in packages
+        if p.extra in (None, extra) and not p.fits and p.name not in _FOR_MORE
+    ]
+
+
+def _install(extra: str | None) -> str:
+    return f"pip install '{_NAME}[{extra}]'" if extra else f"pip install {_NAME}"
+
+
+def _faults(packages: list[Package]) -> Iterator[str]:
+    """What is there in part, or not as it was tested."""
+    for package in packages:
+        partly = any(p.version for p in packages if p.extra == package.extra)
+        if package.fits or package.name in _FOR_MORE or not (partly or package.extra is None):
+            continue
+        have = f"{package.version} is installed" if package.version else "it is not installed"
+        yield f"{package.name}{package.wanted}: {have}; {_install(package.extra)}"
+    ray = next((p.version for p in packages if p.name == "ray" and p.version), None)
+    if ray is not None and Version(ray).release[:2] > NEWEST.release[:2]:
+        yield f"Ray {ray} is newer than those that were tested ({OLDEST} to {NEWEST})"
