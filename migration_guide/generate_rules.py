@@ -46,7 +46,7 @@ TITLES = {
 WHOLE = {
     "algorithm.removed": "Ray removed the algorithm, and nothing in it learns the same way.",
     "algorithm.successor": "Ray removed the algorithm; another one takes its place.",
-    "algorithm.assumed": "No key tells the algorithm, and none was given: PPO is assumed.",
+    "algorithm.assumed": "No algorithm was given, and no key shows which it is: PPO is assumed.",
     "defaults.changed": (
         "A key that is not set had another default. With `legacy_ray=` (`--legacy-ray`) the old "
         "default is made explicit, in a row of its own; without it, one row lists all of them."

@@ -70,7 +70,7 @@ def command(
     """Converts the checkpoint OLD of any Ray from 0.5 on into NEW, and proves it.
 
     The old network is computed from the old file, the new one from the new files, on the same
-    inputs. If they differ, nothing is written. What no array tells (an activation, say) is taken
+    inputs. If they differ, nothing is written. What no array shows (an activation, say) is taken
     from the config and listed as assumed, unless --recorded shows it. OLD is never touched.
 
     \b
@@ -136,7 +136,7 @@ def _write_model(
     told = (
         f"the recording says {made.activation} behind every layer but the last"
         if made.activation
-        else "no array tells the activation: edit that line first, or give --recorded"
+        else "no array shows the activation: edit that line first, or give --recorded"
     )
     output.console().print(told, markup=False)
     output.console().print(

@@ -38,7 +38,7 @@ STEPS = 10_000
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the steps.")
 @click.option("--save-info", is_flag=True, help="Write infos, too.")
 @click.option("--use-shelve", is_flag=True, help="Write --out as a shelf, episode by episode.")
-@click.option("--track-progress", is_flag=True, help="Keep a file beside --out that tells it.")
+@click.option("--track-progress", is_flag=True, help="Keep the progress in a file beside --out.")
 @click.option("--render", is_flag=True, help="Show the environment.")
 @click.option("--no-render", is_flag=True, hidden=True)
 @click.option("--video-dir", "--video", type=click.Path(path_type=Path), help="A video an episode.")

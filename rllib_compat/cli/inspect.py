@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rllib_compat.formats.names_in import FileNames
 
 
-#: How many rows of what no array tells are shown without `-v`.
+#: How many rows of what no array shows are shown without `-v`.
 _ASSUMED = 8
 
 
@@ -121,7 +121,7 @@ def _show(found: Inspection, verbose: int) -> None:
         rest = len(told) - _ASSUMED
         more = [("…", f"{rest} more, -v", "", "")] if rest > 0 and not verbose else []
         output.table(
-            "no array tells",
+            "no array shows",
             ("policy", "what", "assumed", "from"),
             [*(told if verbose else told[:_ASSUMED]), *more],
         )

@@ -27,7 +27,7 @@ def show(differences: Sequence[Difference], assumed: Sequence[Assumption], verbo
 
     Args:
         differences: What was compared.
-        assumed: What no array tells.
+        assumed: What no array shows.
         verbose: Whether every row is shown.
     """
     if differences:
@@ -43,13 +43,13 @@ def show(differences: Sequence[Difference], assumed: Sequence[Assumption], verbo
         cells = [(_names(ids), *key) for key, ids in grouped.items()]
         shown = _first(cells, verbose)
         output.table(
-            "assumed, not proven: no array tells it",
+            "assumed, not proven: no array shows it",
             ("policy", "what", "assumed", "from"),
             shown,
         )
         _more(len(cells) - len(shown))
     if proven:
-        said = f"{proven} of {len(assumed)} things that no array tells agree with the recording"
+        said = f"{proven} of {len(assumed)} things that no array shows agree with the recording"
         output.console().print(said, markup=False)
     elif open_rows and differences:
         output.console().print(

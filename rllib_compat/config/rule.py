@@ -181,7 +181,7 @@ def rllib_class(setting: str) -> Convert:
 
 
 def lost(family: str, keys: str | Iterable[str], why: str, **options: Any) -> tuple[Rule, ...]:
-    """Rules for keys that did something which is gone: dropped aloud, unless switched off."""
+    """Rules for keys that did something which is gone: a warning, unless they were switched off."""
     return dropped(family, keys, why, convert=drop_aloud, **options)
 
 

@@ -240,7 +240,7 @@ def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
                 Severity.WARNING,
                 Verdict.NOTE,
                 "$",
-                "no key tells the algorithm; PPO is assumed",
+                "no key shows which algorithm it is for; PPO is assumed",
                 "pass algorithm=",
             )
         ]

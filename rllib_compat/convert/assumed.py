@@ -24,7 +24,7 @@ from rllib_compat.neutral.spaces import Box
 
 @dataclass(frozen=True)
 class Assumption:
-    """One thing that no array tells.
+    """One thing that no array shows.
 
     Attributes:
         policy_id: The policy.
@@ -42,7 +42,9 @@ class Assumption:
 
     def finding(self) -> Finding:
         """It as a row of a report."""
-        proof = "; the recording agrees" if self.proven else "; no array tells, so it is not proven"
+        proof = (
+            "; the recording agrees" if self.proven else "; no array shows it, so it is not proven"
+        )
         return Finding(
             "assumed",
             Severity.INFO,

@@ -128,7 +128,7 @@ def require_algorithm(checkpoint: LegacyCheckpoint) -> None:
         several = f" It may be {', '.join(names[:-1])} or {names[-1]}." if len(names) > 1 else ""
         example = names[0] if names else "PPO"
         raise MissingInformationError(
-            f"The checkpoint does not tell its algorithm.{several}",
+            f"The checkpoint does not say which algorithm wrote it.{several}",
             where=str(checkpoint.source.path),
             fix=f"Give the one that was trained: --algorithm {example} "
             f"(Python: Given(algorithm={example!r})).",
@@ -149,7 +149,7 @@ def require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
         damaged = [f"{f.path} was {f.message}" for f in checkpoint.findings if _is_of_params(f)]
         why = "; ".join(damaged) or "no params.pkl or params.json lies with the checkpoint"
         raise MissingInformationError(
-            f"No config was found: {why.rstrip('.')}. The weights do not tell the network's "
+            f"No config was found: {why.rstrip('.')}. The weights do not show the network's "
             "activation.",
             where=str(checkpoint.source.path),
             fix="Give --config params.json, or --config '{}' if the trainer had Ray's defaults.",

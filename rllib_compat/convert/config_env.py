@@ -109,7 +109,7 @@ def _told(name: str | None) -> Finding:
         f"the environment {name!r} is not known on this machine; the checkpoint loads, and "
         "has its spaces"
         if name
-        else "the checkpoint does not tell its environment; it loads, and has the spaces",
+        else "the checkpoint does not name its environment; it loads, and has the spaces",
         f"before training goes on: ray.tune.register_env({name!r}, lambda config: MyEnv(config)), "
         "in each program that loads it"
         if name

@@ -14,7 +14,7 @@ def facts(plan: Plan) -> dict[str, Any]:
     """What heads the report."""
     return {
         "algorithm": plan.checkpoint.algorithm or "unknown",
-        "ray": plan.checkpoint.source.ray_version or "not told",
+        "ray": plan.checkpoint.source.ray_version or "unknown",
         "policies": len(plan.checkpoint.policies),
     }
 

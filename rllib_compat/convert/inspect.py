@@ -42,7 +42,7 @@ class Inspection:
 
     @property
     def assumed(self) -> list[Assumption]:
-        """What no array tells of the networks, and what it was taken to be."""
+        """What no array shows of the networks, and what it was taken to be."""
         return of_networks(self.checkpoint, known(self.networks))
 
     def facts(self) -> list[tuple[str, str]]:
@@ -58,9 +58,9 @@ class Inspection:
         keys = "all" if checkpoint.config_is_complete else "given by the user"
         return [
             ("format", checkpoint.source.layout),
-            ("Ray", checkpoint.source.ray_version or "not told"),
-            ("algorithm", checkpoint.algorithm or "not told"),
-            ("environment", str(checkpoint.config.get("env", "not told"))),
+            ("Ray", checkpoint.source.ray_version or "unknown"),
+            ("algorithm", checkpoint.algorithm or "unknown"),
+            ("environment", str(checkpoint.config.get("env", "unknown"))),
             ("config", f"{len(checkpoint.config)} keys ({keys})" if checkpoint.config else "none"),
             ("counters", ", ".join(f"{k} {v}" for k, v in told.items() if v is not None) or "none"),
             ("policies", str(len(checkpoint.policies))),
@@ -81,7 +81,7 @@ class Inspection:
             if network
             else self.guesses.get(policy.policy_id) or _shape_of(policy.weights),
             f"{network.parameters if network else size_of(policy.weights):,}",
-            f"{policy.observation_space or 'not told'} → {policy.action_space or 'not told'}",
+            f"{policy.observation_space or 'unknown'} → {policy.action_space or 'unknown'}",
             f"{old_filter.kind}{count}" if old_filter else "none",
         )
 

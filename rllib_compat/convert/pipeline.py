@@ -41,7 +41,7 @@ class Conversion:
         plan: What was written, and why.
         report: What became of each part.
         differences: The proof: old against new, a row for each policy and output.
-        assumed: What no array tells, so that the proof could not see it.
+        assumed: What no array shows, so that the proof could not see it.
         target: Where the new checkpoint is; None for a dry run.
     """
 
@@ -86,7 +86,7 @@ class Comparison:
 
     Attributes:
         differences: A row for each policy and output, equal or not.
-        assumed: What no array tells, so that both sides took it from the same place.
+        assumed: What no array shows, so that both sides took it from the same place.
     """
 
     differences: tuple[Difference, ...]

@@ -174,7 +174,7 @@ def source_of(chain: Chain, activation: str | None, policy: PolicyState) -> str:
     known = (
         f"# The recording says {activation}."
         if activation
-        else "# No array tells it: put in what your model had, and prove it with --recorded."
+        else "# No array shows it: put in what your model had, and prove it with --recorded."
     )
     lines = [
         f'"""The custom model of policy {policy.policy_id}, as an RLModule.',

@@ -14,7 +14,7 @@ from rllib_compat.networks import custom, own
 from rllib_compat.networks.custom import CustomModel
 from rllib_compat.networks.heads import (
     actor_critic,
-    asynchronous,
+    appo,
     ddpg,
     evolution,
     imitation,
@@ -34,7 +34,7 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 #: The readers that `registry` names.
 READERS: dict[str, Reader] = {
     "actor_critic": actor_critic.read,
-    "appo": asynchronous.read,
+    "appo": appo.read,
     "bc": imitation.read,
     "ddpg": ddpg.read,
     "evolution": evolution.read,

@@ -128,7 +128,7 @@ def range_needed(space: Space | None, where: str) -> MissingInformationError:
         space: The action space as far as it is known.
         where: The place.
     """
-    known = "" if space is None else f" {space} does not tell the bounds of each dimension."
+    known = "" if space is None else f" {space} does not give the bounds of each dimension."
     if isinstance(space, Box) and not space.exact:
         known += " (Old gym printed no bounds, or the least and the greatest of all.)"
     what = "The range of the actions is needed: the policy squashed them into it."

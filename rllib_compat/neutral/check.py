@@ -92,7 +92,7 @@ def _with_sound_version(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
         Verdict.DROPPED,
         "ray_version",
         f"{told[:_LONGEST_VERSION]!a} is not a version of Ray",
-        "what depends on the version is read as if none were told",
+        "what depends on the version is read as if no version were given",
     )
     source = replace(checkpoint.source, ray_version=None)
     return replace(checkpoint, source=source).with_findings([finding])

@@ -70,7 +70,7 @@ def of_checkpoint(
             Severity.WARNING,
             Verdict.DERIVED,
             f"policies.{policy.policy_id}.action_space",
-            f"neither the config nor a Ray version tells {' and '.join(missing)}; actions are "
+            f"neither the config nor a Ray version gives {' and '.join(missing)}; actions are "
             "returned as if that were off",
             "give them: load_policy(…, config={…, 'clip_actions': True})",
         ),

@@ -6,7 +6,13 @@ import pytest
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.heads.dense import fold_slopes, network_of
-from rllib_compat.networks.mapping import Name, from_canonical, to_canonical
+from rllib_compat.networks.mapping import (
+    Name,
+    from_canonical,
+    keras,
+    require_same_names,
+    to_canonical,
+)
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.actor_critic import SCHEMES
 from rllib_compat.networks.names.unnamed import Shape
@@ -190,3 +196,18 @@ def test_a_flat_vector_of_a_network_for_images_asks_for_the_action_space():
     policy = PolicyState("p", np.zeros(99, np.float32), observation_space=image)
     with pytest.raises(MissingInformationError, match="action space"):
         read_policy(policy, ModelSettings(hiddens=(4,)))
+
+
+@pytest.mark.parametrize(
+    ("found", "said"), [("a", "missing: b"), ("abc", "not expected: c"), ("ac", "missing: b; not")]
+)
+def test_arrays_that_are_missing_or_too_many_are_an_error(found, said):
+    with pytest.raises(CheckpointError, match=said):
+        require_same_names(found, "ab", where="policies.p")
+
+
+def test_an_array_that_the_target_has_no_place_for_is_an_error_and_not_dropped():
+    table = keras("fc_{i+1}", "hidden.{i}")
+    arrays = {"hidden.0.kernel": np.zeros((2, 3)), "hidden.0.scale": np.zeros(3)}
+    with pytest.raises(CheckpointError, match=r"no place for the array 'hidden\.0\.scale'"):
+        from_canonical(table, arrays)

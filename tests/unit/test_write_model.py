@@ -40,7 +40,7 @@ def test_the_layers_of_every_real_custom_model_are_found_and_its_activation_is_r
     assert [layer.gives for layer in made.chain.value] == [20, 1]
     assert made.chain.shared == 1
     assert made.activation is None
-    assert "No array tells it" in made.source
+    assert "No array shows it" in made.source
     told = write_model(checkpoint, given_of(case), recorded.load(case.path / "expected.npz"))
     assert told.activation == "elu"
     assert "activation = nn.functional.elu" in told.source

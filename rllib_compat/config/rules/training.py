@@ -191,7 +191,7 @@ RULES = (
         FAMILY,
         "optimizer",
         Verdict.CONVERTED,
-        "the policy optimizers of Ray 0.x are gone; what they were told has other homes",
+        "the policy optimizers of Ray 0.x are gone; their settings have other homes",
         old_target="",
         section=True,
         value=UNREAD,

@@ -47,7 +47,7 @@ STEPS = (
     Step(
         "atari",
         "Until Ray 2.40, Atari games got the DeepMind wrappers and clipped rewards by themselves. "
-        "A name of gymnasium's tells that it is a game; of anything else, the environment does.",
+        "gymnasium's names show which are games; anything else is asked.",
         stack="new",
         reads=("env.env", PREPROCESSING, CLIPPING),
         sets={PREPROCESSING: "deepmind", CLIPPING: True},

@@ -39,7 +39,7 @@ def _spaces(given: Given, context: Context) -> Change | None:
         replace(context, rule="settle.spaces").note(
             Verdict.REFUSED,
             ".env",
-            "offline data alone does not tell the spaces",
+            "offline data alone does not say what the spaces are",
             severity=Severity.ERROR,
             hint="pass env=, or observation_space and action_space",
         )

@@ -62,7 +62,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         summary = f"sac, policy of {trunks[POLICY].kind}, {critics}"
     arrays, findings = with_targets(named, *(f"{stack}." for stack in (CRITIC, TWIN, STATE)))
     if lost:
-        message = f"only the policy goes over: the checkpoint does not tell its critics. {lost}"
+        message = f"only the policy goes over, without its critics. {lost}"
         findings.append(_absent(named, "network", message))
     if ALPHA not in named.state:
         message = "the temperature alpha is not stored; it starts from initial_alpha"

@@ -210,7 +210,7 @@ def _require_all_parts(
         f"The dense layers of the observation's parts {', '.join(bare)} are not in the checkpoint: "
         "this Ray did not save or train them on torch, and made new ones at random each time.",
         where=named.where,
-        fix=f"What the policy computed can't be told from the checkpoint. {refusals.KEEPS}",
+        fix=f"The checkpoint does not show what the policy computed. {refusals.KEEPS}",
     )
 
 
