@@ -27,7 +27,7 @@ _SCRIPTS = re.compile(r"ray/(rllib|tune)/examples/\w+$")
 
 
 def names_of(wheel: Path) -> dict[str, set[str]]:
-    """The public names of each module of `ray.rllib` and `ray.tune` in a wheel."""
+    """The names of each module of `ray.rllib` and `ray.tune` in a wheel."""
     found = {}
     with zipfile.ZipFile(wheel) as archive:
         for file in archive.namelist():
@@ -39,7 +39,7 @@ def names_of(wheel: Path) -> dict[str, set[str]]:
 
 
 def _bound(body: list[ast.stmt], *, package: bool) -> Iterator[str]:
-    """The public names that statements bind at the top: its own, and what a package passes on."""
+    """The names that statements bind at the top: its own, and what a package passes on."""
     for node in body:
         names: list[str] = []
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -51,7 +51,7 @@ def _bound(body: list[ast.stmt], *, package: bool) -> Iterator[str]:
         elif isinstance(node, (ast.If, ast.Try)):
             yield from _bound(node.body, package=package)
             yield from _bound(node.orelse, package=package)
-        yield from (name for name in names if not name.startswith("_") and name != "logger")
+        yield from (name for name in names if not name.startswith("__") and name != "logger")
 
 
 def table(wheels: list[Path]) -> dict[str, dict[str, str]]:

@@ -37,6 +37,7 @@ STAND_INS = {
     "ray.tune": "rllib_compat.tune",
     "ray.tune.logger": "rllib_compat.tune.loggers",
     "ray.tune.tune": "rllib_compat.tune",
+    "ray.utils": "rllib_compat.legacy.ray_utils",
     "ray.tune.registry": "rllib_compat.tune.registry",
 }
 
@@ -60,6 +61,8 @@ PLACES = (
     ("gym", "gymnasium"),
     ("ray.rllib.agents", "ray.rllib.algorithms"),
     ("ray.rllib.agents", "rllib_compat.agents"),
+    ("ray.rllib.agents.ppo.ppo_torch_policy", "rllib_compat.legacy.ppo_functions"),
+    ("ray.rllib.algorithms.ppo.ppo_torch_policy", "rllib_compat.legacy.ppo_functions"),
     ("ray.rllib.env.apis.task_settable_env", "rllib_compat.legacy.env_apis"),
     ("ray.rllib.env.meta_env", "rllib_compat.legacy.env_apis"),
     ("ray.rllib.env.dm_control_wrapper", "ray.rllib.env.wrappers.dm_control_wrapper"),

@@ -13,7 +13,7 @@ from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.runtime.episodes import ONLY_POLICY
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import MappingFn
-from rllib_compat.trainer import inference
+from rllib_compat.trainer import inference, templates
 from rllib_compat.trainer.defaults import merge
 from rllib_compat.trainer.workers import LegacyWorkers
 
@@ -219,7 +219,9 @@ class Policies:
         if policy_cls is LegacyPolicy:  # what type(trainer.get_policy(…)) is
             policy_cls = None
         given = {"multiagent": {"policies": {policy_id: (policy_cls, None, None, config)}}}
-        translated = translate(merge(self.raw_user_config, given), **self._asked).algorithm_config
+        own = templates.own_keys(type(self), self.raw_user_config)
+        whole = {key: v for key, v in merge(self.raw_user_config, given).items() if key not in own}
+        translated = translate(whole, **self._asked).algorithm_config
         obs, act = self._module_spaces(policy_id, mapping, observation_space, action_space)
         policies = {policy_id: PolicySpec(observation_space=obs, action_space=act)}
         specs = translated.get_multi_rl_module_spec(policy_dict=policies).rl_module_specs

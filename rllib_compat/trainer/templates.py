@@ -121,7 +121,7 @@ def own_policy(cls: type[Trainer], config: dict[str, Any]) -> type | None:
     return given
 
 
-def own_keys(cls: type[Trainer], config: Mapping[str, Any]) -> dict[str, Any]:
+def own_keys(cls: type[Any], config: Mapping[str, Any]) -> dict[str, Any]:
     """What of a config only the class itself reads: keys of its defaults that no Ray ever had."""
     return {k: v for k, v in config.items() if k in cls._default_config and not keys.homes(k)}
 

@@ -113,6 +113,21 @@ def test_what_is_gone_is_imported_and_raises_when_it_is_used():
     assert faces.redirected["ray.rllib.optimizers", "SyncSamplesOptimizer"].startswith("gone after")
 
 
+def test_functions_that_became_methods_are_there():
+    found = run(
+        """
+        from ray.rllib.agents.ppo.ppo_torch_policy import PPOTorchPolicy, ppo_surrogate_loss
+        from ray.rllib.policy.torch_policy_template import build_torch_policy
+        from ray.rllib.execution.common import _get_shared_metrics
+        import ray.utils
+        """
+    )
+    assert issubclass(build := found["build_torch_policy"]("Mine", loss_fn=print), object)
+    assert build.__name__ == "Mine"
+    assert callable(found["ppo_surrogate_loss"])
+    assert found["ray"].utils.get_user_temp_dir()
+
+
 def test_faces_and_what_is_gone_survive_pickling():
     found = run("import ray\nfrom ray.rllib.optimizers import SyncSamplesOptimizer as gone")
     assert pickle.loads(pickle.dumps(found["ray"].rllib)) is found["ray"].rllib
