@@ -161,8 +161,15 @@ def default_at(home: str, key: str, release: str) -> tuple[bool, Any]:
     at = order.index(release)
     for first, last, value in section(home).get(key, ()):
         if order.index(first) <= at <= order.index(last):
-            return not (isinstance(value, dict) and "$" in value), value
+            return not _holds_an_expression(value), value
     return False, None
+
+
+def _holds_an_expression(value: Any) -> bool:
+    """Whether a default, or a part of it, was no literal: nobody knows its value then."""
+    if isinstance(value, dict):
+        return "$" in value or any(map(_holds_an_expression, value.values()))
+    return isinstance(value, list) and any(map(_holds_an_expression, value))
 
 
 def default_config(algorithm: str, legacy_ray: str = "0.8.5") -> dict[str, Any]:
