@@ -30,8 +30,9 @@ _LIBRARIES = (
 _TENSORFLOW_ALONE = re.compile(
     r"^\s*(from tensorflow|import tensorflow)|build_tf_policy|TFModelV2\)", re.M
 )
-#: Flags that make a script short, if it has them.
+#: Flags that make a script short, if it has them, and its trials fit on a small machine.
 _SHORT = {
+    "--num-cpus": ("4",),
     "--stop-iters": ("1",),
     "--num-iters": ("1",),
     "--stop-timesteps": ("500",),
