@@ -6,16 +6,25 @@ pages in the repository with what it would write.
 
 from __future__ import annotations
 
+import ast
 import inspect
 from pathlib import Path
+from typing import Any
 
 from rllib_compat import registry
-from rllib_compat.config import keys
-from rllib_compat.config.rule import Rule
+from rllib_compat.config import engine, keys
+from rllib_compat.config.code import Program
+from rllib_compat.config.context import Context
+from rllib_compat.config.layout import one_line
+from rllib_compat.config.rule import Rule, nested
 from rllib_compat.config.rules import FAMILIES
+from rllib_compat.config.rules.training import OPTIMIZER
 from rllib_compat.config.steps import FIRST, STEPS
 from rllib_compat.config.steps.step import ABSENT, COMPUTED, Step
+from rllib_compat.config.unsaid import UNSAID
+from rllib_compat.neutral.report import Verdict
 
+TABLE = ("| old | era | today | note |", "|---|---|---|---|")
 PAGES = Path(__file__).parent / "rules"
 
 TITLES = {
@@ -79,45 +88,106 @@ def main() -> None:
 def _family(family: str) -> str:
     module = FAMILIES[family]
     about = inspect.getdoc(module) or ""
-    parts = [f"# {TITLES[family]}", about]
-    parts += [_rule(rule) for rule in sorted(module.RULES, key=lambda rule: rule.key)]
+    rules = sorted(module.RULES, key=lambda rule: rule.key)
+    rows = [*TABLE, *map(_row, rules)]
+    parts = [f"# {TITLES[family]}", about, "\n".join(rows)]
+    examples = [example for example in map(_example, rules) if example]
+    if examples:
+        parts += ["## Before and after", "```python\n" + "\n\n".join(examples) + "\n```"]
     return "\n\n".join(parts) + "\n"
 
 
-def _rule(rule: Rule) -> str:
-    lines = [
-        f"## {rule.id}",
-        "",
-        f"`{rule.key}`{_lifetime(rule)}{_algorithms(rule)}: {_fate(rule)}",
-    ]
-    if rule.why:
-        lines += ["", f"{rule.why[0].upper()}{rule.why[1:]}."]
-    if rule.needs_old is not None:
-        lines += ["", "Where it is used, it decides for the old API stack."]
-    if rule.hint:
-        lines += ["", f"What to do: {rule.hint}."]
-    return "\n".join(lines)
+def _row(rule: Rule) -> str:
+    """A rule as a row. The anchor is its name in reports."""
+    cells = (
+        f'<a id="{rule.id}"></a>`{rule.key}`',
+        _era(rule),
+        _fate(rule),
+        _note(rule),
+    )
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _lifetime(rule: Rule) -> str:
+def _era(rule: Rule) -> str:
     span = keys.lifetime(rule.key)
-    return f" (Ray {span[0]} – {span[1]})" if span else ""
+    era = "" if span is None else span[0] if span[0] == span[1] else f"{span[0]} – {span[1]}"
+    whose = ", ".join(rule.algorithms)
+    return f"{era}: {whose}" if era and whose else era or whose
 
 
-def _algorithms(rule: Rule) -> str:
-    return f" of {', '.join(rule.algorithms)}" if rule.algorithms else ""
+def _note(rule: Rule) -> str:
+    said = [f"{rule.why[0].upper()}{rule.why[1:]}."] if rule.why else []
+    if rule.needs_old is not None:
+        said.append("Where it is used, it decides for the old API stack.")
+    if rule.hint:
+        said.append(f"What to do: {rule.hint}.")
+    return " ".join(said)
 
 
 def _fate(rule: Rule) -> str:
     if rule.section:
-        return "a section, whose keys have rules of their own."
+        return "a section, whose keys have rules of their own"
     new, old = rule.target_on("new"), rule.target_on("old")
     fate = f"**{rule.verdict.value}**"
     if new:
         fate += f" → {_call(new)}"
     if old and old != new:
         fate += f"{'; ' if new else ', '}on the old API stack → {_call(old)}"
-    return f"{fate}."
+    return fate
+
+
+def _example(rule: Rule) -> str:
+    """What a rule with a reason makes of a default that its key had; nothing where it is alike."""
+    value = _example_value(rule)
+    if not rule.why or rule.verdict is Verdict.KEPT or value is None or _by_release(rule):
+        return ""
+    algorithm = next((name for name in _whose(rule) if name != "common"), "PPO")
+    target = registry.of(algorithm).becomes or algorithm
+    config: Any = value
+    for key in reversed(rule.key.split(".")):
+        config = {key: config}
+    context = Context(config, target, algorithm, translate=lambda *_: {})
+    settings = engine.settings_of(engine.apply(config, context))
+    made = [name for name in settings if not name.startswith("env.")]
+    if not made or registry.of(target).removed:
+        return ""
+    calls = {name.partition(".")[0]: nested(settings, name.partition(".")[0]) for name in made}
+    program = Program()
+    after = []
+    for method, arguments in calls.items():
+        written = {name: program.expression(value) for name, value in arguments.items()}
+        if None in written.values():
+            return ""
+        words = [ast.keyword(name, code) for name, code in written.items() if code is not None]
+        after.append(one_line(ast.Call(ast.Name(f".{method}"), [], words)))
+    before = program.expression(config)
+    assert before is not None
+    return f"{one_line(before)}  # {rule.id}\n{target}Config(){''.join(after)}"
+
+
+def _example_value(rule: Rule) -> Any:
+    """The newest default of a key that says something."""
+    head, _, tail = rule.key.partition(".")
+    runs = [run for home in _whose(rule) for run in keys.section(home).get(rule.key, ())][::-1]
+    runs += keys.section(head).get(tail, []) if tail else []
+    values = [run[2] for run in runs if len(run) == 3]
+    return next((v for v in values if v not in (None, "", [], {}) and not _mark(v)), None)
+
+
+def _whose(rule: Rule) -> list[str]:
+    """The sections that had the key, the algorithms that are still there first."""
+    homes = rule.algorithms or keys.homes(rule.key)
+    there = [home for home in homes if home == "common" or not registry.of(home).removed]
+    return sorted(there, key=lambda home: home != "common")
+
+
+def _mark(value: Any) -> bool:
+    return isinstance(value, dict) and "$" in value
+
+
+def _by_release(rule: Rule) -> bool:
+    """Whether what comes of it depends on the installed Ray, which the pages don't."""
+    return rule.target.startswith(OPTIMIZER)
 
 
 def _call(setting: str) -> str:
@@ -135,6 +205,7 @@ def _whole_config() -> str:
         "Rows about the algorithm, about defaults, and about settings that only stand together.",
     ]
     parts += [f"## {name}\n\n{text}" for name, text in WHOLE.items()]
+    parts += [_unsaid()]
     parts += [_step(step) for step in (*FIRST, *STEPS)]
     gone = [row for _, row in sorted(registry.ALGORITHMS.items()) if row.removed]
     rows = [f"| {row.name} | {row.becomes or '–'} | {row.why} |" for row in gone]
@@ -143,6 +214,19 @@ def _whole_config() -> str:
         "\n".join(["| algorithm | successor | |", "|---|---|---|", *rows]),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _unsaid() -> str:
+    rows = [
+        f"| `{row.key}` | up to {row.until} | `{row.value!r}` | "
+        f"{row.why[0].upper()}{row.why[1:]}. |"
+        for row in UNSAID
+    ]
+    table = "\n".join(["| today's key | Ray | what it did | |", "|---|---|---|---|", *rows])
+    return (
+        "## What Rays did before they had a key for it\n\n"
+        "With `legacy_ray=`, these count as defaults of that Ray.\n\n" + table
+    )
 
 
 def _step(step: Step) -> str:
@@ -183,8 +267,10 @@ def _index() -> str:
     return (
         "# Rules\n\n"
         f"What becomes of each key that a config of RLlib ever had: {len(rules)} rules, by family. "
-        "A rule's heading is its name in reports and in `--only` and `--skip`, which take a "
-        "family's name, too. Rows about the config as a whole are on "
+        "A rule is called `family.key` in reports and in `--only` and `--skip`, which take a "
+        "family's name, too. Each page is a table: the old key, the Rays and algorithms that had "
+        "it (as far as they were looked at), what it is today, and why. Rows about the config as a "
+        "whole are on "
         "[a page of their own](whole_config.md).\n\n"
         f"{table}\n\n"
         "```{toctree}\n:hidden:\n\n" + "\n".join([*FAMILIES, "whole_config"]) + "\n```\n"

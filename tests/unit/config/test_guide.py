@@ -1,5 +1,6 @@
 """The rule pages of the guide say what the rules say."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -17,10 +18,18 @@ def test_pages_are_not_stale():
 
 def headings():
     lines = (line for text in PAGES.values() for line in text.splitlines())
-    return {line[3:] for line in lines if line.startswith("## ")}
+    anchors = {m for text in PAGES.values() for m in re.findall(r'<a id="([^"]+)"></a>', text)}
+    return anchors | {line[3:] for line in lines if line.startswith("## ")}
 
 
-def test_every_rule_has_a_heading():
+def test_rows_of_tables_have_four_cells():
+    for name, text in PAGES.items():
+        rows = [line for line in text.splitlines() if line.startswith('| <a id="')]
+        for row in rows:
+            assert len(re.findall(r"(?<!\\)\|", row)) == 5, (name, row)
+
+
+def test_every_rule_has_a_row():
     assert {rule.id for rule in every_rule()} <= headings()
 
 
