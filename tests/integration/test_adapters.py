@@ -253,7 +253,8 @@ def test_what_one_trainer_records_another_one_learns_from(make, tmp_path):
             "input": {"sampler": 0.5, str(out): 0.5},
             "num_workers": 0,
             "timesteps_per_iteration": 50,
-            "learning_starts": 10_000,
+            "learning_starts": 20,
+            "train_batch_size": 32,
             "output": "logdir",
         },
     )

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import ast
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.later import PUBLIC, Later, Writer
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.offline.files import find_files
-from rllib_compat.runtime.offline.lines import from_json
+from rllib_compat.runtime.offline.lines import ONE_POLICY, from_json
+
+#: Columns that number steps; a recording without them counts nothing.
+COUNTERS = ("t", "eps_id", "unroll_id", "agent_index")
 
 # Converted recordings by their files and the times of their last changes. A folder is deleted when
 # the process ends; until then, all configs that read the same files share it.
@@ -54,7 +59,7 @@ class Readers(Later):
     def build(self) -> Any:
         """A function of the I/O context that makes the reader, or a dict of such."""
         if isinstance(self.source, Mapping):
-            return {_reading(source): part for source, part in self.source.items()}
+            return {_reading(source, mixed=True): part for source, part in self.source.items()}
         return _reading(self.source)
 
     def code(self, writer: Writer) -> ast.expr | None:
@@ -98,13 +103,20 @@ def as_parquet(source: str | Sequence[str]) -> str | list[str]:
     return _FOLDERS[key].name
 
 
-def _reading(source: Any) -> Any:
-    """The function that opens a source, where Ray's own reader would execute what is in it."""
+def _reading(source: Any, *, mixed: bool = False) -> Any:
+    """The function that opens a source, where Ray's own reader would execute what is in it.
+
+    Args:
+        source: The source.
+        mixed: Whether batches of other sources, too, go into one buffer.
+    """
     if callable(source) or not _is_recording(source):
         return source
 
     def read(context: Any) -> Any:
-        return _reader_class()([str(file) for file in find_files(source)], context)
+        reader = _reader_class()([str(file) for file in find_files(source)], context)
+        reader.mixed = mixed
+        return reader
 
     assert isinstance(read, FunctionType)  # Ray takes no other callable
     return read
@@ -119,11 +131,46 @@ def _is_recording(source: Any) -> bool:
     return not named and "://" not in source and not registry_contains_input(source)
 
 
+def like_sampled(batch: Any, columns: Collection[str]) -> None:
+    """Gives a recorded batch the columns that a policy's own samples have, in place.
+
+    A replay buffer joins batches of all sources, and dies of one that has other columns: those of
+    another algorithm, or of another Ray.
+
+    Args:
+        batch: The batch.
+        columns: What the policy's samples have (its view requirements).
+    """
+    for name in [name for name in batch if name not in columns]:
+        del batch[name]
+    number = len(batch["rewards"])
+    made: dict[str, Callable[[], Any]] = {
+        # What prioritized replay begins with.
+        "weights": lambda: np.ones(number, np.float32),
+        "infos": lambda: np.array([{} for _ in range(number)], dtype=object),
+        **dict.fromkeys(COUNTERS, lambda: np.zeros(number, np.int64)),
+    }
+    for name in made:
+        if name in columns and name not in batch:
+            batch[name] = made[name]()
+
+
 def _reader_class() -> Callable[..., Any]:
     from ray.rllib.offline.json_reader import JsonReader, from_json_data
 
     class Reader(JsonReader):  # type: ignore[misc]  # Ray has no types
         """Ray's reader; packed columns are unpacked without executing anything."""
+
+        mixed = False
+
+        def next(self) -> Any:
+            batch = super().next()
+            parts = getattr(batch, "policy_batches", {ONE_POLICY: batch}) if self.mixed else {}
+            for name, part in parts.items():
+                policy = self.ioctx.worker.policy_map.get(name)
+                if policy is not None:
+                    like_sampled(part, policy.view_requirements)
+            return batch
 
         def _from_json(self, data: str) -> Any:
             where = str(getattr(self.cur_file, "name", "input"))
