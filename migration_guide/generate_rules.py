@@ -93,7 +93,10 @@ def _family(family: str) -> str:
     parts = [f"# {TITLES[family]}", about, "\n".join(rows)]
     examples = [example for example in map(_example, rules) if example]
     if examples:
-        parts += ["## Before and after", "```python\n" + "\n\n".join(examples) + "\n```"]
+        parts += [
+            "## Before and after",
+            "```{code-block} python\n" + "\n\n".join(examples) + "\n```",
+        ]
     return "\n\n".join(parts) + "\n"
 
 

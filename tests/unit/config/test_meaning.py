@@ -81,6 +81,7 @@ def one(config, path, algorithm="PPO", **how):
         ("SAC", {"framework": "tf"}, "training.grad_clip_by", None),
         ("PPO", {"framework": "tf", "grad_clip": 1.0}, "training.grad_clip_by", None),
         ("SAC", {"model": {"vf_share_layers": True}}, "rl_module", None),
+        ("APPO", {"timesteps_per_iteration": 500}, MINIMUM_SAMPLED, 500),
         ("PPO", {"timesteps_per_iteration": 1e4}, MINIMUM_SAMPLED, 10_000),
         ("PPO", {"min_sample_timesteps_per_iteration": 1.5}, MINIMUM_SAMPLED, 2),
         ("IMPALA", {"entropy_coeff": -0.01}, "training.entropy_coeff", 0.01),
@@ -225,11 +226,10 @@ class TestEnvironment:
         assert verdicts(translation)["$.observation_filter"] == "wrapped"
         assert not translate({"observation_filter": "NoFilter"}, algorithm="PPO").calls
 
-    def test_a_filter_of_ones_own_is_refused(self):
-        # The old API stack of today's Ray knows none, either.
-        report = translate({"observation_filter": print}, algorithm="PPO").report
-        assert "write it as a ConnectorV2" in str(report)
-        assert not report.clean
+    def test_a_filter_of_ones_own_needs_the_old_stack(self):
+        translation = translate({"observation_filter": print}, algorithm="PPO")
+        assert translation.api_stack == "old"
+        assert setting(translation, "env_runners.observation_filter") is print
 
     def test_spaces_by_repr(self):
         translation = translate({"action_space": "Discrete(4)"}, algorithm="PPO")
