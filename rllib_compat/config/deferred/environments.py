@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,13 +33,15 @@ class AdaptedEnv(Later):
         """The call that wraps it; of what gymnasium has itself, the name."""
         given = {k: v for k, v in self.settings.items() if k == "env" or not self._means_nothing(k)}
         if not set(given) - {"env", "env_config", "old_stack"} and isinstance(given["env"], str):
-            import gymnasium
+            # Without gymnasium nobody knows what it has; the call below is right for any name.
+            with suppress(ModuleNotFoundError):
+                import gymnasium
 
-            from rllib_compat.runtime.envs import resolve_env_name
+                from rllib_compat.runtime.envs import resolve_env_name
 
-            name, _ = resolve_env_name(given["env"])
-            if name in gymnasium.registry:
-                return writer.expression(name)
+                name, _ = resolve_env_name(given["env"])
+                if name in gymnasium.registry:
+                    return writer.expression(name)
         settings = writer.call(writer.imported(PUBLIC, "EnvSettings"), **given)
         return settings and writer.call(writer.imported(PUBLIC, "adapt_env"), settings)
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -181,3 +182,9 @@ class TestCode:
         exec(compile(code, "code", "exec"), namespace)
         assert namespace["config"].policies["a"].action_space.n == 2
         assert "RLModuleSpec(model_config=" in code
+
+
+def test_code_is_printed_without_gymnasium(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    code = translate({"env": "CartPole-v0"}, algorithm="PPO").to_python()
+    assert "adapt_env(EnvSettings(env='CartPole-v0'))" in code.replace('"', "'")
