@@ -70,6 +70,10 @@ class Adam:
     note: str = ""
 
 
+#: Beyond it, a float does not count updates any more.
+_MOST_STEPS = 1 << 53
+
+
 def torch_slots(state: Adam, network: Weights) -> dict[str, dict[str, Any]]:
     """What torch's Adam keeps for each parameter of today's default PPO module, by its name."""
     import torch
@@ -129,18 +133,29 @@ def from_torch(
     if odd := set[str]().union(*slots.values()) ^ _SLOT:
         raise CheckpointError(f"it is not plain Adam: see its {', '.join(sorted(odd))}")
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in groups[0].items()}
+    if odd_settings := [k for k, v in settings.items() if not _is_setting(v)]:
+        raise CheckpointError(f"its {odd_settings[0]} is no number")
     other = [k for k in _DECISIVE if k in settings and settings[k] != TARGET[k]]
     if other:
         raise CheckpointError(f"its {other[0]} was {settings[other[0]]}, not {TARGET[other[0]]}")
     steps = {int(slot["step"]) for slot in slots.values()}
     if len(steps) > 1:
         raise CheckpointError("its parameters were updated a different number of times")
+    if max(steps) >= _MOST_STEPS:
+        raise CheckpointError("nobody makes so many updates")
     table = network.names if group.modules else (Move(group.stack, group.stack),)
     mean, square = (
         _canonical(table, {name: slots[number][kind] for name, number in pairs})
         for kind in ("exp_avg", "exp_avg_sq")
     )
     return Adam(steps.pop(), mean, square, settings=settings)
+
+
+def _is_setting(value: Any) -> bool:
+    """Whether it is what torch's Adam keeps beside its parameters: numbers, flags, None, ids."""
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_setting, value))
+    return value is None or isinstance(value, (bool, int, float, str, np.number, np.bool_))
 
 
 def _parameters(group: Group, weights: Iterable[str], network: Weights) -> Iterator[str]:
