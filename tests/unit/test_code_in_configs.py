@@ -84,7 +84,7 @@ def test_a_dry_run_and_msgpack_do_not_import_it_either(trap, tmp_path, config):
 
 
 @pytest.mark.ray
-@pytest.mark.filterwarnings("ignore")  # Ray's and gymnasium's, about their own old parts
+@pytest.mark.filterwarnings("ignore:.*Overriding environment:UserWarning")  # gymnasium's, of Ray
 def test_a_conversion_into_the_installed_ray_imports_none_of_it(trap, tmp_path):
     from ray.rllib.algorithms.algorithm import Algorithm
 
