@@ -27,6 +27,7 @@ _VERBS = {
     "recorder": "Print a script that records outputs in the old Ray, for --recorded.",
     "run": "Run an old script as it is, with the imports of its time.",
     "train": "Train from an experiment file or from flags, as `rllib train` did.",
+    "upgrade": "Rewrite old code, for this package or for today's Ray alone.",
     "verify": "Compare an old checkpoint with a converted one.",
 }
 

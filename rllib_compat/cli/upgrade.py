@@ -1,0 +1,135 @@
+"""`rllib-compat upgrade`: old code rewritten for good."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rllib_compat.cli import options, output
+from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.text import printable
+
+if TYPE_CHECKING:
+    from rllib_compat.upgrade import Upgraded
+
+# Folders that hold other people's code.
+_SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"}
+
+
+@click.command("upgrade")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(["compat", "native"]),
+    default="compat",
+    help="Code that uses this package, or today's Ray alone.  [default: compat]",
+)
+@click.option("--diff", is_flag=True, help="Print the changes, and write nothing.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if something would change.")
+@click.option("--only", multiple=True, metavar="RULE", help="Apply this rule; may be repeated.")
+@click.option("--skip", multiple=True, metavar="RULE", help="Leave this rule out.")
+@options.json_option
+@options.verbose_option
+def command(path: Path, target: str, diff: bool, check: bool, as_json: bool, **how: Any) -> int:
+    """Rewrites old RLlib code in PATH, a Python file or a folder of them.
+
+    Formatting and comments stay. What can't be rewritten gets a comment, `# TODO(rllib-compat:
+    RULE)`, and a row in the report. A second run changes nothing.
+
+    \b
+    Examples:
+      rllib-compat upgrade train.py --diff
+      rllib-compat upgrade my_project --to native
+      rllib-compat upgrade my_project --check --skip numpy-names
+    """
+    if importlib.util.find_spec("libcst") is None:
+        raise CompatError(
+            "This needs libcst, which is not installed.", fix="pip install 'rllib-compat[upgrade]'"
+        )
+    from rllib_compat.upgrade import Target, upgrade
+
+    found, failed = {}, []
+    for file in _files(path):
+        try:
+            found[file] = upgrade(
+                file.read_bytes(),
+                Target(target),
+                only=how["only"],
+                skip=how["skip"],
+                path=str(file),
+            )
+        except CompatError as error:
+            if file == path or error.where != str(file):
+                raise
+            failed.append(error)
+    if not (diff or check):
+        for file, upgraded in found.items():
+            _write(file, upgraded)
+    if as_json:
+        output.emit_json([_plain(file, upgraded) for file, upgraded in found.items()])
+    else:
+        _show(found, diff, how["verbose"])
+    for one in failed:
+        output.progress(f"error: {one}")
+    if failed:
+        return 2
+    left = any(not change.done for upgraded in found.values() for change in upgraded.changes)
+    would_change = any(upgraded.after != upgraded.before for upgraded in found.values())
+    return int(left or (check and would_change))
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+        return
+    for folder, names, files in os.walk(path):
+        names[:] = sorted(n for n in names if n not in _SKIPPED and not n.startswith("."))
+        yield from (Path(folder) / name for name in sorted(files) if name.endswith(".py"))
+
+
+def _write(file: Path, upgraded: Upgraded) -> None:
+    """Writes a file in one step, with the permissions that it had."""
+    if upgraded.after == upgraded.before:
+        return
+    new = file.with_name(f".{file.name}.rllib-compat")
+    new.write_bytes(upgraded.after)
+    new.chmod(file.stat().st_mode)
+    new.replace(file.resolve())
+
+
+def _plain(file: Path, upgraded: Upgraded) -> dict[str, Any]:
+    return {
+        "file": str(file),
+        "changed": upgraded.after != upgraded.before,
+        "diff": upgraded.diff(file.as_posix()),
+        "changes": [
+            {"rule": c.rule, "line": c.line, "message": c.message, "done": c.done}
+            for c in upgraded.changes
+        ],
+    }
+
+
+def _show(found: dict[Path, Upgraded], diff: bool, verbose: int) -> None:
+    if diff:
+        for file, upgraded in found.items():
+            click.echo(printable(upgraded.diff(file.as_posix())), nl=False)
+    rows = [
+        ("changed" if c.done else "to do", f"{file}:{c.line}", c.rule, c.message)
+        for file, upgraded in found.items()
+        for c in upgraded.changes
+        if verbose or not c.done
+    ]
+    if rows:
+        output.table("", ("what", "where", "rule", "message"), rows)
+    every = [change for upgraded in found.values() for change in upgraded.changes]
+    done = sum(change.done for change in every)
+    click.echo(
+        f"{len(found)} files, {sum(u.after != u.before for u in found.values())} changed: "
+        f"{done} changes (-v shows them), {len(every) - done} to do by hand"
+    )

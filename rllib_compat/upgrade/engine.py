@@ -1,0 +1,126 @@
+"""Runs rules over source code, one after the other."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import libcst as cst
+from libcst.codemod import CodemodContext
+from libcst.codemod.visitors import AddImportsVisitor
+from libcst.metadata import MetadataWrapper
+
+from rllib_compat.neutral.errors import CompatError
+from rllib_compat.upgrade.rule import Change, Rule, Target
+from rllib_compat.upgrade.rules import RULES
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """One file before and after.
+
+    Attributes:
+        before: The source as it was.
+        after: The source as it is now.
+        changes: What was changed, and what has to be done by hand.
+    """
+
+    before: bytes
+    after: bytes
+    changes: tuple[Change, ...]
+
+    def diff(self, path: str) -> str:
+        """The unified diff, empty if nothing was changed."""
+        before, after = (
+            text.decode("utf-8", "replace").splitlines(keepends=True)
+            for text in (self.before, self.after)
+        )
+        path = path.lstrip("/")
+        return "".join(difflib.unified_diff(before, after, f"a/{path}", f"b/{path}"))
+
+
+def upgrade(
+    source: bytes,
+    target: Target,
+    *,
+    only: Collection[str] = (),
+    skip: Collection[str] = (),
+    path: str = "<source>",
+) -> Upgraded:
+    """Rewrites a file.
+
+    Args:
+        source: The file's content.
+        target: What it is rewritten for.
+        only: The ids of the rules to apply; empty: all.
+        skip: The ids of rules that are not applied.
+        path: Its name, for errors.
+
+    Raises:
+        CompatError: It is no Python that can be parsed, or a rule has no such name.
+    """
+    rules = _chosen(target, only, skip)
+    try:
+        module = cst.parse_module(source)
+    except (cst.ParserSyntaxError, UnicodeDecodeError) as error:
+        raise CompatError(
+            f"{path} can't be parsed: {error}",
+            where=path,
+            fix="mend it, or leave it out; Python 2 has to become Python 3 first (2to3)",
+        ) from error
+    changes: list[Change] = []
+    for kind in rules:
+        rule = kind(target)
+        changed = MetadataWrapper(module, unsafe_skip_copy=True).visit(rule)
+        module = _with_imports(changed, rule.imports)
+        changes += rule.changes
+    return Upgraded(source, module.bytes, tuple(sorted(changes, key=lambda c: (c.done, c.line))))
+
+
+def _chosen(target: Target, only: Collection[str], skip: Collection[str]) -> list[type[Rule]]:
+    known = {rule.id for rule in RULES}
+    if unknown := sorted({*only, *skip} - known):
+        raise CompatError(
+            f"There is no rule {unknown[0]!r}.",
+            where="--only, --skip",
+            fix=f"the rules are {', '.join(sorted(known))}",
+        )
+    return [
+        rule
+        for rule in RULES
+        if target in rule.targets and (not only or rule.id in only) and rule.id not in skip
+    ]
+
+
+#: What has to come before all imports.
+_FIRST = "rllib_compat.legacy"
+
+
+def _with_imports(module: cst.Module, imports: Iterable[str]) -> cst.Module:
+    """A module with import statements (`module:name`) that it has not got yet."""
+    context = CodemodContext()
+    for wanted in imports:
+        if wanted == _FIRST:
+            module = _begun(module)
+            continue
+        name, _, obj = wanted.partition(":")
+        AddImportsVisitor.add_needed_import(context, name, obj or None)
+    return AddImportsVisitor(context).transform_module(module)
+
+
+def _begun(module: cst.Module) -> cst.Module:
+    """A module whose first import is `_FIRST`, after its docstring and what Python wants first."""
+    line = f"import {_FIRST}"
+    if any(module.code_for_node(part).strip().endswith(line) for part in module.body):
+        return module
+    place = 0
+    for place, part in enumerate(module.body):
+        text = module.code_for_node(part).strip()
+        docstring = place == 0 and module.get_docstring() is not None
+        if not docstring and "from __future__" not in text:
+            break
+    new = cst.parse_statement(line)
+    if place and isinstance(new, cst.SimpleStatementLine):
+        new = new.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+    return module.with_changes(body=[*module.body[:place], new, *module.body[place:]])
