@@ -118,7 +118,7 @@ def _plain(file: Path, upgraded: Upgraded) -> dict[str, Any]:
 def _show(found: dict[Path, Upgraded], diff: bool, verbose: int) -> None:
     if diff:
         for file, upgraded in found.items():
-            click.echo(printable(upgraded.diff(file.as_posix())), nl=False)
+            click.echo(printable(upgraded.diff(file.as_posix()), lines=True), nl=False)
     rows = [
         ("changed" if c.done else "to do", f"{file}:{c.line}", c.rule, c.message)
         for file, upgraded in found.items()
