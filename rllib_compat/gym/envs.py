@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -32,11 +33,24 @@ class _Classes(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        value = getattr(importlib.import_module(self._today), name)
+        try:
+            today = importlib.import_module(self._today)
+        except gymnasium.error.DependencyNotInstalled:
+            # Python's pickler asks every module for names, which no library is missing for.
+            if name not in _classes_of_environments():
+                raise AttributeError(name) from None
+            raise
+        value = getattr(today, name)
         if isinstance(value, type) and issubclass(value, gymnasium.Env):
             value = old_class(name, value, self.__name__)  # type: ignore[arg-type]
             setattr(self, name, value)
         return value
+
+
+@cache
+def _classes_of_environments() -> frozenset[str]:
+    points = (spec.entry_point for spec in gymnasium.registry.values())
+    return frozenset(point.rpartition(":")[2] for point in points if isinstance(point, str))
 
 
 def _module(name: str) -> ModuleType:

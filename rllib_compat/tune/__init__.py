@@ -178,9 +178,16 @@ def _trainable(given: Any) -> Any:
 
 
 def _registered_by_user(name: str) -> bool:
+    """Whether a trainable of that name is there that neither Ray nor this package put there.
+
+    Ray registers a class that it runs under the name of the class: ours are among them.
+    """
     from ray.rllib.algorithms.registry import ALGORITHMS
 
-    return name not in ALGORITHMS and ray_versions.is_registered_trainable(name)
+    if name in ALGORITHMS or not ray_versions.is_registered_trainable(name):
+        return False
+    module: str = ray.tune.registry.get_trainable_cls(name).__module__
+    return module.partition(".")[0] != __name__.partition(".")[0]
 
 
 def _experiment(name: str, spec: Mapping[str, Any]) -> Any:

@@ -23,6 +23,7 @@ def test_an_error_that_is_not_ours_is_counted(monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("x")
 
+    monkeypatch.setattr(fuzz, "_warm_up", lambda _: None)
     monkeypatch.setattr(layouts, "read", fail)
     figures = fuzz.run(mutants=3, seed=7)
     assert not figures.is_clean

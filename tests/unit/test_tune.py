@@ -50,11 +50,16 @@ def test_what_is_no_algorithm_is_rays_business(ran):
 def test_a_name_that_the_user_has_registered_is_the_users(ran, monkeypatch):
     from ray.tune import registry
 
-    known = {(registry.TRAINABLE_CLASS, "random"), (registry.TRAINABLE_CLASS, "PPO")}
-    monkeypatch.setattr(registry._global_registry, "contains", lambda *pair: pair in known)
+    class Random(ray_tune.Trainable):
+        pass
+
+    known = {"random": Random, "DQNTrainer": compat.DQNTrainer, "PPO": Random}
+    monkeypatch.setattr(registry._global_registry, "contains", lambda _, name: name in known)
+    monkeypatch.setattr(registry, "get_trainable_cls", known.get)
     tune.run("random")  # RLlib once had an algorithm of this name
+    tune.run("DQNTrainer")  # registered by a run of ours
     tune.run("PPO")  # RLlib registers its own there
-    assert [call[0] for call in ran] == ["random", compat.PPOTrainer]
+    assert [call[0] for call in ran] == ["random", compat.DQNTrainer, compat.PPOTrainer]
 
 
 def test_a_removed_algorithm_is_told_before_any_trial(ran):

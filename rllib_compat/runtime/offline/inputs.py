@@ -166,8 +166,9 @@ def _reader_class() -> Callable[..., Any]:
         def next(self) -> Any:
             batch = super().next()
             parts = getattr(batch, "policy_batches", {ONE_POLICY: batch}) if self.mixed else {}
+            policies = self.ioctx.worker.policy_map if self.ioctx.worker else {}
             for name, part in parts.items():
-                policy = self.ioctx.worker.policy_map.get(name)
+                policy = policies.get(name)
                 if policy is not None:
                     like_sampled(part, policy.view_requirements)
             return batch
