@@ -208,8 +208,8 @@ def test_each_policys_filter_goes_on_whatever_the_agents_are_called(tmp_path, lo
     """No museum case has both, so the filters are put in while it is read."""
     read = layouts.read
 
-    def with_filters(path):
-        checkpoint = read(path)
+    def with_filters(path, *budget):
+        checkpoint = read(path, *budget)
         if not checkpoint.source.layout.startswith("1"):
             return checkpoint
         policies = []

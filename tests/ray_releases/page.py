@@ -31,8 +31,9 @@ rllib-compat works with Ray 2.40 and later. These tables are made by the runs th
 
 ## What was run
 
-`full` is the whole suite. `subset` are the tests that touch Ray most (`pytest -m matrix`):
-converting, restoring, training on, the trainer, callbacks, Tune.
+`full` is the whole suite. `integration` is what starts Ray (`pytest -m ray`). `subset` are the tests
+that touch Ray most (`pytest -m matrix`): converting, restoring, training on, the trainer, callbacks,
+Tune.
 
 | Ray | suite | passed | failed | skipped | minutes |
 |---|---|---:|---:|---:|---:|
@@ -57,14 +58,14 @@ releases by `python -m tests.ray_releases.record_all`.
 
 def take(report: Path, runs: dict[str, Any]) -> None:
     """Adds a junit report; its name says the release and the suite."""
-    found = re.fullmatch(r"ray2(\d\d)(-subset)?", report.stem)
+    found = re.fullmatch(r"ray2(\d\d)(?:-(subset|integration))?", report.stem)
     if found is None:
         raise SystemExit(f"{report}: not a report of a tox environment for a Ray")
     # A file of our own pytest run, not one from elsewhere.
     suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
     total = {key: sum(int(s.get(key, 0)) for s in suites) for key in _COUNTED}
     failed = total["failures"] + total["errors"]
-    runs[f"2.{found[1]} {'subset' if found[2] else 'full'}"] = {
+    runs[f"2.{found[1]} {found[2] or 'full'}"] = {
         "passed": total["tests"] - failed - total["skipped"],
         "failed": failed,
         "skipped": total["skipped"],

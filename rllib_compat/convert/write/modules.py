@@ -196,8 +196,13 @@ def _from_tree(target: Path, policy_id: str) -> Any:
     """A module of a tree that this process has written itself: Ray unpickles it."""
     from ray.rllib.core.rl_module.rl_module import RLModule
 
+    place = (target / MODULES / policy_id).absolute()
     with ray_versions.quiet_logs():
-        return RLModule.from_checkpoint((target / MODULES / policy_id).absolute())
+        module = RLModule.from_checkpoint(place)
+        if hasattr(module, "make_target_networks"):  # only learners make them: to see them, too
+            module.make_target_networks()
+            module.restore_from_path(place)
+    return module
 
 
 @dataclass(frozen=True)
