@@ -31,9 +31,9 @@ rllib-compat works with Ray 2.40 and later. These tables are made by the runs th
 
 ## What was run
 
-`full` is the whole suite. `integration` is what starts Ray (`pytest -m ray`). `subset` are the tests
-that touch Ray most (`pytest -m matrix`): converting, restoring, training on, the trainer, callbacks,
-Tune.
+`full` is the whole suite. `integration` is what starts Ray (`pytest -m ray`). `subset` are the
+tests that touch Ray most (`pytest -m matrix`): converting, restoring, training on, the trainer,
+callbacks, Tune.
 
 | Ray | suite | passed | failed | skipped | minutes |
 |---|---|---:|---:|---:|---:|
