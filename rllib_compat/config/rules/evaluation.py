@@ -15,6 +15,7 @@ from rllib_compat.config.rule import (
     kept,
     lost,
     needless,
+    nested,
     renamed,
     rllib_class,
 )
@@ -61,13 +62,16 @@ def _evaluation_config(value: Any, context: Context) -> Outcome:
         return Outcome({"evaluation.evaluation_config": value}, Verdict.KEPT)
     assert context.translate is not None
     attributes: dict[str, Any] = {}
-    env: dict[str, Any] = {}
-    for setting, inner in context.translate(value, context.path, context).items():
+    translated = context.translate(value, context.path, context)
+    env = nested(translated, "env")
+    if env.get("env") is None and context.get("env") is None:
+        env.pop("atari", None)  # without an environment, there is nothing to wrap
+    for setting, inner in translated.items():
         method, _, argument = setting.partition(".")
         head, _, tail = argument.partition(".")
         if method == "env":
-            env[argument] = inner
-        elif method == "rl_module" or head == "replay_buffer_config":
+            continue
+        if method == "rl_module" or head == "replay_buffer_config":
             context.note(
                 Verdict.DROPPED,
                 f".{tail or head}",

@@ -268,6 +268,17 @@ class TestEvaluation:
             "lambda_": 0.5,
         }
 
+    def test_the_frames_of_an_evaluation_are_its_own(self):
+        inner = {"model": {"dim": 42}}
+        config = {"env": "E", "evaluation_config": inner}
+        inside = one(config, "evaluation.evaluation_config.env")
+        assert inside.settings == {"env": "E", "atari": {"dim": 42}}
+        assert inside.build() is not None
+        nowhere = one(
+            {"evaluation_config": inner | {"explore": False}}, "evaluation.evaluation_config"
+        )
+        assert nowhere == {"explore": False}
+
     def test_an_environment_of_its_own_keeps_the_outer_wrappers(self):
         config = {"env": "E", "horizon": 5, "evaluation_config": {"env": "F"}}
         inner = one(config, "evaluation.evaluation_config.env")
