@@ -192,6 +192,12 @@ class TestOfflineData:
         found = setting(translation, "offline_data.input_")
         assert found == (source if callable(source) else Readers(source))
 
+    def test_an_iteration_counts_what_is_trained_and_waits_for_no_samples(self):
+        config = {"input": "/tmp/out", "min_sample_timesteps_per_iteration": 500}
+        translation = translate(config, algorithm="CQL")
+        assert setting(translation, "reporting.min_sample_timesteps_per_iteration") == 0
+        assert setting(translation, "reporting.min_train_timesteps_per_iteration") == 500
+
     def test_others_than_offline_algorithms_read_on_the_old_stack(self):
         config = {"input": "/tmp/out", "evaluation_config": {"input": "sampler"}}
         translation = translate(config, algorithm="DQN", env="CartPole-v1")
