@@ -18,19 +18,14 @@ if TYPE_CHECKING:
 @click.argument("file")
 @click.option("--algorithm", help="The algorithm it is for, e.g. PPO or PPOTrainer.")
 @click.option("--env", help="The environment's name.")
-@click.option("--legacy-ray", metavar="VERSION", help="Keep the defaults of this Ray, e.g. 0.8.5.")
+@options.legacy_ray_option
 @click.option(
     "--api-stack",
     type=click.Choice(["auto", "new", "old"]),
     default="auto",
     help="The API stack; auto takes the new one wherever it can.",
 )
-@click.option(
-    "--on-unknown",
-    type=click.Choice(["error", "warn", "pass"]),
-    default="error",
-    help="What to do with keys that no Ray ever had.",
-)
+@options.on_unknown_option
 @click.option("--only", multiple=True, metavar="RULE", help="Show only these rules or families.")
 @click.option("--skip", multiple=True, metavar="RULE", help="Don't show these rules or families.")
 @click.option("--check", is_flag=True, hidden=True, help="Says nothing any more.")

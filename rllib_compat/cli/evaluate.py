@@ -124,8 +124,7 @@ def _evaluate(
     from rllib_compat.convert.given import Given
     from rllib_compat.trainer import actors, rollouts
 
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)  # an environment may be a class in a module here
+    options.find_modules_here()  # an environment may be a class in a module here
     overrides = dict(given["config"] or {})
     if given["policy_mapping_fn"]:
         overrides["multiagent"] = {

@@ -179,9 +179,8 @@ def given(
     """Makes a `Given` of the options; a module is looked for in the current folder, too."""
     from rllib_compat.convert.given import Given
 
-    named = model is not None or more.get("trust")
-    if named and (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
+    if model is not None or more.get("trust"):
+        find_modules_here()
     return Given(
         algorithm,
         config,
@@ -195,6 +194,12 @@ def given(
     )
 
 
+def find_modules_here() -> None:
+    """Lets a module in the current folder be imported by its name."""
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+
+
 def imported(path: str) -> Any:
     """What `module:name` names; the caller says so, and it is imported."""
     module, _, name = path.partition(":")
@@ -204,6 +209,15 @@ def imported(path: str) -> Any:
         raise click.UsageError(f"{path} can't be imported: {error}") from error
 
 
+legacy_ray_option = click.option(
+    "--legacy-ray", metavar="VERSION", help="Keep the defaults of this Ray, e.g. 0.8.5."
+)
+on_unknown_option = click.option(
+    "--on-unknown",
+    type=click.Choice(["error", "warn", "pass"]),
+    default="error",
+    help="What to do with keys that no Ray ever had.",
+)
 recorded_option = click.option(
     "--recorded",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -81,13 +81,8 @@ class _Json(click.ParamType):  # type: ignore[type-arg,unused-ignore] # click 8.
 @click.option("--trace", is_flag=True, help="eager_tracing: True.")
 @click.option("--num-workers", type=click.IntRange(0), help="In the place of the config's.")
 @click.option("--num-gpus", type=click.FloatRange(0), help="In the place of the config's.")
-@click.option("--legacy-ray", metavar="VERSION", help="Keep the defaults of this Ray, e.g. 0.8.7.")
-@click.option(
-    "--on-unknown",
-    type=click.Choice(["error", "warn", "pass"]),
-    default="error",
-    help="What to do with keys that no Ray ever had.",
-)
+@options.legacy_ray_option
+@options.on_unknown_option
 @click.option("--ray-address", "--redis-address", help="Use the cluster at this address.")
 @click.option("--ray-num-cpus", type=int, help="CPUs of the Ray that is started.")
 @click.option("--ray-num-gpus", type=int, help="GPUs of the Ray that is started.")
@@ -122,8 +117,7 @@ def command(words: tuple[str, ...], config_file: str | None, **given: Any) -> in
     told = [f"--{name.replace('_', '-')}: {why}" for name, why in GONE.items() if given.pop(name)]
     for sentence in told:
         output.progress(f"{sentence}.")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)  # an environment may be a class in a module beside the file
+    options.find_modules_here()  # an environment may be a class in a module beside the file
     # Data goes to stdout, and what workers print is none.
     with contextlib.redirect_stdout(sys.stderr):
         experiments = _experiments(_files(words, config_file), given)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -82,8 +81,7 @@ class Translation:
                 f"{len(refused)} part(s) of the {self.legacy_algorithm} config can't be kept.",
                 findings=refused,
             )
-        module = importlib.import_module(f"ray.rllib.algorithms.{self.algorithm.lower()}")
-        config = getattr(module, f"{self.algorithm}Config")()
+        config = ray_versions.todays_config(self.algorithm)
         for method, arguments in self.calls.items():
             getattr(config, method)(**build(arguments))
         if self.api_stack == "new":

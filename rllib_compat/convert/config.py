@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
-from rllib_compat import registry
+from rllib_compat import ray_versions, registry
 from rllib_compat.config import Origin, Translation, default_config, translate
 from rllib_compat.config import keys as table
 from rllib_compat.convert import config_env, config_machine, config_policies
@@ -52,14 +51,10 @@ def config_for_target(
         given=prepared.ours,
         trust=given.trust,
     )
-    calls, findings = config_machine.fit(translation.calls, given, _defaults(translation))
+    calls, findings = config_machine.fit(
+        translation.calls, given, ray_versions.todays_config(translation.algorithm)
+    )
     return replace(translation, calls=calls), (*prepared.findings, *findings)
-
-
-def _defaults(translation: Translation) -> Any:
-    """Today's config of the algorithm as Ray makes it."""
-    name = translation.algorithm
-    return getattr(import_module(f"ray.rllib.algorithms.{name.lower()}"), f"{name}Config")()
 
 
 def _with_overrides(prepared: Prepared, _: LegacyCheckpoint, given: Given) -> Prepared:

@@ -119,14 +119,18 @@ def _ours(place: str, name: str) -> Any:
     return _NOTHING
 
 
-def _homes(place: str) -> Iterator[ModuleType]:
-    """The modules of today in which names of an old one may stand, the likeliest first."""
-    candidates = [place]
+def candidates(place: str) -> list[str]:
+    """The names that modules of today may have in which names of an old one stand, ours first."""
+    found = [place]
     for old, new in table.PLACES:
         if place == old or place.startswith(f"{old}."):
-            candidates.append(new + place.removeprefix(old))
-    own_first = sorted(candidates, key=lambda name: not name.startswith("rllib_compat"))
-    for candidate in own_first:
+            found.append(new + place.removeprefix(old))
+    return sorted(found, key=lambda name: not name.startswith("rllib_compat"))
+
+
+def _homes(place: str) -> Iterator[ModuleType]:
+    """The modules of today in which names of an old one may stand, the likeliest first."""
+    for candidate in candidates(place):
         if (module := _module(candidate)) is not None:
             yield module
 

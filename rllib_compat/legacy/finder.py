@@ -63,15 +63,6 @@ def _asked_by_user() -> bool:
     return name.startswith("rllib_compat.runtime.") or callers.is_user_code(frame.f_globals)
 
 
-class _GoneLoader(Loader):
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The face, under the old name too."""
-        return importlib.import_module(f"{MIRROR}.{spec.name}")
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Nothing: there is no code to run."""
-
-
 class _FaceLoader(Loader):
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """An empty face; its names are looked up when they are asked for."""
@@ -79,6 +70,12 @@ class _FaceLoader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing: there is no code to run."""
+
+
+class _GoneLoader(_FaceLoader):
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The face, under the old name too."""
+        return importlib.import_module(f"{MIRROR}.{spec.name}")
 
 
 def install() -> None:

@@ -92,15 +92,16 @@ class Gaussian:
         """The log density."""
         mean, log_std = np.split(inputs, 2, axis=-1)
         actions = np.asarray(actions, np.float64).reshape(mean.shape)
-        return _normal(actions, mean, log_std)
+        return np.asarray(_normal(actions, mean, log_std).sum(-1))
 
     def _shaped(self, flat: Array) -> Array:
         return flat.reshape(-1, *self.shape).astype(np.float32)
 
 
 def _normal(x: Array, mean: Array, log_std: Array) -> Array:
-    terms = ((x - mean) * np.exp(-log_std)) ** 2 + 2 * log_std + _LOG_2_PI
-    return np.asarray(-0.5 * terms.sum(-1))
+    """The log density of each number."""
+    terms: Array = -0.5 * (((x - mean) * np.exp(-log_std)) ** 2 + 2 * log_std + _LOG_2_PI)
+    return terms
 
 
 @dataclass(frozen=True)
@@ -144,8 +145,7 @@ class Squashed:
         raw = unit
         for _ in range(self.squashes):
             raw = np.arctanh(np.clip(raw, -1 + _TINY, 1 - _TINY))
-        terms = -0.5 * (((raw - mean) * np.exp(-log_std)) ** 2 + 2 * log_std + _LOG_2_PI)
-        inner = np.clip(terms, -100, 100).sum(-1)
+        inner = np.clip(_normal(raw, mean, log_std), -100, 100).sum(-1)
         return np.asarray(inner - np.log(1 - np.tanh(raw) ** 2 + _TINY).sum(-1))
 
     def _parameters(self, inputs: Array) -> tuple[Array, Array]:

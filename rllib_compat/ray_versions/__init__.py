@@ -27,6 +27,7 @@ from rllib_compat.ray_versions.configs import (
     learner_method,
     set_cache_of_module_configs,
     set_learner_class,
+    todays_config,
     vectorizes_multi_agent_envs,
     whole_model_config,
 )
@@ -170,6 +171,7 @@ __all__ = [
     "take_learning_rates_of_config",
     "target_network_logits",
     "to_numpy",
+    "todays_config",
     "torch_distributions",
     "torch_policy_with",
     "trainable_arguments",

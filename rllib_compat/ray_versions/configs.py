@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,13 @@ def has_setting(setting: str) -> bool:
     name = ".".join(setting.split(".")[:2])
     came, went = _releases_of_settings().get(name, (None, None))
     return (came is None or at_least(came)) and (went is None or not at_least(went))
+
+
+def todays_config(algorithm: str) -> AlgorithmConfig:
+    """The config of an algorithm of the installed Ray, as Ray makes it."""
+    module = import_module(f"ray.rllib.algorithms.{algorithm.lower()}")
+    config: AlgorithmConfig = getattr(module, f"{algorithm}Config")()
+    return config
 
 
 def is_multi_agent(config: AlgorithmConfig) -> bool:

@@ -28,9 +28,7 @@ def tell_callbacks(config: AlgorithmConfig) -> None:
     base = config.learner_class
     if not getattr(callbacks, "hears_learners", False) or issubclass(base, TellingLearner):
         return
-    name = f"Telling{base.__name__}"
-    made = type(name, (TellingLearner, base), {"__module__": __name__})
-    ray_versions.set_learner_class(config, made)
+    _put_before(TellingLearner, "Telling", config)
 
 
 def give_optimizer(config: AlgorithmConfig) -> None:
@@ -38,8 +36,13 @@ def give_optimizer(config: AlgorithmConfig) -> None:
     base = config.learner_class
     if not config.learner_config_dict.get(OPTIMIZER) or issubclass(base, OptimizerLearner):
         return
-    name = f"Optimizer{base.__name__}"
-    made = type(name, (OptimizerLearner, base), {"__module__": __name__})
+    _put_before(OptimizerLearner, "Optimizer", config)
+
+
+def _put_before(first: type, word: str, config: AlgorithmConfig) -> None:
+    """Gives a config a learner class that has `first` before its own."""
+    base = config.learner_class
+    made = type(f"{word}{base.__name__}", (first, base), {"__module__": __name__})
     ray_versions.set_learner_class(config, made)
 
 

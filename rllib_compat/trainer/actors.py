@@ -18,7 +18,6 @@ from packaging.version import InvalidVersion, Version
 
 from rllib_compat import ray_versions
 from rllib_compat.config import default_config
-from rllib_compat.formats import layouts
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CompatError, ConfigError, MissingInformationError
 from rllib_compat.neutral.report import Report
@@ -85,11 +84,6 @@ def loaded(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]:
                 yield AlgorithmActor(algorithm), done.report
             finally:
                 algorithm.stop()
-
-
-def _has_config(path: str | Path) -> bool:
-    checkpoint = layouts.read(path)
-    return bool(checkpoint.config or any(p.config for p in checkpoint.policies.values()))
 
 
 class AlgorithmActor(Acting, Actor):

@@ -88,15 +88,15 @@ def _require_recordings(done: Conversion, path: str | Path) -> None:
     Raises:
         MissingInformationError: There are none.
     """
-    name = registry.of(done.checkpoint.algorithm).name
-    if not registry.of(name).offline:
+    algorithm = registry.of(done.checkpoint.algorithm)
+    if not algorithm.offline:
         return
     translation = done.translation
     told = translation.calls.get("offline_data", {}) if translation else {}
     if not told.get("input_"):
         raise MissingInformationError(
-            f"{name} learns from recorded steps, and the checkpoint's config names none that "
-            "are here.",
+            f"{algorithm.name} learns from recorded steps, and the checkpoint's config names none "
+            "that are here.",
             where=str(path),
             fix='Give them: rllib_compat.load(OLD, input="/path/to/recordings"); old JSON files '
             "will do.",

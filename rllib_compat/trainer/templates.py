@@ -78,8 +78,7 @@ def updated(
     """
     where = f"{base.__name__}.with_updates()"
     given = {key: value for key, value in more.items() if value is not None}
-    lost = [key for key in given if key not in HOOKS]
-    lost = [key for key in lost if key not in POLICY_MAKERS]
+    lost = [key for key in given if key not in HOOKS and key not in POLICY_MAKERS]
     if lost:
         raise gone(lost, where)
     hooks = {key: value for key, value in given.items() if key in HOOKS}

@@ -210,6 +210,11 @@ def _with_callbacks(arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
+def storage_path(place: str | Path) -> str:
+    """A folder as today's Tune takes it: a URI as it is, a path from the root on."""
+    return str(place) if "://" in str(place) else str(Path(place).expanduser().absolute())
+
+
 def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `run` or of a spec, as today's Tune takes them."""
     today = {k: v for k, v in arguments.items() if k not in CHECKPOINT_CONFIG and k not in DROPPED}
@@ -220,8 +225,8 @@ def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
         if today.get(name) is not None:
             today[new] = today[name]
         today.pop(name, None)
-    if isinstance(path := today.get("storage_path"), (str, Path)) and "://" not in str(path):
-        today["storage_path"] = str(Path(path).expanduser().absolute())
+    if isinstance(path := today.get("storage_path"), (str, Path)):
+        today["storage_path"] = storage_path(path)
     if "resources_per_trial" in today:
         today["resources_per_trial"] = with_extra(today["resources_per_trial"])
     checkpoints = {CHECKPOINT_CONFIG[k]: v for k, v in arguments.items() if k in CHECKPOINT_CONFIG}

@@ -23,9 +23,7 @@ NATIVE = {
     "get_algorithm_class": "ray.tune.registry:get_trainable_cls",
 }
 
-#: Code of this package that only works where `rllib_compat.legacy` is imported, or is private.
-_PRIVATE = ("rllib_compat.legacy", "rllib_compat.runtime", "rllib_compat.trainer")
-#: Names of it that are public.
+#: Private names of this package → where they are public.
 _PUBLIC = {
     "rllib_compat.runtime.callbacks:DefaultCallbacks": "rllib_compat:DefaultCallbacks",
     "rllib_compat.trainer.trainer:Trainer": "rllib_compat:Trainer",
@@ -174,12 +172,7 @@ def _place(where: str) -> Place:
 
 def _homes(module: str) -> list[str]:
     """The modules of today in which names of an old one may stand, ours first."""
-    candidates = [module]
-    for old, new in table.PLACES:
-        if module == old or module.startswith(f"{old}."):
-            candidates.append(new + module.removeprefix(old))
-    found = [name for name in candidates if _is_module(name)]
-    return sorted(found, key=lambda name: not _ours(name))
+    return [name for name in faces.candidates(module) if _is_module(name)]
 
 
 def _ours(module: str) -> bool:

@@ -176,8 +176,7 @@ def _complete(spec: RLModuleSpec, algorithm: str | None) -> None:
 
 def _successor(algorithm: str | None) -> Any:
     """A config of the algorithm whose default modules are the same: today's, or PPO's."""
-    name = registry.of(algorithm).becomes or "PPO"
-    return getattr(import_module(f"ray.rllib.algorithms.{name.lower()}"), f"{name}Config")()
+    return ray_versions.todays_config(registry.of(algorithm).becomes or "PPO")
 
 
 def build(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> dict[str, Loaded]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import libcst as cst
 
-from rllib_compat.upgrade.rule import Target, dotted
+from rllib_compat.upgrade.rule import Target, dotted, text_of
 from rllib_compat.upgrade.rules._env_classes import EnvClasses
 
 _WRAPPERS = ("Wrapper", "ObservationWrapper", "RewardWrapper", "ActionWrapper")
@@ -63,19 +63,17 @@ class GymApi(EnvClasses):
             return updated_node
         if method == "reset" and values == 1:
             self.changed(original_node, "reset returns infos, too")
-            new = _targets(assign, f"({_text(target)}), _" if values > 1 else f"{_text(target)}, _")
+            new = _targets(
+                assign, f"({text_of(target)}), _" if values > 1 else f"{text_of(target)}, _"
+            )
             return updated_node.with_changes(body=[new])
         if method == "step" and values == 4:
             self.changed(original_node, "step returns five values")
-            obs, reward, done, info = (_text(e.value) for e in target.elements)
+            obs, reward, done, info = (text_of(e.value) for e in target.elements)
             new = _targets(assign, f"{obs}, {reward}, terminated, truncated, {info}")
             also = cst.parse_statement(_DONE.replace("done", done, 1))
             return cst.FlattenSentinel([updated_node.with_changes(body=[new]), also])
         return updated_node
-
-
-def _text(node: cst.CSTNode) -> str:
-    return str(cst.Module([]).code_for_node(node))
 
 
 def _targets(assign: cst.Assign, text: str) -> cst.Assign:

@@ -146,8 +146,7 @@ def _module_as(module: str, name: str) -> cst.BaseSmallStatement:
 
 
 def _without_comma(aliases: list[cst.ImportAlias]) -> list[cst.ImportAlias]:
-    plain = [alias.with_changes(comma=cst.MaybeSentinel.DEFAULT) for alias in aliases]
-    return list(plain)
+    return [alias.with_changes(comma=cst.MaybeSentinel.DEFAULT) for alias in aliases]
 
 
 def _expression(name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from rllib_compat.upgrade.rule import text_of
 from rllib_compat.upgrade.rules._env_classes import EnvClasses
 
 _DECLARED = "possible_agents"
@@ -22,7 +23,7 @@ class MultiAgentEnv(EnvClasses):
     def visit_ClassDef(self, node: cst.ClassDef) -> None:
         """Tells what an environment has to declare."""
         super().visit_ClassDef(node)
-        if self._classes[-1] and _DECLARED not in cst.Module([]).code_for_node(node):
+        if self._classes[-1] and _DECLARED not in text_of(node):
             self.todo(
                 node,
                 "set self.agents, self.possible_agents, self.observation_spaces and "

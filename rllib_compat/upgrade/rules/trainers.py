@@ -8,7 +8,7 @@ from __future__ import annotations
 import libcst as cst
 
 from rllib_compat import registry
-from rllib_compat.upgrade.rule import Rule, Target
+from rllib_compat.upgrade.rule import Rule, Target, text_of
 
 _ACTING = "act with the module: algo.get_module(id).forward_inference(batch)"
 #: Methods and attributes of trainers that are named here wherever they occur.
@@ -44,7 +44,7 @@ class Trainers(Rule):
         """Looks at what is called."""
         for name in self.names(node.func):
             last = name.rpartition(".")[2]
-            if last in registry.class_names() and name.startswith("ray.rllib.") and _config(node):
+            if last in registry.class_names() and name.startswith("ray.rllib.") and node.args:
                 self.todo(
                     node,
                     f"the config is a chain of {last.removesuffix('Trainer')}Config() calls, ended "
@@ -59,13 +59,6 @@ class Trainers(Rule):
     def visit_ClassDef(self, node: cst.ClassDef) -> None:
         """Looks at callbacks."""
         named = {name for base in node.bases for name in self.names(base.value)}
-        if any(name.endswith(CALLBACKS) for name in named) and "metrics_logger" not in _code(node):
+        callbacks = any(name.endswith(CALLBACKS) for name in named)
+        if callbacks and "metrics_logger" not in text_of(node):
             self.todo(node, _CALLBACKS)
-
-
-def _config(node: cst.Call) -> bool:
-    return bool(node.args)
-
-
-def _code(node: cst.CSTNode) -> str:
-    return str(cst.Module([]).code_for_node(node))
