@@ -113,11 +113,10 @@ def resolve(source: Any) -> Any:
     """The class or the dict of functions behind what a config gives.
 
     Raises:
-        ConfigError: It is neither, or a dict with a name that no Ray had.
+        ConfigError: It is neither, a name that nothing has, or a dict with a name that no Ray had.
     """
     if isinstance(source, str):
-        module, _, name = source.rpartition(".")
-        source = getattr(importlib.import_module(module), name)
+        source = _named(source)
     if isinstance(source, Mapping):
         unknown = [name for name in source if name not in DICT_EVENTS]
         if unknown:
@@ -134,6 +133,18 @@ def resolve(source: Any) -> Any:
             fix="give a class, a dict of functions, or the dotted name of a class",
         )
     return source
+
+
+def _named(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"The callbacks {path!r} can't be imported: {error}.",
+            where="$.callbacks",
+            fix="give a class, a dict of functions, or the dotted name of a class",
+        ) from error
 
 
 def instantiate(source: Any) -> Any:

@@ -336,3 +336,10 @@ def test_learners_are_left_alone_where_nobody_listens():
     )
     tell_callbacks(config)
     assert config.learner_class is Learner
+
+
+@pytest.mark.parametrize("name", ["NoFilter", "no_such_module.Callbacks", "math.Callbacks"])
+def test_callbacks_whose_name_nothing_has_are_one_clear_error(name):
+    with pytest.raises(ConfigError, match=f"{name}.*can't be imported") as raised:
+        adapt_callbacks(name)
+    assert raised.value.where == "$.callbacks"
