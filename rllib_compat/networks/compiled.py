@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,6 +34,7 @@ class Compiled:
         outputs: The names of the outputs that are wanted; None: all of them.
         where: What is computed, for errors.
         dtype: What every step computes in, and rounds its value to.
+        after: Changes the value of every step before the next ones take it; None: nothing does.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Compiled:
         *,
         where: str = "graph",
         dtype: Any = np.float64,
+        after: Callable[[Array], Array] | None = None,
     ) -> None:
         self._where, self._dtype = where, dtype
         wanted = tuple(graph.outputs if outputs is None else outputs)
@@ -69,7 +71,8 @@ class Compiled:
                 for value, place in states.items()
                 if value.startswith(prefix)
             )
-            call = (OPS[step.op], own[step.name], places, step.settings, self._place(step.name))
+            operation = OPS[step.op] if after is None else _followed(OPS[step.op], after)
+            call = (operation, own[step.name], places, step.settings, self._place(step.name))
             self._calls.append((*call, next_states))
         self.inputs = tuple(name for name in graph.inputs if name in taken)
         self._outputs = tuple((name, self._place(graph.outputs[name])) for name in wanted)
@@ -116,3 +119,16 @@ class Compiled:
             f"({error}).",
             where=self._where,
         )
+
+
+def _followed(operation: Any, after: Callable[[Array], Array]) -> Any:
+    """An operation whose value, and next states, `after` changes."""
+
+    def run(own: Any, taken: Any, settings: Any) -> Any:
+        made = operation(own, taken, settings)
+        if not isinstance(made, tuple):
+            return after(made)
+        value, states = made
+        return after(value), {name: after(state) for name, state in states.items()}
+
+    return run

@@ -70,11 +70,6 @@ class Graph:
         """Whether it has states, and so a time axis."""
         return bool(self.states)
 
-    @property
-    def deep(self) -> bool:
-        """Whether so many numbers are added up that float32 shows it."""
-        return self.recurrent or any(step.op == "conv" for step in self.steps)
-
     def to_plain(self) -> dict[str, Any]:
         """It as plain data, for a module's config."""
         return {

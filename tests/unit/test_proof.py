@@ -15,6 +15,7 @@ from rllib_compat.convert.assumed import of_plan
 from rllib_compat.convert.decide import decide
 from rllib_compat.convert.pipeline import convert, verify_pair
 from rllib_compat.convert.verify import compare_all, compare_weights, sample_inputs
+from rllib_compat.convert.write import modules
 from rllib_compat.formats import layouts
 from rllib_compat.networks.graph import Graph, Step
 from rllib_compat.networks.network import Network, Target
@@ -152,6 +153,16 @@ def test_a_badly_conditioned_network_is_accepted_within_its_own_error():
     assert row.absolute > 1e-2, "the old fixed tolerance would have refused it"
     assert row.ok
     assert row.blurred, "and the report says that the proof sees little here"
+
+
+def test_a_network_whose_layers_are_saturated_is_still_the_same_network():
+    """Of its inputs' rounding nothing is left, but its later layers round as ever."""
+    case = next(c for c in all_cases() if str(c) == "1.13.0/dqn-torch-noisy-atoms-duel")
+    checkpoint, networks = read(case)
+    (policy_id, network), *_ = networks.items()
+    batch = {k: v * 1e6 for k, v in sample_inputs(network.graph, None, 200).items()}
+    rows = compare_all(networks, modules.build(checkpoint, networks), {policy_id: batch})
+    assert all(row.ok for row in rows), rows
 
 
 def test_the_errors_of_small_rows_are_not_those_of_large_ones():
