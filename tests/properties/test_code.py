@@ -184,7 +184,7 @@ def policies():
         {"input": ["/tmp/a\\b.json"]},
         {"lr": {"grid_search": [0.1, 0.2]}, "seed": {"grid_search": [1, 2]}},
     ],
-    ids=str,
+    ids=", ".join,
 )
 def test_objects_of_ray_are_printed_as_what_makes_them(config):
     require_same(translate(config, algorithm="PPO"))

@@ -2,9 +2,9 @@
 
     python -m tests.ray_releases.page [REPORT.xml …]
 
-Reports are pytest's junit files, one for each tox environment (`.tox/reports/ray248-subset.xml`).
-What they say goes into `runs.json`, which keeps the last run of each; the page is made of that, of
-`travels.json` and of `api.json`.
+Reports are pytest's junit files, one for each run (`.tox/reports/ray260.fast.xml`). What they say
+goes into `runs.json`, which keeps the last run of each; the page is made of that, of `travels.json`
+and of `api.json`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ rllib-compat works with Ray 2.40 and later. These tables are made by the runs th
 
 ## What was run
 
-`full` is the whole suite. `integration` is what starts Ray (`pytest -m ray`). `subset` are the
-tests that touch Ray most (`pytest -m matrix`): converting, restoring, training on, the trainer,
-callbacks, Tune.
+`fast` is what starts no Ray, in two processes. `integration` is what starts Ray (`pytest -m ray`),
+one at a time. `subset` are the tests that touch Ray most (`pytest -m matrix`): converting,
+restoring, training on, the trainer, callbacks, Tune.
 
 | Ray | suite | passed | failed | skipped | minutes |
 |---|---|---:|---:|---:|---:|
@@ -58,14 +58,14 @@ releases by `python -m tests.ray_releases.record_all`.
 
 def take(report: Path, runs: dict[str, Any]) -> None:
     """Adds a junit report; its name says the release and the suite."""
-    found = re.fullmatch(r"ray2(\d\d)(?:-(subset|integration))?", report.stem)
+    found = re.fullmatch(r"ray2(\d\d)[^.]*\.(fast|integration|subset)", report.stem)
     if found is None:
         raise SystemExit(f"{report}: not a report of a tox environment for a Ray")
     # A file of our own pytest run, not one from elsewhere.
     suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
     total = {key: sum(int(s.get(key, 0)) for s in suites) for key in _COUNTED}
     failed = total["failures"] + total["errors"]
-    runs[f"2.{found[1]} {found[2] or 'full'}"] = {
+    runs[f"2.{found[1]} {found[2]}"] = {
         "passed": total["tests"] - failed - total["skipped"],
         "failed": failed,
         "skipped": total["skipped"],

@@ -69,7 +69,9 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("make", "file"), PLACES, ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("make", "file"), PLACES, ids=lambda value: getattr(value, "__name__", value)
+)
 def test_a_git_lfs_pointer_in_any_place_is_told_with_the_command(make, file, tmp_path):
     folder = make(tmp_path)
     place = folder / file
