@@ -118,6 +118,7 @@ def convert(
     recorded: Mapping[str, Array] | None = None,
     overwrite: bool = False,
     dry_run: bool = False,
+    budget: Budget | None = None,
 ) -> Conversion:
     """Converts a legacy checkpoint.
 
@@ -134,6 +135,7 @@ def convert(
         recorded: What the old Ray computed, as `convert.recorded.load` reads it from a file.
         overwrite: Whether `new` may be there already, if it is a converted checkpoint.
         dry_run: Whether to stop before anything is written.
+        budget: What the job may cost, if not as much as any honest checkpoint takes.
 
     Returns:
         What was done, with the report.
@@ -142,7 +144,7 @@ def convert(
         CheckpointError: It can't be read, completed or converted.
         VerificationError: Old and new differ; nothing was written.
     """
-    budget = Budget()
+    budget = budget or Budget()
     checkpoint = layouts.read(old, budget)
     plan = decide(checkpoint, given or Given(), to=to)
     report = Report(f"Conversion of {old}", {"layout": checkpoint.source.layout})
@@ -206,21 +208,21 @@ def verify_pair(
     inputs: int = 1000,
     observations: Mapping[str, Array] | None = None,
     recorded: Mapping[str, Array] | None = None,
+    budget: Budget | None = None,
 ) -> Comparison:
     """Compares an old checkpoint with a converted one that is there already.
+
+    The arguments are those of `convert`.
 
     Raises:
         CheckpointError: One of them can't be read, or the old network is not known.
     """
     new = Path(new)
     to = "checkpointable" if (new / "learner_group").is_dir() else "msgpack"
-    budget = Budget()
+    budget = budget or Budget()
     plan = decide(layouts.read(old, budget), given or Given(), to=to)
     if not plan.networks:
-        (unknown,) = plan.findings
-        raise NotYetError(
-            f"Nothing can be compared: {unknown.message}", where=unknown.path, fix=unknown.hint
-        )
+        raise _nothing_to_compare(plan)
     if to == "checkpointable":
         rows = proof.compare_reading(
             plan, new, inputs=inputs, observations=observations, recorded=recorded, budget=budget
@@ -230,3 +232,17 @@ def verify_pair(
             plan, new, inputs=inputs, observations=observations, recorded=recorded, budget=budget
         )
     return Comparison(tuple(rows), tuple(assumptions.of_plan(plan, rows)))
+
+
+def _nothing_to_compare(plan: Plan) -> NotYetError:
+    """The error where no network of the old checkpoint is known."""
+    for row in plan.findings:
+        if row.rule == "network":
+            return NotYetError(
+                f"Nothing can be compared: {row.message}", where=row.path, fix=row.hint
+            )
+    return NotYetError(
+        "Nothing can be compared: no policy has weights.",
+        where="policies",
+        fix="Give a checkpoint of a policy that has learned.",
+    )

@@ -142,11 +142,18 @@ def _model_config(settings: ModelSettings) -> dict[str, Any]:
     """What the user told the old model: `custom_options` until Ray 0.8.4."""
     if settings.custom_model is None:
         return dict(settings.model)
-    return {**(settings.model.get("custom_options") or {}), **_custom(settings)}
+    return {**_custom(settings, "custom_options"), **_custom(settings)}
 
 
-def _custom(settings: ModelSettings) -> dict[str, Any]:
-    return dict(settings.model.get("custom_model_config") or {})
+def _custom(settings: ModelSettings, key: str = "custom_model_config") -> dict[str, Any]:
+    told = settings.model.get(key) or {}
+    if not isinstance(told, Mapping):
+        raise CheckpointError(
+            f"The config's {key!r} should be a dict, and is {repr(told)[:80]}.",
+            where=f"config.model.{key}",
+            fix="Give the config that was trained with: --config params.json.",
+        )
+    return dict(told)
 
 
 def spec_of(module: str, policy: PolicyState, model_config: Mapping[str, Any]) -> RLModuleSpec:

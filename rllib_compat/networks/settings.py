@@ -127,6 +127,7 @@ _SIZES: tuple[str, ...] = (
     "max_seq_len",
     "num_atoms",
     "n_step",
+    "num_actions",
 )
 _SIZES += tuple(
     f"attention_{part}"
@@ -136,6 +137,8 @@ _SIZES += ("attention_memory_inference", "attention_memory_training")
 _SIZES += ("attention_use_n_prev_actions", "attention_use_n_prev_rewards")
 _NUMBERS = ("v_min", "v_max", "attention_init_gru_gate_bias", "sigma0")
 _LARGEST = 1 << 16
+_LONGEST_LIST = 1000
+_LARGEST_NUMBER = 1e30
 
 
 def require_sound(config: Mapping[str, Any], where: str) -> None:
@@ -153,7 +156,7 @@ def require_sound(config: Mapping[str, Any], where: str) -> None:
         elif key in _SIZES:
             sound, wanted = _is_size(value), "a size"
         else:
-            sound, wanted = _number(value) is not None, "a number"
+            sound, wanted = _is_finite(value), "a number"
         if not sound:
             raise CheckpointError(
                 f"The config's {key!r} should be {wanted}, and is {repr(value)[:80]}.",
@@ -168,8 +171,17 @@ def _is_size(value: Any) -> bool:
     return whole and -1 <= int(value) <= _LARGEST
 
 
+def _is_finite(value: Any) -> bool:
+    number = _number(value)
+    return number is not None and abs(number) <= _LARGEST_NUMBER  # distances of two are reckoned
+
+
 def _are_sizes(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and len(value) <= 1000 and all(map(_is_size, value))
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) <= _LONGEST_LIST
+        and all(map(_is_size, value))
+    )
 
 
 def _shares_layers(config: Mapping[str, Any], model: Mapping[str, Any], algorithm: str) -> bool:
@@ -180,8 +192,25 @@ def _shares_layers(config: Mapping[str, Any], model: Mapping[str, Any], algorith
 
 
 def _given(value: Any) -> dict[str, Any]:
-    """The keys of a dict that say something: not a list that is None, nor what Ray has moved."""
+    """The keys of a dict that say something: not a list that is None, nor what Ray has moved.
+
+    An array among them is the list that it stands for: it could be asked neither whether it is
+    true nor whether it equals something.
+
+    Raises:
+        CheckpointError: An array is too large for that.
+    """
     found = dict(value) if isinstance(value, Mapping) else {}
+    for key, array in found.items():
+        if isinstance(array, np.ndarray):
+            if array.size > _LONGEST_LIST:
+                raise CheckpointError(
+                    f"The config's {str(key)[:80]!r} is an array of {array.size:,} numbers, which "
+                    "no key of RLlib ever took.",
+                    where="config",
+                    fix="Give the config that was trained with: --config params.json.",
+                )
+            found[key] = array.tolist()
     return {
         key: value
         for key, value in found.items()
@@ -190,7 +219,10 @@ def _given(value: Any) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None
+    try:
+        return float(value) if isinstance(value, (int, float)) else None
+    except OverflowError:
+        return None
 
 
 def distribution_inputs(space: Space) -> int | None:

@@ -264,6 +264,7 @@ _FILTER = (
         "demean": _FLAG,
         "destd": _FLAG,
         "clip": _NUMBER_OR_NONE,
+        "epsilon": (_number, "a number"),
         "stats": (
             _listed(lambda value: isinstance(value, RunningStat)),
             "a list of running statistics",

@@ -16,6 +16,7 @@ from rllib_compat.formats.layouts import tree
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.neutral import spaces
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
 from rllib_compat.runtime.episodes import EpisodeRecord
 from rllib_compat.trainer.inference import agent_of
@@ -55,7 +56,8 @@ def restore_old_stack(path: Path, trainer: Trainer) -> None:
         CheckpointError: It is none of the old API stack's folders of Ray 2.x, or holds code where
             data should be.
     """
-    folder = Folder(path)
+    budget = Budget()
+    folder = Folder(path, budget)
     states = {
         inner.name: f"policies/{inner.name}/policy_state.pkl"
         for inner in folder.folders("policies")
@@ -67,12 +69,12 @@ def restore_old_stack(path: Path, trainer: Trainer) -> None:
             where=str(path),
             fix="If you own the files and trust them, say so: restore(path, trusted=True).",
         )
-    checkpoint = layouts.read(path)
+    checkpoint = layouts.read(path, budget)
     policies = {}
     for policy, file in states.items():
         state = folder.pickle(file)
         state = {name: state[name] for name in _OLD_STACK if name in state}
-        policies[policy] = tree.as_data(state, file)
+        policies[policy] = tree.as_data(state, file, budget)
     counters = folder.pickle("algorithm_state.pkl").get("counters") or {}
     ray_versions.set_state_of_old_stack(
         trainer.algorithm,
@@ -84,7 +86,7 @@ def restore_old_stack(path: Path, trainer: Trainer) -> None:
             for policy in checkpoint.policies.values()
             if policy.observation_filter is not None
         },
-        counters=tree.as_data(counters, "algorithm_state.pkl counters"),
+        counters=tree.as_data(counters, "algorithm_state.pkl counters", budget),
         iteration=checkpoint.counters.iteration or 0,
     )
 
@@ -107,14 +109,15 @@ def as_todays(path: Path, trainer: Trainer, *, trusted: bool) -> Iterator[Path]:
     if trusted:
         yield path
         return
+    budget = Budget()
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "checkpoint"
-        if _is_of_this_ray(path):
-            _write_states(path, target, trainer)
+        if _is_of_this_ray(path, budget):
+            _write_states(path, target, trainer, budget)
         else:
             from rllib_compat.convert.pipeline import convert
 
-            convert(path, target, given=_known_to(trainer))
+            convert(path, target, given=_known_to(trainer), budget=budget)
         with _told_by_ray(path):
             yield target
 
@@ -135,18 +138,18 @@ def _told_by_ray(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _is_of_this_ray(path: Path) -> bool:
+def _is_of_this_ray(path: Path, budget: Budget) -> bool:
     """Whether a folder is a tree of the installed Ray's format; others have to be converted."""
     if not tree.is_tree(path):
         return False
-    metadata = Folder(path).try_side_file("rllib_checkpoint.json")
+    metadata = Folder(path, budget).try_side_file("rllib_checkpoint.json")
     version = metadata.get("checkpoint_version") if isinstance(metadata, dict) else None
     return bool(version == ray_versions.writes_checkpoint_version())
 
 
-def _write_states(path: Path, target: Path, trainer: Trainer) -> None:
+def _write_states(path: Path, target: Path, trainer: Trainer, budget: Budget) -> None:
     """Writes the states of a tree anew, as pickles of plain data."""
-    states = tree.read_states(path, _RECORDS, unless_code=_CODE)
+    states = tree.read_states(path, _RECORDS, unless_code=_CODE, budget=budget)
     parts = [PurePosixPath(name).parts for name in states if name.startswith(f"{MODULES}/")]
     unknown = {part[3] for part in parts if len(part) > 4} - set(_policies(trainer))
     if unknown:

@@ -52,6 +52,13 @@ NAMES = (
     *(f"tests/unit/networks/test_{name}.py" for name in ("algorithms", "vision", "recurrent")),
 )
 CONFIG = ("tests/unit/config",)
+BORDER = (
+    *(
+        f"tests/security/test_config_text.py::{name}"
+        for name in ("TestTrust", "test_configs_inside_of_configs_end")
+    ),
+    *CONFIG,
+)
 ENGINE = (*CONFIG, "tests/properties/test_config.py")
 PROOF = tuple(
     f"tests/unit/test_convert.py::test_{name}"
@@ -436,7 +443,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *_in(
         "rllib_compat/config/border.py",
-        CONFIG,
+        BORDER,
         (
             "keys that are no text come in from a file",
             "                if self.door.origin is Origin.USER:\n                    taken[key] = value  # the engine",

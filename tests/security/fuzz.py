@@ -1,6 +1,7 @@
 """Feeds damaged and hostile checkpoints to the doors of the package, many in one process.
 
     python -m tests.security.fuzz --mutants 100000 --seed 1
+    python -m tests.security.fuzz --mutants 3000 --seed 2 --door optimizers
 
 The seeds are small checkpoints of the museum and what `convert --to msgpack` makes of them. It
 prints counts as JSON and ends with 1 if anything but a `CompatError` was raised, a mutant took
@@ -110,16 +111,38 @@ def _config(path: Path, _: Path) -> None:
             translate(experiment.config, algorithm="PPO", on_unknown="pass").to_python()
 
 
+def _optimizers(path: Path, _: Path) -> None:
+    """As far as the states of optimizers are handed to Ray."""
+    from rllib_compat.convert.complete import complete
+    from rllib_compat.convert.given import Given
+    from rllib_compat.convert.identify import identify_all
+    from rllib_compat.formats import layouts
+    from rllib_compat.networks.optimizers.adam import torch_slots
+    from rllib_compat.networks.optimizers.plan import plan
+
+    checkpoint, networks = identify_all(complete(layouts.read(path), Given()), Given())
+    plans, findings = plan(checkpoint.policies, networks)
+    for policy_id, states in plans.items():
+        for state in states.values():
+            torch_slots(state, networks[policy_id])
+    for finding in findings:
+        str(finding)
+
+
 DOORS: dict[str, Callable[[Path, Path], None]] = {
     "inspect": _inspect,
     "convert": _convert,
     "names": _names,
     "verify": _verify,
     "config": _config,
+    "optimizers": _optimizers,
 }
 
 #: How often each is taken, in a hundred.
-_SHARES = {"inspect": 60, "convert": 15, "names": 12, "verify": 6, "config": 7}
+_SHARES = {"inspect": 56, "convert": 15, "names": 12, "verify": 6, "config": 7, "optimizers": 4}
+
+#: What of a file is changed where a door looks at one part of it alone.
+_PARTS = {"optimizers": "optimizer"}
 
 
 def _files_of(folder: Path) -> Files:
@@ -177,16 +200,22 @@ def _checkpoint_in(folder: Path) -> Path:
     return inner[0] if len(inner) == 1 else folder
 
 
-def mutant(seed: int, number: int) -> tuple[Files, str]:
+@functools.cache
+def _seeds_with(part: str) -> tuple[Files, ...]:
+    return tuple(s for s in seeds() if any(part.encode() in data for data in s.values()))
+
+
+def mutant(seed: int, number: int, door: str | None = None) -> tuple[Files, str]:
     """The files of one mutant, and the door that it goes to; the same each time."""
     rng = random.Random(f"{seed}/{number}")
-    files, others = rng.choice(seeds()), rng.choice(seeds())
-    (door,) = rng.choices(list(_SHARES), list(_SHARES.values()))
-    return mutate(files, rng, others), door
+    chosen = door or rng.choices(list(_SHARES), list(_SHARES.values()))[0]
+    part = _PARTS.get(chosen, "")
+    files, others = rng.choice(_seeds_with(part)), rng.choice(seeds())
+    return mutate(files, rng, others, part), chosen
 
 
-def run(mutants: int, seed: int, first: int = 0) -> Figures:
-    """Tries mutants one after another."""
+def run(mutants: int, seed: int, first: int = 0, door: str | None = None) -> Figures:
+    """Tries mutants one after another; at one door, or at each its share."""
     figures = Figures()
     place = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=place) as name, warnings.catch_warnings():
@@ -194,9 +223,9 @@ def run(mutants: int, seed: int, first: int = 0) -> Figures:
         _warm_up(Path(name) / "warm")
         for number in range(first, first + mutants):
             folder = Path(name) / "mutant"
-            files, door = mutant(seed, number)
+            files, taken = mutant(seed, number, door)
             lay_down(files, folder / "old")
-            _try(figures, number, folder, door, sum(map(len, files.values())))
+            _try(figures, number, folder, taken, sum(map(len, files.values())))
             shutil.rmtree(folder)
             figures.mutants += 1
     return figures
@@ -254,13 +283,14 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the number of the first mutant")
+    parser.add_argument("--door", choices=DOORS, help="the only door that is tried")
     parser.add_argument("--keep", type=Path, help="write mutant --first to this folder, and end")
     given = parser.parse_args()
     if given.keep:
-        lay_down(mutant(given.seed, given.first)[0], given.keep)
+        lay_down(mutant(given.seed, given.first, given.door)[0], given.keep)
         return 0
     start = time.monotonic()
-    figures = run(given.mutants, given.seed, given.first)
+    figures = run(given.mutants, given.seed, given.first, given.door)
     told = {**vars(figures), "seconds": round(time.monotonic() - start, 1), "peak": peak()}
     print(json.dumps(told, indent=1))
     return not figures.is_clean

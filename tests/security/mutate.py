@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgpack
+import numpy as np
 
 Files = dict[str, bytes]
 
@@ -29,32 +30,41 @@ STRANGE: tuple[Any, ...] = (
     [], {}, [None], [[]], [1, 2], {"a": 1}, {"weights": {}}, [{}], {"space": "box"},
 )  # fmt: skip
 
+#: What a field of a pickle may become besides.
+_ARRAYS = (
+    np.array([1, 2]), np.array(5), np.zeros((2, 0)), np.array([None, {}], object),
+    np.full(3, np.nan), np.array(["a"]), np.float32("nan"), np.datetime64("2020"),
+)  # fmt: skip
+
 _PUSH = [
     b"N", b"\x88", b"\x89", b"]", b"}", b")", b"K\x07", b"J\xff\xff\xff\xff", b"\x8c\x01a",
     b"C\x01a", b"\x8f", b"G\x7f\xf8" + bytes(6), b"\x8a\x09" + b"\xff" * 8 + b"\x00",
     b"cos\nsystem\n", b"cbuiltins\nlist\n", b"ccollections\nOrderedDict\n)R", b"2", b"0", b"(",
 ]  # fmt: skip
+#: How many opcodes behind a key its value is looked for.
+_NEAR = 400
 _ONE_BYTE = b"N\x88\x89]})\x8f2l(te0\x85\x86\x87asuRb\x81\x94.d\x90\x91o1"
 
 
-def mutate(files: Files, rng: random.Random, others: Files) -> Files:
+def mutate(files: Files, rng: random.Random, others: Files, part: str = "") -> Files:
     """The files of a checkpoint with one to three changes.
 
     Args:
         files: The files by path.
         rng: Where chance comes from.
         others: The files of another checkpoint, to swap some in.
+        part: Text; if it is given, the changes come shortly behind it, or below a key with it.
     """
     changed = dict(files)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        names = [name for name in changed if changed[name]]
+        names = [name for name in changed if changed[name] and part.encode() in changed[name]]
         if not names:
             break
         name = rng.choice(names)
-        if rng.random() < 0.06:
+        if not part and rng.random() < 0.06:
             _whole_file(changed, name, rng, others)
         else:
-            changed[name] = _inside(name, changed[name], rng)
+            changed[name] = _inside(name, changed[name], rng, part)
     return changed
 
 
@@ -78,24 +88,25 @@ def _whole_file(files: Files, name: str, rng: random.Random, others: Files) -> N
         )
 
 
-def _inside(name: str, data: bytes, rng: random.Random) -> bytes:
+def _inside(name: str, data: bytes, rng: random.Random, part: str) -> bytes:
     if rng.random() < 0.1:
-        return _bytes(data, rng)
+        return _bytes(data, rng, part)
     try:
         if name.endswith(".json"):
             return json.dumps(_tree(json.loads(data), rng, for_json=True)).encode()
         if name.endswith((".msgpck", ".msgpack")):
             tree = msgpack.unpackb(data, strict_map_key=False)
-            return msgpack.packb(_tree(tree, rng), default=str)
+            return msgpack.packb(_tree(tree, rng, part=part), default=str)
         if data[:1] in (b"\x80", b"(", b"}", b"]"):
-            return _pickle(data, rng)
+            return _pickle(data, rng, part)
     except (ValueError, TypeError, OverflowError, RecursionError, struct.error):
         pass  # it was damaged before
-    return _bytes(data, rng)
+    return _bytes(data, rng, part)
 
 
-def _bytes(data: bytes, rng: random.Random) -> bytes:
-    at = rng.randrange(len(data)) if data else 0
+def _bytes(data: bytes, rng: random.Random, part: str) -> bytes:
+    start = max(data.find(part.encode()), 0)
+    at = start + rng.randrange(len(data) - start) if data else 0
     kind = rng.randrange(4)
     if kind == 0:
         return data[:at]
@@ -106,17 +117,19 @@ def _bytes(data: bytes, rng: random.Random) -> bytes:
     return data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
 
 
-def _tree(tree: Any, rng: random.Random, *, for_json: bool = False) -> Any:
+def _tree(tree: Any, rng: random.Random, *, for_json: bool = False, part: str = "") -> Any:
     """A tree of dicts and lists with one node changed."""
     places: list[tuple[Any, Any]] = []
-    waiting = [tree]
+    waiting = [(tree, not part)]
     while waiting and len(places) < 5000:
-        node = waiting.pop()
+        node, inside = waiting.pop()
         parts = node.items() if isinstance(node, dict) else enumerate(node)
-        for key, part in parts:
-            places.append((node, key))
-            if isinstance(part, (dict, list)):
-                waiting.append(part)
+        for key, inner in parts:
+            below = inside or part in str(key)
+            if below:
+                places.append((node, key))
+            if isinstance(inner, (dict, list)):
+                waiting.append((inner, below))
     if not places:
         return rng.choice([s for s in STRANGE if not (for_json and isinstance(s, bytes))])
     node, key = rng.choice(places)
@@ -161,15 +174,26 @@ def _opcodes(data: bytes) -> list[tuple[str, Any, bytes]]:
     return [(name, arg, data[at:end]) for (name, arg, at), end in zip(found, ends, strict=True)]
 
 
-def _pickle(data: bytes, rng: random.Random) -> bytes:
+def _pickle(data: bytes, rng: random.Random, part: str) -> bytes:
     """A pickle with one opcode changed, its frames taken out."""
     ops = [op for op in _opcodes(data) if op[0] != "FRAME"]
-    nested = [i for i, (_, arg, _) in enumerate(ops) if isinstance(arg, bytes) and _is_nested(arg)]
+    nested = [
+        i
+        for i, (_, arg, _) in enumerate(ops)
+        if isinstance(arg, bytes) and _is_nested(arg) and part.encode() in arg
+    ]
     if nested and rng.random() < 0.7:
         at = rng.choice(nested)
-        inner = _pickle(ops[at][1], rng)
+        inner = _pickle(ops[at][1], rng, part)
         return _join(ops, at, at + 1, b"B" + struct.pack("<I", len(inner)) + inner)
-    at = rng.randrange(len(ops))
+    starts = [
+        i for i, (_, arg, _) in enumerate(ops) if part and isinstance(arg, str) and part in arg
+    ]
+    if starts:
+        start = rng.choice(starts)
+        at = rng.randrange(start, min(start + _NEAR, len(ops)))
+    else:
+        at = rng.randrange(len(ops))
     name, arg, raw = ops[at]
     change: Callable[[], bytes]
     choices: list[Callable[[], bytes]] = [
@@ -195,8 +219,8 @@ def _value(arg: Any, name: str, rng: random.Random) -> bytes:
     elif isinstance(arg, bytes) and rng.random() < 0.4:
         value = arg[: rng.randrange(len(arg) + 1)]
     else:
-        value = rng.choice(STRANGE)
-    return pickle.dumps(value, 2)[2:-1]
+        value = rng.choice(STRANGE + _ARRAYS)
+    return pickletools.optimize(pickle.dumps(value, 2))[2:-1]  # without entries of the memo
 
 
 def _join(ops: list[tuple[str, Any, bytes]], start: int, end: int, new: bytes) -> bytes:

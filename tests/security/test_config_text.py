@@ -24,7 +24,7 @@ import time
 import pytest
 
 from rllib_compat.config import Origin, keys, translate
-from rllib_compat.config.border import admit
+from rllib_compat.config.border import DEEPEST_CONFIG, admit
 from rllib_compat.config.rules import every_rule, find
 from rllib_compat.config.values.kinds import Unread
 from rllib_compat.neutral.errors import ConfigError
@@ -248,6 +248,21 @@ def test_no_structure_of_any_key_hangs_or_grows(value):
             translation = translate(attacked, **how)
             assert time.process_time() - started < 5, algorithm
             assert len(translation.report) < 5000
+
+
+@pytest.mark.parametrize("origin", Origin)
+def test_configs_inside_of_configs_end(origin):
+    """Each level is translated as a config of its own; an evaluation has no evaluation."""
+    config = {"gamma": 0.5}
+    for _ in range(DEEPEST_CONFIG + 2):
+        config = {"evaluation_config": config}
+    admitted = admit(config, ("PPO", "PPO"), origin)
+    (row,) = [f for f in admitted.findings if "deep" in f.message]
+    assert row.path == "$" + ".evaluation_config" * (DEEPEST_CONFIG + 1)
+    depth, part = 0, admitted.config
+    while part:
+        part, depth = part.get("evaluation_config"), depth + 1
+    assert depth == DEEPEST_CONFIG + 1
 
 
 def test_numbers_that_would_start_or_hold_too_much_stay_behind():

@@ -1,5 +1,6 @@
 """States of a Checkpointable tree as data: what a trainer restores of a folder that others made."""
 
+import json
 import os
 import pickle
 from collections import OrderedDict, deque
@@ -8,7 +9,12 @@ import numpy as np
 import pytest
 
 from rllib_compat.formats.layouts import tree
-from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
+from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.errors import (
+    BudgetExceededError,
+    CheckpointError,
+    CorruptCheckpointError,
+)
 from rllib_compat.runtime.episodes import EpisodeRecord
 
 
@@ -98,3 +104,54 @@ def test_a_tower_of_folders_is_refused(tmp_path):
     (tmp_path / "/".join("d" * 40)).mkdir(parents=True)
     with pytest.raises(CorruptCheckpointError, match="too deeply"):
         tree.read_states(tmp_path)
+
+
+def test_all_states_of_a_tree_spend_from_one_budget(tmp_path):
+    """A tree may have thousands of folders; each with a budget of its own, there would be none."""
+    for number in range(5):
+        write(tmp_path, **{f"part{number}__state": list(range(1000))})
+    budget = Budget()
+    tree.read_states(tmp_path, budget=budget)
+    spent = Budget().bytes - budget.bytes
+    assert spent == sum(file.stat().st_size for file in tmp_path.rglob("*.pkl"))
+    with pytest.raises(BudgetExceededError, match="bytes"):
+        tree.read_states(tmp_path, budget=Budget(bytes=spent - 1))
+
+
+def doubled(part):
+    for _ in range(40):
+        part = [part, part]
+    return part
+
+
+def nested(part):
+    for _ in range(120):
+        part = EpisodeRecord(part, 0.0, {})
+    return part
+
+
+BYTES = bytes(1 << 20)
+
+
+class OfTheSameBytes:
+    """Pickles as an array whose bytes stand in the file once for all of them."""
+
+    def __reduce__(self):
+        make, arguments, _ = np.zeros(0).__reduce__()
+        return make, arguments, (1, (len(BYTES),), np.dtype("u1"), False, BYTES)
+
+
+SMALL_AND_LARGE = {
+    "a list of itself twice, 40 times over": doubled([1]),
+    "records inside of records": nested(None),
+    "lists inside of lists": json.loads("[" * 90 + "]" * 90),
+    "one block of bytes under 300 arrays": [OfTheSameBytes() for _ in range(300)],
+}
+
+
+@pytest.mark.parametrize("what", SMALL_AND_LARGE)
+def test_a_state_that_stands_for_much_more_is_refused(what, tmp_path):
+    """Ray walks through what it is given, and each shared part would be met again."""
+    write(tmp_path, state=SMALL_AND_LARGE[what])
+    with pytest.raises(BudgetExceededError):
+        tree.read_states(tmp_path, {"rllib_compat.adapters.EpisodeRecord": dict})

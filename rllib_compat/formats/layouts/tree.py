@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.neutral.budget import Budget, exceeded
+from rllib_compat.neutral.check import DEEPEST, check_values
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 from rllib_compat.neutral.records import StandIn, is_stand_in
 
@@ -35,7 +37,11 @@ def is_tree(path: Path) -> bool:
 
 
 def read_states(
-    path: Path, makers: Makers | None = None, *, unless_code: Collection[str] = ()
+    path: Path,
+    makers: Makers | None = None,
+    *,
+    unless_code: Collection[str] = (),
+    budget: Budget | None = None,
 ) -> dict[str, Any]:
     """Reads the state of every component of a tree.
 
@@ -43,6 +49,7 @@ def read_states(
         path: The tree's folder.
         makers: What makes known objects of their attributes, by dotted name.
         unless_code: The keys whose values are left out where they are code.
+        budget: What the job may cost; give the same one to all that it does.
 
     Returns:
         Plain data by the state's file, without its ending: `learner_group/learner/state`, ….
@@ -50,22 +57,39 @@ def read_states(
     Raises:
         CheckpointError: A state holds something that is no data; the error says what and where.
         CorruptCheckpointError: A file is damaged.
+        BudgetExceededError: It stands for more than the budget allows.
     """
-    folder = Folder(path)
+    folder = Folder(path, budget or Budget())
     return {
-        stem: _Data(makers or {}, unless_code, stem).of(value)
+        stem: as_data(value, stem, folder.budget, makers, unless_code)
         for name in _folders(folder, "")
         for stem, value in _stored(folder, name)
     }
 
 
-def as_data(value: Any, where: str) -> Any:
-    """A copy of a value that holds nothing but data.
+def as_data(
+    value: Any,
+    where: str,
+    budget: Budget,
+    makers: Makers | None = None,
+    unless_code: Collection[str] = (),
+) -> Any:
+    """A copy of a value that holds nothing but data, and that others may walk through.
+
+    Args:
+        value: The value.
+        where: What it is, for errors.
+        budget: What the job may cost.
+        makers: See `read_states`.
+        unless_code: See `read_states`.
 
     Raises:
         CheckpointError: There is something else in it.
+        BudgetExceededError: It stands for more than the budget allows.
     """
-    return _Data({}, (), where).of(value)
+    copy = _Data(makers or {}, unless_code, where, budget).of(value)
+    check_values(copy, budget, where)
+    return copy
 
 
 def _folders(folder: Folder, name: str, depth: int = 0) -> list[str]:
@@ -95,67 +119,88 @@ class _Data:
         makers: See `read_states`.
         unless_code: See `read_states`.
         where: The state's file.
+        budget: What the job may cost.
     """
 
-    def __init__(self, makers: Makers, unless_code: Collection[str], where: str) -> None:
+    def __init__(
+        self, makers: Makers, unless_code: Collection[str], where: str, budget: Budget
+    ) -> None:
         self._makers = makers
         self._unless_code = unless_code
         self._where = where
+        self._budget = budget
+        self._path: list[Any] = []  # keys and numbers; they may be long, so only errors show them
         self._made: dict[int, tuple[Any, Any]] = {}  # shared values are copied once
         self._open: set[int] = set()
 
-    def of(self, value: Any, path: str = "$") -> Any:
+    def of(self, value: Any) -> Any:
         """A copy of a value.
 
         Raises:
             CheckpointError: There is something else than data in it.
+            BudgetExceededError: It is nested too deeply, or copies of it would be too large.
         """
         if isinstance(value, _PLAIN):
             return value
         if id(value) in self._made:
             return self._made[id(value)][1]
         if id(value) in self._open:
-            raise CorruptCheckpointError("A value holds itself.", where=f"{self._where} {path}")
+            raise CorruptCheckpointError("A value holds itself.", where=self._shown())
+        if len(self._open) > DEEPEST:
+            raise exceeded("depth", self._shown())
         self._open.add(id(value))
-        made = self._copied(value, path)
+        made = self._copied(value)
         self._open.discard(id(value))
         self._made[id(value)] = value, made
         return made
 
-    def _copied(self, value: Any, path: str) -> Any:
+    def _copied(self, value: Any) -> Any:
         if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
+            self._budget.spend("unfolded", value.nbytes, self._where)  # many may share their bytes
             return value.copy()
         if isinstance(value, (memoryview, bytearray)):
+            self._budget.spend("unfolded", len(value), self._where)
             return bytes(value)
         if isinstance(value, Mapping):
             kind = OrderedDict if isinstance(value, OrderedDict) else dict
-            kept = [(k, v) for k, v in value.items() if not self._is_left_out(k, v)]
-            return kind((self.of(k, path), self.of(v, f"{path}.{k}")) for k, v in kept)
+            kept = ((k, v) for k, v in value.items() if not self._is_left_out(k, v))
+            return kind((self.of(k), self._part(k, v)) for k, v in kept)
         if isinstance(value, (list, tuple, set, frozenset)):
-            parts = (self.of(v, f"{path}[{i}]") for i, v in enumerate(value))
+            parts = (self._part(i, v) for i, v in enumerate(value))
             return next(k for k in (list, tuple, set, frozenset) if isinstance(value, k))(parts)
         if isinstance(value, deque):
-            return deque((self.of(v, f"{path}[…]") for v in value), value.maxlen)
+            return deque((self._part("…", v) for v in value), value.maxlen)
         if isinstance(value, StandIn) and value.qualified in self._makers:
-            return self._object(value, path)
+            return self._object(value)
         raise CheckpointError(
             f"There is {_described(value)} in a state, which is code and no data.",
-            where=f"{self._where} {path}",
+            where=self._shown(),
             fix="If you own the file and trust it, say so: restore(path, trusted=True). "
             "Ray then loads it, and runs whatever is in it.",
         )
 
+    def _part(self, key: Any, value: Any) -> Any:
+        self._path.append(key)
+        made = self.of(value)
+        self._path.pop()
+        return made
+
+    def _shown(self) -> str:
+        """Where the copying is, for errors."""
+        keys = (f"[{k}]" if isinstance(k, int) else f".{str(k)[:60]}" for k in self._path)
+        return f"{self._where} ${''.join(keys)}"
+
     def _is_left_out(self, key: Any, value: Any) -> bool:
         return isinstance(key, str) and key in self._unless_code and is_stand_in(value)
 
-    def _object(self, value: StandIn, path: str) -> Any:
-        attributes = self.of(value.state, path)
+    def _object(self, value: StandIn) -> Any:
+        attributes = self.of(value.state)
         try:
             return self._makers[value.qualified](attributes)
         except TypeError as error:
             raise CorruptCheckpointError(
                 f"The attributes of {value.label} are not its own: {error}.",
-                where=f"{self._where} {path}",
+                where=self._shown(),
             ) from error
 
 

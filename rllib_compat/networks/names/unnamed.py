@@ -340,7 +340,7 @@ def cut(vector: Array, rows: Rows) -> dict[str, Array]:
 
 def _plausible(name: str, value: float, initial: float | None) -> bool:
     """Whether a scalar can have this value after training that began at `initial`."""
-    if initial is None or not math.isfinite(value):
+    if initial is None or not (math.isfinite(value) and math.isfinite(initial)):
         return math.isfinite(value)
     if name != "kl_coeff" or initial <= 0:
         return math.isclose(value, initial, rel_tol=1e-6, abs_tol=1e-12)

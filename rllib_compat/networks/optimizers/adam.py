@@ -240,10 +240,19 @@ def _split(
 
 
 def _canonical(names: Table, moments: Mapping[str, Any]) -> dict[str, Array]:
-    arrays, left = to_canonical(names, {k: np.asarray(v) for k, v in moments.items()})
+    arrays, left = to_canonical(names, {k: _moment(k, v) for k, v in moments.items()})
     if left:
         raise CheckpointError(f"{left[0]!r} has no counterpart in the network")
     return arrays
+
+
+def _moment(name: str, value: Any) -> Array:
+    array = np.asarray(value)
+    if array.dtype.kind != "f":
+        raise CheckpointError(f"the moments of {name} are no numbers")
+    if not np.isfinite(array).all():
+        raise CheckpointError(f"the moments of {name} are NaN or infinite")
+    return array
 
 
 def require_whole(state: Adam, trained: Mapping[str, Array]) -> None:

@@ -1,0 +1,141 @@
+"""Values of kinds that nobody expects, under every key and in every field that is looked at."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from rllib_compat.convert.complete import complete
+from rllib_compat.convert.given import Given
+from rllib_compat.convert.identify import identify_all
+from rllib_compat.convert.pipeline import verify_pair
+from rllib_compat.formats import layouts
+from rllib_compat.formats.msgpack.write import write
+from rllib_compat.networks import settings
+from rllib_compat.neutral import check as checks
+from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
+from rllib_compat.neutral.errors import CheckpointError, CompatError, NotYetError
+from tests.legacy.cases import find
+from tests.security.payloads import v0_1
+
+#: One of each kind that code which expects numbers, texts or dicts can stumble over.
+ODD = {
+    "an array": np.array([1, 2]),
+    "a table": np.zeros((2, 2)),
+    "texts in an array": np.array(["a", "b"]),
+    "objects in an array": np.array([None, {}], object),
+    "an array of none": np.zeros(0),
+    "a number's array": np.array(5),
+    "a large array": np.zeros(5000),
+    "a date": np.datetime64("2020"),
+    "a dict with numbers as keys": {1: 2},
+    "a list of arrays": [np.array([1, 2])],
+    "a type that is an array": {"type": np.array([1, 2])},
+    "a long number": 10**400,
+    "no number": float("nan"),
+    "infinity": float("inf"),
+    "bytes": b"x",
+    "text": "relu",
+    "a set": {"a", "b"},
+    "a complex number": 1j,
+}
+
+
+class Asked(dict):
+    """A dict that notes which keys it was asked for."""
+
+    keys_asked: ClassVar[set[str]] = set()
+
+    def get(self, key, default=None):
+        self.keys_asked.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key):
+        self.keys_asked.add(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key):
+        self.keys_asked.add(key)
+        return super().__contains__(key)
+
+    def __or__(self, other):
+        return Asked(super().__or__(other))
+
+
+def some(algorithm):
+    """Small checkpoints of an algorithm: the smallest, and one whose arrays have no names."""
+    named = [c for c in find() if c.path.name.startswith(f"{algorithm}-")]
+    files = {c.path: sum(p.stat().st_size for p in c.path.rglob("*") if p.is_file()) for c in named}
+    by_size = sorted(named, key=lambda c: files[c.path])
+    return [by_size[0], *[c for c in by_size[1:] if c.ray < "0.8"][:1]]
+
+
+@pytest.mark.parametrize("algorithm", ["ddpg", "dqn", "es", "marwil", "ppo", "sac"])
+def test_no_value_of_a_config_surprises_a_reader_of_networks(algorithm, monkeypatch):
+    given = settings._given
+    monkeypatch.setattr(Asked, "keys_asked", set())
+    monkeypatch.setattr(settings, "_given", lambda value: Asked(given(value)))
+    for case in some(algorithm):
+        try:
+            checkpoint = complete(layouts.read(case.checkpoint), Given())
+        except CompatError:
+            continue
+        with contextlib.suppress(CompatError):
+            identify_all(checkpoint, Given())
+        for key in sorted(Asked.keys_asked):
+            for value in ODD.values():
+                model = checkpoint.config.get("model")
+                model = model if isinstance(model, Mapping) else {}
+                for config in (
+                    {**checkpoint.config, key: value},
+                    {**checkpoint.config, "model": {**model, key: value}},
+                ):
+                    with contextlib.suppress(CompatError):
+                        identify_all(replace(checkpoint, config=config), Given())
+    assert Asked.keys_asked
+
+
+#: What of a record is free in form; the walk through a checkpoint bounds it.
+FREE = {"config", "extra", "policy_mapping_fn", "policies_to_train", "optimizer", "exploration"}
+FREE |= {"learner_optimizer", "raw", "policy_id"}
+
+
+@pytest.mark.parametrize("record", ["CHECKPOINT", "SOURCE", "COUNTERS", "POLICY", "FILTER", "STAT"])
+def test_every_field_of_a_record_is_checked(record):
+    """`epsilon` was not: our own msgpack could make text of it, and reports format numbers."""
+    kind, rows = getattr(checks, f"_{record}")
+    assert {f.name for f in fields(kind)} - set(rows) <= FREE
+
+
+@pytest.mark.parametrize("epsilon", ["1e-8", [1e-8], b"", None, True])
+def test_a_filters_epsilon_is_a_number(epsilon, tmp_path):
+    sound = layouts.read(v0_1(tmp_path / "old"))
+    (policy,) = sound.policies.values()
+    stat = RunningStat(1, np.zeros(4), np.zeros(4))
+    with pytest.raises(CheckpointError, match="contradicts itself"):
+        checks.check(
+            sound.with_policies(
+                [
+                    replace(
+                        policy,
+                        observation_filter=ObservationFilter(
+                            "MeanStdFilter", stats=(stat,), epsilon=epsilon
+                        ),
+                    )
+                ]
+            )
+        )
+
+
+def test_policies_without_weights_are_nothing_to_compare(tmp_path):
+    sound = layouts.read(v0_1(tmp_path / "old"))
+    (policy,) = sound.policies.values()
+    (tmp_path / "new").mkdir()
+    write(sound.with_policies([replace(policy, weights={})]), tmp_path / "new")
+    with pytest.raises(NotYetError, match="no policy has weights"):
+        verify_pair(tmp_path / "new", tmp_path / "new", given=Given("PPO"), inputs=2)
