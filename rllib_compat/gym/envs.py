@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import pkgutil
 import sys
 from functools import cache
 from types import ModuleType
@@ -59,11 +61,16 @@ def _module(name: str) -> ModuleType:
     )
 
 
-_CONTROL = ("acrobot", "cartpole", "continuous_mountain_car", "mountain_car", "pendulum")
-classic_control = _module("classic_control")
-for _name in _CONTROL:
-    _module(f"classic_control.{_name}")
-box2d = _module("box2d")
-mujoco = _module("mujoco")
-toy_text = _module("toy_text")
+def _folder(name: str) -> ModuleType:
+    """A folder of environments, with a module for each of its files; none of them is imported."""
+    spec = importlib.util.find_spec(f"gymnasium.envs.{name}")
+    for file in pkgutil.iter_modules((spec and spec.submodule_search_locations) or ()):
+        _module(f"{name}.{file.name}")
+    return _module(name)
+
+
+classic_control = _folder("classic_control")
+box2d = _folder("box2d")
+mujoco = _folder("mujoco")
+toy_text = _folder("toy_text")
 __path__: list[str] = []

@@ -59,6 +59,7 @@ RLLIB = {
 #: An old module, or a package, → one in which its names may stand today.
 PLACES = (
     ("gym", "gymnasium"),
+    ("gym.envs", "rllib_compat.gym.envs"),
     ("ray.rllib.agents", "ray.rllib.algorithms"),
     ("ray.rllib.agents", "rllib_compat.agents"),
     ("ray.rllib.agents.ppo.ppo_torch_policy", "rllib_compat.legacy.ppo_functions"),

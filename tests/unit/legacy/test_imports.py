@@ -49,6 +49,12 @@ def test_old_modules_are_there_for_user_code():
     assert found["ppo"].DEFAULT_CONFIG["train_batch_size"] == 4000
 
 
+@pytest.mark.parametrize("module", ["classic_control", "classic_control.cartpole"])
+def test_old_environments_derive_from_gyms_own_with_the_old_reset(module):
+    found = run(f"from gym.envs.{module} import CartPoleEnv\nobs = CartPoleEnv().reset()")
+    assert found["obs"].shape == (4,)
+
+
 def test_a_dotted_import_and_attributes_lead_to_the_same_module():
     found = run("import ray\nimport ray.rllib.agents.dqn\nfrom ray.rllib import agents")
     assert found["ray"].rllib.agents.dqn is found["agents"].dqn
