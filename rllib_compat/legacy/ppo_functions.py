@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
+from ray.rllib.utils.torch_utils import explained_variance
 
-__all__ = ["kl_and_loss_stats", "ppo_surrogate_loss", "vf_preds_fetches"]
+__all__ = ["PPOLoss", "kl_and_loss_stats", "ppo_surrogate_loss", "vf_preds_fetches"]
 
 
 def ppo_surrogate_loss(policy: Any, model: Any, dist_class: Any, train_batch: Any) -> Any:
@@ -27,3 +29,78 @@ def vf_preds_fetches(
 ) -> Any:
     """What is computed besides actions: the values."""
     return PPOTorchPolicy.extra_action_out(policy, input_dict, state_batches, model, action_dist)
+
+
+class PPOLoss:
+    """PPO's loss as an object (`agents/ppo/ppo_torch_policy.py` of Ray 0.8).
+
+    Args:
+        dist_class: The class of action distributions.
+        model: The policy's model; statistics for the results are kept with it.
+        value_targets: Of each step, as all that follow.
+        advantages: How much better the action was than expected.
+        actions: What was done.
+        prev_logits: What the distribution was made of when it was done.
+        prev_actions_logp: The log probability of the action then.
+        vf_preds: The value that was predicted then.
+        curr_action_dist: The distribution now.
+        value_fn: The value that is predicted now.
+        cur_kl_coeff: How much the change of the distribution costs.
+        valid_mask: Which steps count.
+        entropy_coeff: How much entropy is worth.
+        clip_param: How far the probabilities' ratio counts.
+        vf_clip_param: How far a change of the predicted value counts.
+        vf_loss_coeff: The weight of the value loss.
+        use_gae: Whether there is a value loss.
+
+    Attributes:
+        loss: The loss.
+    """
+
+    def __init__(
+        self,
+        dist_class: Any,
+        model: Any,
+        value_targets: Any,
+        advantages: Any,
+        actions: Any,
+        prev_logits: Any,
+        prev_actions_logp: Any,
+        vf_preds: Any,
+        curr_action_dist: Any,
+        value_fn: Any,
+        cur_kl_coeff: Any,
+        valid_mask: Any,
+        entropy_coeff: Any = 0,
+        clip_param: float = 0.1,
+        vf_clip_param: float = 0.1,
+        vf_loss_coeff: float = 1.0,
+        use_gae: bool = True,
+    ) -> None:
+        def mean(values: Any) -> Any:
+            return values.mean() if valid_mask is None else values[valid_mask].mean()
+
+        ratio = torch.exp(curr_action_dist.logp(actions) - prev_actions_logp)
+        clipped = torch.clamp(ratio, 1 - clip_param, 1 + clip_param)
+        surrogate = torch.min(advantages * ratio, advantages * clipped)
+        kl = dist_class(prev_logits, model).kl(curr_action_dist)
+        entropy = curr_action_dist.entropy()
+        value_loss = torch.zeros_like(surrogate)
+        if use_gae:
+            change = torch.clamp(value_fn - vf_preds, -vf_clip_param, vf_clip_param)
+            value_loss = torch.max(
+                (value_fn - value_targets) ** 2, (vf_preds + change - value_targets) ** 2
+            )
+        self.mean_kl, self.mean_entropy = mean(kl), mean(entropy)
+        self.mean_policy_loss, self.mean_vf_loss = -mean(surrogate), mean(value_loss)
+        self.loss = mean(
+            -surrogate + cur_kl_coeff * kl + vf_loss_coeff * value_loss - entropy_coeff * entropy
+        )
+        model.tower_stats |= {
+            "total_loss": self.loss,
+            "mean_policy_loss": self.mean_policy_loss,
+            "mean_vf_loss": self.mean_vf_loss,
+            "vf_explained_var": explained_variance(value_targets, value_fn),
+            "mean_entropy": self.mean_entropy,
+            "mean_kl_loss": self.mean_kl,
+        }

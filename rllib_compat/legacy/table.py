@@ -88,7 +88,7 @@ PLACES = (
     ("ray.rllib.models.tf.fcnet_v2", "ray.rllib.models.tf.fcnet"),
     ("ray.rllib.models.tf.visionnet_v1", "ray.rllib.models.tf.visionnet"),
     ("ray.rllib.models.tf.visionnet_v2", "ray.rllib.models.tf.visionnet"),
-    ("ray.rllib.policy.tf_policy", "ray.rllib.policy.tf_mixins"),
+    ("ray.rllib.policy.tf_policy", "ray.rllib.policy.torch_mixins"),
     ("ray.rllib.policy.tf_policy_graph", "ray.rllib.policy.tf_policy"),
     ("ray.rllib.policy.policy_graph", "ray.rllib.policy.policy"),
     ("ray.rllib.policy.torch_policy", "ray.rllib.policy.torch_mixins"),

@@ -67,6 +67,7 @@ from rllib_compat.ray_versions.modules import (
 )
 from rllib_compat.ray_versions.old_stack import set_state_of_old_stack
 from rllib_compat.ray_versions.own_policies import (
+    called_as_of_old,
     is_policy_class,
     torch_policy_with,
     with_policy,
@@ -112,6 +113,7 @@ __all__ = [
     "build_algorithm",
     "callback_class",
     "callbacks_of",
+    "called_as_of_old",
     "count_once",
     "dqn_module",
     "earlier_chunks",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 
@@ -60,6 +61,7 @@ def torch_policy_with(base: type, name: str | None, parts: dict[str, Any]) -> ty
         name: The new class's name.
         parts: Functions by the names that `build_policy_class` has for them.
     """
+    parts = called_as_of_old(parts)
     methods = {new: parts[old] for old, new in _METHODS.items() if parts.get(old) is not None}
     before = [parts[n] for n in _BEFORE if parts.get(n) is not None]
     if before:
@@ -76,6 +78,45 @@ def torch_policy_with(base: type, name: str | None, parts: dict[str, Any]) -> ty
     members = {**methods, "__module__": "own_policies", "is_own": True}
     members["with_updates"] = classmethod(_again)
     return type(name or base.__name__, (base, *mixins), members)
+
+
+def called_as_of_old(parts: dict[str, Any]) -> dict[str, Any]:
+    """The functions of a policy so that they get what they got until Ray 1.x.
+
+    `postprocess_fn` has the other agents' batches as pairs of a policy and a batch; since Ray 2.1,
+    the policy's id stands before them (`evaluation/episode_v2.py`). The model of `loss_fn` has
+    `from_batch`, which it lost later: models are called with a batch themselves.
+    """
+    called = dict(parts)
+    if (postprocess := parts.get("postprocess_fn")) is not None:
+        called["postprocess_fn"] = _with_pairs(postprocess)
+    if (loss := parts.get("loss_fn")) is not None:
+        called["loss_fn"] = _with_from_batch(loss)
+    return called
+
+
+def _with_pairs(postprocess: Any) -> Any:
+    @functools.wraps(postprocess)
+    def called(policy: Any, batch: Any, others: Any = None, episode: Any = None) -> Any:
+        pairs = None if others is None else {agent: given[-2:] for agent, given in others.items()}
+        return postprocess(policy, batch, pairs, episode)
+
+    return called
+
+
+def _with_from_batch(loss: Any) -> Any:
+    @functools.wraps(loss)
+    def called(policy: Any, model: Any, dist_class: Any, train_batch: Any) -> Any:
+        if not hasattr(model, "from_batch"):
+            model.from_batch = functools.partial(_from_batch, model)
+        return loss(policy, model, dist_class, train_batch)
+
+    return called
+
+
+def _from_batch(model: Any, train_batch: Any, is_training: bool = True) -> Any:
+    train_batch.set_training(is_training)
+    return model(train_batch)
 
 
 def _again(cls: type, /, *, name: str | None = None, **parts: Any) -> type:

@@ -216,7 +216,7 @@ def _found(source: Any, places: list[Path]) -> Any:
 
 def _first(value: Any) -> Any:
     """A config without its grid searches: the first value of each."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         if set(value) == {"grid_search"}:
             return value["grid_search"][0]
         return {key: _first(inner) for key, inner in value.items()}

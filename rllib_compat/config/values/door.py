@@ -198,7 +198,12 @@ def is_inert(value: Any) -> bool:
 
 
 def is_opaque(value: Any) -> bool:
-    """Whether a value is neither data nor a record: a class, a function, a search space of Tune."""
+    """Whether a value is neither data nor a record: a class, a function, a search space of Tune.
+
+    A Dict space is one, although gymnasium's is a mapping.
+    """
+    if isinstance(value, Mapping) and hasattr(value, "sample") and hasattr(value, "contains"):
+        return True
     return not (isinstance(value, _PLAIN) or is_stand_in(value))
 
 

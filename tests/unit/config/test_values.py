@@ -68,3 +68,12 @@ def test_a_config_that_contains_itself_is_an_error_with_a_sentence():
     config["env_config"]["again"] = config
     with pytest.raises(ConfigError, match="contains itself"):
         translate(config, algorithm="PPO")
+
+
+def test_a_dict_space_in_an_environments_config_stays_a_space():
+    from gymnasium.spaces import Dict, Discrete
+
+    space = Dict({"a": Discrete(2), "b": Dict({"c": Discrete(3)})})
+    found = translate({"env": "CartPole-v1", "env_config": {"space": space}}, algorithm="PPO")
+    assert found.algorithm_config.env_config["space"] is space
+    assert found.env_settings.env_config["space"] is space

@@ -195,3 +195,78 @@ def test_every_row_of_the_table_names_something_that_is_there():
 def test_every_name_that_a_module_had_can_be_imported(module):
     for name in old_names.names(module):
         run(f"from {module} import {name}")
+
+
+def test_functions_of_old_policies_get_what_they_got():
+    seen = {}
+
+    def postprocess(policy, batch, other_agent_batches=None, episode=None):
+        seen.update(other_agent_batches)
+        return batch
+
+    def loss(policy, model, dist_class, train_batch):
+        return model.from_batch(train_batch)
+
+    from ray.rllib.policy.sample_batch import SampleBatch
+
+    from rllib_compat import ray_versions
+
+    class Model:
+        def __call__(self, batch):
+            return "logits", [batch.is_training]
+
+    called = ray_versions.called_as_of_old({"postprocess_fn": postprocess, "loss_fn": loss})
+    others = {"other": ("policy id", "policy", "batch")}
+    assert called["postprocess_fn"](None, "mine", others) == "mine"
+    assert seen == {"other": ("policy", "batch")}
+    batch = SampleBatch({"obs": [1.0]})
+    assert called["loss_fn"](None, Model(), None, batch) == ("logits", [True])
+
+
+def test_a_policy_template_takes_what_it_took_and_makes_others_of_itself(caplog):
+    from rllib_compat.legacy.policy_templates import build_torch_policy
+
+    def loss(policy, model, dist_class, train_batch):
+        raise NotImplementedError
+
+    mine = build_torch_policy("Mine", loss_fn=loss, training_view_requirements_fn=loss)
+    assert "training_view_requirements_fn" in caplog.text
+    assert mine.with_updates(name="Other").__name__ == "Other"
+
+
+def test_ppos_loss_as_an_object_is_that_of_todays_policy():
+    import torch
+    from ray.rllib.models.torch.torch_action_dist import TorchCategorical
+
+    from rllib_compat.legacy.ppo_functions import PPOLoss
+
+    class Model:
+        tower_stats: dict = {}  # noqa: RUF012
+
+    logits, before = torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.zeros(2, 2)
+    actions, old_values = torch.tensor([0, 1]), torch.tensor([0.0, 1.0])
+    made = PPOLoss(
+        TorchCategorical,
+        Model(),
+        torch.tensor([1.0, 3.0]),  # value targets
+        torch.tensor([1.0, -1.0]),  # advantages
+        actions,
+        before,
+        TorchCategorical(before).logp(actions),
+        old_values,
+        TorchCategorical(logits),
+        torch.tensor([0.5, 2.0]),  # values
+        0.2,
+        None,
+        entropy_coeff=0.01,
+        clip_param=0.3,
+        vf_clip_param=0.2,
+    )
+    # By hand: ratios 1.462 (clipped to 1.3) and 1.762 (not, the advantage is negative);
+    # values are clipped to 0.2 and 1.2, so the losses are 0.64 and 3.24.
+    policy, value = -(1.3 - 1.7616) / 2, (0.64 + 3.24) / 2
+    kl = float(TorchCategorical(before).kl(TorchCategorical(logits)).mean())
+    entropy = float(TorchCategorical(logits).entropy().mean())
+    expected = policy + 0.2 * kl + value - 0.01 * entropy
+    assert float(made.loss) == pytest.approx(expected, abs=1e-4)
+    assert float(Model.tower_stats["mean_vf_loss"]) == pytest.approx(value)
