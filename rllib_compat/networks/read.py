@@ -10,7 +10,7 @@ from dataclasses import replace
 from packaging.version import Version
 
 from rllib_compat import registry
-from rllib_compat.networks import custom, own
+from rllib_compat.networks import custom, own, refusals
 from rllib_compat.networks.custom import CustomModel
 from rllib_compat.networks.heads import (
     actor_critic,
@@ -24,12 +24,22 @@ from rllib_compat.networks.heads import (
 from rllib_compat.networks.heads.actor_critic import Reader
 from rllib_compat.networks.named import where_of
 from rllib_compat.networks.network import Network, Reading
-from rllib_compat.networks.refusals import not_yet
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.images import scaling_findings
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+
+#: What a reader meets where arrays of a damaged or odd file are not there, or have other shapes,
+#: than those beside them let expect.
+_CONTRADICTIONS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 
 #: The readers that `registry` names.
 READERS: dict[str, Reader] = {
@@ -61,6 +71,13 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
         MissingInformationError: A size, or the module of a custom model, has to be given.
         CheckpointError: The weights and the config contradict each other.
     """
+    try:
+        return _read(policy, settings, model)
+    except _CONTRADICTIONS as error:
+        raise refusals.contradictory(error, where_of(policy)) from error
+
+
+def _read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None) -> Reading:
     if own.is_own(policy):
         return own.read(policy)
     known = registry.ALGORITHMS.get(settings.algorithm)
@@ -69,7 +86,7 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
         return custom.read(policy, settings, model) if model or old is None else old
     if known is None or not known.reader:
         where = f"policies.{policy.policy_id}"
-        raise not_yet(f"the algorithm {settings.algorithm}", where)
+        raise refusals.not_yet(f"the algorithm {settings.algorithm}", where)
     reading = READERS[known.reader](policy, settings)
     if _preprocessed(reading.known, settings):
         reading = reading.noting(*scaling_findings(policy, settings))

@@ -39,6 +39,16 @@ def not_yet(what: str, where: str) -> NotYetError:
     return NotYetError(f"Not yet: {what}.", where=where, fix=KEEPS)
 
 
+def contradictory(error: Exception, where: str) -> CheckpointError:
+    """Arrays that are there, and can't be those of one network."""
+    reason = f"{type(error).__name__}: {str(error)[:200]}".removesuffix(": ")
+    return CheckpointError(
+        f"The names and shapes of the arrays contradict each other ({reason}).",
+        where=where,
+        fix=f"The file may be damaged; try another checkpoint. {KEEPS}",
+    )
+
+
 def unknown_arrays(
     left: Sequence[str], found: Collection[Any], network: str, where: str
 ) -> NotYetError:

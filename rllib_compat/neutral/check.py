@@ -35,6 +35,8 @@ from rllib_compat.neutral.spaces import Space
 DEEPEST = 60
 
 _LONGEST_TEXT = 100_000
+#: The longest name of an array that any Ray wrote has some 200 characters.
+_LONGEST_NAME = 1000
 _LONGEST_VERSION = 40
 #: `0.8.5`, `2.0.0rc1`, `3.0.0.dev0`: what `packaging` takes, and Ray has.
 _VERSION = re.compile(
@@ -174,6 +176,10 @@ def _named(test: _Test) -> _Test:
     )
 
 
+def _named_arrays(value: Any) -> bool:
+    return _named(_array)(value) and all(len(name) <= _LONGEST_NAME for name in value)
+
+
 def _listed(test: _Test) -> _Test:
     return lambda value: isinstance(value, (list, tuple)) and all(map(test, value))
 
@@ -200,7 +206,7 @@ _FLAG = (_flag, "true or false")
 _DICT = (_named(_anything), "a dict with names as keys")
 _SPACE_OR_NONE = (lambda value: value is None or isinstance(value, Space), "a space or nothing")
 _WEIGHTS = (
-    lambda v: _named(_array)(v) or _listed(_array)(v) or (_array(v) and v.ndim == 1),
+    lambda v: _named_arrays(v) or _listed(_array)(v) or (_array(v) and v.ndim == 1),
     "named arrays of numbers, a list of such, or one vector",
 )
 
@@ -251,7 +257,7 @@ _POLICY = (
         "log_alpha": _NUMBER_OR_NONE,
         "target_entropy": _NUMBER_OR_NONE,
         "global_timestep": _COUNT_OR_NONE,
-        "learner_weights": (_either(_nothing, _named(_array)), "named arrays, or nothing"),
+        "learner_weights": (_either(_nothing, _named_arrays), "named arrays, or nothing"),
         "extra": _DICT,
         "is_module": _FLAG,
         "found_as": _TEXT_OR_NONE,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import random
+import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import ClassVar
@@ -98,6 +100,55 @@ def test_no_value_of_a_config_surprises_a_reader_of_networks(algorithm, monkeypa
                     with contextlib.suppress(CompatError):
                         identify_all(replace(checkpoint, config=config), Given())
     assert Asked.keys_asked
+
+
+def renamed(name, rng):
+    """A name that is nearly one of a network's."""
+    at = rng.randrange(len(name) + 1)
+    return rng.choice(
+        (
+            name[:at],
+            name[:at] + rng.choice("07/._-x é\n²") + name[at:],
+            name[:at] + name[at + 1 :],
+            re.sub(r"\d+", rng.choice(("", "00", "99", "9" * 900)), name, count=1),
+            name.partition("/")[2],
+            f"{name}_{rng.randrange(3)}",
+            "",
+        )
+    )
+
+
+def reshaped(array, rng):
+    """An array of another shape or kind."""
+    whole = np.atleast_1d(array)
+    return rng.choice(
+        (whole.reshape(-1), whole.T, whole[:1], whole[:0], whole[None], np.zeros(()), whole > 0)
+    )
+
+
+@pytest.mark.parametrize("algorithm", ["appo", "ddpg", "dqn", "es", "ppo", "r2d2", "sac"])
+def test_arrays_that_contradict_each_other_are_no_surprise(algorithm):
+    """Which arrays there are, their names and shapes: all of it is as a file says."""
+    rng, cases = random.Random(algorithm), [
+        c for c in find() if c.path.name.startswith(f"{algorithm}-") and c.ray > "0.8"
+    ]  # fmt: skip
+    for case in rng.sample(cases, min(6, len(cases))):
+        try:
+            checkpoint = complete(layouts.read(case.checkpoint), Given())
+        except CompatError:
+            continue
+        policy = next(iter(checkpoint.policies.values()))
+        for _ in range(12 if isinstance(policy.weights, Mapping) else 0):
+            arrays = list(policy.weights.items())
+            for at in rng.choices(range(len(arrays)), k=rng.choice((1, 1, 3))):
+                name, array = arrays[at]
+                how = rng.randrange(4)
+                arrays[at] = (renamed(name, rng) if how else name, array)
+                if how in (0, 3):
+                    arrays[at] = (arrays[at][0], reshaped(array, rng))
+            kept = dict(arrays[rng.randrange(2) :])
+            with contextlib.suppress(CompatError):
+                identify_all(checkpoint.with_policies([replace(policy, weights=kept)]), Given())
 
 
 #: What of a record is free in form; the walk through a checkpoint bounds it.
