@@ -14,7 +14,7 @@ from typing import Any
 from rllib_compat import registry
 from rllib_compat.convert.decide import Plan
 from rllib_compat.convert.verify import HEAD, RECORDED, Difference
-from rllib_compat.networks import ModelSettings, Network, known
+from rllib_compat.networks import ModelSettings, Network, known, own
 from rllib_compat.networks.graph import Step
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
@@ -142,7 +142,7 @@ def _of_policy(
                 policy.policy_id,
                 setting.what,
                 "; ".join(values),
-                _source(setting, settings),
+                "the module's own graph" if own.is_own(policy) else _source(setting, settings),
                 all(step in shown for step in steps),
             )
     deterministic = registry.of(settings.algorithm).reader == "ddpg"

@@ -20,6 +20,7 @@ from packaging.version import Version
 
 from rllib_compat.convert import find_algorithm, find_spaces
 from rllib_compat.convert.given import Given
+from rllib_compat.networks import own
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import MissingInformationError
@@ -115,6 +116,19 @@ def _selected(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
             )
             checkpoint = checkpoint.with_findings([finding])
     return checkpoint
+
+
+def require_facts(checkpoint: LegacyCheckpoint, given: Given) -> None:
+    """Makes sure that algorithm and config are known, where a network can't be read without them.
+
+    Modules that this package wrote hold the graph of their network.
+
+    Raises:
+        MissingInformationError: One of them is not known.
+    """
+    if not (checkpoint.modules_alone and all(map(own.is_own, checkpoint.policies.values()))):
+        require_algorithm(checkpoint)
+        require_config(checkpoint, given)
 
 
 def require_algorithm(checkpoint: LegacyCheckpoint) -> None:

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.convert.complete import complete, require_algorithm, require_config
+from rllib_compat.convert.complete import complete, require_facts
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_all
 from rllib_compat.convert.without_weights import leave_out
@@ -89,8 +89,7 @@ def decide(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpointa
         return _as_far_as_known(checkpoint, given, Form.MSGPACK)
     if to == "safetensors":
         return _as_far_as_known(leave_out(checkpoint), given, Form.SAFETENSORS)
-    require_algorithm(checkpoint)
-    require_config(checkpoint, given)
+    require_facts(checkpoint, given)
     if to == "onnx":
         return _onnx(*identify_all(leave_out(checkpoint), given))
     return _checkpointable(*identify_all(leave_out(checkpoint), given), given)
@@ -104,8 +103,7 @@ def optimizer_findings(plan: Plan) -> list[Finding]:
 def _as_far_as_known(checkpoint: LegacyCheckpoint, given: Given, form: Form) -> Plan:
     """With the networks, or with the weights as they are where those are not known."""
     try:
-        require_algorithm(checkpoint)
-        require_config(checkpoint, given)
+        require_facts(checkpoint, given)
         known_checkpoint, networks = identify_all(checkpoint, given)
         if form is Form.SAFETENSORS:
             networks = _with_filters(known_checkpoint, networks)
@@ -149,7 +147,7 @@ def _onnx(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> P
 def _checkpointable(
     checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork], given: Given
 ) -> Plan:
-    why = _why_not_whole(checkpoint, networks)
+    why = _why_not_whole(checkpoint, networks, given)
     if why is None:
         from rllib_compat.convert.config import config_for_target
 
@@ -161,8 +159,12 @@ def _checkpointable(
     return Plan(Form.MODULES, checkpoint, _with_filters(checkpoint, networks), why)
 
 
-def _why_not_whole(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> str | None:
+def _why_not_whole(
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork], given: Given
+) -> str | None:
     """Why only the modules can be written, as far as algorithm, networks and spaces tell."""
+    if checkpoint.modules_alone and given.algorithm is None:
+        return "it holds modules alone, without the algorithm and config that trained them"
     algorithm = registry.of(checkpoint.algorithm)
     if not algorithm.trains_on:
         return f"today's Ray has no {algorithm.name}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat.convert.assumed import Assumption, of_networks
-from rllib_compat.convert.complete import complete, require_algorithm, require_config
+from rllib_compat.convert.complete import complete, require_facts
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_one
 from rllib_compat.convert.write_model import chain_of
@@ -156,8 +156,7 @@ def inspect(
     findings = list(checkpoint.findings)
     for policy_id, policy in checkpoint.policies.items():
         try:
-            require_algorithm(checkpoint)
-            require_config(checkpoint, given)
+            require_facts(checkpoint, given)
             networks[policy_id], _, found = identify_one(checkpoint, policy, given)
             findings += found
         except CompatError as error:

@@ -217,6 +217,7 @@ _CHECKPOINT = (
         "algorithm": _TEXT_OR_NONE,
         "config": _DICT,
         "config_is_complete": _FLAG,
+        "modules_alone": _FLAG,
         "policies": (lambda value: isinstance(value, Mapping), "a dict of policies"),
         "counters": (lambda value: isinstance(value, Counters), "counters"),
         "findings": (_listed(_finding), "a list of findings"),

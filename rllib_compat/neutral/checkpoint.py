@@ -193,6 +193,8 @@ class LegacyCheckpoint:
         config: The trainer's config as a plain dict; stand-ins where it held code or classes.
         config_is_complete: Whether defaults are included (from a 2.x state) or only what the
             user gave (from `params.pkl`/`params.json`).
+        modules_alone: Whether it is modules without an algorithm, as a conversion for inference
+            writes them.
         policies: The policies by id.
         policy_mapping_fn: A stand-in of the mapping function, or None.
         policies_to_train: Their ids, a stand-in of a function, or None (all).
@@ -206,6 +208,7 @@ class LegacyCheckpoint:
     algorithm: str | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     config_is_complete: bool = False
+    modules_alone: bool = False
     policies: Mapping[str, PolicyState] = field(default_factory=dict)
     policy_mapping_fn: Any = None
     policies_to_train: Any = None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.convert.complete import complete, require_algorithm, require_config
+from rllib_compat.convert.complete import complete, require_facts
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_all
 from rllib_compat.convert.without_weights import leave_out
@@ -88,8 +88,7 @@ def load_policy(
             where=str(checkpoint.source.path),
             fix=f"Say which: policy_id= one of {', '.join(map(repr, checkpoint.policies))}.",
         )
-    require_algorithm(checkpoint)
-    require_config(checkpoint, given)
+    require_facts(checkpoint, given)
     (state,) = checkpoint.policies.values()
     try:
         checkpoint, networks = identify_all(checkpoint, given)

@@ -73,7 +73,9 @@ def load(
             raise NotYetError(
                 f"It can act, but can't be trained yet: {done.plan.why}.",
                 where=str(path),
-                fix="`rllib-compat convert` makes modules of it: RLModule.from_checkpoint(…).",
+                fix="Load the checkpoint that they were made from."
+                if done.checkpoint.modules_alone
+                else "`rllib-compat convert` makes modules of it: RLModule.from_checkpoint(…).",
             )
         _require_recordings(done, path)
         done.report.warn(logger)

@@ -11,7 +11,7 @@ import pytest
 
 from rllib_compat.convert import complete as resolve
 from rllib_compat.convert import config_machine
-from rllib_compat.convert.decide import decide
+from rllib_compat.convert.decide import Form, decide
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.inspect import inspect
 from rllib_compat.convert.pipeline import convert, verify_pair
@@ -39,6 +39,7 @@ from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Finding, Severity, Verdict, grouped
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import box
+from rllib_compat.trainer.load import load
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import given_if_asked
 
@@ -505,3 +506,15 @@ def test_a_source_that_the_disk_refuses_is_told(verb, tmp_path, monkeypatch):
     with pytest.raises(FileSystemError, match="not there, or no longer"):
         verb(*arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_modules_alone_are_read_again_without_hints_and_say_that_nothing_trains_them(tmp_path):
+    (noisy,) = [case for case in all_cases() if str(case) == "1.13.0/dqn-torch-noisy-atoms-duel"]
+    first = convert(noisy.checkpoint, tmp_path / "modules", inputs=20)
+    assert first.plan.form is Form.MODULES
+    again = convert(tmp_path / "modules", tmp_path / "again", inputs=20)
+    assert again.plan.form is Form.MODULES
+    assert "modules alone" in again.plan.why
+    assert digest_tree(tmp_path / "again") == digest_tree(tmp_path / "modules")
+    with pytest.raises(NotYetError, match="modules alone"):
+        load(tmp_path / "modules")

@@ -52,6 +52,7 @@ name = "2.x"
 
 _METADATA = "rllib_checkpoint.json"
 _MADE = "class_and_ctor_args.pkl"
+_STATES = ("algorithm_state.msgpack", "algorithm_state.pkl")
 #: Where a tree keeps its modules, a folder for each.
 MODULES = "learner_group/learner/rl_module"
 
@@ -73,7 +74,8 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     if not path.is_dir() or not (path / MODULES).is_dir():
         raise Miss(f"no folder `{MODULES}`")
     metadata = folder.try_side_file(_METADATA)
-    if metadata is None:  # modules alone, as a conversion for inference writes them
+    alone = not any(map(folder.has, (_METADATA, _MADE, *_STATES)))
+    if metadata is None:
         metadata = folder.try_side_file(f"{MODULES}/metadata.json")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     is_whole = not folder.has(_MADE) or not folder.lacks(_MADE)
@@ -110,6 +112,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         algorithm=cls,
         config=config,
         config_is_complete=True,
+        modules_alone=alone,
         policies=policies,
         policy_mapping_fn=config.get("policy_mapping_fn") or config.get("_policy_mapping_fn"),
         policies_to_train=config.get("policies_to_train"),
