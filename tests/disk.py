@@ -1,14 +1,17 @@
 """Converts onto disks that are too small or read-only, for real, and looks at what is left.
 
-`python -m tests.disk` mounts a small file system in memory (in a namespace of its own, which needs
+`python -m tests.disk` does it with everything that `convert` writes; `python -m tests.disk onnx`
+with one of them. It mounts a small file system in memory (in a namespace of its own, which needs
 Linux and the right to make one) and makes it larger page by page, then file by file, until a
-conversion fits; then it is made read-only. `limited` does the same with the limit that the system
-sets on the size of files, which works everywhere.
+conversion fits; then an older conversion, which is to be replaced, takes the room, and then it is
+made read-only. `limited` does the same with the limit that the system sets on the size of files,
+which works everywhere.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -24,6 +27,9 @@ from rllib_compat.neutral.errors import FileSystemError
 from tests.kills import OLD, OTHER
 
 _PAGE = 4096
+
+#: What `convert` writes; the first with Ray.
+TARGETS = ("checkpointable", "msgpack", "onnx", "safetensors")
 
 
 @dataclass
@@ -61,13 +67,13 @@ def attempt(found: Found, folder: Path, what: str, *, overwrite: bool = False, t
             found.left.append(what)
 
 
-def limited(folder: Path, *, overwrite: bool = False, steps: int = 60) -> Found:
+def limited(
+    folder: Path, to: str = "msgpack", *, overwrite: bool = False, steps: int = 60
+) -> Found:
     """Converts with a limit on the size of files, from nothing to what is needed."""
     found = Found()
-    convert(
-        OTHER.checkpoint if overwrite else OLD.checkpoint, folder / "new", to="msgpack", inputs=2
-    )
-    convert(OLD.checkpoint, folder / "whole", to="msgpack", inputs=2)
+    convert(OTHER.checkpoint if overwrite else OLD.checkpoint, folder / "new", to=to, inputs=2)
+    convert(OLD.checkpoint, folder / "whole", to=to, inputs=2)
     largest = max(p.stat().st_size for p in (folder / "whole").rglob("*") if p.is_file())
     work = folder / "work"
     work.mkdir()
@@ -75,7 +81,7 @@ def limited(folder: Path, *, overwrite: bool = False, steps: int = 60) -> Found:
         (folder / "new").rename(work / "new")
     for size in range(0, largest, max(1, largest // steps)):
         with _limit(size):
-            attempt(found, work, f"files of {size}", overwrite=overwrite)
+            attempt(found, work, f"files of {size}", overwrite=overwrite, to=to)
     return found
 
 
@@ -94,12 +100,18 @@ def _limit(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def mounted(folder: Path, to: str = "msgpack") -> Found:
-    """Converts onto a file system of every size; runs in a namespace of its own."""
+def mounted(folder: Path, to: str = "msgpack", step: int = 1) -> Found:
+    """Converts onto file systems that are too small; runs in a namespace of its own.
+
+    Args:
+        folder: Where they are mounted.
+        to: What is written.
+        step: By how many pages, or files, each is larger than the one before.
+    """
     found, disk = Found(), folder / "disk"
     disk.mkdir()
     for kind, unit in (("size", _PAGE), ("nr_inodes", 1)):
-        for number in range(1, 10_000):
+        for number in range(step, 10_000, step):
             _mount(disk, f"{kind}={number * unit}")
             fitted = found.fitted
             attempt(found, disk, f"{kind}={number * unit}", to=to)
@@ -107,7 +119,11 @@ def mounted(folder: Path, to: str = "msgpack") -> Found:
             if found.fitted > fitted:
                 break
     _mount(disk, "size=64m")
-    convert(OTHER.checkpoint, disk / "new", to="msgpack", inputs=2)
+    convert(OTHER.checkpoint, disk / "new", to=to, inputs=2)
+    used = os.statvfs(disk)
+    size = (used.f_blocks - used.f_bfree + 2) * used.f_frsize
+    subprocess.run(["mount", "-o", f"remount,size={size}", disk], check=True)
+    attempt(found, disk, "no room beside the old one", overwrite=True, to=to)
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
     attempt(found, disk, "read-only", overwrite=True, to=to)
     subprocess.run(["umount", disk], check=True)
@@ -118,11 +134,11 @@ def _mount(disk: Path, option: str) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", option, "tmpfs", disk], check=True)
 
 
-def in_namespace(to: str = "msgpack") -> Found | None:
+def in_namespace(to: str = "msgpack", step: int = 1) -> Found | None:
     """Runs `mounted` where this process may mount; None where it may not."""
     if not can_mount():
         return None
-    command = ["unshare", "-rm", sys.executable, "-m", "tests.disk", "--inside", to]
+    command = ["unshare", "-rm", sys.executable, "-m", "tests.disk", "--inside", str(step), to]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=3000)
     return Found(**json.loads(done.stdout.splitlines()[-1]))
 
@@ -139,16 +155,18 @@ def can_mount() -> bool:
 
 def main() -> None:
     """Prints what was found."""
-    to = sys.argv[-1] if sys.argv[-1] in ("msgpack", "checkpointable") else "msgpack"
+    targets = [to for to in TARGETS if to in sys.argv] or TARGETS
     with tempfile.TemporaryDirectory() as folder:
         if "--inside" in sys.argv:
-            print(json.dumps(asdict(mounted(Path(folder), to))))
+            print(json.dumps(asdict(mounted(Path(folder), targets[0], int(sys.argv[2])))))
             return
-        print("small and read-only disks:", in_namespace(to) or "can't be mounted here")
-        for overwrite in (False, True):
-            place = Path(folder) / str(overwrite)
-            place.mkdir()
-            print(f"small files, overwrite={overwrite}:", limited(place, overwrite=overwrite))
+        for to in targets:
+            print(f"{to}, small and read-only disks:", in_namespace(to) or "can't be mounted here")
+            for overwrite in (False, True):
+                place = Path(folder) / f"{to}{overwrite}"
+                place.mkdir()
+                found = limited(place, to, overwrite=overwrite)
+                print(f"{to}, small files, overwrite={overwrite}:", found)
 
 
 if __name__ == "__main__":

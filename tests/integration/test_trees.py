@@ -13,6 +13,7 @@ from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert, verify_pair
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.neutral.errors import CompatError
+from tests import disk
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
 
@@ -86,6 +87,16 @@ def test_no_pickle_of_a_source_reaches_the_target(tree, tmp_path):
 
         Algorithm.from_checkpoint(str(tmp_path / "again")).stop()
     assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.skipif(not disk.can_mount(), reason="no file system can be mounted here")
+def test_a_disk_that_is_too_small_for_a_tree_is_told_and_keeps_what_it_had():
+    """Ray writes some thirty files, and any of them may be the one that does not fit."""
+    found = disk.in_namespace("checkpointable", step=11)
+    assert found.left == []
+    assert found.refused >= 6
+    assert found.told == ["The disk is full.", "The disk is read-only."]
+    assert found.fitted == 2
 
 
 def test_a_tree_of_the_installed_ray_is_written_anew_and_is_the_same(tree, tmp_path):

@@ -340,6 +340,16 @@ def test_a_system_that_lets_no_file_grow_is_told_and_leaves_nothing(tmp_path, ov
     assert found.told == ["A file would become larger than is allowed here."]
 
 
+@pytest.mark.parametrize("to", ["onnx", "safetensors"])
+def test_a_disk_that_refuses_is_told_whoever_writes(to, tmp_path):
+    """The libraries of other formats have errors of their own."""
+    pytest.importorskip(to)
+    found = disk.limited(tmp_path, to, steps=8)
+    assert found.left == []
+    assert found.refused >= 8
+    assert found.told == ["A file would become larger than is allowed here."]
+
+
 @pytest.mark.skipif(not disk.can_mount(), reason="no file system can be mounted here")
 def test_a_real_disk_that_is_too_small_or_read_only_is_told_and_keeps_what_it_had():
     found = disk.in_namespace()

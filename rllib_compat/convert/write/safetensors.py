@@ -20,8 +20,11 @@ from rllib_compat.convert.write.extras import describe, dropped, require_library
 from rllib_compat.networks import Network
 from rllib_compat.networks.mapping import Array
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
-from rllib_compat.neutral.errors import VerificationError
+from rllib_compat.neutral.errors import CheckpointError, VerificationError
 from rllib_compat.neutral.report import Finding
+
+#: What the format calls its own part of a file.
+_RESERVED = "__metadata__"
 
 
 def write(plan: Plan, target: Path) -> list[Finding]:
@@ -32,9 +35,11 @@ def write(plan: Plan, target: Path) -> list[Finding]:
 
     Raises:
         CompatError: The package safetensors is not installed.
+        CheckpointError: It has no form for an array, or for a text.
     """
     require_library("safetensors", extra="safetensors")
-    from safetensors.numpy import save_file
+    from safetensors import SafetensorError
+    from safetensors.numpy import save
 
     for policy_id in plan.checkpoint.policies:
         told = dict(describe(plan, policy_id))
@@ -42,7 +47,19 @@ def write(plan: Plan, target: Path) -> list[Finding]:
         if isinstance(network, Network):
             told["graph"] = network.graph.to_plain()
         metadata = {k: v if isinstance(v, str) else json.dumps(v) for k, v in told.items()}
-        save_file(arrays_of(plan, policy_id), _file(target, policy_id), metadata)
+        arrays = arrays_of(plan, policy_id)
+        try:
+            if _RESERVED in arrays:
+                raise ValueError(f"an array is called {_RESERVED}")
+            data = save(arrays, metadata)
+        except (SafetensorError, LookupError, ValueError) as error:
+            raise CheckpointError(
+                f"safetensors has no form for it: {error!r:.200}.",
+                where=f"policies.{policy_id}",
+                fix="`--to msgpack` keeps all of it.",
+            ) from error
+        # Its own writer would tell of a full disk in errors of its own.
+        _file(target, policy_id).write_bytes(data)
     return dropped(plan)
 
 
@@ -51,7 +68,10 @@ def arrays_of(plan: Plan, policy_id: str) -> dict[str, Array]:
     network = plan.networks.get(policy_id)
     found: Any = network.arrays if network else _named(plan.checkpoint, policy_id)
     # An array that is a view of another one's memory would be written with it.
-    return {name: np.ascontiguousarray(array).copy() for name, array in found.items()}
+    return {
+        name: np.array(array, array.dtype.newbyteorder("="), order="C")
+        for name, array in found.items()
+    }
 
 
 def _named(checkpoint: LegacyCheckpoint, policy_id: str) -> dict[str, Array]:
