@@ -66,6 +66,7 @@ from rllib_compat.ray_versions.modules import (
     trains_discrete_sac,
 )
 from rllib_compat.ray_versions.old_stack import set_state_of_old_stack
+from rllib_compat.ray_versions.old_workers import TakesOldPolicies
 from rllib_compat.ray_versions.own_policies import (
     called_as_of_old,
     is_policy_class,
@@ -107,6 +108,7 @@ __all__ = [
     "BC_MODULE_NAMES",
     "NEWEST",
     "OLDEST",
+    "TakesOldPolicies",
     "action_distribution",
     "at_least",
     "bc_module_names",

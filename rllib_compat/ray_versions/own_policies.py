@@ -63,6 +63,16 @@ def torch_policy_with(base: type, name: str | None, parts: dict[str, Any]) -> ty
     """
     parts = called_as_of_old(parts)
     methods = {new: parts[old] for old, new in _METHODS.items() if parts.get(old) is not None}
+    if "loss" in methods and "stats_fn" not in methods:
+
+        def stats_fn(self: Any, train_batch: Any) -> dict[str, Any]:
+            try:
+                found: dict[str, Any] = base.stats_fn(self, train_batch)  # type: ignore[attr-defined]
+            except AssertionError:  # another loss need not leave what that of `base` leaves
+                return {}
+            return found
+
+        methods["stats_fn"] = stats_fn
     before = [parts[n] for n in _BEFORE if parts.get(n) is not None]
     if before:
 

@@ -44,7 +44,7 @@ class TellingMultiAgentEnvRunner(TellsErrors, MultiAgentEnvRunner):  # type: ign
 
 
 @public("rllib_compat.adapters")
-class TellingRolloutWorker(TellsErrors, RolloutWorker):  # type: ignore[misc]
+class TellingRolloutWorker(TellsErrors, ray_versions.TakesOldPolicies, RolloutWorker):  # type: ignore[misc]
     """The rollout worker of the old API stack, whose errors are told."""
 
 
