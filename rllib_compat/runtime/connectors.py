@@ -71,7 +71,7 @@ def may_need_preprocessors(env: Any) -> bool:
         except Exception:  # what it lacks (a simulator, a screen) is told when it is really used
             return True
     made.close()  # type: ignore[no-untyped-call]
-    from rllib_compat.runtime.float_space import has_integers
+    from rllib_compat.runtime.integers import has_integers
 
     space = made.observation_space
     return not isinstance(space, gymnasium.spaces.Box) or has_integers(space)
@@ -102,7 +102,8 @@ def with_preprocessors(
     """
     from ray.rllib.connectors.env_to_module import FlattenObservations, MeanStdFilter
 
-    from rllib_compat.runtime.float_space import FloatSpace, has_integers
+    from rllib_compat.runtime.float_space import FloatSpace
+    from rllib_compat.runtime.integers import has_integers
 
     own = ray_versions.made_connectors(inner, env, spaces, device)
     space = _observation_space(env, spaces)

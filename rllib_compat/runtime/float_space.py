@@ -12,6 +12,7 @@ import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
 from rllib_compat.neutral.public import public
+from rllib_compat.runtime.integers import with_floats
 
 
 @public("rllib_compat.adapters")
@@ -24,7 +25,7 @@ class FloatSpace(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         input_action_space: gym.Space[Any],  # noqa: ARG002 (Ray passes it by name)
     ) -> gym.Space[Any]:
         """The same space with floats in the place of integers."""
-        return _with_floats(input_observation_space)
+        return with_floats(input_observation_space)
 
     def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: Any) -> Any:
         """Rewrites the last observation of each episode that has just stepped."""
@@ -33,32 +34,6 @@ class FloatSpace(ConnectorV2):  # type: ignore[misc]  # Ray has no types
             if not np.issubdtype(seen.dtype, np.integer):
                 continue
             # Without it, the episode would refuse what is not of its space.
-            episode.observation_space = _with_floats(episode.observation_space)
+            episode.observation_space = with_floats(episode.observation_space)
             episode.set_observations(at_indices=-1, new_data=seen.astype(np.float32))
         return batch
-
-
-def has_integers(space: Any, *, images: bool = True) -> bool:
-    """Whether a space is a Box of integers, or has one for an agent.
-
-    Args:
-        space: The space.
-        images: Whether those of three dimensions count: as floats they take four times the memory,
-            in replay buffers, too.
-    """
-    if isinstance(space, gym.spaces.Dict):
-        return any(has_integers(part, images=images) for part in space.spaces.values())
-    if not isinstance(space, gym.spaces.Box) or not np.issubdtype(space.dtype, np.integer):
-        return False
-    return images or len(space.shape) < 3
-
-
-def _with_floats(space: gym.Space[Any]) -> gym.Space[Any]:
-    if isinstance(space, gym.spaces.Dict):
-        return gym.spaces.Dict({k: _with_floats(part) for k, part in space.spaces.items()})
-    if not has_integers(space):
-        return space
-    assert isinstance(space, gym.spaces.Box)
-    return gym.spaces.Box(
-        space.low.astype(np.float32), space.high.astype(np.float32), space.shape, np.float32
-    )

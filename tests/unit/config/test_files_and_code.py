@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import subprocess
 import sys
 
 import pytest
@@ -188,3 +189,29 @@ def test_code_is_printed_without_gymnasium(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     code = translate({"env": "CartPole-v0"}, algorithm="PPO").to_python()
     assert "adapt_env(EnvSettings(env='CartPole-v0'))" in code.replace('"', "'")
+
+
+def test_configs_are_translated_and_printed_without_ray_and_torch():
+    """Also where they are installed: importing Ray takes seconds, and so a command would."""
+    code = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path, target=None):
+        if name in ("ray", "torch", "tensorflow"):
+            raise AssertionError(f"{name} is imported")
+
+sys.meta_path.insert(0, Blocked())
+from rllib_compat.config import translate
+from rllib_compat.config.values.door import Origin
+from tests.unit.config.samples import FILES, first_of_grids, read
+
+for file in FILES:
+    told = read(file)
+    config = first_of_grids(told["config"])
+    for given in (config, {**config, "env": "CartPole-v1"}, {**config, "env": "Blackjack-v1"}):
+        for origin in Origin:
+            how = {"algorithm": told["run"], "on_unknown": "pass", "origin": origin}
+            translate(given, **how).to_python()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
