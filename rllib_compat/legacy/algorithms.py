@@ -25,6 +25,11 @@ def find(place: str, name: str, nothing: Any) -> Any:
         from rllib_compat.trainer.classes import trainer_class
 
         return trainer_class(name)
+    if name.endswith("Config"):
+        from rllib_compat.trainer import fluent
+
+        if fluent.is_config_name(name):
+            return fluent.config_class(name)
     row = _of_module(module)
     if part != "agents" and row is not None and name == "DEFAULT_CONFIG":
         home = importlib.import_module(f"rllib_compat.agents.{row.modules[-1]}")

@@ -18,6 +18,7 @@ from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.trainer.classes import class_of_algorithm, raise_if_removed
+from rllib_compat.trainer.fluent import LegacyConfig
 from rllib_compat.trainer.resources import with_extra
 from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
 from rllib_compat.trainer.trainer import Trainer
@@ -106,6 +107,8 @@ def run(run_or_experiment: Any, name: str | None = None, **arguments: Any) -> An
         RefusedKeysError: Ray has removed the algorithm, and nothing can stand in for it.
     """
     as_trials = arguments.pop("return_trials", False)
+    if isinstance(config := arguments.get("config"), LegacyConfig):
+        arguments["config"] = config.to_dict()
     today = _todays_arguments(_with_callbacks(arguments))
     analysis = ray.tune.run(_trainable(run_or_experiment), name=name, **today)
     if as_trials:
@@ -144,6 +147,12 @@ class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types
 
     def __init__(self, trainable: Any = None, **arguments: Any) -> None:
         ray_versions.give_trials_their_old_names()
+        if isinstance(space := arguments.get("param_space"), LegacyConfig):
+            if (config := space.todays()) is not None:
+                arguments["param_space"] = config
+                super().__init__(trainable, **arguments)
+                return
+            arguments["param_space"] = space.to_dict()
         super().__init__(_trainable(trainable), **arguments)
 
 

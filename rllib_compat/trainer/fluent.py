@@ -1,0 +1,222 @@
+"""`PPOConfig().rollouts(…).training(…)`: configs by method calls, as Ray 2.0 – 2.9 had them.
+
+A config collects what its methods are told, under the keys that the config's dict had. `build()`
+gives a `Trainer`, `to_dict()` what `tune.run` takes: either is translated as any old config is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from rllib_compat import ray_versions, registry
+from rllib_compat.trainer.classes import class_of_algorithm, trainer_class
+from rllib_compat.trainer.defaults import defaults_of, merge
+
+#: The methods that only hand on their keyword arguments; the first argument may come without one.
+METHODS: Mapping[str, str] = {
+    "api_stack": "",
+    "callbacks": "callbacks",
+    "checkpointing": "export_native_model_files",
+    "debugging": "logger_creator",
+    "env_runners": "num_env_runners",
+    "environment": "env",
+    "evaluation": "evaluation_interval",
+    "experimental": "",
+    "exploration": "explore",
+    "fault_tolerance": "recreate_failed_workers",
+    "framework": "framework",
+    "learners": "num_learners",
+    "multi_agent": "policies",
+    "offline_data": "input",
+    "python_environment": "",
+    "reporting": "keep_per_episode_custom_metrics",
+    "resources": "num_gpus",
+    "rl_module": "",
+    "rollouts": "num_rollout_workers",
+    "training": "gamma",
+}
+
+#: The methods that only today's configs have: who calls one does not write for an old Ray.
+TODAYS = ("api_stack", "learners", "rl_module")
+
+#: An argument → the key of the dict, where they differ.
+KEYS: Mapping[str, str] = {
+    "callbacks_class": "callbacks",
+    "env_class": "env",
+    "framework_str": "framework",
+    "input_": "input",
+    "lambda_": "lambda",
+    "num_rollout_workers": "num_workers",
+    "optimizer_config": "optimizer",
+}
+
+#: Dicts that a later call adds to; others are replaced.
+_ADDED_TO = ("model", "env_config", "exploration_config", "evaluation_config", "optimizer")
+
+
+class LegacyConfig(Mapping[str, Any]):
+    """A config that is made by calls.
+
+    Settings can be read and set as attributes and, as of a dict, by key: those that nobody set are
+    the defaults. As a mapping, it holds what was set.
+
+    Args:
+        algo_class: The trainer class that `build` is to make, if not the algorithm's own.
+
+    Attributes:
+        algorithm_name: The algorithm.
+        algo_class: See above.
+        given: What was set, by the keys of the dict.
+        calls: The calls that set it.
+    """
+
+    algorithm_name: str | None = None
+
+    def __init__(self, algo_class: Any = None) -> None:
+        own = {"algo_class": algo_class, "given": {}, "calls": []}
+        vars(self).update(own)
+
+    def build(self, env: Any = None, logger_creator: Any = None, use_copy: bool = True) -> Any:  # noqa: ARG002
+        """The trainer.
+
+        Args:
+            env: The environment, in the place of that of the config.
+            logger_creator: Makes a logger for the config.
+            use_copy: Means nothing: the config is always copied.
+        """
+        if (config := self.todays()) is not None:
+            config.environment(env if env is not None else config.env)
+            return config.build_algo(logger_creator=logger_creator)
+        cls = self.algo_class or (
+            class_of_algorithm(self.algorithm_name)
+            if self.algorithm_name
+            else trainer_class("Trainer")
+        )
+        creator = logger_creator or self.given.get("logger_creator")
+        return cls(config=self.to_dict(), env=env, logger_creator=creator)
+
+    build_algo = build
+
+    def todays(self) -> Any:
+        """Ray's own config, where the calls are not those of old; else None."""
+        if not any(method in TODAYS for method, _, _ in self.calls):
+            return None
+        config = ray_versions.todays_config(self.algorithm_name or "PPO")
+        for method, args, arguments in self.calls:
+            getattr(config, method)(*args, **arguments)
+        return config
+
+    def to_dict(self) -> dict[str, Any]:
+        """A copy of what was set, by the keys of the dict."""
+        found = {k: v for k, v in self.given.items() if k != "logger_creator"}
+        return {k: copy.copy(v) if isinstance(v, (dict, list)) else v for k, v in found.items()}
+
+    def copy(self, copy_frozen: bool | None = None) -> LegacyConfig:  # noqa: ARG002
+        """A config that can be changed for itself."""
+        other = type(self)(self.algo_class)
+        other.given.update(self.to_dict())
+        other.calls.extend(self.calls)
+        return other
+
+    def update_from_dict(self, config_dict: Mapping[str, Any]) -> LegacyConfig:
+        """Sets all that a dict holds; what stood in `multiagent` is on the top level, too."""
+        for name, value in config_dict.items():
+            self._set(name, value)
+        return self
+
+    @classmethod
+    def from_dict(cls, config_dict: Mapping[str, Any]) -> LegacyConfig:
+        """A config of what a dict holds."""
+        return cls().update_from_dict(config_dict)
+
+    @staticmethod
+    def overrides(**arguments: Any) -> dict[str, Any]:
+        """Settings of a part: of evaluation, or of one policy."""
+        return {KEYS.get(name, name): value for name, value in arguments.items()}
+
+    def freeze(self) -> None:
+        """Means nothing: trainers have copies."""
+
+    validate = freeze
+
+    def _set(self, name: str, value: Any) -> None:
+        name = KEYS.get(name, name)
+        if isinstance(value, LegacyConfig):
+            value = value.to_dict()
+        old = self.given.get(name)
+        if name in _ADDED_TO and isinstance(old, dict) and isinstance(value, Mapping):
+            value = merge(old, value)
+        self.given[name] = value
+
+    def __getitem__(self, name: str) -> Any:
+        name = KEYS.get(name, name)
+        return self.given[name] if name in self.given else self._defaults()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._set(name, value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.to_dict())
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in ("given", "algo_class", "calls"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"{type(self).__name__} has no setting {name!r}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._set(name, value)
+
+    def _defaults(self) -> dict[str, Any]:
+        return defaults_of(self.algorithm_name or "common")
+
+
+def _method(name: str, first: str) -> Callable[..., LegacyConfig]:
+    def call(self: LegacyConfig, *args: Any, **arguments: Any) -> LegacyConfig:
+        self.calls.append((name, args, arguments))
+        if args:
+            self._set(first, args[0])
+        for argument, value in arguments.items():
+            self._set(argument, value)
+        return self
+
+    call.__name__ = name
+    call.__doc__ = "Sets what it is told, and returns the config."
+    return call
+
+
+for _name, _first in METHODS.items():
+    setattr(LegacyConfig, _name, _method(_name, _first))
+
+
+def is_config_name(name: str) -> bool:
+    """Whether a name is that of a config class: `PPOConfig`, `AlgorithmConfig`."""
+    stem = name.removesuffix("Config")
+    known = stem in ("Algorithm", "Trainer") or stem in registry.class_names()
+    return name.endswith("Config") and known
+
+
+@cache
+def config_class(name: str) -> type[LegacyConfig]:
+    """The config class of that name, for which `is_config_name` holds."""
+    algorithm = registry.class_names().get(name.removesuffix("Config"))
+    members = {
+        "__module__": __name__,
+        "__doc__": f"The config of {algorithm or 'any algorithm'}, made by calls.",
+        "algorithm_name": algorithm,
+    }
+    return type(name, (LegacyConfig,), members)
+
+
+def __getattr__(name: str) -> Any:  # where pickle finds the classes again
+    if is_config_name(name):
+        return config_class(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

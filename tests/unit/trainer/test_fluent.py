@@ -1,0 +1,84 @@
+"""Configs that are made by calls, as in Ray 2.0 – 2.9."""
+
+import pickle
+
+import pytest
+
+from rllib_compat.config import translate
+from rllib_compat.trainer import fluent
+
+PPOConfig = fluent.config_class("PPOConfig")
+
+
+def made():
+    return (
+        PPOConfig()
+        .environment("CartPole-v1", env_config={"size": 3})
+        .rollouts(num_rollout_workers=1, rollout_fragment_length=50)
+        .training(lr=0.01, lambda_=0.9, num_sgd_iter=2, model={"fcnet_hiddens": [8]})
+        .exploration(explore=False)
+        .framework("torch")
+    )
+
+
+def test_calls_are_the_dict_that_they_were():
+    assert made().to_dict() == {
+        "env": "CartPole-v1",
+        "env_config": {"size": 3},
+        "num_workers": 1,
+        "rollout_fragment_length": 50,
+        "lr": 0.01,
+        "lambda": 0.9,
+        "num_sgd_iter": 2,
+        "model": {"fcnet_hiddens": [8]},
+        "explore": False,
+        "framework": "torch",
+    }
+
+
+def test_a_later_call_adds_to_the_model_and_replaces_the_rest():
+    config = made().training(model={"fcnet_activation": "relu"}, lr=0.1)
+    assert config["model"] == {"fcnet_hiddens": [8], "fcnet_activation": "relu"}
+    assert config.lr == 0.1
+
+
+def test_settings_are_attributes_and_defaults_can_be_read():
+    config = made()
+    config.lr = 0.5
+    config["gamma"] = 0.8
+    assert (config.to_dict()["lr"], config.to_dict()["gamma"]) == (0.5, 0.8)
+    assert config.clip_param == 0.3
+    assert "clip_param" not in config.to_dict()
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        _ = config.nothing_of_the_kind
+
+
+def test_a_copy_is_changed_for_itself():
+    config = made()
+    config.copy().training(lr=9.0, model={"fcnet_hiddens": [1]})
+    assert (config.lr, config["model"]) == (0.01, {"fcnet_hiddens": [8]})
+
+
+def test_they_translate_as_their_dict_does():
+    config = translate(made().to_dict(), algorithm="PPO").algorithm_config
+    assert (config.num_env_runners, config.num_epochs, config.lambda_) == (1, 2, 0.9)
+    assert not config.explore
+
+
+def test_classes_and_configs_survive_pickling():
+    assert pickle.loads(pickle.dumps(PPOConfig)) is PPOConfig
+    assert pickle.loads(pickle.dumps(made())).to_dict() == made().to_dict()
+
+
+def test_who_calls_todays_methods_gets_todays_config():
+    assert made().todays() is None
+    config = PPOConfig().api_stack(enable_rl_module_and_learner=True).training(lr=0.25)
+    assert config.todays().lr == 0.25
+    assert config.todays().enable_rl_module_and_learner
+
+
+def test_user_code_gets_them_where_ray_had_them():
+    from rllib_compat.legacy import faces
+
+    assert faces.find("ray.rllib.algorithms.ppo", "PPOConfig") is PPOConfig
+    assert faces.find("ray.rllib.algorithms.ppo.ppo", "PPOConfig") is PPOConfig
