@@ -1,18 +1,23 @@
 """Runs RLlib's own examples of old Rays, unchanged, with `rllib-compat run`, and writes a table.
 
 The scripts come out of the wheels of their Rays. Each runs for one iteration where it can be told
-so, and within a limit of time::
+so, and within a limit of time. What came of it is recorded, so that a later call goes on where an
+earlier one stopped; a script whose text is that of another release is run once::
 
-    python benchmarks/old_examples.py 0.8.7 1.0.1 1.2.0 --only 'custom_.*' --out table.md
+    python benchmarks/old_examples.py 0.8.7 1.0.1 1.2.0 --write
+    python benchmarks/old_examples.py 1.2.0 --only 'custom_.*' --again
     python benchmarks/old_examples.py 1.13.0 --imports
 
-Not eligible, and named with the reason, are scripts that need a library that is not part of Ray,
-and those whose models or policies are TensorFlow's alone.
+Not eligible, and named with the reason, are scripts that need something that is not part of Ray,
+and those whose models or policies are TensorFlow's alone. The table is a page of the guide.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
+import os
 import re
 import subprocess
 import sys
@@ -20,35 +25,61 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+
+_HERE = Path(__file__).parent
+RECORD = _HERE / "old_examples.json"
+PAGE = _HERE.parent / "migration_guide" / "old_examples.md"
 
 _EXAMPLE = re.compile(r"(?:^|/)ray/rllib/examples/(\w+)\.py$")
 _LIBRARIES = (
     "deepmind_lab pettingzoo supersuit vizdoom recsim pyspiel mlagents stable_baselines3 sumo"
 )
+#: What else a script needs → the words in its text that show it.
+_NEEDS = {
+    "files of Ray's repository": '"../tests/data',
+    "a network from torch.hub": "mobilenet_v2",
+    "Unity": "unity3d",
+}
 _TENSORFLOW_ALONE = re.compile(
     r"^\s*(from tensorflow|import tensorflow)|build_tf_policy|TFModelV2\)", re.M
 )
-#: Flags that make a script short, if it has them, and its trials fit on a small machine.
+#: Those that name torch, too, and go through TensorFlow whatever they are told.
+_TENSORFLOW_ANYWAY = re.compile(
+    r"^    tf1?\.enable_eager|^from rllib\.models\.tf|PyTorch not supported", re.M
+)
+#: Flags that make a script short, if it has them.
 _SHORT = {
-    "--num-cpus": ("4",),
     "--stop-iters": ("1",),
     "--num-iters": ("1",),
     "--stop-timesteps": ("500",),
     "--torch": (),
     "--framework": ("torch",),
 }
+#: Scripts count on the machines of their authors; a trial that asks for more would wait for ever.
+_CPUS = 4
 
 
 @dataclass
 class Row:
-    """What became of one script."""
+    """What became of one script.
+
+    Attributes:
+        ray: Its release.
+        script: Its name.
+        text: The hash of its text.
+        outcome: "runs" (exit code 0), "not eligible: …", or what went wrong.
+        seconds: How long it took.
+        arguments: What it was told.
+    """
 
     ray: str
     script: str
-    outcome: str
-    seconds: float = 0.0
+    text: str
+    outcome: str = ""
+    seconds: int = 0
+    arguments: str = ""
 
 
 def scripts(release: str, folder: Path) -> Iterator[Path]:
@@ -70,61 +101,97 @@ def scripts(release: str, folder: Path) -> Iterator[Path]:
 def reason_against(source: str) -> str | None:
     """Why a script is not eligible, or None."""
     for library in _LIBRARIES.split():
-        if re.search(rf"^\s*(from|import) {library}|{library}", source, re.M):
+        if library in source:
             return f"not eligible: needs {library}"
+    for what, words in _NEEDS.items():
+        if words in source:
+            return f"not eligible: needs {what}"
     if "torch" not in source and _TENSORFLOW_ALONE.search(source):
         return "not eligible: TensorFlow alone"
-    return None
+    return "not eligible: TensorFlow alone" if _TENSORFLOW_ANYWAY.search(source) else None
 
 
-def run(path: Path, *, limit: int, imports: bool) -> Row:
+def run(path: Path, *, limit: int, imports: bool = False) -> Row:
     """Runs one script, or only its imports and definitions."""
     source = path.read_text("utf-8")
-    row = Row(path.parent.name, path.stem, reason_against(source) or "")
+    text = hashlib.sha256(source.encode()).hexdigest()[:16]
+    row = Row(path.parent.name, path.stem, text, reason_against(source) or "")
     if row.outcome:
         return row
     short = [
         word for flag, values in _SHORT.items() if f'"{flag}"' in source for word in (flag, *values)
     ]
+    row.arguments = " ".join(short)
     command = [sys.executable, "-m", "rllib_compat", "run", str(path), *short]
     if imports:
         code = (
             f"import rllib_compat.legacy, runpy; runpy.run_path({str(path)!r}, run_name='imported')"
         )
         command = [sys.executable, "-c", code]
+    environment = {**os.environ, "RAY_OVERRIDE_RESOURCES": json.dumps({"CPU": _CPUS})}
     started = time.monotonic()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-        row.outcome = "ran" if done.returncode == 0 else last_error(done.stderr)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=limit, check=False
+        )
+        row.outcome = "runs" if done.returncode == 0 else last_error(done.stderr)
     except subprocess.TimeoutExpired:
         row.outcome = f"took more than {limit} s"
-    row.seconds = time.monotonic() - started
+    row.seconds = round(time.monotonic() - started)
     return row
 
 
 def last_error(told: str) -> str:
-    """The last line of what went wrong that names an error."""
-    lines = [
-        line for line in told.splitlines() if re.match(r"[\w.]*(Error|Exception|Warning)\b", line)
-    ]
-    return (lines or ["failed without a word"])[-1][:160]
+    """The last line of what went wrong that names an error of more than Tune's summary."""
+    lines = re.findall(r"^[\w.]*(?:Error|Exception)\b.*", told, re.M)
+    telling = [line for line in lines if "Trials did not complete" not in line]
+    return (telling or lines or ["failed without a word"])[-1][:160]
 
 
-def table(rows: list[Row]) -> str:
-    """The rows in Markdown, with the counts above them."""
-    eligible = [row for row in rows if not row.outcome.startswith("not eligible")]
-    ran = sum(row.outcome == "ran" for row in eligible)
+def recorded() -> list[Row]:
+    """What earlier calls have found."""
+    return [Row(**row) for row in json.loads(RECORD.read_text("utf-8"))] if RECORD.exists() else []
+
+
+def record(rows: list[Row]) -> None:
+    """Writes what is known, in the order of releases and names."""
+    rows = sorted(rows, key=lambda r: (tuple(map(int, r.ray.split("."))), r.script))
+    text = ",\n".join(json.dumps(asdict(row)) for row in rows)
+    RECORD.write_text(f"[\n{text}\n]\n", "utf-8")
+
+
+def page(rows: list[Row]) -> str:
+    """The page of the guide: counts, and a row a script with a column a release."""
+    releases = sorted({row.ray for row in rows}, key=lambda r: tuple(map(int, r.split("."))))
+    by_place = {(row.script, row.ray): row for row in rows}
     lines = [
-        f"{ran} of {len(eligible)} eligible scripts ran.",
+        "# Examples of old Rays",
         "",
-        "| Ray | script | outcome | s |",
+        "RLlib's own example scripts, unchanged, through `rllib-compat run`, for one iteration "
+        "where they can be told so. `benchmarks/old_examples.py` runs them and writes this page.",
+        "",
     ]
-    lines.append("|---|---|---|---|")
-    cell = str.maketrans({"|": "\\|", "\n": " "})
-    lines += [
-        f"| {r.ray} | `{r.script}` | {r.outcome.translate(cell)} | {r.seconds:.0f} |" for r in rows
-    ]
+    for release in releases:
+        mine = [r for r in rows if r.ray == release]
+        eligible = [r for r in mine if not r.outcome.startswith("not eligible")]
+        tried = [r for r in eligible if r.outcome != "not run"]
+        ends = sum(r.outcome == "runs" for r in eligible)
+        lines.append(
+            f"- Ray {release}: {len(mine)} scripts, {len(eligible)} eligible, {len(tried)} of "
+            f"those run, {ends} ran to exit code 0."
+        )
+    lines += ["", f"| script | {' | '.join(releases)} |", "|---" * (len(releases) + 1) + "|"]
+    for script in sorted({row.script for row in rows}):
+        cells = [_cell(by_place.get((script, release))) for release in releases]
+        lines.append(f"| `{script}` | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return ""
+    told = row.outcome.removeprefix("not eligible: ")
+    return told.translate(str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;", "`": "'"}))
 
 
 def main() -> None:
@@ -134,19 +201,46 @@ def main() -> None:
     )
     parser.add_argument("releases", nargs="+")
     parser.add_argument("--only", default="", help="a regular expression for the scripts' names")
-    parser.add_argument("--imports", action="store_true", help="only import what they import")
+    parser.add_argument("--imports", action="store_true", help="only import, and record nothing")
+    parser.add_argument("--again", action="store_true", help="run what is recorded already, too")
+    parser.add_argument("--list", action="store_true", help="run nothing; record what there is")
+    parser.add_argument("--write", action="store_true", help="write the page of the guide")
     parser.add_argument("--limit", type=int, default=600, help="seconds for each")
-    parser.add_argument("--out", type=Path, help="where the table goes")
     args = parser.parse_args()
-    rows = []
+    known = {(row.ray, row.script): row for row in recorded()}
     with tempfile.TemporaryDirectory() as folder:
         for release in args.releases:
             for path in scripts(release, Path(folder)):
-                if re.fullmatch(args.only or ".*", path.stem):
-                    rows.append(run(path, limit=args.limit, imports=args.imports))
-                    print(*vars(rows[-1]).values(), sep="\t", flush=True)
-                    if args.out:
-                        args.out.write_text(table(rows), "utf-8")
+                place = (release, path.stem)
+                if args.imports:
+                    if re.fullmatch(args.only or ".*", path.stem):
+                        print(run(path, limit=args.limit, imports=True), flush=True)
+                    continue
+                here = _without_running(path)
+                if not here.outcome.startswith("not eligible"):
+                    same = [r for r in known.values() if r.text == here.text]
+                    ran = [r for r in same if r.outcome != "not run"]
+                    wanted = re.fullmatch(args.only or ".*", path.stem) and not args.list
+                    if wanted and (not ran or args.again):
+                        here = run(path, limit=args.limit)
+                        known |= {(r.ray, r.script): _as(here, r) for r in same}
+                        print(here, flush=True)
+                    elif ran:
+                        here = _as(ran[0], here)
+                known[place] = here
+                record(list(known.values()))
+    if args.write:
+        PAGE.write_text(page(list(known.values())), "utf-8")
+
+
+def _without_running(path: Path) -> Row:
+    source = path.read_text("utf-8")
+    text = hashlib.sha256(source.encode()).hexdigest()[:16]
+    return Row(path.parent.name, path.stem, text, reason_against(source) or "not run")
+
+
+def _as(row: Row, other: Row) -> Row:
+    return Row(**{**asdict(row), "ray": other.ray, "script": other.script})
 
 
 if __name__ == "__main__":
