@@ -1,4 +1,4 @@
-"""`RolloutWorker` and `collect_metrics` for code that makes its workers itself, as until Ray 2.0."""
+"""`RolloutWorker` and `collect_metrics`, for code that makes its workers itself, until Ray 2.0."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class RolloutWorker(TellingRolloutWorker):
             }
             config["multiagent"] = {key: value for key, value in agents.items() if value}
             policy_spec = None
-        translation = translate(config, algorithm="PPO", api_stack="old", on_unknown="ignore")
+        translation = translate(config, algorithm="PPO", api_stack="old", on_unknown="warn")
         translation.report.warn(logger)
         super().__init__(
             env_creator=partial(make_env, translation.env_settings),

@@ -27,7 +27,9 @@ class Still(Policy):
 
 def test_a_worker_of_ones_own_samples_as_it_did():
     worker = RolloutWorker(
-        env_creator=lambda _: gymnasium.make("CartPole-v1"), policy=Still, rollout_fragment_length=40
+        env_creator=lambda _: gymnasium.make("CartPole-v1"),
+        policy=Still,
+        rollout_fragment_length=40,
     )
     batch_class = faces.find("ray.rllib.policy.sample_batch", "SampleBatch")
     batch = batch_class.concat_samples([worker.sample(), worker.sample()])
