@@ -195,9 +195,13 @@ def given(
 
 
 def find_modules_here() -> None:
-    """Lets a module in the current folder be imported by its name."""
+    """Lets a module in the current folder be imported by its name.
+
+    Only if nothing else has the name: what lies in a folder with a stranger's checkpoint must not
+    pass for a package that is installed.
+    """
     if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
+        sys.path.append(here)
 
 
 def imported(path: str) -> Any:

@@ -41,10 +41,10 @@ class _Json(click.ParamType):  # type: ignore[type-arg,unused-ignore] # click 8.
     ) -> dict[str, Any]:
         try:
             read = json.loads(value) if isinstance(value, str) else value
-        except ValueError as error:
-            self.fail(f"{error}: {value}", param, ctx)
+        except (ValueError, RecursionError) as error:
+            self.fail(f"{error}: {value[:200]}", param, ctx)
         if not isinstance(read, dict):
-            self.fail(f"not a dict: {value}", param, ctx)
+            self.fail(f"not a dict: {value[:200]}", param, ctx)
         return read
 
 

@@ -85,12 +85,15 @@ def command(path: Path, target: str, diff: bool, check: bool, as_json: bool, **h
 
 
 def _files(path: Path) -> Iterator[Path]:
-    if path.is_file():
+    if not path.is_dir():
+        if not path.is_file():
+            raise CompatError("It is neither a file nor a folder.", where=str(path))
         yield path
         return
     for folder, names, files in os.walk(path):
         names[:] = sorted(n for n in names if n not in _SKIPPED and not n.startswith("."))
-        yield from (Path(folder) / name for name in sorted(files) if name.endswith(".py"))
+        paths = (Path(folder) / name for name in sorted(files) if name.endswith(".py"))
+        yield from (file for file in paths if file.is_file())  # a pipe would be waited for
 
 
 def _write(file: Path, upgraded: Upgraded) -> None:

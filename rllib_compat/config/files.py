@@ -96,15 +96,18 @@ _READERS = {".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml, ".pkl"
 
 def _python_dict(path: Path, name: str) -> Any:
     try:
+        if not path.is_file():
+            raise FileNotFoundError("there is no such file")
         tree = ast.parse(path.read_text("utf-8"), str(path))
-    except (OSError, SyntaxError) as error:
+    # Text that is none, null bytes, and what is nested too deeply for Python.
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ConfigError(f"{path} can't be read: {error}") from error
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
             try:
                 return ast.literal_eval(node.value)  # type: ignore[attr-defined]
-            except ValueError:
+            except (ValueError, TypeError, RecursionError, MemoryError):
                 break  # it is computed
     values = runpy.run_path(str(path), run_name=path.stem)
     if name not in values:

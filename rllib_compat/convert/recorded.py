@@ -19,8 +19,9 @@ import numpy as np
 from rllib_compat.networks import Network
 from rllib_compat.networks.network import AnyNetwork
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.errors import CheckpointError, CompatError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 #: A policy's arrays as the file names them.
@@ -83,12 +84,33 @@ def load(file: Path) -> dict[str, Array]:
 
     Raises:
         CheckpointError: It is something else.
+        BudgetExceededError: More comes out of it than any recording holds.
     """
     try:
+        if not file.is_file():
+            raise ValueError("there is no such file")
+        _require_bounded(file)
         with np.load(file, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
-    except (ValueError, OSError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+    except CompatError:
+        raise
+    # numpy and zipfile tell of damage in a dozen ways: tokenize's errors, zlib's, RuntimeError, ….
+    except Exception as error:
         raise CheckpointError(f"Not a .npz of plain arrays: {error}", where=str(file)) from error
+
+
+def _require_bounded(file: Path) -> None:
+    """Makes sure that a small file does not stand for gigabytes.
+
+    Raises:
+        BudgetExceededError: It does.
+    """
+    budget = Budget()
+    budget.take_input(file.stat().st_size, str(file))
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            packed = info.compress_type != zipfile.ZIP_STORED
+            budget.spend("unpacked" if packed else "unfolded", info.file_size, info.filename)
 
 
 def of_policy(arrays: Arrays, policy: PolicyState) -> dict[str, Array]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import pickle
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -89,6 +92,25 @@ def restore_old_stack(path: Path, trainer: Trainer) -> None:
         counters=tree.as_data(counters, "algorithm_state.pkl counters", budget),
         iteration=checkpoint.counters.iteration or 0,
     )
+
+
+def unpack(saved: bytes, folder: str) -> None:
+    """Lays down what `Trainer.save_to_object` made of a checkpoint: a zip that packs nothing.
+
+    Raises:
+        CorruptCheckpointError: It is something else, or more comes out of it than is in it.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+            if sum(info.file_size for info in archive.infolist()) > len(saved):
+                raise zipfile.BadZipFile("more would come out of it than is in it")
+            archive.extractall(folder)  # zipfile keeps members inside
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, zlib.error) as error:
+        raise CorruptCheckpointError(
+            f"It is no checkpoint as bytes: {error}.",
+            where="restore_from_object",
+            fix="Give what `save_to_object` returned.",
+        ) from error
 
 
 @contextmanager

@@ -300,9 +300,10 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
 
     def restore_from_object(self, obj: bytes) -> None:
         """Restores what `save_to_object` returned."""
+        from rllib_compat.trainer.legacy_checkpoints import unpack
+
         with tempfile.TemporaryDirectory() as folder:
-            with zipfile.ZipFile(io.BytesIO(obj)) as archive:
-                archive.extractall(folder)  # zipfile keeps members inside
+            unpack(obj, folder)
             self.load_checkpoint(folder)
 
     def load_checkpoint(self, checkpoint_dir: str, *, trusted: bool = False) -> None:

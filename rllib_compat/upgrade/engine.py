@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -62,8 +63,10 @@ def upgrade(
     """
     rules = _chosen(target, only, skip)
     try:
+        _require_shallow(source)
         module = cst.parse_module(source)
-    except (cst.ParserSyntaxError, UnicodeDecodeError) as error:
+    except (cst.ParserSyntaxError, SyntaxError, ValueError, LookupError) as error:
+        # SyntaxError and LookupError: of the encoding that it declares.
         raise CompatError(
             f"{path} can't be parsed: {error}",
             where=path,
@@ -76,6 +79,25 @@ def upgrade(
         module = _with_imports(changed, rule.imports)
         changes += rule.changes
     return Upgraded(source, module.bytes, tuple(sorted(changes, key=lambda c: (c.done, c.line))))
+
+
+def _require_shallow(source: bytes) -> None:
+    """Refuses what is nested so deeply that a parser ends the process with it.
+
+    Raises:
+        CompatError: It is.
+    """
+    try:
+        compile(source, "<source>", "exec", ast.PyCF_ONLY_AST)
+    except (RecursionError, MemoryError) as error:
+        raise _too_deep() from error
+    except (SyntaxError, ValueError) as error:  # old Python, which the other parser may know
+        if "too many" in str(error) or "too complex" in str(error):
+            raise _too_deep() from error
+
+
+def _too_deep() -> CompatError:
+    return CompatError("It is nested too deeply.", fix="leave the file out")
 
 
 def _chosen(target: Target, only: Collection[str], skip: Collection[str]) -> list[type[Rule]]:

@@ -54,7 +54,7 @@ def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
 
 
 def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
-    if not path.exists() and not path.with_name(path.name + ".extra_data").exists():
+    if not path.exists() and not (path.parent / f"{path.name}.extra_data").exists():
         found, fix = search.nothing_there(path)
         raise UnknownLayoutError(found, where=str(path), fix=fix)
     if path.is_dir():

@@ -100,7 +100,7 @@ def _outer(folder: Folder, file: str) -> dict[str, Any]:
 
 def _find_file(path: Path) -> tuple[Path, list[Finding]]:
     """The checkpoint file at, or below, a path."""
-    extra_data = path.with_name(path.name + ".extra_data")
+    extra_data = path.parent / f"{path.name}.extra_data"  # `.` and `/` have no name
     if path.is_file():
         return path, []
     if extra_data.is_file():  # what save() returned in Ray 0.5 was not a file

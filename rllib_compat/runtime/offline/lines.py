@@ -52,7 +52,7 @@ def from_json(line: str, where: str) -> dict[str, Any]:
         if kind == "MultiAgentBatch":
             batches = record["policy_batches"].items()
             return {**record, "policy_batches": {p: _unpacked(b, where) for p, b in batches}}
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptCheckpointError(
             f"A line of a recording can't be read: {error!r}.", where=where
         ) from error

@@ -1,0 +1,214 @@
+"""Doors beside the checkpoint: recordings, files of configs and code, saved bytes, odd paths."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rllib_compat.cli import main
+from rllib_compat.convert import recorded
+from rllib_compat.convert.pipeline import convert
+from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
+from rllib_compat.runtime.offline import lines
+from rllib_compat.trainer.legacy_checkpoints import unpack
+from tests.security import payloads
+from tests.security.canary import MODULE, watched
+from tests.security.payloads import dumps
+
+
+@pytest.fixture(autouse=True)
+def in_time():
+    """A pipe would be waited for without end."""
+    old = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it hangs"))
+    signal.alarm(60)
+    started = time.process_time()
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, old)
+    assert time.process_time() - started < 20
+
+
+# --- recordings
+
+
+def header(descr, shape):
+    file = io.BytesIO()
+    told = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, told)
+    return file.getvalue()
+
+
+def npz(path, member, kind=zipfile.ZIP_STORED, name="obs.npy"):
+    with zipfile.ZipFile(path, "w", kind) as archive, archive.open(name, "w") as file:
+        for part in member:
+            file.write(part)
+
+
+def patched(path, *changes):
+    """Changes a byte of each header of the first member."""
+    data = bytearray(path.read_bytes())
+    central = data.find(b"PK\x01\x02")
+    for local, value in changes:
+        data[local] = data[central + local + 2] = value
+    path.write_bytes(data)
+
+
+def recordings(path):
+    """Builds one hostile recording after the other."""
+    npz(path, [header("<f4", (10**8,)), *[bytes(1 << 20)] * 400], zipfile.ZIP_DEFLATED)
+    yield "a bomb"
+    npz(path, [header("<f8", (10**13,))])
+    yield "more numbers than any memory"
+    npz(path, [b"\x93NUMPY\x01\x00" + (9000).to_bytes(2, "little") + b"[" * 9000])
+    yield "a header without end"
+    npz(path, [header("|O", (1,)), dumps(payloads.Call())])
+    yield "an array of objects"
+    path.write_bytes(dumps(payloads.Call()))
+    yield "a pickle"
+    npz(path, [b"x" * 100])
+    patched(path, (6, 1))
+    yield "encrypted"
+    npz(path, [b"x" * 100])
+    patched(path, (8, 99))
+    yield "packed in a way that nobody knows"
+    path.unlink()
+    os.mkfifo(path)
+    yield "a pipe"
+
+
+def test_a_recording_is_plain_arrays_or_an_error(tmp_path):
+    path = tmp_path / "x.npz"
+    for what in recordings(path):
+        with watched(tmp_path / "code", tmp_path / "new") as seen, pytest.raises(CheckpointError):
+            print(what, recorded.load(path))
+        seen.assert_clean()
+
+
+def test_a_recording_may_be_packed(tmp_path):
+    np.savez_compressed(tmp_path / "x.npz", obs=np.zeros((1000, 84)))
+    assert recorded.load(tmp_path / "x.npz")["obs"].shape == (1000, 84)
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, '{"type": "SampleBatch", "obs": "AAAA"}', "7"])
+def test_a_line_of_recorded_steps_is_a_batch_or_an_error(line):
+    with pytest.raises(CorruptCheckpointError):
+        lines.from_json(line, "x")
+
+
+# --- files of configs and code
+
+SOURCES = {
+    "no text": b"\xff\xfe = {}",
+    "null bytes": b"x = {'a':\x00 1}",
+    "brackets": b"x = " + b"[" * 3000,
+    "signs": b"x = {'a': " + b"-" * 20_000 + b"1}",
+    "blocks": b"".join(b" " * i + b"if 1:\n" for i in range(400)) + b" " * 400 + b"pass\n",
+}
+
+
+@pytest.mark.parametrize("what", [*SOURCES, "a pipe"])
+@pytest.mark.parametrize("verb", ["config", "upgrade"])
+def test_code_that_is_none_is_an_error(verb, what, tmp_path, capsys):
+    file = tmp_path / "x.py"
+    os.mkfifo(file) if what == "a pipe" else file.write_bytes(SOURCES[what])
+    with pytest.raises(SystemExit) as done:
+        main([verb, f"{file}:x" if verb == "config" else str(file)])
+    assert done.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_upgrading_a_file_imports_nothing_that_it_names(tmp_path, capsys):
+    file = tmp_path / "x.py"
+    file.write_text(
+        f"import {MODULE}\nfrom {MODULE} import touch\nfrom ray import {MODULE}\n"
+        f"from ray.rllib.agents.{MODULE} import x\nimport gym.{MODULE}\n"
+        f"config = {{'callbacks': '{MODULE}.touch', 'env': '{MODULE}:Env'}}\n"
+    )
+    for target in ("compat", "native"):
+        with watched(tmp_path / "code", tmp_path) as seen, pytest.raises(SystemExit):
+            main(["upgrade", str(file), "--to", target])
+        seen.assert_clean()
+    capsys.readouterr()
+
+
+# --- saved bytes
+
+
+def zipped(kind, *members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", kind) as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [b"", b"junk", zipped(zipfile.ZIP_DEFLATED, ("a", bytes(10_000_000)))],
+    ids=["nothing", "junk", "a bomb"],
+)
+def test_bytes_that_no_trainer_saved_are_an_error(saved, tmp_path):
+    with pytest.raises(CorruptCheckpointError, match="save_to_object"):
+        unpack(saved, str(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_in_saved_bytes_lead_nowhere(tmp_path):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    unpack(zipped(zipfile.ZIP_STORED, ("../out", b"x"), ("/etc/out", b"x")), str(inner))
+    assert [p.name for p in tmp_path.iterdir()] == ["inner"]
+
+
+# --- odd paths
+
+
+@pytest.mark.parametrize("path", ["/", "", ".", "x" * 5000, "/dev/zero", "/dev/fd/0", "http://x/y"])
+def test_a_path_that_is_no_checkpoint_is_an_error(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rllib_compat.formats.layouts.search.advice", lambda _: None)
+    with pytest.raises(CompatError):
+        convert(path, tmp_path / "new", to="msgpack")
+
+
+# --- other formats
+
+
+def test_safetensors_has_a_form_for_it_or_an_error_says_so(tmp_path):
+    pytest.importorskip("safetensors")
+    for number, name in enumerate(("__metadata__", "complex")):
+        old = payloads.v0_1(tmp_path / f"old{number}")
+        array = np.zeros(2, complex if name == "complex" else np.float32)
+        inner = dumps({"state": {"default_policy": {name: array}}})
+        old.write_bytes(dumps({"worker": inner}))
+        with pytest.raises(CheckpointError, match="safetensors has no form"):
+            convert(old, tmp_path / "new", to="safetensors")
+        assert not (tmp_path / "new").exists()
+
+
+def test_modules_beside_a_checkpoint_pass_for_no_package(tmp_path):
+    """Evaluating in a stranger's folder imported what lay there, under the name of a library."""
+    here = payloads.v0_1(tmp_path / "here").parent
+    for name in ("numpy", "ale_py", "lz4", "gymnasium"):
+        (here / f"{name}.py").write_text("open('imported', 'w').close()")
+    # As the command is started: not with `-m`, which puts the folder in front of all others.
+    code = "from rllib_compat.cli import main; main(['evaluate', 'checkpoint-1', '--run', 'PPO'])"
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONSAFEPATH": "1"}
+    subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:] = [p for p in sys.path if p]\n{code}"],
+        cwd=here,
+        env=environ,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert not (here / "imported").exists()
