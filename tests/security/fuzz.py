@@ -113,6 +113,8 @@ def _config(path: Path, _: Path) -> None:
 
 def _optimizers(path: Path, _: Path) -> None:
     """As far as the states of optimizers are handed to Ray."""
+    import torch  # noqa: F401 - while warming up: no mutant is charged with it
+
     from rllib_compat.convert.complete import complete
     from rllib_compat.convert.given import Given
     from rllib_compat.convert.identify import identify_all
