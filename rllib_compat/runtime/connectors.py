@@ -18,14 +18,20 @@ if TYPE_CHECKING:
 REPLACING = {"FlattenObservations", "MeanStdFilter", "PolicyMeanStdFilter", "PreviousSteps"}
 
 
-def add_preprocessors(config: AlgorithmConfig) -> None:
-    """Puts the preprocessors in front of a config's connectors, once."""
-    inner = ray_versions.env_to_module_factory(config)
-    if isinstance(inner, partial) and inner.func is with_preprocessors:
-        return
-    multi_agent = ray_versions.is_multi_agent(config)
-    structured = multi_agent and _flatten_policies(config)
-    made = partial(with_preprocessors, inner, multi_agent, structured=structured)
+def add_preprocessors(config: AlgorithmConfig, *, flat: bool = False) -> None:
+    """Puts the preprocessors in front of a config's connectors, once.
+
+    Args:
+        config: The config.
+        flat: Whether modules take flat vectors, whatever the observations are.
+    """
+    made = ray_versions.env_to_module_factory(config)
+    if not (isinstance(made, partial) and made.func is with_preprocessors):
+        multi_agent = ray_versions.is_multi_agent(config)
+        structured = multi_agent and _flatten_policies(config)
+        made = partial(with_preprocessors, made, multi_agent, structured=structured)
+    if flat:
+        made = partial(made, structured=True)
     config.env_runners(env_to_module_connector=made)
 
 
@@ -41,7 +47,7 @@ def _flatten_policies(config: AlgorithmConfig) -> bool:
     structured = False
     for name, spec in policies.items():
         space = getattr(spec, "observation_space", None)
-        if space is not None and not isinstance(space, gymnasium.spaces.Box):
+        if space is not None and not _is_vector_or_image(space):
             shape = (gymnasium.spaces.flatdim(space),)
             policies[name] = copy.copy(spec)
             policies[name].observation_space = gymnasium.spaces.Box(
@@ -74,7 +80,7 @@ def may_need_preprocessors(env: Any) -> bool:
     from rllib_compat.runtime.integers import has_integers
 
     space = made.observation_space
-    return not isinstance(space, gymnasium.spaces.Box) or has_integers(space)
+    return not _is_vector_or_image(space) or has_integers(space)
 
 
 @public("rllib_compat.adapters")
@@ -90,7 +96,8 @@ def with_preprocessors(
     """Makes the connectors between environment and module.
 
     Until 2.x, models got flat vectors: Discrete and MultiDiscrete parts as one-hot, Tuple and Dict
-    parts one after the other. Today that is a connector, and nobody puts it in unasked.
+    parts one after the other, and tables of numbers (a Box of two dimensions) row by row. Today
+    that is a connector, and nobody puts it in unasked.
 
     Args:
         inner: The config's own `env_to_module_connector`, if any; it sees what comes out here.
@@ -98,7 +105,7 @@ def with_preprocessors(
         env: The env runner's environment, or None.
         spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
         device: Where the module computes.
-        structured: Whether agents may have other spaces than a Box, known now or not.
+        structured: Whether agents may have spaces that are flattened, known now or not.
     """
     from ray.rllib.connectors.env_to_module import FlattenObservations, MeanStdFilter
 
@@ -108,10 +115,16 @@ def with_preprocessors(
     own = ray_versions.made_connectors(inner, env, spaces, device)
     space = _observation_space(env, spaces)
     by_agent = space.spaces.values() if multi_agent and space is not None else [space]
-    if structured or any(type(part).__name__ not in ("Box", "NoneType") for part in by_agent):
+    known = (part for part in by_agent if part is not None)
+    if structured or not all(map(_is_vector_or_image, known)):
         return [FlattenObservations(multi_agent=multi_agent), *own]
     filtered = any(isinstance(connector, MeanStdFilter) for connector in own)
     return [FloatSpace(), *own] if has_integers(space, images=filtered) else own
+
+
+def _is_vector_or_image(space: Any) -> bool:
+    """Whether models took observations of a space as they are."""
+    return type(space).__name__ == "Box" and len(space.shape) in (1, 3)
 
 
 def _observation_space(env: Any, spaces: Any) -> Any:

@@ -28,6 +28,7 @@ from rllib_compat.networks.wrappers.previous_steps import previous_steps
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, ObservationFilter, PolicyState
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.spaces import Space
 from rllib_compat.runtime import overrides
 from rllib_compat.runtime.connectors import add_preprocessors, add_previous_steps
 
@@ -52,8 +53,11 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
     checkpoint, networks = plan.checkpoint, plan.networks
     config = plan.translation.algorithm_config
     _add_modules(config, modules.specs(checkpoint, networks))
-    if not all(isinstance(p.observation_space, spaces.Box) for p in checkpoint.policies.values()):
+    seen = {k: policy.observation_space for k, policy in checkpoint.policies.items()}
+    if not all(isinstance(space, spaces.Box) for space in seen.values()):
         add_preprocessors(config)
+    if any(_flattens(seen[k], network.inputs) for k, network in networks.items()):
+        add_preprocessors(config, flat=True)
     actions, rewards = previous_steps(networks, checkpoint.policies)
     if actions or rewards:
         add_previous_steps(config, actions, rewards)
@@ -80,6 +84,11 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
     if state_format == "msgpack":
         findings += _note_msgpack_and_filters(checkpoint)
     return findings + _note_own_names(target)
+
+
+def _flattens(space: Space | None, inputs: tuple[int, ...]) -> bool:
+    """Whether a network takes a table or an image as one vector."""
+    return isinstance(space, spaces.Box) and len(inputs) == 1 < len(space.shape)
 
 
 def _add_modules(config: AlgorithmConfig, specs: Mapping[str, RLModuleSpec]) -> None:

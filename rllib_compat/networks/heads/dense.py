@@ -129,9 +129,12 @@ def _outputs(named: Named) -> int:
 
 
 def _of_arrays(network: Network, policy: PolicyState, settings: ModelSettings) -> Network:
-    """The same network for observations that are matrices or images, which it flattens itself."""
+    """The same network for observations that are images, which it flattens itself.
+
+    Connectors flatten all others; images they leave as they are.
+    """
     space = policy.observation_space
-    if not isinstance(space, Box) or len(space.shape) < 2:
+    if not isinstance(space, Box) or len(space.shape) != 3:
         return network
     shape = preprocessed_image(space, settings) or space.shape
     steps = (

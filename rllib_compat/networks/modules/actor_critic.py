@@ -57,7 +57,12 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
     def _inputs(self, batch: dict[str, Any]) -> dict[str, Any]:
         names = [name for name in self.graph.inputs if name not in self.graph.states]
         found = batch if all(name in batch for name in names) else self._cut(batch, names)
-        return {name: found[name] for name in names} | dict(batch.get(Columns.STATE_IN, {}))
+        made = {name: found[name] for name in names} | dict(batch.get(Columns.STATE_IN, {}))
+        shape = self.graph.inputs[Columns.OBS]
+        if len(shape) == 2 and made[Columns.OBS].shape[-1] == math.prod(shape) != shape[-1]:
+            # Version 0.1 wrote networks that flatten tables themselves; connectors do so now.
+            made[Columns.OBS] = made[Columns.OBS].unflatten(-1, shape)
+        return made
 
     def _cut(self, batch: dict[str, Any], names: list[str]) -> dict[str, Any]:
         """The inputs from one vector of all of them."""

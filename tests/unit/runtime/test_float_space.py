@@ -54,3 +54,22 @@ def test_a_vector_of_integers_reaches_the_module_as_floats():
 
 def test_images_without_a_filter_go_in_as_they_are():
     assert with_preprocessors(None, False, Camera()) == []
+
+
+class Board:
+    observation_space = gym.spaces.Box(0, 255, (6, 4), np.uint8)
+
+
+def test_a_table_of_integers_reaches_the_module_as_one_row_of_floats():
+    """Ray's networks take vectors and images: "shapes cannot be multiplied (6x4 and 24x10)"."""
+    from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+    (flat,) = with_preprocessors(None, False, Board())
+    flat.input_action_space = gym.spaces.Discrete(2)
+    flat.input_observation_space = Board.observation_space
+    assert flat.observation_space.shape == (24,)
+    seen = np.arange(24, dtype=np.uint8).reshape(6, 4)
+    episode = SingleAgentEpisode(observations=[seen], observation_space=Board.observation_space)
+    flat(rl_module=None, batch={}, episodes=[episode], explore=False, shared_data={})
+    given = np.asarray(episode.get_observations(-1))
+    assert (given.dtype, given.tolist()) == (np.float32, list(range(24)))
