@@ -16,6 +16,7 @@ BATCH = "training.train_batch_size_per_learner"
 WHOLE_BATCH = "training.train_batch_size"
 MINIBATCH = "training.minibatch_size"
 LEARNERS = "learners.num_learners"
+LEAST = "reporting.min_sample_timesteps_per_iteration"
 N_STEP = "training.n_step"
 
 #: The last Ray in which the fragments of DDPPO are a number of steps by default.
@@ -109,6 +110,29 @@ STEPS = (
         sets={LEARNERS: COMPUTED, BATCH: COMPUTED, FRAGMENT: "auto"},
         key="num_workers",
         change=_learner_per_worker,
+    ),
+    Step(
+        "learner",
+        "IMPALA and APPO learned in the trainer's own process. Today they have a learner's unless "
+        "told otherwise, which waits for a CPU that the machine may not have.",
+        algorithms=("IMPALA", "APPO"),
+        stack="new",
+        reads=(LEARNERS,),
+        sets={LEARNERS: 0},
+        key="num_learners",
+        fills=True,
+        says="it learns in the process of the algorithm, as it did; `num_learners` changes that",
+    ),
+    Step(
+        "first_sample",
+        "An iteration of IMPALA or APPO waited for a sample. Today one ends without, where workers "
+        "are slow to start, and its result is empty.",
+        algorithms=("IMPALA", "APPO"),
+        stack="new",
+        sets={LEAST: 1},
+        key="timesteps_per_iteration",
+        fills=True,
+        says="no iteration ends before a step was sampled, as ever",
     ),
     Step(
         "fragment",

@@ -32,6 +32,7 @@ CASES = [
     ({"n_step": 3, "rollout_fragment_length": 1}, "DQN"),
     ({"buffer_size": 100, "prioritized_replay": False, "prioritized_replay_alpha": 0.5}, "DQN"),
     ({}, "SimpleQ"),
+    ({}, "IMPALA"),
     ({"multiagent": {"policies": {"a": (None, None, None, {})}}}, "SAC"),
     ({"input": "/tmp/x", "env": "CartPole-v1", "min_sample_timesteps_per_iteration": 5}, "CQL"),
     ({"replay_buffer_config": {"type": "PrioritizedEpisodeReplayBuffer"}}, "DQN"),

@@ -1,5 +1,7 @@
 """Workers that old code makes itself."""
 
+import pickle
+
 import gymnasium
 import numpy as np
 from ray.rllib.policy.policy import Policy
@@ -34,6 +36,7 @@ def test_a_worker_of_ones_own_samples_as_it_did():
     batch_class = faces.find("ray.rllib.policy.sample_batch", "SampleBatch")
     batch = batch_class.concat_samples([worker.sample(), worker.sample()])
     assert isinstance(batch, batch_class)
+    assert pickle.loads(pickle.dumps(batch_class)) is batch_class  # in worker processes, too
     assert sum(batch["rewards"]) == 80
     worker.set_weights({"default_policy": {"weight": 3.0}})
     assert worker.for_policy(lambda policy: policy.weight) == 3.0
