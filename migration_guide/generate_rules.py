@@ -44,6 +44,7 @@ TITLES = {
     "fault_tolerance": "Fault tolerance",
     "internal": "Inner keys",
     "ppo": "PPO",
+    "a2c": "A2C",
     "impala_appo": "IMPALA and APPO",
     "dqn": "DQN",
     "sac": "SAC",
@@ -54,6 +55,7 @@ TITLES = {
 
 WHOLE = {
     "algorithm.removed": "Ray removed the algorithm, and nothing in it learns the same way.",
+    "algorithm.ours": "Ray removed the algorithm, and this package has it.",
     "algorithm.successor": "Ray removed the algorithm; another one takes its place.",
     "algorithm.assumed": "No algorithm was given, and no key shows which it is: PPO is assumed.",
     "defaults.changed": (
@@ -152,7 +154,7 @@ def _example(rule: Rule) -> str:
     context = Context(config, target, algorithm, translate=lambda *_: {})
     settings = engine.settings_of(engine.apply(config, context))
     made = [name for name in settings if not name.startswith("env.")]
-    if not made or registry.of(target).removed:
+    if not made or not registry.of(target).becomes:
         return ""
     calls = {name.partition(".")[0]: nested(settings, name.partition(".")[0]) for name in made}
     program = Program()
@@ -180,7 +182,7 @@ def _example_value(rule: Rule) -> Any:
 def _whose(rule: Rule) -> list[str]:
     """The sections that had the key, the algorithms that are still there first."""
     homes = rule.algorithms or keys.homes(rule.key)
-    there = [home for home in homes if home == "common" or not registry.of(home).removed]
+    there = [home for home in homes if home == "common" or registry.of(home).becomes == home]
     return sorted(there, key=lambda home: home != "common")
 
 
@@ -211,12 +213,16 @@ def _whole_config() -> str:
     parts += [_unsaid()]
     parts += [_step(step) for step in (*FIRST, *STEPS)]
     gone = [row for _, row in sorted(registry.ALGORITHMS.items()) if row.removed]
-    rows = [f"| {row.name} | {row.becomes or '–'} | {row.why} |" for row in gone]
+    rows = [f"| {row.name} | {_successor(row)} | {row.why} |" for row in gone]
     parts += [
         "## Removed algorithms and their successors",
         "\n".join(["| algorithm | successor | |", "|---|---|---|", *rows]),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _successor(row: registry.Algorithm) -> str:
+    return f"`{row.home}`" if row.ours else row.becomes or "–"
 
 
 def _unsaid() -> str:

@@ -27,8 +27,9 @@ class Algorithm:
 
     Attributes:
         name: The name it was last registered under, without `contrib/`.
-        becomes: The algorithm of today's Ray that learns the same way: itself where Ray still has
-            it, empty where none does.
+        becomes: The algorithm of today that learns the same way: itself where Ray still has it, or
+            this package does; empty where none does.
+        ours: Whether it is this package that has it (`algorithms/`), since Ray removed it.
         why: Of an algorithm that Ray removed: what is different now, or what to do instead.
         derives: The algorithm whose class its own was derived from, if any: their networks and
             most of their keys are the same.
@@ -46,6 +47,7 @@ class Algorithm:
 
     name: str
     becomes: str = ""
+    ours: bool = False
     why: str = ""
     derives: str = ""
     stems: tuple[str, ...] = ()
@@ -63,7 +65,13 @@ class Algorithm:
     @property
     def removed(self) -> bool:
         """Whether today's Ray no longer has it."""
-        return self.becomes != self.name
+        return self.ours or self.becomes != self.name
+
+    @property
+    def home(self) -> str:
+        """The module that its class and its config's are in, where it is trained by its name."""
+        package = "rllib_compat" if self.ours else "ray.rllib"
+        return f"{package}.algorithms.{self.name.lower()}"
 
     @property
     def soft_actor_critic(self) -> bool:
@@ -203,10 +211,14 @@ _ROWS = (
     ),
     Algorithm(
         "A2C",
-        why="train with PPO (num_epochs=1) or IMPALA, whose losses are nearest",
+        becomes="A2C",
+        ours=True,
+        why="this package has it for the new API stack; episodes that a time limit cuts are "
+        "bootstrapped, as by RLlib since Ray 2.3",
         derives="A3C",
         modules=("a3c", "a3c.a2c"),
         reader="actor_critic",
+        trains_on=True,
     ),
     Algorithm(
         "A3C",
@@ -216,9 +228,12 @@ _ROWS = (
     ),
     Algorithm(
         "PG",
-        why="train with PPO, whose loss is nearest",
+        becomes="PG",
+        ours=True,
+        why="this package has it for the new API stack",
         modules=("pg", "pg.pg"),
         reader="actor_critic",
+        trains_on=True,
     ),
     Algorithm(
         "DDPG",
@@ -374,6 +389,16 @@ def modules() -> MappingProxyType[str, tuple[Algorithm, ...]]:
 def todays() -> Iterator[Algorithm]:
     """The algorithms that today's Ray has; TQC is not registered, and has no legacy form."""
     return (row for row in _ROWS if not row.removed)
+
+
+def ours() -> Iterator[Algorithm]:
+    """The algorithms that Ray removed and this package has."""
+    return (row for row in _ROWS if row.ours)
+
+
+def trained() -> Iterator[Algorithm]:
+    """The algorithms that are trained by their own names: today's, and those of this package."""
+    return (row for row in _ROWS if row.becomes == row.name)
 
 
 def family(name: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.config.layout import laid_out
 from rllib_compat.neutral.later import PUBLIC, Later
 
@@ -55,7 +56,7 @@ def python_code(
         adapted: Whether old behaviour that no call of `AlgorithmConfig` can say is to be added.
     """
     program = Program()
-    cls = program.imported(f"ray.rllib.algorithms.{algorithm.lower()}", f"{algorithm}Config")
+    cls = program.imported(registry.of(algorithm).home, f"{algorithm}Config")
     lines = ["config = (", f"    {ast.unparse(cls)}()"]
     for method in METHODS:
         if method in calls:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from rllib_compat import ray_versions
+from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.config import keys as table
 from rllib_compat.neutral.errors import RayNotSupportedError
 
@@ -28,11 +29,15 @@ def todays_default(algorithm: str, setting: str) -> tuple[bool, Any]:
         special = table.default_at(algorithm, f"model.{key}", release)
         return special if special[0] else table.default_at("model_config", key, release)
     name = _ATTRIBUTES.get(argument, argument)
+    if argument in DEFAULTS.get(algorithm, {}):
+        return True, DEFAULTS[algorithm][argument]
     if name == "train_batch_size_per_learner":
         known, value = table.default_at(algorithm, "_train_batch_size_per_learner", release)
         if known and value is not None:
             return known, value
         name = "train_batch_size"
+        if name in DEFAULTS.get(algorithm, {}):
+            return True, DEFAULTS[algorithm][name]
     for home in (algorithm, "common"):
         known, value = table.default_at(home, name, release)
         if known:

@@ -69,9 +69,14 @@ def translate(
     legacy = {**admitted.config, **ours.config}
     came_in = legacy if origin is Origin.FILE else _copied({**config, **given})
     whole = defaults.Whole(legacy)
-    if legacy_ray is not None and not registry.of(target).removed:
+    if legacy_ray is not None and registry.of(target).becomes:
         whole = defaults.complete(legacy, legacy_algorithm, legacy_ray)
     stack, decided_by = _choose_stack(whole, (legacy_algorithm, target), api_stack)
+    if stack == "old" and registry.of(target).ours:
+        raise ConfigError(
+            f"{target} is trained on the new API stack only: the installed Ray has no {target}.",
+            fix="leave api_stack out",
+        )
 
     context = Context(whole.config, target, legacy_algorithm, stack, translate=_inner_settings)
     context.legacy_ray = legacy_ray
@@ -160,6 +165,8 @@ def _choose_stack(
     ]
     if asked != "auto":
         return asked, need_old
+    if registry.of(algorithms[1]).ours:
+        return "new", need_old
     return ("old" if need_old else "new"), need_old
 
 
@@ -167,7 +174,7 @@ def _about_defaults(
     entries: list[engine.Entry], whole: defaults.Whole, settings: Settings, context: Context
 ) -> list[Finding]:
     """Rows about the defaults that were made explicit; or, where none were, which there are."""
-    if registry.of(context.algorithm).removed:
+    if not registry.of(context.algorithm).becomes:
         return []
     if whole.release is not None:
         return defaults.findings(entries, whole, context)
@@ -211,7 +218,7 @@ def _about_unknown(findings: list[Finding], on_unknown: OnUnknown) -> list[Findi
 
 
 def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
-    if registry.of(target).removed:
+    if not registry.of(target).becomes:
         return [
             Finding(
                 "algorithm.removed",
@@ -220,6 +227,16 @@ def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
                 "$",
                 f"{legacy} was removed from RLlib",
                 registry.of(legacy).why,
+            )
+        ]
+    if registry.of(target).ours:
+        return [
+            Finding(
+                "algorithm.ours",
+                Severity.INFO,
+                Verdict.NOTE,
+                "$",
+                f"{legacy} was removed from RLlib; {registry.of(target).why}",
             )
         ]
     if legacy != target:

@@ -95,6 +95,11 @@ from rllib_compat.ray_versions.trainables import (
     trainable_arguments,
     without_logger,
 )
+from rllib_compat.ray_versions.training import (
+    sample_episodes,
+    send_new_weights,
+    update_learners,
+)
 from rllib_compat.ray_versions.tune import (
     give_trials_their_old_names,
     is_registered_env,
@@ -158,8 +163,10 @@ __all__ = [
     "remote_env_runners",
     "resets_at_the_next_step",
     "running_stat_state",
+    "sample_episodes",
     "save",
     "seed_env_runner",
+    "send_new_weights",
     "send_weights",
     "set_cache_of_module_configs",
     "set_learner_class",
@@ -184,6 +191,7 @@ __all__ = [
     "tune_report",
     "unpatched_msgpack",
     "untimed",
+    "update_learners",
     "vectorizes_multi_agent_envs",
     "weigh_replayed",
     "weighted_buffer",

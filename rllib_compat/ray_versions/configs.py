@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat import registry
 from rllib_compat.ray_versions.releases import at_least
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ def has_setting(setting: str) -> bool:
 
 
 def todays_config(algorithm: str) -> AlgorithmConfig:
-    """The config of an algorithm of the installed Ray, as Ray makes it."""
-    module = import_module(f"ray.rllib.algorithms.{algorithm.lower()}")
+    """The config of an algorithm of the installed Ray, or of ours, as it comes."""
+    module = import_module(registry.of(algorithm).home)
     config: AlgorithmConfig = getattr(module, f"{algorithm}Config")()
     return config
 

@@ -148,7 +148,7 @@ def _own(module: str, name: str, target: Target) -> Place | None:
     part = module.removeprefix("ray.rllib.").partition(".")[0]
     if target is Target.NATIVE:
         if algorithm and part == "agents" and (today := registry.of(algorithm).becomes):
-            return Place(f"ray.rllib.algorithms.{today.lower()}", today)
+            return Place(registry.of(today).home, today)
         return _place(NATIVE[name]) if in_rllib and name in NATIVE else None
     stand_in = table.STAND_INS.get(module)
     if stand_in and name in getattr(importlib.import_module(stand_in), "__all__", ()):

@@ -32,6 +32,8 @@ TRAINED_ON = [
     next(c for c in find(ray="0.6.6") if c.variant == "cont-meanstd"),
     next(c for c in find(ray="1.13.0", framework="tf2") if c.variant == "freelogstd"),
     next(c for c in find(ray="2.40.0") if c.algorithm == "PPO" and c.variant == "small-relu"),
+    next(c for c in find(ray="2.0.1") if c.algorithm == "A2C"),
+    next(c for c in find(ray="0.7.6") if c.algorithm == "PG"),
 ]
 
 
@@ -70,7 +72,7 @@ def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
 def test_from_checkpoint_loads_it_and_training_goes_on_where_it_stopped(case, tmp_path):
     from ray.rllib.algorithms.algorithm import Algorithm
 
-    given = Given(algorithm="PPO", env=case.about["env"])
+    given = Given(algorithm=case.algorithm, env=case.about["env"])
     done = convert(case.checkpoint, tmp_path / "new", given=given, inputs=50)
     algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
     counters = done.checkpoint.counters

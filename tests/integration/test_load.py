@@ -16,7 +16,7 @@ pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 SINGLE = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 LEAGUE = next(c for c in find(ray="1.13.0", framework="torch") if c.variant == "league20")
 NO_SPACES = next(c for c in find(ray="0.8.5") if c.variant == "fc32relu-share")
-GONE = next(c for c in find(ray="0.8.5") if c.algorithm == "A2C")
+GONE = next(c for c in find(ray="0.8.5") if c.algorithm == "A3C")
 
 
 @pytest.fixture
@@ -108,5 +108,5 @@ def test_a_league_trains_what_was_trained_and_leaves_the_frozen_as_they_are(load
 
 
 def test_an_algorithm_that_nothing_trains_is_refused_by_name(tmp_path):
-    with pytest.raises(NotYetError, match="A2C"):
+    with pytest.raises(NotYetError, match="A3C"):
         compat.load(GONE.checkpoint, given=given_of(GONE))

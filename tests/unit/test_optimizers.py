@@ -274,3 +274,20 @@ def test_a_dry_run_tells_what_will_become_of_the_optimizer(tmp_path):
     (finding,) = (f for f in report if f.rule == "optimizer")
     assert finding.verdict is EXACT
     assert "24 updates" in finding.message
+
+
+def test_a_critic_that_never_learned_goes_on_with_moments_of_zero():
+    """PG's: no gradient reached it, and torch's Adam has no state for it."""
+    policy, network = one(TORCH)
+    (stored,) = policy.optimizer
+    numbers = stored["param_groups"][0]["params"]
+    pairs = zip(policy.weights, numbers, strict=True)
+    idle = {str(number) for name, number in pairs if "value" in name}
+    left = {number: slot for number, slot in stored["state"].items() if str(number) not in idle}
+    stored = {**stored, "state": left}
+    states, (finding,) = plan({"p": replace(policy, optimizer=[stored])}, {"p": network})
+    state = states["p"]["default_optimizer"]
+    assert finding.verdict is Verdict.EXACT
+    assert "the critic had made no update" in finding.message
+    assert all(not state.square[name].any() for name in state.mean if name.startswith("value"))
+    assert all(state.square[name].any() for name in state.mean if not name.startswith("value"))

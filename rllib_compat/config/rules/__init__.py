@@ -7,6 +7,7 @@ from functools import cache
 
 from rllib_compat.config.rule import Rule
 from rllib_compat.config.rules import (
+    a2c,
     callbacks,
     dqn,
     dreamer_iql,
@@ -48,6 +49,7 @@ FAMILIES = {
     "fault_tolerance": fault_tolerance,
     "internal": internal,
     "ppo": ppo,
+    "a2c": a2c,
     "impala_appo": impala_appo,
     "dqn": dqn,
     "sac": sac,

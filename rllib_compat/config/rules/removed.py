@@ -7,7 +7,6 @@ from rllib_compat.config.rule import Rule, dropped
 FAMILY = "removed"
 
 KEYS = {
-    "A2C": "microbatch_size",
     "DDPG": (
         "actor_hiddens actor_hidden_activation critic_hiddens critic_hidden_activation "
         "noise_scale exploration_theta exploration_sigma use_huber huber_threshold l2_reg "

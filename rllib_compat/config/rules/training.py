@@ -21,7 +21,7 @@ ADAMS_OWN = 1e-8
 BATCH = Whole(-1)
 
 # Their losses read one learning rate per network.
-SEPARATE_RATES = tuple(row.name for row in registry.todays() if len(row.optimizers) > 1)
+SEPARATE_RATES = tuple(row.name for row in registry.trained() if len(row.optimizers) > 1)
 
 
 def of_optimizer(argument: str) -> str:

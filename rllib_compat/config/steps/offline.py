@@ -13,7 +13,7 @@ from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, Given, Step
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.runtime.offline.files import Recording
 
-OFFLINE = tuple(row.name for row in registry.todays() if row.offline)
+OFFLINE = tuple(row.name for row in registry.trained() if row.offline)
 
 SPACES = ("observation_space", "action_space")
 INPUT = "offline_data.input_"

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -128,7 +128,9 @@ def from_torch(
     # No gradient reaches what is unused: it has no state.
     pairs = [(n, i) for n, i in zip(names, numbers, strict=True) if n not in network.unused]
     missing = [name for name, number in pairs if number not in slots]
-    if missing:
+    if missing == [name for name, _ in pairs if _is_of_critic(name, network.names)]:
+        pairs = [(name, number) for name, number in pairs if number in slots]
+    elif missing:
         raise CheckpointError(f"{missing[0]} and {len(missing) - 1} more were never updated")
     if odd := set[str]().union(*slots.values()) ^ _SLOT:
         raise CheckpointError(f"it is not plain Adam: see its {', '.join(sorted(odd))}")
@@ -149,6 +151,31 @@ def from_torch(
         for kind in ("exp_avg", "exp_avg_sq")
     )
     return Adam(steps.pop(), mean, square, settings=settings)
+
+
+#: What the canonical names of a critic's arrays begin with, where it has no optimizer of its own.
+_CRITIC = "value"
+
+
+def _is_of_critic(name: str, names: Table) -> bool:
+    row = row_for(names, name)
+    return row is not None and row.ours.startswith(_CRITIC)
+
+
+def with_idle_critic(state: Adam, trained: Mapping[str, Array]) -> Adam:
+    """Adds the moments of a critic that never learned (PG's): gradients of zero make zeros.
+
+    Args:
+        state: The state.
+        trained: The arrays that it should have moments of.
+    """
+    idle = trained.keys() - state.mean.keys() - state.square.keys()
+    if not idle or idle != {name for name in trained if name.startswith(_CRITIC)}:
+        return state
+    zeros = {name: np.zeros_like(trained[name]) for name in idle}
+    mean, square = {**state.mean, **zeros}, {**state.square, **zeros}
+    note = "; ".join(filter(None, [state.note, "the critic had made no update, and has zeros"]))
+    return replace(state, mean=mean, square=square, note=note)
 
 
 def _is_setting(value: Any) -> bool:

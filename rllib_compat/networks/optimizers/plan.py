@@ -118,6 +118,7 @@ def _read(group: Group, stored: Any, policy: PolicyState, network: Weights) -> A
             )
         own = {k: v for k, v in network.arrays.items() if k.startswith(group.stack)}
         trained = {k: v for k, v in own.items() if not k.startswith(TARGET_PREFIX)}
+        state = adam.with_idle_critic(state, trained)
         adam.require_whole(state, trained)
     elif state is not None and any(array.size != 1 for array in state.mean.values()):
         raise CheckpointError(f"{group.stack} is one number, and its moments are more")

@@ -26,7 +26,7 @@ def test_families_are_named_after_their_files():
 def test_every_key_of_every_living_algorithm_has_a_rule():
     missing = []
     for section, key in keys.every_key():
-        if section in registry.ALGORITHMS and registry.of(section).removed:
+        if section in registry.ALGORITHMS and registry.of(section).becomes != section:
             continue
         if section in keys.PARTS:
             part = "model" if section == "model_config" else section
@@ -52,10 +52,10 @@ def test_keys_of_removed_algorithms_are_known():
 
 def test_every_removed_algorithm_says_what_to_do():
     assert set(keys.algorithms()) <= set(registry.ALGORITHMS)
-    todays = {row.name for row in registry.todays()}
+    trained = {row.name for row in registry.trained()}
     for row in registry.ALGORITHMS.values():
         assert bool(row.why) == row.removed
-        assert row.becomes in (*todays, "")
+        assert row.becomes in (*trained, "")
 
 
 def test_rules_that_drop_or_refuse_say_why():
@@ -68,12 +68,12 @@ def test_rules_that_drop_or_refuse_say_why():
 def _arguments():
     """Method → argument names, over all algorithm configs of the installed Ray."""
     found = {}
-    for name in (row.name for row in registry.todays()):
+    for row in registry.trained():
         try:
-            module = importlib.import_module(f"ray.rllib.algorithms.{name.lower()}")
+            module = importlib.import_module(row.home)
         except ImportError:  # IQL came with Ray 2.52; DreamerV3 needs pillow
             continue
-        for cls in getattr(module, f"{name}Config").__mro__:
+        for cls in getattr(module, f"{row.name}Config").__mro__:
             for method, function in vars(cls).items():
                 if inspect.isfunction(function):
                     found.setdefault(method, set()).update(inspect.signature(function).parameters)

@@ -1,0 +1,180 @@
+"""A2C (`rllib/agents/a3c/a2c.py` of Ray 0.5 – 1.13, `algorithms/a2c` until 2.10).
+
+Its terms are sums over the steps of a batch, not means: the size of the batch is part of how fast
+it learns, and `grad_clip` (40 by default) is in its scale.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ray.rllib.algorithms.algorithm_config import NotProvided
+from ray.rllib.core.columns import Columns
+from ray.rllib.evaluation.postprocessing import Postprocessing
+from ray.rllib.utils.lambda_defaultdict import LambdaDefaultDict
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
+from ray.rllib.utils.schedules.scheduler import Scheduler
+
+from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.synchronous import (
+    PolicyGradientLearner,
+    Synchronous,
+    SynchronousConfig,
+)
+from rllib_compat.neutral.errors import ConfigError
+
+
+class A2C(Synchronous):
+    """Learns from advantages over a critic, once from each batch."""
+
+    @classmethod
+    def get_default_config(cls) -> A2CConfig:
+        """The config that it starts from."""
+        return A2CConfig()
+
+
+class A2CConfig(SynchronousConfig):
+    """The config of A2C.
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of `A2C`.
+    """
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class or A2C)
+
+    def training(
+        self,
+        *,
+        use_gae: Any = NotProvided,
+        use_critic: Any = NotProvided,
+        lambda_: Any = NotProvided,
+        vf_loss_coeff: Any = NotProvided,
+        entropy_coeff: Any = NotProvided,
+        microbatch_size: Any = NotProvided,
+        **kwargs: Any,
+    ) -> A2CConfig:
+        """Sets how it learns.
+
+        Args:
+            use_gae: Whether advantages are estimated with `lambda_`, and a fragment's last value
+                stands for what follows it.
+            use_critic: Whether a critic is learned and subtracted from the returns.
+            lambda_: The weight of later steps in the estimates.
+            vf_loss_coeff: The weight of the critic's loss.
+            entropy_coeff: The weight of the entropy, or a schedule `[[step, weight], …]`.
+            microbatch_size: Samples and computes gradients of so many steps at a time, until the
+                train batch is whole; then applies their sum. None: all at once.
+            **kwargs: What every algorithm has.
+
+        Returns:
+            The config itself.
+        """
+        super().training(**kwargs)
+        given = {
+            "use_gae": use_gae,
+            "use_critic": use_critic,
+            "lambda_": lambda_,
+            "vf_loss_coeff": vf_loss_coeff,
+            "entropy_coeff": entropy_coeff,
+            "microbatch_size": microbatch_size,
+        }
+        for name, value in given.items():
+            if value is not NotProvided:
+                setattr(self, name, value)
+        return self
+
+    def get_default_learner_class(self) -> type:
+        """The learner that computes A2C's loss."""
+        return A2CTorchLearner
+
+    def validate(self) -> None:
+        """Checks all settings against each other.
+
+        Raises:
+            ConfigError: Two of them contradict each other.
+        """
+        super().validate()
+        if self.use_gae and not self.use_critic:
+            raise ConfigError("use_gae needs a critic.", where="use_critic", fix="use_gae=False")
+        if self.microbatch_size is not None and self.microbatch_size < 1:
+            raise ConfigError(
+                f"A microbatch has at least one step, not {self.microbatch_size}.",
+                where="microbatch_size",
+                fix="None learns from the whole train batch at once",
+            )
+        Scheduler.validate(
+            fixed_value_or_schedule=self.entropy_coeff,
+            setting_name="entropy_coeff",
+            description="entropy coefficient",
+        )
+
+
+class A2CTorchLearner(PolicyGradientLearner):
+    """Computes A2C's loss: what `actor_critic_loss` of A3C's torch policy computed."""
+
+    def build(self) -> None:
+        """Builds the learner, with a schedule of the entropy's weight for each module."""
+        super().build()
+        self._entropy_coeffs = LambdaDefaultDict(self._entropy_schedule)
+        self._gradients: dict[Any, Any] = {}
+        self._parts = 0
+
+    def _entropy_schedule(self, module_id: str) -> Scheduler:
+        coefficient = self.config.get_config_for_module(module_id).entropy_coeff
+        return Scheduler(
+            fixed_value_or_schedule=coefficient, framework=self.framework, device=self._device
+        )
+
+    def compute_loss_for_module(
+        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+    ) -> Any:
+        """The sums of the policy's and the critic's losses, less that of the entropy."""
+        valid = batch[Columns.LOSS_MASK]
+        distribution = self.action_distribution(module_id, fwd_out)
+        logp = distribution.logp(batch[Columns.ACTIONS])
+        policy_loss = -(logp * batch[Postprocessing.ADVANTAGES])[valid].sum()
+        entropy = distribution.entropy()[valid].sum()
+        errors = self.values(module_id, batch, fwd_out) - batch[Postprocessing.VALUE_TARGETS]
+        # Without a critic it gets gradients of zero: see `pg`.
+        weight = config.vf_loss_coeff if config.use_critic else 0.0
+        vf_loss = 0.5 * errors[valid].pow(2.0).sum()
+        self.metrics.log_dict(
+            {"policy_loss": policy_loss, "vf_loss": vf_loss, "policy_entropy": entropy},
+            key=module_id,
+            window=1,
+        )
+        entropy_coeff = self._entropy_coeffs[module_id].get_current_value()
+        return policy_loss + weight * vf_loss - entropy_coeff * entropy
+
+    def postprocess_gradients(self, gradients_dict: Any) -> Any:
+        """Clips gradients. Ray's own gives none back where it clips none, in some releases."""
+        return {**gradients_dict, **super().postprocess_gradients(gradients_dict)}
+
+    def apply_gradients(self, gradients_dict: Any) -> None:
+        """Applies gradients; those of microbatches once they are a train batch, summed."""
+        total, part = self.config.total_train_batch_size, self.config.microbatch_size
+        for reference, gradient in gradients_dict.items():
+            before = self._gradients.get(reference)
+            self._gradients[reference] = gradient if before is None else before + gradient
+        self._parts += 1
+        if self._parts < -(-total // (part or total)):
+            return
+        whole, self._gradients, self._parts = self._gradients, {}, 0
+        super().apply_gradients(whole)
+
+    def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
+        """Moves on in the schedules."""
+        super().after_gradient_based_update(timesteps=timesteps)
+        steps = timesteps.get(NUM_ENV_STEPS_SAMPLED_LIFETIME, 0)
+        for module_id in self.module.keys():  # noqa: SIM118 - it is no dict
+            value = self._entropy_coeffs[module_id].update(timestep=steps)
+            self.metrics.log_value((module_id, "curr_entropy_coeff"), value, window=1)
+
+    def remove_module(self, module_id: str, **kwargs: Any) -> Any:
+        """Removes a module, and its schedule."""
+        self._entropy_coeffs.pop(module_id, None)
+        return super().remove_module(module_id, **kwargs)
+
+
+register(A2C)

@@ -1,0 +1,115 @@
+"""Advantages and value targets of policy gradients, as `compute_advantages` of Ray 0.5 – 2.x.
+
+Unlike the piece that PPO has today, nothing is standardized.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.core.columns import Columns
+from ray.rllib.evaluation.postprocessing import Postprocessing
+from ray.rllib.utils.numpy import convert_to_numpy
+from ray.rllib.utils.postprocessing.zero_padding import (
+    split_and_zero_pad_n_episodes,
+    unpad_data_if_necessary,
+)
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def advantages(
+    rewards: Array, values: Array, last_value: float, gamma: float, lambda_: float
+) -> Array:
+    """Estimates how much better the actions of one chunk of an episode were than expected.
+
+    Args:
+        rewards: The rewards, one a step.
+        values: What was expected before each step; zeros without a critic.
+        last_value: What is expected after the last step: 0 where the episode ended.
+        gamma: The discount factor.
+        lambda_: The weight of later steps; 1 makes the discounted return minus `values`.
+
+    Returns:
+        As many advantages, in float32.
+    """
+    after = np.append(values[1:], last_value)
+    surprises = rewards.astype(np.float64) + gamma * after - values
+    found, ahead = np.empty(len(rewards)), 0.0
+    for step in reversed(range(len(rewards))):
+        found[step] = ahead = surprises[step] + gamma * lambda_ * ahead
+    return found.astype(np.float32)
+
+
+class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types
+    """Adds advantages and value targets to a learner's batch; the last piece of its pipeline.
+
+    Episodes have one step more at their end (`AddOneTsToEpisodesAndTruncate`), whose value is
+    what was expected after the last real one. A config without `use_critic` (or where it is False)
+    has no values: advantages are discounted returns. Without `use_gae`, it is taken that nothing
+    follows a chunk; so it was in the old Rays.
+
+    Args:
+        config: The algorithm's config; modules may have settings of their own.
+    """
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self._config = config
+
+    def __call__(self, *, rl_module: Any, batch: Any, episodes: list[Any], **_: Any) -> Any:
+        """Adds both columns to the batch of each module."""
+        import torch
+
+        chunks = list(self.single_agent_episode_iterator(episodes, agents_that_stepped_only=False))
+        for module_id, columns in batch.items():
+            module = rl_module[module_id].unwrapped()
+            config = self._config.get_config_for_module(module_id)
+            lengths = [len(chunk) for chunk in chunks if chunk.module_id in (None, module_id)]
+            computed = None
+            if getattr(config, "use_critic", False):
+                with torch.no_grad():
+                    computed = module.compute_values(columns)
+            for name, column in _columns(config, columns, lengths, computed).items():
+                if module.is_stateful():
+                    column = _padded(column, lengths, module)
+                device = columns[Columns.REWARDS].device
+                columns[name] = torch.as_tensor(column, dtype=torch.float32, device=device)
+        return batch
+
+
+def _columns(config: Any, columns: Any, lengths: list[int], computed: Any) -> dict[str, Array]:
+    """Both columns of all chunks, one after the other."""
+
+    def flat(column: Any) -> Array:
+        found: Array = unpad_data_if_necessary(lengths, convert_to_numpy(column))
+        return found
+
+    rewards, ended = flat(columns[Columns.REWARDS]), flat(columns[Columns.TERMINATEDS])
+    values = np.zeros_like(rewards) if computed is None else flat(computed)
+    gae = computed is not None and config.use_gae
+    lambda_ = config.lambda_ if gae else 1.0
+    made, begin = np.zeros(len(rewards), np.float32), 0
+    for length in lengths:
+        last = begin + length - 1  # the step that was added
+        goes_on = gae and not ended[begin:last].any()
+        made[begin:last] = advantages(
+            rewards[begin:last],
+            values[begin:last],
+            float(values[last]) if goes_on else 0.0,
+            config.gamma,
+            lambda_,
+        )
+        begin += length
+    targets = np.zeros_like(made) if computed is None else made + values
+    return {Postprocessing.ADVANTAGES: made, Postprocessing.VALUE_TARGETS: targets}
+
+
+def _padded(column: Array, lengths: list[int], module: Any) -> Array:
+    """A flat column as sequences, padded with zeros, as recurrent modules take it."""
+    parts = split_and_zero_pad_n_episodes(
+        column, episode_lens=lengths, max_seq_len=module.model_config["max_seq_len"]
+    )
+    return np.stack(parts, axis=0)

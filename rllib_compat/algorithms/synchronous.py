@@ -1,0 +1,84 @@
+"""What synchronous policy gradients share: sample a batch, learn from it once, send the weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.connectors.learner import AddOneTsToEpisodesAndTruncate
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.advantages import Advantages
+from rllib_compat.algorithms.defaults import DEFAULTS
+from rllib_compat.neutral.errors import ConfigError
+
+
+class SynchronousConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
+    """The config of an algorithm that learns once from each batch.
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of the config's own.
+    """
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class)
+        for name, default in DEFAULTS.get(self.algo_class.__name__, {}).items():
+            setattr(self, name, default)
+
+    def get_default_rl_module_spec(self) -> Any:
+        """Describes the module: today's default actor-critic, which is the old one's network."""
+        return ray_versions.todays_config("PPO").get_default_rl_module_spec()
+
+    def validate(self) -> None:
+        """Checks all settings against each other.
+
+        Raises:
+            ConfigError: The config is for the old API stack, which these algorithms are not for.
+        """
+        super().validate()
+        if not self.enable_env_runner_and_connector_v2 or not self.enable_rl_module_and_learner:
+            raise ConfigError(
+                f"{self.algo_class.__name__} is for the new API stack only.",
+                fix="take out the call of api_stack()",
+            )
+
+
+class Synchronous(Algorithm):  # type: ignore[misc]  # Ray has no types
+    """Samples, learns once, and sends the new weights to the env runners."""
+
+    def training_step(self) -> None:
+        """Learns from one train batch, in as many parts as the config says."""
+        total = self.config.total_train_batch_size
+        part = getattr(self.config, "microbatch_size", None) or total
+        for _ in range(-(-total // part)):
+            episodes = ray_versions.sample_episodes(self, part)
+            if not episodes:  # every env runner has failed
+                return
+            ray_versions.update_learners(self, episodes)
+        ray_versions.send_new_weights(self)
+
+
+class PolicyGradientLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
+    """Adds advantages to what a learner is given."""
+
+    def build(self) -> None:
+        """Builds modules, optimizers and the pipeline that makes batches of episodes."""
+        super().build()
+        if self._learner_connector is None:
+            return
+        if self.config.add_default_connectors_to_learner_pipeline:
+            self._learner_connector.prepend(AddOneTsToEpisodesAndTruncate())
+            self._learner_connector.append(Advantages(self.config))
+
+    def action_distribution(self, module_id: str, fwd_out: Any) -> Any:
+        """The distributions that a module's forward pass has given, one a step."""
+        made = self.module[module_id].unwrapped().get_train_action_dist_cls()
+        return made.from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
+
+    def values(self, module_id: str, batch: Any, fwd_out: Any) -> Any:
+        """What a module expects before each step of a batch."""
+        module = self.module[module_id].unwrapped()
+        return module.compute_values(batch, embeddings=fwd_out.get(Columns.EMBEDDINGS))

@@ -1,0 +1,13 @@
+"""A2C, which this package has for the new API stack."""
+
+from __future__ import annotations
+
+from rllib_compat.config.rule import kept
+from rllib_compat.config.values import common as v
+
+FAMILY = "a2c"
+
+RULES = (
+    *kept(FAMILY, "training", {v.FLAG: "use_gae use_critic"}, algorithms=("A2C",)),
+    *kept(FAMILY, "training", {v.SOME: "microbatch_size"}, algorithms=("A2C",)),
+)

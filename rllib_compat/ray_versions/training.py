@@ -1,0 +1,71 @@
+"""The parts of a training step: sampling, updating the learners, sending weights."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+
+def sample_episodes(algorithm: Algorithm, steps: int) -> list[Any]:
+    """Samples at least so many steps from all env runners, and logs what they tell.
+
+    Returns:
+        Episodes, or chunks of them; none where every env runner has failed.
+    """
+    from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
+    from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, ENV_RUNNER_SAMPLING_TIMER, TIMERS
+
+    config = algorithm.config
+    by_agent = config.count_steps_by == "agent_steps"
+    with algorithm.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
+        episodes, results = synchronous_parallel_sample(
+            worker_set=algorithm.env_runner_group,
+            **{"max_agent_steps" if by_agent else "max_env_steps": steps},
+            sample_timeout_s=config.sample_timeout_s,
+            _uses_new_env_runners=True,
+            _return_metrics=True,
+        )
+    if episodes:
+        _log(algorithm, results, ENV_RUNNER_RESULTS)
+    return list(episodes or ())
+
+
+def update_learners(algorithm: Algorithm, episodes: list[Any]) -> None:
+    """Lets the learners learn once from episodes, and logs what they tell.
+
+    `LearnerGroup.update` takes episodes since a release after 2.40.
+    """
+    from ray.rllib.utils.metrics import (
+        ENV_RUNNER_RESULTS,
+        LEARNER_RESULTS,
+        LEARNER_UPDATE_TIMER,
+        NUM_ENV_STEPS_SAMPLED_LIFETIME,
+        TIMERS,
+    )
+
+    group = algorithm.learner_group
+    takes_episodes = "episodes" in inspect.signature(group.update).parameters
+    update = group.update if takes_episodes else group.update_from_episodes
+    sampled = algorithm.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
+    with algorithm.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
+        results = update(episodes=episodes, timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: sampled})
+    _log(algorithm, results, LEARNER_RESULTS)
+
+
+def send_new_weights(algorithm: Algorithm) -> None:
+    """Sends what the learners have learned to all env runners."""
+    from ray.rllib.utils.metrics import SYNCH_WORKER_WEIGHTS_TIMER, TIMERS
+
+    with algorithm.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
+        algorithm.env_runner_group.sync_weights(
+            from_worker_or_learner_group=algorithm.learner_group, inference_only=True
+        )
+
+
+def _log(algorithm: Algorithm, results: Any, key: str) -> None:
+    """Adds up what several env runners or learners tell; the method was renamed after 2.40."""
+    logger = algorithm.metrics
+    (getattr(logger, "aggregate", None) or logger.merge_and_log_n_dicts)(results, key=key)

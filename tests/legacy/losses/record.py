@@ -1,0 +1,123 @@
+"""Records what the losses of an old Ray computed, on fixed batches with fixed weights.
+
+Usage: `python record.py OUT`, with the Python of an environment that has Ray 1.13.0 and torch (it
+runs on Python 3.8). It writes `OUT/<case>.npz`; `tests/unit/algorithms/test_losses.py` compares.
+
+A case holds, by name:
+
+    config.*        the settings that matter, as the old Ray knew them
+    chunk.<i>.*     chunks of episodes: obs (with the one after the last step), actions, rewards,
+                    and whether the last step was a `done`
+    chunk.<i>.advantages, .value_targets    what postprocessing made of it
+    weights.*       before, by the old names
+    loss.*          total and terms, over all chunks in one batch
+    gradients.*     of the total, before any clipping, by the old names
+    after.*         the weights after one `learn_on_batch`
+"""
+
+import sys
+from pathlib import Path
+
+import gym
+import numpy as np
+import torch
+from ray.rllib.agents.a3c.a2c import A2C_DEFAULT_CONFIG
+from ray.rllib.agents.a3c.a3c_torch_policy import A3CTorchPolicy
+from ray.rllib.agents.pg.pg import PGTrainer
+from ray.rllib.agents.pg.pg_torch_policy import PGTorchPolicy
+from ray.rllib.policy.sample_batch import SampleBatch
+
+DISCRETE = gym.spaces.Discrete(3)
+BOX = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+A2C = (A3CTorchPolicy, A2C_DEFAULT_CONFIG, "entropy_coeff grad_clip lambda use_critic use_gae")
+PG = (PGTorchPolicy, PGTrainer.get_default_config(), "")
+
+# Without a critic, this Ray could not learn (`stats` wants a tensor where there is a float).
+#: Case → policy, actions, settings.
+CASES = {
+    "a2c-discrete": (A2C, DISCRETE, {"lambda": 0.9, "entropy_coeff": 0.02, "lr": 0.01}),
+    "a2c-continuous": (A2C, BOX, {"gamma": 0.9, "grad_clip": 1.5, "vf_loss_coeff": 0.7}),
+    "a2c-without-gae": (A2C, DISCRETE, {"use_gae": False, "grad_clip": None}),
+    "pg-discrete": (PG, DISCRETE, {"gamma": 0.95}),
+    "pg-continuous": (PG, BOX, {"lr": 0.01}),
+}
+
+#: The steps of each chunk, and whether its episode ended with it.
+CHUNKS = ((7, False), (5, True), (4, False), (1, True))
+
+
+def record(case, out):
+    """Records one case."""
+    (policy_class, defaults, names), actions, settings = CASES[case]
+    separate = isinstance(actions, gym.spaces.Box)
+    model = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh", "vf_share_layers": not separate}
+    config = dict(defaults)
+    config.update(settings, framework="torch", num_gpus=0, num_workers=0)
+    config["model"] = dict(config["model"], **model)
+    torch.manual_seed(7)
+    random = np.random.RandomState(7)
+    policy = policy_class(gym.spaces.Box(-2.0, 2.0, (4,), np.float32), actions, config)
+    for weight in policy.model.parameters():  # its heads begin so small that no mistake would show
+        weight.data = torch.from_numpy(random.randn(*weight.shape).astype(np.float32) * 0.4)
+    kept = ["gamma", "lr", "vf_loss_coeff"] if names else ["gamma", "lr"]
+    found = {"config." + name: config[name] for name in kept + names.split()}
+    found = {name: value for name, value in found.items() if value is not None}
+    found.update(named("weights", policy.get_weights()))
+    batches = []
+    for index, (steps, done) in enumerate(CHUNKS):
+        chunk = made_up(policy, random, actions, steps, done)
+        for name in ("obs", "actions", "rewards"):
+            found[f"chunk.{index}.{name}"] = chunk[name]
+        last = chunk["new_obs"][-1:]
+        found[f"chunk.{index}.obs"] = np.concatenate([chunk["obs"], last])
+        found[f"chunk.{index}.done"] = done
+        batch = policy.postprocess_trajectory(chunk)
+        for name in ("advantages", "value_targets"):
+            found[f"chunk.{index}.{name}"] = batch[name]
+        batches.append(batch)
+    whole = SampleBatch.concat_samples(batches)
+    whole.set_training(True)
+    lazy = policy._lazy_tensor_dict(whole.copy())
+    loss = policy._loss(policy, policy.model, policy.dist_class, lazy)
+    loss.backward()
+    found["loss.total"] = loss.item()
+    for name, value in policy.model.tower_stats.items():
+        if name in ("entropy", "pi_err", "value_err", "policy_loss"):
+            found["loss." + name] = float(value)
+    gradients = {n: p.grad for n, p in policy.model.named_parameters() if p.grad is not None}
+    found.update(named("gradients", {n: g.numpy().copy() for n, g in gradients.items()}))
+    policy.learn_on_batch(whole)
+    found.update(named("after", policy.get_weights()))
+    np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
+
+
+def made_up(policy, random, actions, steps, done):
+    """A chunk of an episode, with what the policy's postprocessing reads."""
+    obs = random.uniform(-2, 2, (steps + 1, 4)).astype(np.float32)
+    if isinstance(actions, gym.spaces.Box):
+        taken = random.randn(steps, 2).astype(np.float32)
+    else:
+        taken = random.randint(0, actions.n, steps)
+    chunk = SampleBatch(
+        {
+            "obs": obs[:-1],
+            "new_obs": obs[1:],
+            "actions": taken,
+            "rewards": random.uniform(-1, 2, steps).astype(np.float32),
+            "dones": np.array([False] * (steps - 1) + [done]),
+        }
+    )
+    with torch.no_grad():
+        policy.model(policy._lazy_tensor_dict(SampleBatch({"obs": chunk["obs"]})))
+        chunk["vf_preds"] = policy.model.value_function().numpy()
+    return chunk
+
+
+def named(kind, arrays):
+    """Copies of arrays (Ray gives its weights themselves), by their kind and their names."""
+    return {f"{kind}.{name}": np.array(array) for name, array in arrays.items()}
+
+
+if __name__ == "__main__":
+    for each in CASES:
+        record(each, sys.argv[1])

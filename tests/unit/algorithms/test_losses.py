@@ -1,0 +1,165 @@
+"""What our learners compute is what real old Rays computed, on the same steps and weights.
+
+`tests/legacy/losses/record.py` made the numbers, with Ray 1.13.0 and torch.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray")
+
+import gymnasium
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+from rllib_compat import ray_versions
+from tests.marks import OTHERS_WARNINGS
+
+RECORDS = Path(__file__).parents[2] / "legacy" / "losses" / "1.13.0"
+CASES = sorted(path.stem for path in RECORDS.glob("*.npz"))
+MODULE = "default_policy"
+
+pytestmark = OTHERS_WARNINGS
+
+#: The old names of layers → today's, where actor and critic share them, and where they do not.
+SHARED = {
+    "_hidden_layers.0._model.0": "encoder.encoder.net.mlp.0",
+    "_hidden_layers.1._model.0": "encoder.encoder.net.mlp.2",
+}
+SEPARATE = {
+    "_hidden_layers.0._model.0": "encoder.actor_encoder.net.mlp.0",
+    "_hidden_layers.1._model.0": "encoder.actor_encoder.net.mlp.2",
+    "_value_branch_separate.0._model.0": "encoder.critic_encoder.net.mlp.0",
+    "_value_branch_separate.1._model.0": "encoder.critic_encoder.net.mlp.2",
+}
+HEADS = {"_logits._model.0": "pi.net.mlp.0", "_value_branch._model.0": "vf.net.mlp.0"}
+
+
+class Recorded:
+    """One case, by the names of today."""
+
+    def __init__(self, case):
+        with np.load(RECORDS / f"{case}.npz") as file:
+            self.found = {name: file[name] for name in file}
+        separate = any("_value_branch_separate" in name for name in self.found)
+        self.separate = separate
+        self.layers = HEADS | (SEPARATE if separate else SHARED)
+        self.algorithm = case.partition("-")[0].upper()
+        self.settings = {n: v.item() for n, v in self.below("config").items()}
+
+    def below(self, kind):
+        return {
+            name.removeprefix(f"{kind}."): value
+            for name, value in self.found.items()
+            if name.startswith(f"{kind}.")
+        }
+
+    def arrays(self, kind):
+        """Weights or gradients by today's names."""
+        found = {}
+        for name, array in self.below(kind).items():
+            layer, _, part = name.rpartition(".")
+            found[f"{self.layers[layer]}.{part}"] = array
+        return found
+
+    def chunks(self):
+        count = len({name.split(".")[1] for name in self.found if name.startswith("chunk.")})
+        return [self.below(f"chunk.{index}") for index in range(count)]
+
+    def action_space(self):
+        actions = self.chunks()[0]["actions"]
+        if actions.ndim == 1:
+            return gymnasium.spaces.Discrete(3)
+        return gymnasium.spaces.Box(-1.0, 1.0, actions.shape[1:], np.float32)
+
+
+def config_of(recorded, **more):
+    given = {"lambda" if n == "lambda_" else n: v for n, v in recorded.settings.items()}
+    if "lambda" in given:
+        given["lambda_"] = given.pop("lambda")
+    if recorded.algorithm == "A2C":
+        given.setdefault("grad_clip", None)
+    config = ray_versions.todays_config(recorded.algorithm)
+    config.training(**given, **more)
+    layers = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh"}
+    return config.rl_module(model_config=layers | {"vf_share_layers": not recorded.separate})
+
+
+def learner_of(recorded, **more):
+    """A learner with the recorded weights."""
+    spaces = (gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), recorded.action_space())
+    learner = config_of(recorded, **more).build_learner(spaces={MODULE: spaces})
+    state = learner.module[MODULE].get_state()
+    assert state.keys() >= recorded.arrays("weights").keys()
+    learner.module[MODULE].set_state({**state, **recorded.arrays("weights")})
+    return learner
+
+
+def episodes_of(chunks):
+    made = [
+        SingleAgentEpisode(
+            observations=list(chunk["obs"]),
+            actions=list(chunk["actions"]),
+            rewards=[float(reward) for reward in chunk["rewards"]],
+            terminated=bool(chunk["done"]),
+            len_lookback_buffer=0,
+        )
+        for chunk in chunks
+    ]
+    return [ray_versions.to_numpy(episode) for episode in made]
+
+
+def updated(learner, chunks):
+    """Updates a learner; returns what its loss and its gradients were."""
+    seen = {}
+    losses, gradients = learner.compute_losses, learner.compute_gradients
+
+    def see_losses(*, fwd_out, batch):
+        seen["batch"] = dict(batch[MODULE].items())
+        seen["loss"] = losses(fwd_out=fwd_out, batch=batch)
+        return seen["loss"]
+
+    def see_gradients(loss):
+        names = {parameter: name for name, parameter in learner.module[MODULE].named_parameters()}
+        made = gradients(loss)
+        seen["gradients"] = {names[p]: g.numpy().copy() for p, g in made.items()}
+        return made
+
+    learner.compute_losses, learner.compute_gradients = see_losses, see_gradients
+    update = "update" if ray_versions.at_least("2.44") else "update_from_episodes"
+    seen["results"] = getattr(learner, update)(
+        episodes=episodes_of(chunks), timesteps={"num_env_steps_sampled_lifetime": 0}
+    )
+    return seen
+
+
+def close(ours, theirs, tolerance):
+    np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_advantages_loss_and_gradients_are_those_of_ray_1_13(case):
+    recorded = Recorded(case)
+    seen = updated(learner_of(recorded), recorded.chunks())
+    valid = seen["batch"]["loss_mask"]
+    for column in ("advantages", "value_targets"):
+        theirs = np.concatenate([chunk[column] for chunk in recorded.chunks()])
+        if column == "advantages" or recorded.algorithm == "A2C":
+            close(seen["batch"][column][valid].numpy(), theirs, 1e-5)
+    close(float(seen["loss"][MODULE]), recorded.found["loss.total"], 1e-5)
+    theirs = recorded.arrays("gradients")
+    for name, gradient in seen["gradients"].items():
+        close(gradient, theirs.get(name, np.zeros_like(gradient)), 1e-5)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_update_gives_the_weights_that_ray_1_13_had_after_it(case):
+    recorded = Recorded(case)
+    learner = learner_of(recorded)
+    updated(learner, recorded.chunks())
+    state = learner.module[MODULE].get_state()
+    for name, theirs in recorded.arrays("after").items():
+        close(state[name], theirs, 1e-4)
+        if name in recorded.arrays("gradients"):
+            assert np.abs(theirs - recorded.arrays("weights")[name]).max() > 1e-5

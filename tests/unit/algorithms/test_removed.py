@@ -1,0 +1,115 @@
+"""A2C and PG: their configs, advantages and microbatches."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray")
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rllib_compat import ray_versions, registry
+from rllib_compat.algorithms.advantages import advantages
+from rllib_compat.algorithms.defaults import DEFAULTS
+from rllib_compat.config import keys, translate
+from rllib_compat.neutral.errors import ConfigError
+from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms.test_losses import MODULE, Recorded, learner_of, updated
+
+pytestmark = OTHERS_WARNINGS
+
+OURS = [row.name for row in registry.ours()]
+
+#: The last Ray that had them; and how it called what is in `DEFAULTS`.
+LAST = "2.10.0"
+THEN = {"num_env_runners": "num_rollout_workers"}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_defaults_are_those_of_the_last_ray_that_had_the_algorithm(name):
+    last = keys.default_config(name, LAST)
+    config = ray_versions.todays_config(name)
+    for attribute, default in DEFAULTS[name].items():
+        assert default == last[THEN.get(attribute, attribute)]
+        assert getattr(config, attribute) == default
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_rays_tune_finds_it_by_its_name(name):
+    from ray.tune.registry import get_trainable_cls
+
+    config = ray_versions.todays_config(name)
+    assert get_trainable_cls(name) is config.algo_class
+    assert type(config.algo_class.get_default_config()) is type(config)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_code_that_is_printed_makes_the_same_config(name):
+    translation = translate({"env": "CartPole-v1", "lr": 0.01}, algorithm=name, legacy_ray="1.13.0")
+    made = {}
+    exec(translation.to_python(), made)
+    assert type(made["config"]) is type(translation.algorithm_config)
+    assert made["config"].lr == 0.01
+    assert not translation.refused
+
+
+def test_the_old_api_stack_has_none_of_them():
+    with pytest.raises(ConfigError, match="new API stack only"):
+        translate({}, algorithm="A2C", api_stack="old")
+    config = ray_versions.todays_config("PG").environment("CartPole-v1")
+    config.api_stack(enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False)
+    with pytest.raises(ConfigError, match="new API stack only"):
+        config.validate()
+
+
+@pytest.mark.parametrize("wrong", [{"use_critic": False}, {"microbatch_size": 0}])
+def test_settings_that_contradict_each_other_are_told(wrong):
+    config = ray_versions.todays_config("A2C").environment("CartPole-v1").training(**wrong)
+    with pytest.raises(ConfigError, match=r"critic|microbatch"):
+        config.validate()
+
+
+NUMBERS = st.floats(-10, 10, width=32)
+
+
+@given(
+    st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=12),
+    NUMBERS,
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_advantages_are_the_discounted_sums_of_surprises(steps, last, gamma, lambda_):
+    rewards, values = (np.array(part) for part in zip(*steps, strict=True))
+    after = [*values[1:], last]
+    surprises = [r + gamma * a - v for r, a, v in zip(rewards, after, values, strict=True)]
+    expected = [
+        sum((gamma * lambda_) ** ahead * s for ahead, s in enumerate(surprises[begin:]))
+        for begin in range(len(steps))
+    ]
+    found = advantages(rewards, values, last, gamma, lambda_)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=12), st.floats(0, 1))
+def test_without_values_advantages_are_discounted_returns(rewards, gamma):
+    found = advantages(np.array(rewards), np.zeros(len(rewards)), 0.0, gamma, 1.0)
+    returns = [
+        sum(gamma**ahead * reward for ahead, reward in enumerate(rewards[begin:]))
+        for begin in range(len(rewards))
+    ]
+    np.testing.assert_allclose(found, returns, rtol=1e-5, atol=1e-5)
+
+
+def test_microbatches_change_nothing_until_the_batch_is_whole_and_then_what_it_would_have():
+    recorded = Recorded("a2c-without-gae")  # it does not clip
+    whole = learner_of(recorded)
+    updated(whole, recorded.chunks())
+    expected = whole.module[MODULE].get_state()
+    parts = learner_of(recorded, train_batch_size_per_learner=17, microbatch_size=9)
+    before = parts.module[MODULE].get_state()
+    updated(parts, recorded.chunks()[:2])
+    for name, weights in parts.module[MODULE].get_state().items():
+        np.testing.assert_array_equal(weights, before[name])
+    updated(parts, recorded.chunks()[2:])
+    for name, weights in parts.module[MODULE].get_state().items():
+        np.testing.assert_allclose(weights, expected[name], rtol=1e-5, atol=1e-5)
