@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
@@ -13,7 +14,6 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.advantages import Advantages
 from rllib_compat.algorithms.defaults import DEFAULTS
-from rllib_compat.neutral.errors import ConfigError
 
 
 class SynchronousConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
@@ -32,33 +32,31 @@ class SynchronousConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no ty
         """Describes the module: today's default actor-critic, which is the old one's network."""
         return ray_versions.todays_config("PPO").get_default_rl_module_spec()
 
-    def validate(self) -> None:
-        """Checks all settings against each other.
-
-        Raises:
-            ConfigError: The config is for the old API stack, which these algorithms are not for.
-        """
-        super().validate()
-        if not self.enable_env_runner_and_connector_v2 or not self.enable_rl_module_and_learner:
-            raise ConfigError(
-                f"{self.algo_class.__name__} is for the new API stack only.",
-                fix="take out the call of api_stack()",
-            )
-
 
 class Synchronous(Algorithm):  # type: ignore[misc]  # Ray has no types
     """Samples, learns once, and sends the new weights to the env runners."""
 
-    def training_step(self) -> None:
+    @classmethod
+    def get_default_policy_class(cls, config: Any) -> type:  # noqa: ARG003
+        """The policy for the old API stack, as `old_policies` has it."""
+        module = importlib.import_module("rllib_compat.algorithms.old_policies")
+        names = (f"{part.__name__}TorchPolicy" for part in cls.__mro__)
+        policy: type = getattr(module, next(name for name in names if name in vars(module)))
+        return policy
+
+    def training_step(self) -> Any:
         """Learns from one train batch, in as many parts as the config says."""
+        if not self.config.enable_rl_module_and_learner:
+            return ray_versions.learn_once_on_the_old_stack(self)
         total = self.config.total_train_batch_size
         part = getattr(self.config, "microbatch_size", None) or total
         for _ in range(-(-total // part)):
             episodes = ray_versions.sample_episodes(self, part)
             if not episodes:  # every env runner has failed
-                return
+                return None
             ray_versions.update_learners(self, episodes)
         ray_versions.send_new_weights(self)
+        return None
 
 
 class PolicyGradientLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types

@@ -72,11 +72,6 @@ def translate(
     if legacy_ray is not None and registry.of(target).becomes:
         whole = defaults.complete(legacy, legacy_algorithm, legacy_ray)
     stack, decided_by = _choose_stack(whole, (legacy_algorithm, target), api_stack)
-    if stack == "old" and registry.of(target).ours:
-        raise ConfigError(
-            f"{target} is trained on the new API stack only: the installed Ray has no {target}.",
-            fix="leave api_stack out",
-        )
 
     context = Context(whole.config, target, legacy_algorithm, stack, translate=_inner_settings)
     context.legacy_ray = legacy_ray
@@ -165,8 +160,6 @@ def _choose_stack(
     ]
     if asked != "auto":
         return asked, need_old
-    if registry.of(algorithms[1]).ours:
-        return "new", need_old
     return ("old" if need_old else "new"), need_old
 
 

@@ -70,6 +70,7 @@ from rllib_compat.ray_versions.old_workers import TakesOldPolicies
 from rllib_compat.ray_versions.own_policies import (
     called_as_of_old,
     is_policy_class,
+    learn_once_on_the_old_stack,
     torch_policy_with,
     with_policy,
 )
@@ -140,6 +141,7 @@ __all__ = [
     "items",
     "keep_env_runners",
     "keep_optimizers_through_restores",
+    "learn_once_on_the_old_stack",
     "learner_method",
     "load_algorithm",
     "local_learner",

@@ -29,11 +29,16 @@ def with_policy(algorithm: type, policy: type, *, plain: bool) -> type:
 
     members: dict[str, Any] = {"get_default_policy_class": classmethod(get_default_policy_class)}
     if plain:
-        members["training_step"] = _one_step
+        members["training_step"] = learn_once_on_the_old_stack
     return type(algorithm.__name__, (algorithm,), members)
 
 
-def _one_step(algorithm: Any) -> Any:
+def learn_once_on_the_old_stack(algorithm: Any) -> Any:
+    """Samples a train batch and learns once from it, on the old API stack.
+
+    Returns:
+        What the policies tell of it.
+    """
     from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
     from ray.rllib.utils import metrics
 

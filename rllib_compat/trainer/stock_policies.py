@@ -44,7 +44,10 @@ def policy_class(name: str) -> type:
     place = stem.lower()
     if name.endswith("TorchPolicy"):
         try:
-            module = importlib.import_module(f"ray.rllib.algorithms.{place}.{place}_torch_policy")
+            home = f"ray.rllib.algorithms.{place}.{place}_torch_policy"
+            if (row := registry.class_names().get(stem)) and registry.of(row).ours:
+                home = "rllib_compat.algorithms.old_policies"
+            module = importlib.import_module(home)
             made = ray_versions.torch_policy_with(getattr(module, name), name, {})
             made.__module__, made.is_own = __name__, False  # type: ignore[attr-defined]
             return made

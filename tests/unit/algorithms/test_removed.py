@@ -53,13 +53,15 @@ def test_the_code_that_is_printed_makes_the_same_config(name):
     assert not translation.refused
 
 
-def test_the_old_api_stack_has_none_of_them():
-    with pytest.raises(ConfigError, match="new API stack only"):
-        translate({}, algorithm="A2C", api_stack="old")
-    config = ray_versions.todays_config("PG").environment("CartPole-v1")
-    config.api_stack(enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False)
-    with pytest.raises(ConfigError, match="new API stack only"):
-        config.validate()
+@pytest.mark.parametrize("name", OURS)
+def test_what_needs_the_old_api_stack_has_a_policy_there(name):
+    config = {"env": "CartPole-v1", "observation_filter": lambda shape: None}
+    translation = translate(config, algorithm=name)
+    assert translation.api_stack == "old"
+    assert not translation.refused
+    made = translation.algorithm_config
+    policy = made.algo_class.get_default_policy_class(made)
+    assert policy.__name__ == f"{name}TorchPolicy"
 
 
 @pytest.mark.parametrize("wrong", [{"use_critic": False}, {"microbatch_size": 0}])

@@ -1,0 +1,160 @@
+"""The policies of these algorithms for Ray's old API stack.
+
+Only that stack runs a ModelV2, a policy of one's own, or an observation filter of one's own: a
+config that has one of those is trained with these. What they compute is what the torch policies of
+Ray 1.x computed (`agents/pg/pg_torch_policy.py`, `agents/a3c/a3c_torch_policy.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from ray.rllib.evaluation.postprocessing import Postprocessing, compute_advantages
+from ray.rllib.policy.sample_batch import SampleBatch
+from ray.rllib.policy.torch_mixins import (
+    EntropyCoeffSchedule,
+    LearningRateSchedule,
+    ValueNetworkMixin,
+)
+from ray.rllib.policy.torch_policy_v2 import TorchPolicyV2
+from ray.rllib.utils.torch_utils import apply_grad_clipping, explained_variance, sequence_mask
+
+
+class PGTorchPolicy(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
+    """Learns from discounted returns alone."""
+
+    def __init__(self, observation_space: Any, action_space: Any, config: Any) -> None:
+        super().__init__(
+            observation_space,
+            action_space,
+            config,
+            max_seq_len=config["model"]["max_seq_len"],
+        )
+        self._initialize_loss_from_dummy_batch()
+
+    def postprocess_trajectory(
+        self,
+        sample_batch: Any,
+        other_agent_batches: Any = None,  # noqa: ARG002
+        episode: Any = None,  # noqa: ARG002
+    ) -> Any:
+        """Adds each step's discounted return; nothing is expected after the last."""
+        return compute_advantages(
+            sample_batch, 0.0, self.config["gamma"], use_gae=False, use_critic=False
+        )
+
+    def loss(self, model: Any, dist_class: Any, train_batch: Any) -> Any:
+        """Minus the mean of each action's log-probability times its discounted return."""
+        logits, _ = model(train_batch)
+        logp = dist_class(logits, model).logp(train_batch[SampleBatch.ACTIONS])
+        loss = -(logp * train_batch[Postprocessing.ADVANTAGES]).mean()
+        model.tower_stats["policy_loss"] = loss
+        return loss
+
+    def stats_fn(self, train_batch: Any) -> dict[str, float]:  # noqa: ARG002
+        """What of the last loss goes into the results."""
+        return {"policy_loss": float(torch.stack(self.get_tower_stats("policy_loss")).mean())}
+
+    def extra_grad_process(self, local_optimizer: Any, loss: Any) -> Any:
+        """Clips gradients."""
+        return apply_grad_clipping(self, local_optimizer, loss)
+
+
+class A2CTorchPolicy(
+    ValueNetworkMixin,  # type: ignore[misc]
+    LearningRateSchedule,  # type: ignore[misc]
+    EntropyCoeffSchedule,  # type: ignore[misc]
+    TorchPolicyV2,  # type: ignore[misc]
+):
+    """Learns from advantages over a critic. Its terms are sums over the steps, not means."""
+
+    def __init__(self, observation_space: Any, action_space: Any, config: Any) -> None:
+        TorchPolicyV2.__init__(
+            self,
+            observation_space,
+            action_space,
+            config,
+            max_seq_len=config["model"]["max_seq_len"],
+        )
+        ValueNetworkMixin.__init__(self, config)
+        LearningRateSchedule.__init__(self, config["lr"], config.get("lr_schedule"))
+        coefficient = config["entropy_coeff"]
+        schedule = config.get("entropy_coeff_schedule")
+        if isinstance(coefficient, list):
+            coefficient, schedule = coefficient[0][1], coefficient
+        EntropyCoeffSchedule.__init__(self, coefficient, schedule)
+        self._initialize_loss_from_dummy_batch()
+
+    def postprocess_trajectory(
+        self,
+        sample_batch: Any,
+        other_agent_batches: Any = None,  # noqa: ARG002
+        episode: Any = None,  # noqa: ARG002
+    ) -> Any:
+        """Adds advantages; the critic says what follows a fragment's last step."""
+        last = 0.0
+        if not sample_batch[SampleBatch.TERMINATEDS][-1]:
+            following = sample_batch.get_single_step_input_dict(
+                self.model.view_requirements, index="last"
+            )
+            last = self._value(**following)
+        return compute_advantages(
+            sample_batch,
+            last,
+            self.config["gamma"],
+            self.config["lambda"],
+            self.config["use_gae"],
+            self.config["use_critic"],
+        )
+
+    def loss(self, model: Any, dist_class: Any, train_batch: Any) -> Any:
+        """The sums of the policy's and the critic's losses, less that of the entropy."""
+        logits, _ = model(train_batch)
+        values, distribution = model.value_function(), dist_class(logits, model)
+        valid = torch.ones_like(values, dtype=torch.bool)
+        if self.is_recurrent():
+            lengths = train_batch[SampleBatch.SEQ_LENS]
+            longest = logits.shape[0] // len(lengths)
+            valid = sequence_mask(lengths, longest, time_major=self.is_time_major()).reshape(-1)
+        logp = distribution.logp(train_batch[SampleBatch.ACTIONS])
+        policy_loss = -(logp * train_batch[Postprocessing.ADVANTAGES])[valid].sum()
+        value_loss: Any = torch.zeros(())
+        if self.config["use_critic"]:
+            errors = values.reshape(-1) - train_batch[Postprocessing.VALUE_TARGETS]
+            value_loss = 0.5 * errors[valid].pow(2.0).sum()
+        entropy = distribution.entropy()[valid].sum()
+        model.tower_stats |= {
+            "policy_loss": policy_loss,
+            "vf_loss": value_loss,
+            "policy_entropy": entropy,
+            "vf_explained_var": explained_variance(
+                train_batch[Postprocessing.VALUE_TARGETS], values.reshape(-1)
+            ),
+        }
+        weight = self.config["vf_loss_coeff"]
+        return policy_loss + weight * value_loss - self.entropy_coeff * entropy
+
+    def extra_action_out(
+        self,
+        input_dict: Any,  # noqa: ARG002
+        state_batches: Any,  # noqa: ARG002
+        model: Any,
+        action_dist: Any,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """The values, which the advantages need."""
+        return {SampleBatch.VF_PREDS: model.value_function()}
+
+    def stats_fn(self, train_batch: Any) -> dict[str, float]:  # noqa: ARG002
+        """What of the last loss goes into the results."""
+        names = ("policy_loss", "vf_loss", "policy_entropy", "vf_explained_var")
+        stats = {n: float(torch.stack(self.get_tower_stats(n)).mean()) for n in names}
+        return {**stats, "cur_lr": self.cur_lr, "entropy_coeff": float(self.entropy_coeff)}
+
+    def optimizer(self) -> Any:
+        """Adam, as ever."""
+        return torch.optim.Adam(self.model.parameters(), lr=self.config["lr"])
+
+    def extra_grad_process(self, local_optimizer: Any, loss: Any) -> Any:
+        """Clips gradients."""
+        return apply_grad_clipping(self, local_optimizer, loss)

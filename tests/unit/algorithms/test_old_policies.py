@@ -1,0 +1,60 @@
+"""The policies for the old API stack compute what real old Rays computed, too."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray")
+
+import gymnasium
+import torch
+from ray.rllib.policy.sample_batch import SampleBatch, concat_samples
+
+from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms.test_losses import CASES, Recorded, close, config_of
+
+pytestmark = OTHERS_WARNINGS
+
+
+def policy_of(recorded):
+    config = config_of(recorded).api_stack(
+        enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False
+    )
+    config.env_runners(exploration_config={"type": "StochasticSampling"})
+    layers = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh"}
+    model = {**config.model, **layers, "vf_share_layers": not recorded.separate}
+    settings = {**config.to_dict(), "model": model, "num_gpus": 0}
+    policy = config.algo_class.get_default_policy_class(config)(
+        gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), recorded.action_space(), settings
+    )
+    policy.set_weights({**policy.get_weights(), **recorded.below("weights")})
+    return policy
+
+
+def batch_of(policy, chunk):
+    """A chunk as a worker would have sampled it."""
+    observations = np.asarray(chunk["obs"], np.float32)
+    length = len(chunk["rewards"])
+    ends = np.zeros(length, bool)
+    ends[-1] = bool(chunk["done"])
+    columns = {
+        "obs": observations[:-1],
+        "new_obs": observations[1:],
+        "actions": chunk["actions"],
+        "rewards": np.asarray(chunk["rewards"], np.float32),
+        "terminateds": ends,
+        "truncateds": np.zeros(length, bool),
+    }
+    with torch.no_grad():
+        policy.model({"obs": torch.as_tensor(observations[:-1])})
+        columns["vf_preds"] = policy.model.value_function().numpy()
+    return SampleBatch(columns)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_loss_is_that_of_the_old_ray(case):
+    recorded = Recorded(case)
+    policy = policy_of(recorded)
+    batches = [policy.postprocess_trajectory(batch_of(policy, c)) for c in recorded.chunks()]
+    batch = policy._lazy_tensor_dict(concat_samples(batches))
+    loss = policy.loss(policy.model, policy.dist_class, batch)
+    close(float(loss), float(recorded.found["loss.total"]), 1e-5)
