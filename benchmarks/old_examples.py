@@ -143,7 +143,7 @@ def run(path: Path, *, limit: int, imports: bool = False) -> Row:
 
 def last_error(told: str) -> str:
     """The last line of what went wrong that names an error of more than Tune's summary."""
-    lines = re.findall(r"^[\w.]*(?:Error|Exception)\b.*", told, re.M)
+    lines = re.findall(r"^[\w.]*(?:Error|Exception)(?:\(\w+\))?:.*", told, re.M)
     telling = [line for line in lines if "Trials did not complete" not in line]
     return (telling or lines or ["failed without a word"])[-1][:160]
 
