@@ -50,11 +50,13 @@ RLLIB = {
     "RolloutWorker": "rllib_compat.trainer.rollout_worker:RolloutWorker",
     "SampleBatch": "rllib_compat.legacy.old_batches:SampleBatch",
     "Trainer": "rllib_compat.trainer.trainer:Trainer",
+    "collect_episodes": "rllib_compat.runtime.evaluation:collect_episodes",
     "collect_metrics": "rllib_compat.trainer.rollout_worker:collect_metrics",
     "build_trainer": "rllib_compat.trainer.build_trainer:build_trainer",
     "get_agent_class": "rllib_compat.trainer.classes:class_of_algorithm",
     "get_algorithm_class": "rllib_compat.trainer.classes:class_of_algorithm",
     "get_trainer_class": "rllib_compat.trainer.classes:class_of_algorithm",
+    "summarize_episodes": "rllib_compat.runtime.evaluation:summarize_episodes",
     "with_base_config": "rllib_compat.trainer.defaults:with_base_config",
     "with_common_config": "rllib_compat.trainer.defaults:with_common_config",
 }

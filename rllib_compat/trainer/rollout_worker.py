@@ -11,6 +11,7 @@ from typing import Any
 import ray
 
 from rllib_compat.config import translate
+from rllib_compat.runtime import evaluation
 from rllib_compat.runtime.envs import make_env
 from rllib_compat.runtime.episodes import ONLY_POLICY
 from rllib_compat.runtime.failures import TellingRolloutWorker
@@ -131,7 +132,7 @@ class RolloutWorker(TellingRolloutWorker):
 def collect_metrics(
     local_worker: Any = None,
     remote_workers: Sequence[Any] = (),
-    to_be_collected: Sequence[Any] = (),  # noqa: ARG001
+    to_be_collected: Sequence[Any] = (),
     timeout_seconds: float = 180,
 ) -> dict[str, Any]:
     """What the episodes of workers were like since the last call.
@@ -139,11 +140,17 @@ def collect_metrics(
     Args:
         local_worker: A worker in this process.
         remote_workers: Workers that are actors.
-        to_be_collected: Means nothing: all are waited for.
+        to_be_collected: What an earlier call could not wait for.
         timeout_seconds: How long.
     """
     from ray.rllib.evaluation.metrics import summarize_episodes
 
+    if any(hasattr(worker, "actor") for worker in remote_workers) or hasattr(
+        local_worker, "env_runner"
+    ):  # those of a trainer
+        return evaluation.collect_metrics(
+            local_worker, remote_workers, to_be_collected, timeout_seconds
+        )
     told = ray.get([w.get_metrics.remote() for w in remote_workers], timeout=timeout_seconds)
     if local_worker is not None:
         told.append(local_worker.get_metrics())
