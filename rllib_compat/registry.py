@@ -33,16 +33,14 @@ class Algorithm:
         why: Of an algorithm that Ray removed: what is different now, or what to do instead.
         derives: The algorithm whose class its own was derived from, if any: their networks and
             most of their keys are the same.
-        stems: What stood before `SUFFIXES` in its class names, its trainers' first; the name
-            where nothing else is given.
+        stems: What stood before `SUFFIXES` in its class names, its trainers' first.
         modules: The modules below `ray.rllib.agents` that its class could be imported from.
         reader: How `networks/` reads its policies; empty if it can't.
         trains_on: Whether a converted checkpoint can be trained on. Of all others that can be
             read, only the modules are written, for inference.
         optimizers: The optimizers of each of its policies, by today's names.
         offline: Whether it learns from recorded steps and never samples.
-        replays: Whether it learns from a replay buffer that it fills itself, or (CQL) that it
-            inherited from an algorithm which does.
+        replays: Whether it learns from a replay buffer that it fills itself, or (CQL) inherited.
     """
 
     name: str
@@ -83,11 +81,7 @@ class Algorithm:
 # assumed (`config.algorithms`). Today's come first.
 _ROWS = (
     Algorithm(
-        "PPO",
-        becomes="PPO",
-        modules=("ppo", "ppo.ppo"),
-        reader="actor_critic",
-        trains_on=True,
+        "PPO", becomes="PPO", modules=("ppo", "ppo.ppo"), reader="actor_critic", trains_on=True
     ),
     Algorithm(
         "APPO",
@@ -106,12 +100,7 @@ _ROWS = (
         trains_on=True,
     ),
     Algorithm(
-        "DQN",
-        becomes="DQN",
-        modules=("dqn", "dqn.dqn"),
-        reader="q",
-        trains_on=True,
-        replays=True,
+        "DQN", becomes="DQN", modules=("dqn", "dqn.dqn"), reader="q", trains_on=True, replays=True
     ),
     Algorithm(
         "SAC",
@@ -311,10 +300,7 @@ _ROWS = (
     Algorithm("MAML", why="write it with Ray's DifferentiableLearner", modules=("maml",)),
     Algorithm("MBMPO", why="no model-based meta-learner is left in RLlib", modules=("mbmpo",)),
     Algorithm(
-        "SlateQ",
-        why="no recommender algorithm is left in RLlib",
-        modules=("slateq",),
-        replays=True,
+        "SlateQ", why="no recommender algorithm is left in RLlib", modules=("slateq",), replays=True
     ),
     Algorithm("AlphaZero", why="no tree search is left in RLlib", replays=True),
     Algorithm("LeelaChessZero", why="no tree search is left in RLlib", replays=True),

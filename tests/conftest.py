@@ -20,6 +20,10 @@ settings.load_profile(
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 
 
+# Tables are as wide as where there is no terminal; xdist tells its processes a width of its own.
+os.environ.pop("COLUMNS", None)
+
+
 @pytest.fixture(autouse=True)
 def what_ray_does_to_msgpack_ends_with_the_test():
     with unpatched_msgpack():

@@ -8,10 +8,9 @@ nested deeply, and unfolds to a bounded number of values, so that plain recursio
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -28,6 +27,7 @@ from rllib_compat.neutral.checkpoint import (
 )
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import why_unsafe
+from rllib_compat.neutral.ray_version import with_sound_version
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Space
 
@@ -37,11 +37,6 @@ DEEPEST = 60
 _LONGEST_TEXT = 100_000
 #: The longest name of an array that any Ray wrote has some 200 characters.
 _LONGEST_NAME = 1000
-_LONGEST_VERSION = 40
-#: `0.8.5`, `2.0.0rc1`, `3.0.0.dev0`: what `packaging` takes, and Ray has.
-_VERSION = re.compile(
-    r"\d{1,4}(\.\d{1,4}){0,3}((a|b|rc)\d{1,4})?(\.?(dev|post)\d{1,4})?(\+[a-z0-9]{1,20})?\Z"
-)
 _LARGEST_COUNT = 1 << 63
 
 
@@ -70,7 +65,7 @@ def check(checkpoint: LegacyCheckpoint, budget: Budget | None = None) -> LegacyC
     for policy_id, policy in checkpoint.policies.items():
         _check_policy(policy_id, policy, walk)
         findings += _not_finite(policy)
-    return _with_sound_version(checkpoint).with_findings(findings)
+    return with_sound_version(checkpoint).with_findings(findings)
 
 
 def check_values(value: Any, budget: Budget, where: str) -> None:
@@ -81,23 +76,6 @@ def check_values(value: Any, budget: Budget, where: str) -> None:
         BudgetExceededError: It is nested too deeply, or is more than the budget allows.
     """
     _Walk(budget).through(value, where)
-
-
-def _with_sound_version(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
-    """Without the version of Ray that no Ray ever had; rules compare versions."""
-    told = checkpoint.source.ray_version
-    if told is None or (len(told) <= _LONGEST_VERSION and _VERSION.match(told)):
-        return checkpoint
-    finding = Finding(
-        "ray-version",
-        Severity.WARNING,
-        Verdict.DROPPED,
-        "ray_version",
-        f"{told[:_LONGEST_VERSION]!a} is not a version of Ray",
-        "what depends on the version is read as if no version were given",
-    )
-    source = replace(checkpoint.source, ray_version=None)
-    return replace(checkpoint, source=source).with_findings([finding])
 
 
 def _check_policy(policy_id: Any, policy: Any, walk: _Walk) -> None:
