@@ -206,9 +206,10 @@ def with_spaces_of_network(
         notes.append(derived(f"{here}.action_space", told))
     if policy.action_space is None:
         env = config.get("env")
+        named = isinstance(env, str) or isinstance(getattr(env, "label", None), str)
         raise MissingInformationError(
             "The action space is neither in the checkpoint nor in its params, and "
-            + (f"gymnasium has no environment {env!r}." if env else "no environment is named."),
+            + (f"gymnasium has no environment {env!r}." if named else "no environment is named."),
             where=f"{here}.action_space",
             fix=f"Give --action-space {policy.policy_id}='Discrete(2)' (Python: action_space=).",
         )

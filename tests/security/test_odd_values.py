@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from rllib_compat.convert.complete import complete
+from rllib_compat.convert.complete import complete, with_spaces_of_network
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_all
 from rllib_compat.convert.pipeline import verify_pair
@@ -20,8 +20,13 @@ from rllib_compat.formats import layouts
 from rllib_compat.formats.msgpack.write import write
 from rllib_compat.networks import settings
 from rllib_compat.neutral import check as checks
-from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
-from rllib_compat.neutral.errors import CheckpointError, CompatError, NotYetError
+from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
+from rllib_compat.neutral.errors import (
+    CheckpointError,
+    CompatError,
+    MissingInformationError,
+    NotYetError,
+)
 from tests.legacy.cases import find
 from tests.security.payloads import v0_1
 
@@ -190,3 +195,10 @@ def test_policies_without_weights_are_nothing_to_compare(tmp_path):
     write(sound.with_policies([replace(policy, weights={})]), tmp_path / "new")
     with pytest.raises(NotYetError, match="no policy has weights"):
         verify_pair(tmp_path / "new", tmp_path / "new", given=Given("PPO"), inputs=2)
+
+
+@pytest.mark.parametrize("env", ODD.values(), ids=ODD)
+def test_an_environment_of_any_kind_leaves_the_action_space_to_be_asked_for(env):
+    policy = PolicyState("default_policy", {})
+    with pytest.raises(MissingInformationError, match="action space"):
+        with_spaces_of_network(policy, (4,), {"env": env})
