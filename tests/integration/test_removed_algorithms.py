@@ -5,7 +5,7 @@ import pytest
 import rllib_compat as compat
 from tests.marks import TRAINERS
 
-pytestmark = TRAINERS
+pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
 OLD = {
     "A2C": {
