@@ -174,6 +174,16 @@ def test_a_torch_optimizer_is_written_so_that_ray_and_torch_can_read_it(tmp_path
         assert all(torch.equal(one[name], other[name]) for name in one)
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [[{"param_groups": 3}], [{"param_groups": [{}]}], [{"param_groups": [3, {"params": 5}]}], [3]],
+    ids=repr,
+)
+def test_an_optimizer_that_is_none_of_torchs_is_kept_as_it_is(tmp_path, odd):
+    _, policy, _ = written(tmp_path, checkpoint(optimizer=odd))
+    assert policy["_optimizer_variables"] == odd
+
+
 def test_code_is_named_and_left_out_and_classes_that_ray_looks_up_are_named_in_place(tmp_path):
     function = StandIn(GlobalRef("ray.cloudpickle", "_make_function"), args=("code",))
     config = {
@@ -281,6 +291,15 @@ def test_damage_to_our_own_part_is_told(tmp_path, own):
     state = {"worker": {"policy_ids": []}, "rllib_compat": own}
     (tmp_path / "algorithm_state.msgpck").write_bytes(pack(state))
     with pytest.raises(CorruptCheckpointError, match=r"damaged|holds no"):
+        own_msgpack.read(tmp_path, Budget())
+
+
+def test_an_array_in_the_place_of_a_policys_id_is_told(tmp_path):
+    odd = replace(checkpoint().policies["default_policy"], policy_id=np.array([1, 2]))
+    writer.write(checkpoint(), tmp_path)
+    file = tmp_path / "policies" / "default_policy" / "policy_state.msgpck"
+    file.write_bytes(pack({"rllib_compat": to_plain(odd)}))
+    with pytest.raises(CorruptCheckpointError, match="another folder"):
         own_msgpack.read(tmp_path, Budget())
 
 

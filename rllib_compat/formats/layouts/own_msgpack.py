@@ -45,7 +45,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         if folder.lacks(file):
             continue
         policy: PolicyState = _own_part(folder.msgpack(file), PolicyState, file, budget)
-        if policy.policy_id != policy_name:
+        if not isinstance(policy.policy_id, str) or policy.policy_id != policy_name:
             raise CorruptCheckpointError("It holds the policy of another folder.", where=file)
         policy_id = ids[policy_name]
         found_as = ids.found_as(policy_id) or policy.found_as

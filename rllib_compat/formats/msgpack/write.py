@@ -299,8 +299,10 @@ class _RayForm:
         """An optimizer's state, with the parameters' ids of torch as text."""
         converted = self.convert(state, path)
         for part in converted if isinstance(converted, list) else ():
-            for group in part.get("param_groups", ()) if isinstance(part, dict) else ():
-                group["params"] = [str(number) for number in group["params"]]
+            groups = part.get("param_groups") if isinstance(part, dict) else None
+            for group in groups if isinstance(groups, list) else ():
+                if isinstance(group, dict) and isinstance(group.get("params"), list):
+                    group["params"] = [str(number) for number in group["params"]]
         return converted
 
     def convert(self, value: Any, path: str, key: Any = None, depth: int = 0) -> Any:
