@@ -45,7 +45,8 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         if folder.lacks(file):
             continue
         policy: PolicyState = _own_part(folder.msgpack(file), PolicyState, file, budget)
-        if not isinstance(policy.policy_id, str) or policy.policy_id != policy_name:
+        found: Any = policy.policy_id  # whatever the file says
+        if not isinstance(found, str) or found != policy_name:
             raise CorruptCheckpointError("It holds the policy of another folder.", where=file)
         policy_id = ids[policy_name]
         found_as = ids.found_as(policy_id) or policy.found_as
