@@ -314,6 +314,17 @@ def test_where_several_algorithms_fit_the_caller_is_asked(tmp_path, name, candid
         resolve.require_algorithm(checkpoint)
 
 
+@pytest.mark.parametrize(("folder", "told"), [("run1", True), ("A3C_CartPole-v0_0", False)])
+def test_a_policy_class_that_two_algorithms_had_names_the_one_that_trains_on(
+    tmp_path, folder, told
+):
+    """A2C's policies are called `A3CTorchPolicy`; as A3C they only act."""
+    checkpoint = algorithm_of(tmp_path, "2.0.1/a2c-torch-default", folder)
+    assert checkpoint.algorithm == "A3C"
+    (row,) = [f for f in checkpoint.findings if f.path == "algorithm"]
+    assert ("--algorithm A2C" in row.hint, row.severity is Severity.WARNING) == (told, told)
+
+
 def test_the_only_policy_of_ray_0_5_gets_todays_name():
     checkpoint = layouts.read(find(ray="0.5.3", algorithm="PPO")[0].checkpoint)
     checkpoint = resolve.complete(checkpoint, Given(algorithm="PPO"))
