@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rllib_compat.neutral.imports import attribute
 from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
@@ -208,8 +208,8 @@ def imported(path: str) -> Any:
     """What `module:name` names; the caller says so, and it is imported."""
     module, _, name = path.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+        return attribute(module, name)
+    except ImportError as error:
         raise click.UsageError(f"{path} can't be imported: {error}") from error
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
+from rllib_compat.neutral.imports import attribute
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
@@ -179,9 +179,9 @@ def _import(name: str) -> Any:
     module, colon, cls = name.partition(":")
     try:
         if not colon:
-            raise ValueError("it is not written as module:Class")
-        return getattr(import_module(module), cls)
-    except (ImportError, AttributeError, ValueError) as error:
+            raise ImportError("it is not written as module:Class")
+        return attribute(module, cls)
+    except ImportError as error:
         raise CheckpointError(
             f"The module {name!r} can't be imported ({error}).",
             where="--model",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.imports import attribute
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.events import DICT_EVENTS
 
@@ -138,8 +138,8 @@ def resolve(source: Any) -> Any:
 def _named(path: str) -> Any:
     module, _, name = path.rpartition(".")
     try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+        return attribute(module, name)
+    except ImportError as error:
         raise ConfigError(
             f"The callbacks {path!r} can't be imported: {error}.",
             where="$.callbacks",
