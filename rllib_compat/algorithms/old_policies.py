@@ -21,8 +21,11 @@ from ray.rllib.policy.torch_policy_v2 import TorchPolicyV2
 from ray.rllib.utils.torch_utils import apply_grad_clipping, explained_variance, sequence_mask
 
 
-class PGTorchPolicy(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
-    """Learns from discounted returns alone."""
+class _PolicyGradient(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
+    """What these policies share: how they begin, clip and tell."""
+
+    #: What `loss` leaves for the results.
+    told: tuple[str, ...] = ()
 
     def __init__(self, observation_space: Any, action_space: Any, config: Any) -> None:
         super().__init__(
@@ -31,7 +34,25 @@ class PGTorchPolicy(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
             config,
             max_seq_len=config["model"]["max_seq_len"],
         )
+        self._add_mixins(config)
         self._initialize_loss_from_dummy_batch()
+
+    def _add_mixins(self, config: Any) -> None:
+        """Sets up what else a class inherits from."""
+
+    def stats_fn(self, train_batch: Any) -> dict[str, float]:  # noqa: ARG002
+        """What of the last loss goes into the results."""
+        return {name: float(torch.stack(self.get_tower_stats(name)).mean()) for name in self.told}
+
+    def extra_grad_process(self, local_optimizer: Any, loss: Any) -> Any:
+        """Clips gradients."""
+        return apply_grad_clipping(self, local_optimizer, loss)
+
+
+class PGTorchPolicy(_PolicyGradient):
+    """Learns from discounted returns alone."""
+
+    told = ("policy_loss",)
 
     def postprocess_trajectory(
         self,
@@ -52,31 +73,21 @@ class PGTorchPolicy(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
         model.tower_stats["policy_loss"] = loss
         return loss
 
-    def stats_fn(self, train_batch: Any) -> dict[str, float]:  # noqa: ARG002
-        """What of the last loss goes into the results."""
-        return {"policy_loss": float(torch.stack(self.get_tower_stats("policy_loss")).mean())}
-
-    def extra_grad_process(self, local_optimizer: Any, loss: Any) -> Any:
-        """Clips gradients."""
-        return apply_grad_clipping(self, local_optimizer, loss)
-
 
 class A2CTorchPolicy(
     ValueNetworkMixin,  # type: ignore[misc]
     LearningRateSchedule,  # type: ignore[misc]
     EntropyCoeffSchedule,  # type: ignore[misc]
-    TorchPolicyV2,  # type: ignore[misc]
+    _PolicyGradient,
 ):
     """Learns from advantages over a critic. Its terms are sums over the steps, not means."""
 
+    told = ("policy_loss", "vf_loss", "policy_entropy", "vf_explained_var")
+
     def __init__(self, observation_space: Any, action_space: Any, config: Any) -> None:
-        TorchPolicyV2.__init__(
-            self,
-            observation_space,
-            action_space,
-            config,
-            max_seq_len=config["model"]["max_seq_len"],
-        )
+        _PolicyGradient.__init__(self, observation_space, action_space, config)
+
+    def _add_mixins(self, config: Any) -> None:
         ValueNetworkMixin.__init__(self, config)
         LearningRateSchedule.__init__(self, config["lr"], config.get("lr_schedule"))
         coefficient = config["entropy_coeff"]
@@ -84,7 +95,6 @@ class A2CTorchPolicy(
         if isinstance(coefficient, list):
             coefficient, schedule = coefficient[0][1], coefficient
         EntropyCoeffSchedule.__init__(self, coefficient, schedule)
-        self._initialize_loss_from_dummy_batch()
 
     def postprocess_trajectory(
         self,
@@ -145,16 +155,7 @@ class A2CTorchPolicy(
         """The values, which the advantages need."""
         return {SampleBatch.VF_PREDS: model.value_function()}
 
-    def stats_fn(self, train_batch: Any) -> dict[str, float]:  # noqa: ARG002
-        """What of the last loss goes into the results."""
-        names = ("policy_loss", "vf_loss", "policy_entropy", "vf_explained_var")
-        stats = {n: float(torch.stack(self.get_tower_stats(n)).mean()) for n in names}
-        return {**stats, "cur_lr": self.cur_lr, "entropy_coeff": float(self.entropy_coeff)}
-
-    def optimizer(self) -> Any:
-        """Adam, as ever."""
-        return torch.optim.Adam(self.model.parameters(), lr=self.config["lr"])
-
-    def extra_grad_process(self, local_optimizer: Any, loss: Any) -> Any:
-        """Clips gradients."""
-        return apply_grad_clipping(self, local_optimizer, loss)
+    def stats_fn(self, train_batch: Any) -> dict[str, float]:
+        """What of the last loss goes into the results, and where the schedules are."""
+        told = super().stats_fn(train_batch)
+        return {**told, "cur_lr": self.cur_lr, "entropy_coeff": float(self.entropy_coeff)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
@@ -39,10 +38,12 @@ class Synchronous(Algorithm):  # type: ignore[misc]  # Ray has no types
     @classmethod
     def get_default_policy_class(cls, config: Any) -> type:  # noqa: ARG003
         """The policy for the old API stack, as `old_policies` has it."""
-        module = importlib.import_module("rllib_compat.algorithms.old_policies")
+        from rllib_compat.algorithms import old_policies
+
+        known = vars(old_policies)
         names = (f"{part.__name__}TorchPolicy" for part in cls.__mro__)
-        policy: type = getattr(module, next(name for name in names if name in vars(module)))
-        return policy
+        found: type = next(known[name] for name in names if name in known)
+        return found
 
     def training_step(self) -> Any:
         """Learns from one train batch, in as many parts as the config says."""

@@ -15,14 +15,14 @@ from tests.unit.algorithms.test_losses import CASES, Recorded, close, config_of
 pytestmark = OTHERS_WARNINGS
 
 
-def policy_of(recorded):
+def policy_of(recorded, **more):
     config = config_of(recorded).api_stack(
         enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False
     )
     config.env_runners(exploration_config={"type": "StochasticSampling"})
     layers = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh"}
     model = {**config.model, **layers, "vf_share_layers": not recorded.separate}
-    settings = {**config.to_dict(), "model": model, "num_gpus": 0}
+    settings = {**config.to_dict(), "model": model, "num_gpus": 0, **more}
     policy = config.algo_class.get_default_policy_class(config)(
         gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), recorded.action_space(), settings
     )
@@ -58,3 +58,11 @@ def test_the_loss_is_that_of_the_old_ray(case):
     batch = policy._lazy_tensor_dict(concat_samples(batches))
     loss = policy.loss(policy.model, policy.dist_class, batch)
     close(float(loss), float(recorded.found["loss.total"]), 1e-5)
+
+
+def test_schedules_of_a2c_move_on_with_the_steps():
+    halves = {"lr_schedule": [[0, 0.2], [100, 0.1]], "entropy_coeff_schedule": [[0, 0.4], [100, 0]]}
+    policy = policy_of(Recorded("a2c-discrete"), **halves)
+    policy.on_global_var_update({"timestep": 50})
+    assert (policy.cur_lr, policy.entropy_coeff) == pytest.approx((0.15, 0.2))
+    assert policy._optimizers[0].param_groups[0]["lr"] == pytest.approx(0.15)
