@@ -377,11 +377,6 @@ def todays() -> Iterator[Algorithm]:
     return (row for row in _ROWS if not row.removed)
 
 
-def ours() -> Iterator[Algorithm]:
-    """The algorithms that Ray removed and this package has."""
-    return (row for row in _ROWS if row.ours)
-
-
 def trained() -> Iterator[Algorithm]:
     """The algorithms that are trained by their own names: today's, and those of this package."""
     return (row for row in _ROWS if row.becomes == row.name)

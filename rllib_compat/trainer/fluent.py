@@ -111,7 +111,7 @@ class LegacyConfig(Mapping[str, Any]):
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of what was set, by the keys of the dict."""
-        found = {k: v for k, v in self.given.items() if k != "logger_creator"}
+        found = {key: self.given[key] for key in self}
         return {k: copy.copy(v) if isinstance(v, (dict, list)) else v for k, v in found.items()}
 
     def copy(self, copy_frozen: bool | None = None) -> LegacyConfig:  # noqa: ARG002
@@ -159,10 +159,10 @@ class LegacyConfig(Mapping[str, Any]):
         self._set(name, value)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.to_dict())
+        return (key for key in self.given if key != "logger_creator")  # it is for `build` alone
 
     def __len__(self) -> int:
-        return len(self.given)
+        return sum(1 for _ in self)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in ("given", "algo_class", "calls"):

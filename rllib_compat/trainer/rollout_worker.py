@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -155,7 +154,4 @@ def collect_metrics(
     if local_worker is not None:
         told.append(local_worker.get_metrics())
     episodes = [episode for of_worker in told for episode in of_worker]
-    several = {"new_episodes": episodes}
-    takes = inspect.signature(summarize_episodes).parameters
-    found = summarize_episodes(episodes, **{k: v for k, v in several.items() if k in takes})
-    return {"episodes_this_iter": len(episodes), **found}
+    return dict(summarize_episodes(episodes, new_episodes=episodes))
