@@ -326,7 +326,7 @@ def load(
         return packed
     from rllib_compat.convert.write import modules
 
-    return {policy_id: modules.load(target, policy_id) for policy_id in networks}
+    return dict(modules.load(target, networks))
 
 
 def _random(

@@ -8,12 +8,16 @@ in every copy ends that; what it caches is the same.
 And `get_multi_agent_setup` gives each policy without a config of its own a deep copy of the whole,
 with all policies inside, whenever a module is built: with 300 policies, minutes. Only the old API
 stack reads these configs. So all policies get one and the same.
+
+While an algorithm is built, its config is copied some twenty times. A deep copy copies an object
+once, however many hold it: so equal spaces of policies are one object.
 """
 
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+import pickle
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
@@ -23,6 +27,20 @@ if TYPE_CHECKING:
 
 #: Up to here Ray's own cache is quick enough; beyond, loading a checkpoint needs this module.
 MANY = 5
+
+T = TypeVar("T")
+
+
+class Shared:
+    """Gives for each value the first one that was equal to it."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, Any] = {}
+
+    def __call__(self, value: T) -> T:
+        """The value, or an equal one; only for values that nobody changes in place."""
+        shared: T = self._seen.setdefault(pickle.dumps(value), value)
+        return shared
 
 
 @public("rllib_compat.adapters")
@@ -38,19 +56,21 @@ class OverridesCache(dict[str, Any]):
         return OverridesCache, ()
 
 
-def share_policy_configs(config: AlgorithmConfig) -> None:
-    """Gives all policies of a config one config, so that Ray does not copy its own for each.
+def share_parts_of_policies(config: AlgorithmConfig) -> None:
+    """Gives all policies one config, and equal spaces as one object; see above.
 
-    What a policy has for itself is in the overrides of its module; see above.
+    What a policy has for itself is in the overrides of its module.
     """
     policies = config.policies
     if not isinstance(policies, dict) or len(policies) <= MANY:
         return
-    shared = type(config)()
+    one, shared = type(config)(), Shared()
     made = {policy_id: copy.copy(spec) for policy_id, spec in policies.items()}
     for spec in made.values():
         if not spec.config:
-            spec.config = shared
+            spec.config = one
+        spec.observation_space = shared(spec.observation_space)
+        spec.action_space = shared(spec.action_space)
     config.multi_agent(policies=made)
 
 

@@ -131,7 +131,9 @@ class ModuleActor(Actor):
         self._config = {**_defaults_of_its_ray(checkpoint), **config}
         mapping = given.overrides.get("multiagent", {}).get("policy_mapping_fn")
         self._mapping = MappingFn(mapping) if mapping is not None else None
-        self._modules = {p: modules.load(target, p).module for p in checkpoint.policies}
+        self._modules = {
+            p: loaded.module for p, loaded in modules.load(target, checkpoint.policies).items()
+        }
         self._inputs = {p: network.inputs for p, network in done.networks.items()}
         self.env = config.get("env") if given.env is None else given.env
         self.env_config = dict(config.get("env_config") or {})

@@ -116,7 +116,7 @@ def test_a_module_alone_acts_as_es_did_on_observations_that_nobody_filtered(tmp_
     convert(ES.checkpoint, tmp_path / "new", given=given(ES), inputs=50)
     expected = ES.expected("default_policy")
     raw = expected.arrays["obs"].reshape(16, 4)
-    computed = modules.load(tmp_path / "new", "default_policy")({"obs": raw})
+    computed = modules.load(tmp_path / "new", ["default_policy"])["default_policy"]({"obs": raw})
     np.testing.assert_allclose(
         computed["action_dist_inputs"], expected.arrays["out/action_dist_inputs"], atol=1e-4
     )
@@ -168,7 +168,9 @@ def test_a_custom_models_weights_go_into_the_module_that_the_user_names(
     proof = [f.message for f in done.report.findings if f.rule == "verify"]
     assert proof == ["all 163 numbers are the same in the new files"]
     expected = CUSTOM.expected("default_policy")
-    computed = modules.load(tmp_path / "new", "default_policy")({"obs": expected.inputs})
+    computed = modules.load(tmp_path / "new", ["default_policy"])["default_policy"](
+        {"obs": expected.inputs}
+    )
     np.testing.assert_allclose(computed["action_dist_inputs"], expected.logits, atol=1e-5)
     assert load(tmp_path / "new").iteration == done.checkpoint.counters.iteration
 

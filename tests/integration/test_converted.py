@@ -59,7 +59,7 @@ def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
             # A module that is written alone holds the filter, and takes raw observations.
             raw = case.expected(policy_id).observations[""]
             inputs = {**inputs, "obs": raw.reshape(inputs["obs"].shape)}
-        outputs = modules.load(tmp_path / "new", policy_id)(inputs)
+        outputs = modules.load(tmp_path / "new", [policy_id])[policy_id](inputs)
         exact = network.forward(known[0])
         errors = rounding.of_network(network, known[0], exact)
         for row in compare(policy_id, expected, outputs, errors):

@@ -86,7 +86,7 @@ def test_what_no_todays_algorithm_trains_acts_as_before(name, tmp_path):
         inputs=50,
     )
     assert {f.rule for f in done.report if f.rule == "inference-only"}
-    module = modules.load(tmp_path / "new", "default_policy").module
+    module = modules.load(tmp_path / "new", ["default_policy"])["default_policy"].module
     expected = case.expected("default_policy")
     batch = {"obs": torch.from_numpy(expected.inputs.astype(np.float32))}
     if done.networks["default_policy"].graph.states:

@@ -3,7 +3,7 @@
 import gymnasium
 import pytest
 
-from rllib_compat.runtime.overrides import MANY, share_policy_configs
+from rllib_compat.runtime.overrides import MANY, share_parts_of_policies
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def copies_of_setup(config, monkeypatch):
 def test_ray_does_not_copy_the_whole_config_for_each_policy_of_a_league(config, monkeypatch):
     with monkeypatch.context() as patch:
         assert copies_of_setup(config, patch) == MANY + 3  # what is to be avoided
-    share_policy_configs(config)
+    share_parts_of_policies(config)
     assert copies_of_setup(config, monkeypatch) == 0
 
 
 def test_what_a_policy_has_for_itself_stays(config):
     config.policies["p0"].config = {"lr": 0.5}
-    share_policy_configs(config)
+    share_parts_of_policies(config)
     assert config.policies["p0"].config == {"lr": 0.5}
     assert config.policies["p1"].config is config.policies["p2"].config

@@ -70,7 +70,7 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
         findings += soft_actor_critic.carry_temperatures(config, checkpoint)
         findings += soft_actor_critic.keep_action_range(config, networks)
     findings += _tame_overrides(config)
-    overrides.share_policy_configs(config)
+    overrides.share_parts_of_policies(config)
     findings += _carry_moving_average(config, checkpoint)
     with ray_versions.without_cluster(), _algorithm(config) as algorithm:
         _set_weights(algorithm, networks)
