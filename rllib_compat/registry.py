@@ -38,6 +38,8 @@ class Algorithm:
         reader: How `networks/` reads its policies; empty if it can't.
         trains_on: Whether a converted checkpoint can be trained on. Of all others that can be
             read, only the modules are written, for inference.
+        goes_on_as: Of one that is gone: the algorithm that trains its networks, if the user says
+            so (`--algorithm`), since it learns in another way.
         optimizers: The optimizers of each of its policies, by today's names.
         offline: Whether it learns from recorded steps and never samples.
         replays: Whether it learns from a replay buffer that it fills itself, or (CQL) inherited.
@@ -52,6 +54,7 @@ class Algorithm:
     modules: tuple[str, ...] = ()
     reader: str = ""
     trains_on: bool = False
+    goes_on_as: str = ""
     optimizers: tuple[str, ...] = ("default_optimizer",)
     offline: bool = False
     replays: bool = False
@@ -178,6 +181,7 @@ _ROWS = (
         stems=("Apex", "ApexDQN", "APEX"),
         modules=("dqn", "dqn.apex"),
         reader="q",
+        goes_on_as="DQN",
         replays=True,
     ),
     Algorithm(
@@ -214,6 +218,7 @@ _ROWS = (
         why="train with IMPALA or APPO, which replaced it",
         modules=("a3c", "a3c.a3c"),
         reader="actor_critic",
+        goes_on_as="A2C",
     ),
     Algorithm(
         "PG",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rllib_compat.cli import options, output
+from rllib_compat.cli import options, output, proof
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CompatError
 
@@ -108,8 +108,8 @@ def _show_names(listed: list[FileNames]) -> None:
 def _show(found: Inspection, verbose: int) -> None:
     output.table(str(found.checkpoint.source.path), ("what", "found"), found.facts())
     output.table("policies", ("id", "network", "parameters", "spaces", "filter"), found.policies())
-    if found.checkpoint.stand_ins:
-        rows = sorted(found.checkpoint.stand_ins.items(), key=lambda row: (-row[1], row[0]))
+    if stand_ins := found.stand_ins:
+        rows = sorted(stand_ins.items(), key=lambda row: (-row[1], row[0]))
         shown = rows if verbose else rows[:10]
         output.table(
             "classes and functions that are not known here (kept inert, never imported)",
@@ -117,7 +117,7 @@ def _show(found: Inspection, verbose: int) -> None:
             [*shown, *([("…", f"{len(rows) - 10} more, -v")] if len(shown) < len(rows) else [])],
         )
     if found.assumed:
-        told = [(row.policy_id, row.what, row.value, row.source) for row in found.assumed]
+        told = proof.grouped(found.assumed)
         rest = len(told) - _ASSUMED
         more = [("…", f"{rest} more, -v", "", "")] if rest > 0 and not verbose else []
         output.table(

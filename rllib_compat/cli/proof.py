@@ -37,10 +37,7 @@ def show(differences: Sequence[Difference], assumed: Sequence[Assumption], verbo
     proven = sum(row.proven for row in assumed)
     open_rows = [row for row in assumed if not row.proven]
     if open_rows:
-        grouped: dict[tuple[str, str, str], list[str]] = {}
-        for row in open_rows:
-            grouped.setdefault((row.what, row.value, row.source), []).append(row.policy_id)
-        cells = [(_names(ids), *key) for key, ids in grouped.items()]
+        cells = grouped(open_rows)
         shown = _first(cells, verbose)
         output.table(
             "assumed, not proven: no array shows it",
@@ -56,6 +53,14 @@ def show(differences: Sequence[Difference], assumed: Sequence[Assumption], verbo
             "to prove them: --recorded FILE (`rllib-compat recorder` prints what makes one)",
             markup=False,
         )
+
+
+def grouped(assumed: Sequence[Assumption]) -> list[tuple[str, str, str, str]]:
+    """A row for each thing that was assumed: the policies that it is assumed of, and its cells."""
+    policies: dict[tuple[str, str, str], list[str]] = {}
+    for row in assumed:
+        policies.setdefault((row.what, row.value, row.source), []).append(row.policy_id)
+    return [(_names(ids), *key) for key, ids in policies.items()]
 
 
 def _cells(row: Difference) -> tuple[object, ...]:

@@ -28,6 +28,7 @@ def step(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prep
     from rllib_compat.runtime.envs import find_creator
     from rllib_compat.runtime.placeholders import placeholder_env, placeholder_multi_agent_env
 
+    prepared = _without_placeholder(prepared)
     env = prepared.config.get("env")
     if given.env is not None:
         prepared = prepared.without("env").put(env=given.env)
@@ -52,6 +53,19 @@ def step(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prep
         cls, env_config = placeholder_multi_agent_env(name, known, env_config)
     prepared = prepared.without("env", "env_config", "disable_env_checking")
     return prepared.put(env=cls, env_config=env_config, disable_env_checking=True).told(_told(name))
+
+
+def _without_placeholder(prepared: Prepared) -> Prepared:
+    """With the environment's own name, where a conversion had put a placeholder in its place."""
+    from rllib_compat.runtime.placeholders import KEY
+
+    told = prepared.config.get("env_config")
+    if not isinstance(told, Mapping) or not isinstance(told.get(KEY), Mapping):
+        return prepared
+    rest = {key: value for key, value in told.items() if key != KEY}
+    name = told[KEY].get("name")
+    env = name if isinstance(name, str) else None
+    return replace(prepared, config={**prepared.config, "env": env, "env_config": rest})
 
 
 def _without_paths(prepared: Prepared) -> Prepared:

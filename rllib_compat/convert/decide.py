@@ -6,7 +6,7 @@ It is decided once, here. Writing, the proof and the report read the `Plan`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,7 @@ class Plan:
         networks: The network of each policy, as it is written; empty where msgpack keeps weights
             of an unknown network.
         why: Why not all of it is written, if it isn't.
+        goes_on_as: The algorithm with which all of it would be written, if the caller gives it.
         translation: The translated config, where all of it is written.
         findings: What was noticed while this was decided.
     """
@@ -65,6 +66,7 @@ class Plan:
     checkpoint: LegacyCheckpoint
     networks: Mapping[str, AnyNetwork]
     why: str = ""
+    goes_on_as: str = ""
     translation: Translation | None = None
     findings: tuple[Finding, ...] = ()
 
@@ -153,10 +155,36 @@ def _checkpointable(
 
         translation, findings = config_for_target(checkpoint, given)
         if translation.api_stack == "new":
-            return Plan(Form.WHOLE, checkpoint, networks, "", translation, findings)
+            return Plan(
+                Form.WHOLE,
+                checkpoint,
+                networks,
+                translation=translation,
+                findings=tuple(findings),
+            )
         keys = ", ".join(translation.needs_old_stack)
         why = f"{keys} can be trained on the old API stack only"
-    return Plan(Form.MODULES, checkpoint, _with_filters(checkpoint, networks), why)
+    return Plan(
+        Form.MODULES,
+        checkpoint,
+        _with_filters(checkpoint, networks),
+        why,
+        _goes_on_as(checkpoint, networks, given),
+    )
+
+
+def _goes_on_as(
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork], given: Given
+) -> str:
+    """The algorithm that would train these networks, if there is one."""
+    if checkpoint.modules_alone:
+        return ""
+    other = registry.of(checkpoint.algorithm).goes_on_as
+    if not other:
+        return ""
+    told = replace(given, algorithm=other)
+    as_other = replace(checkpoint, algorithm=other)
+    return "" if _why_not_whole(as_other, networks, told) else other
 
 
 def _why_not_whole(
@@ -168,6 +196,9 @@ def _why_not_whole(
     algorithm = registry.of(checkpoint.algorithm)
     if not algorithm.trains_on:
         return f"today's Ray has no {algorithm.name}"
+    if algorithm.reader == "q" and any(n.graph.recurrent for n in known(networks).values()):
+        # Ray's prioritized buffer dies of an error by step (`update_priorities`, 2.40 - 2.60).
+        return "today's DQN can't train a network with an LSTM"
     if algorithm.soft_actor_critic and any(
         "q_values" not in n.graph.outputs for n in known(networks).values()
     ):

@@ -45,6 +45,15 @@ class Inspection:
         """What no array shows of the networks, and what it was taken to be."""
         return of_networks(self.checkpoint, known(self.networks))
 
+    @property
+    def stand_ins(self) -> dict[str, int]:
+        """How often the files name each class and function of others, which stay inert.
+
+        This package's own are none of them: converted checkpoints name its modules.
+        """
+        told = self.checkpoint.stand_ins.items()
+        return {name: count for name, count in told if not name.startswith("rllib_compat.")}
+
     def facts(self) -> list[tuple[str, str]]:
         """Name and value pairs that head the output."""
         checkpoint, counters = self.checkpoint, self.checkpoint.counters
@@ -124,7 +133,7 @@ class Inspection:
                 for row in self.arrays()
             ],
             "assumed": [vars(row) for row in self.assumed],
-            "stand_ins": self.checkpoint.stand_ins,
+            "stand_ins": self.stand_ins,
             "extra": sorted(self.checkpoint.extra),
             "report": self.report.to_dict()["findings"],
         }

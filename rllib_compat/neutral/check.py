@@ -350,10 +350,18 @@ def _not_finite(policy: PolicyState) -> list[Finding]:
     return [row for name, part in parts.items() for row in _not_finite_in(policy, name, part)]
 
 
+#: A constant of today's modules: infinite where nothing clips a logarithm, as in the old Rays.
+_NO_LIMIT = "log_std_clip_param_const"
+
+
 def _not_finite_in(policy: PolicyState, part: str, arrays: Any) -> list[Finding]:
     listed = arrays if isinstance(arrays, (list, tuple)) else [] if arrays is None else [arrays]
     rows = arrays.items() if isinstance(arrays, Mapping) else enumerate(listed)
-    names = [str(name) for name, array in rows if not _is_finite(array)]
+    names = [
+        name
+        for name, array in ((str(name), array) for name, array in rows)
+        if not name.endswith(_NO_LIMIT) and not _is_finite(array)
+    ]
     if not names:
         return []
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -213,6 +213,14 @@ def _agent_spaces(env: Any, agent: Hashable, settings: EnvSettings) -> tuple[Any
         parts = getattr(shared, "spaces", None)
         own = _of_agent(by_agent, agent) or _of_agent(parts, agent)
         space = next((s for s in (own, policy_space, shared) if s is not None), None)
+        if space is None and policy and settings.policy_spaces and of_policy == (None, None):
+            raise LegacyEnvError(
+                f"The policy {policy!r} of agent {agent!r} is not here; there are "
+                f"{', '.join(map(repr, list(settings.policy_spaces)[:10]))}.",
+                where="$.multiagent.policy_mapping_fn",
+                fix="map the agent to one of these, or give the environment spaces for each agent "
+                "and add a module for the policy",
+            )
         if space is None:
             raise LegacyEnvError(
                 f"Nothing says what the {name} of agent {agent!r} is.",

@@ -73,13 +73,23 @@ def load(
             raise NotYetError(
                 f"It can act, but can't be trained yet: {done.plan.why}.",
                 where=str(path),
-                fix="Load the checkpoint that they were made from."
-                if done.checkpoint.modules_alone
-                else "`rllib-compat convert` makes modules of it: RLModule.from_checkpoint(…).",
+                fix=_instead(done),
             )
         _require_recordings(done, path)
         done.report.warn(logger)
         return ray_versions.load_algorithm(target)
+
+
+def _instead(done: Conversion) -> str:
+    """What to do with a checkpoint of which only the modules can be written."""
+    if done.checkpoint.modules_alone:
+        return "Load the checkpoint that they were made from."
+    if other := done.plan.goes_on_as:
+        return (
+            f"{other} trains it: rllib_compat.load(…, "
+            f'given=rllib_compat.Given(algorithm="{other}")).'
+        )
+    return "`rllib-compat convert` makes modules of it: RLModule.from_checkpoint(…)."
 
 
 def _require_recordings(done: Conversion, path: str | Path) -> None:

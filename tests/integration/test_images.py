@@ -2,13 +2,15 @@
 
 import gymnasium as gym
 import numpy as np
+import pytest
 
+import rllib_compat as compat
 from rllib_compat import ray_versions
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan
-from tests.legacy.cases import find
+from tests.legacy.cases import MUSEUM, find
 from tests.marks import CONVERSIONS
 
 pytestmark = CONVERSIONS
@@ -58,5 +60,24 @@ def test_training_goes_on_with_images_weights_and_moments(tmp_path):
         assert np.isfinite(result["learners"]["default_policy"]["total_loss"])
         after = module.get_state()
         assert all(not np.array_equal(before[name], after[name]) for name in before)
+    finally:
+        algorithm.stop()
+
+
+class Table(Images):
+    """Random tables of bytes, which the old Rays flattened for their networks."""
+
+    observation_space = gym.spaces.Box(0, 255, (6, 4), np.uint8)
+
+
+@pytest.mark.parametrize("trial", ["0.8.5-ppo-table", "0.8.5-dqn-table"])
+def test_training_goes_on_with_tables_of_bytes(trial):
+    algorithm = compat.load(MUSEUM / "trials" / trial / "checkpoint_1", env=Table)
+    try:
+        before = {k: v.detach().clone() for k, v in algorithm.get_module().named_parameters()}
+        result = algorithm.train()
+        assert result["training_iteration"] == 2
+        after = dict(algorithm.get_module().named_parameters())
+        assert any((before[name] != after[name]).any() for name in before)
     finally:
         algorithm.stop()

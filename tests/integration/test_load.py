@@ -107,6 +107,7 @@ def test_a_league_trains_what_was_trained_and_leaves_the_frozen_as_they_are(load
     assert changed == {"league_0": True, "league_7": False}
 
 
-def test_an_algorithm_that_nothing_trains_is_refused_by_name(tmp_path):
-    with pytest.raises(NotYetError, match="A3C"):
+def test_an_algorithm_that_nothing_trains_is_refused_by_name_with_the_one_that_would(tmp_path):
+    with pytest.raises(NotYetError, match="no A3C") as told:
         compat.load(GONE.checkpoint, given=given_of(GONE))
+    assert 'algorithm="A2C"' in str(told.value)

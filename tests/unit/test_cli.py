@@ -11,7 +11,7 @@ import pytest
 
 from rllib_compat.cli import main
 from rllib_compat.formats import layouts
-from tests.legacy.cases import find
+from tests.legacy.cases import MUSEUM, find
 
 CASE = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 CUSTOM = next(c for c in find(algorithm="PPO") if c.variant == "custommodel" and c.ray >= "2.0")
@@ -58,6 +58,20 @@ def test_inspect_shows_classes_that_are_not_known_and_exits_with_1(run):
     assert code == 1
     assert "_make_skeleton_class" in out
     assert "has the custom model MyModel" in out
+
+
+def test_inspect_knows_the_classes_of_this_package(run):
+    code, out, _ = run("inspect", MUSEUM / "converted_0_1/soft_actor_critic", "--json")
+    named = json.loads(out)["stand_ins"]
+    assert code == 0
+    assert any(name.startswith("ray.") for name in named)
+    assert not any(name.startswith("rllib_compat.") for name in named)
+
+
+def test_inspect_says_once_what_is_assumed_of_a_whole_league(run):
+    league = next(c for c in find(ray="1.13.0") if c.variant == "league20")
+    _, out, _ = run("inspect", league.checkpoint)
+    assert out.count("a distribution over") == 1
 
 
 def test_inspect_json_is_json_and_nothing_else(run):

@@ -416,6 +416,44 @@ def test_weights_that_are_not_a_number_are_a_warning_and_are_kept(to, tmp_path):
     assert plan.networks
 
 
+def test_an_infinite_limit_of_todays_modules_is_no_sign_of_a_diverged_training():
+    read = layouts.read(FULLY_CONNECTED[4].checkpoint)
+    policy = next(iter(read.policies.values()))
+    limit = {"pi.log_std_clip_param_const": np.asarray(np.inf, np.float32)}
+    whole = read.with_policies([replace(policy, weights={**policy.weights, **limit})])
+    assert not [f for f in check(whole).findings if f.rule == "not-finite"]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "other"), [("APEX", "DQN"), ("A3C", "A2C"), ("TD3", ""), ("R2D2", "")]
+)
+def test_what_only_acts_names_the_algorithm_that_would_train_it(algorithm, other):
+    case = next(c for c in all_cases() if c.algorithm == algorithm)
+    plan = decide(layouts.read(case.checkpoint), given_if_asked(case))
+    assert (plan.form, plan.goes_on_as) == (Form.MODULES, other)
+    if other:
+        asked = replace(given_if_asked(case), algorithm=other)
+        assert decide(layouts.read(case.checkpoint), asked).form is Form.WHOLE
+
+
+def test_nobody_is_promised_that_an_lstm_of_r2d2_trains_on_as_dqn():
+    case = next(c for c in all_cases() if c.algorithm == "R2D2")
+    plan = decide(layouts.read(case.checkpoint), replace(given_if_asked(case), algorithm="DQN"))
+    assert plan.form is Form.MODULES
+    assert "LSTM" in plan.why
+
+
+def test_the_environments_name_outlives_a_second_conversion(tmp_path):
+    case = FULLY_CONNECTED[2]
+    read = layouts.read(case.checkpoint)
+    (policy,) = read.policies.values()
+    stored = {"name": "arm_of_mine", "spaces": (policy.observation_space, policy.action_space)}
+    config = {**read.config, "env": None, "env_config": {"length": 3, "__legacy_env__": stored}}
+    calls = decide(replace(read, config=config), Given()).translation.calls["environment"]
+    again = calls["env_config"]
+    assert (again["length"], again["__legacy_env__"]["name"]) == (3, "arm_of_mine")
+
+
 def test_a_network_that_gives_nan_is_the_same_network():
     odd = np.array([[np.nan, np.inf, -np.inf, 1.0]])
     (row,) = compare("p", outputs(odd), outputs(odd.copy()))

@@ -7,9 +7,10 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.policy.policy import PolicySpec
 
+from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.runtime.callbacks import adapt_callbacks
 from rllib_compat.runtime.connectors import add_preprocessors
-from rllib_compat.runtime.envs import EnvSettings, adapt_env
+from rllib_compat.runtime.envs import EnvSettings, adapt_env, make_env
 
 # Ray 2.40 registers its own environment each time.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Overriding environment")
@@ -64,3 +65,21 @@ def test_structured_observations_of_agents_that_come_late_reach_their_policies()
     episode = runner.sample(num_episodes=1)[0]
     shapes = {a: e.get_observations(0).shape for a, e in episode.agent_episodes.items()}
     assert shapes == {"high": (6,), "low_1": (9,), "low_2": (9,), "low_3": (9,)}
+
+
+def test_a_policy_that_is_not_here_is_named_and_not_the_space_that_it_would_have_told():
+    class Team:
+        def reset(self):
+            return {"us": 0, "them": 0}
+
+        def step(self, actions):
+            raise NotImplementedError
+
+    settings = EnvSettings(
+        lambda _: Team(),
+        multi_agent=True,
+        policy_mapping_fn=lambda agent, *_, **__: "learned" if agent == "us" else "heuristic",
+        policy_spaces={"learned": (ACT, ACT)},
+    )
+    with pytest.raises(LegacyEnvError, match=r"'heuristic' of agent 'them' is not here.*'learned'"):
+        make_env(settings, {}).reset()
