@@ -45,6 +45,7 @@ TITLES = {
     "internal": "Inner keys",
     "ppo": "PPO",
     "a2c": "A2C",
+    "evolution": "ES and ARS",
     "impala_appo": "IMPALA and APPO",
     "dqn": "DQN",
     "sac": "SAC",
@@ -56,6 +57,7 @@ TITLES = {
 WHOLE = {
     "algorithm.removed": "Ray removed the algorithm, and nothing in it learns the same way.",
     "algorithm.ours": "Ray removed the algorithm, and this package has it.",
+    "algorithm.new_stack_only": "The old API stack was asked for, and has nothing of it.",
     "algorithm.successor": "Ray removed the algorithm; another one takes its place.",
     "algorithm.assumed": "No algorithm was given, and no key shows which it is: PPO is assumed.",
     "defaults.changed": (

@@ -30,6 +30,7 @@ class Algorithm:
         becomes: The algorithm of today that learns the same way: itself where Ray still has it, or
             this package does; empty where none does.
         ours: Whether it is this package that has it (`algorithms/`), since Ray removed it.
+        new_stack_only: Whether nothing of it runs on the old API stack.
         why: Of an algorithm that Ray removed: what is different now, or what to do instead.
         derives: The algorithm whose class its own was derived from, if any: their networks and
             most of their keys are the same.
@@ -48,6 +49,7 @@ class Algorithm:
     name: str
     becomes: str = ""
     ours: bool = False
+    new_stack_only: bool = False
     why: str = ""
     derives: str = ""
     stems: tuple[str, ...] = ()
@@ -292,15 +294,23 @@ _ROWS = (
     Algorithm("MADDPG", why="train with SAC, one module per agent", replays=True),
     Algorithm(
         "ES",
-        why="no evolution strategies are left in RLlib",
+        becomes="ES",
+        ours=True,
+        new_stack_only=True,
+        why="this package has it; env runners are Ray's, and its workers no longer share a seed",
         modules=("es", "es.es"),
         reader="evolution",
+        trains_on=True,
     ),
     Algorithm(
         "ARS",
-        why="no random search is left in RLlib",
+        becomes="ARS",
+        ours=True,
+        new_stack_only=True,
+        why="this package has it; env runners are Ray's, and its workers no longer share a seed",
         modules=("ars", "ars.ars"),
         reader="evolution",
+        trains_on=True,
     ),
     Algorithm("MAML", why="write it with Ray's DifferentiableLearner", modules=("maml",)),
     Algorithm("MBMPO", why="no model-based meta-learner is left in RLlib", modules=("mbmpo",)),

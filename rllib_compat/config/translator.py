@@ -99,6 +99,8 @@ def translate(
     if decided_by and stack == "old":
         report.facts["old API stack because of"] = ", ".join(decided_by)
     report.extend(_about_algorithm(legacy_algorithm, target, how))
+    if api_stack == "old" and stack == "new":
+        report.extend([_only_on_the_new_stack(target)])
     report.extend(findings)
 
     wrapping = {"env": None, **nested(settings, "env"), **_agents(settings)}
@@ -158,6 +160,8 @@ def _choose_stack(
         and leaf.rule.needs_old(engine.plain(leaf.value))
         and chosen(leaf)
     ]
+    if registry.of(algorithms[1]).new_stack_only:
+        return "new", []
     if asked != "auto":
         return asked, need_old
     return ("old" if need_old else "new"), need_old
@@ -255,6 +259,17 @@ def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
             )
         ]
     return []
+
+
+def _only_on_the_new_stack(target: str) -> Finding:
+    return Finding(
+        "algorithm.new_stack_only",
+        Severity.ERROR,
+        Verdict.REFUSED,
+        "$",
+        f"{target} runs on the new API stack only",
+        "leave api_stack as it is by default",
+    )
 
 
 def _agents(settings: Settings) -> Settings:

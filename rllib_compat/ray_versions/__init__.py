@@ -23,6 +23,7 @@ from rllib_compat.ray_versions.checkpoints import (
 from rllib_compat.ray_versions.configs import (
     has_setting,
     is_multi_agent,
+    keep_connectors_of_local_runner,
     keep_env_runners,
     learner_method,
     set_cache_of_module_configs,
@@ -39,6 +40,7 @@ from rllib_compat.ray_versions.connectors import (
     made_connectors,
     module_to_env,
     module_to_env_factory,
+    observation_filter,
     running_stat_state,
 )
 from rllib_compat.ray_versions.episodes import to_numpy
@@ -77,9 +79,11 @@ from rllib_compat.ray_versions.own_policies import (
 from rllib_compat.ray_versions.releases import NEWEST, OLDEST, at_least, installed
 from rllib_compat.ray_versions.replay import old_replay_buffer, weigh_replayed, weighted_buffer
 from rllib_compat.ray_versions.runners import (
+    count_sampled,
     earlier_chunks,
     foreach_env_runner,
     remote_env_runners,
+    reset_at_the_next_sample,
     resets_at_the_next_step,
     seed_env_runner,
     send_weights,
@@ -97,6 +101,8 @@ from rllib_compat.ray_versions.trainables import (
     without_logger,
 )
 from rllib_compat.ray_versions.training import (
+    foreach_learner,
+    log_of_env_runners,
     sample_episodes,
     send_new_weights,
     update_learners,
@@ -123,12 +129,14 @@ __all__ = [
     "callbacks_of",
     "called_as_of_old",
     "count_once",
+    "count_sampled",
     "dqn_module",
     "earlier_chunks",
     "env_to_module",
     "env_to_module_factory",
     "folder_of",
     "foreach_env_runner",
+    "foreach_learner",
     "frozen_statistics",
     "give_trials_their_old_names",
     "has_setting",
@@ -139,6 +147,7 @@ __all__ = [
     "is_registered_env",
     "is_registered_trainable",
     "items",
+    "keep_connectors_of_local_runner",
     "keep_env_runners",
     "keep_optimizers_through_restores",
     "learn_once_on_the_old_stack",
@@ -146,6 +155,7 @@ __all__ = [
     "load_algorithm",
     "local_learner",
     "log_item",
+    "log_of_env_runners",
     "log_sampler_times",
     "look_spaces_up_in",
     "made_connectors",
@@ -156,6 +166,7 @@ __all__ = [
     "module_to_env_factory",
     "network_forward",
     "news",
+    "observation_filter",
     "old_replay_buffer",
     "ongoing_episodes",
     "q_values",
@@ -163,6 +174,7 @@ __all__ = [
     "quiet_ray",
     "registered_env",
     "remote_env_runners",
+    "reset_at_the_next_sample",
     "resets_at_the_next_step",
     "running_stat_state",
     "sample_episodes",

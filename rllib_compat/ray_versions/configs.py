@@ -65,6 +65,19 @@ def keep_env_runners(config: AlgorithmConfig) -> None:
         config._is_online = True
 
 
+def keep_connectors_of_local_runner(config: AlgorithmConfig) -> None:
+    """Lets the connectors of the local env runner be everybody's, and merges no others into them.
+
+    The setting was renamed in a release after 2.40. There, what goes from the local runner to the
+    others after each iteration takes its number of steps along, which is zero; so nothing goes.
+    """
+    merges = "merge_env_runner_states"
+    if not has_setting(f"env_runners.{merges}"):
+        merges = "use_worker_filter_stats"
+    config._dont_auto_sync_env_runner_states = True
+    config.env_runners(**{merges: False})
+
+
 def whole_model_config(config: AlgorithmConfig, told: dict[str, Any]) -> dict[str, Any]:
     """What a module's spec has to say for the module to get an algorithm's own settings, too.
 

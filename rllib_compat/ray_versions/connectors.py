@@ -89,6 +89,22 @@ def look_spaces_up_in(env_runner: Any, tables: Mapping[str, Any], spaces: Any) -
         first._input_observation_space = live
 
 
+def observation_filter(env_runner: Any) -> Any:
+    """The filter itself in a runner's pipeline, of one agent; None where it has none.
+
+    The connector makes it when it is first used (Ray 2.40 – 2.60).
+    """
+    from ray.rllib.connectors.env_to_module import MeanStdFilter
+
+    found = (c for c in env_runner._env_to_module.connectors if isinstance(c, MeanStdFilter))
+    connector = next(found, None)
+    if connector is None:
+        return None
+    if connector._filters is None:
+        connector._init_new_filters()
+    return connector._filters[None]
+
+
 @contextmanager
 def frozen_statistics(pipeline: Any) -> Iterator[None]:
     """Keeps the filters of a pipeline from counting what passes in the block."""

@@ -59,6 +59,21 @@ def _forget_number_of_weights(env_runner: Any) -> None:
     env_runner._weights_seq_no = 0
 
 
+def reset_at_the_next_sample(env_runner: Any) -> None:
+    """Lets a runner begin new episodes: somebody has stepped its environments by themselves."""
+    env_runner._needs_initial_reset = True
+
+
+def count_sampled(env_runner: Any, steps: int, episodes: int) -> Any:
+    """Counts what was sampled without the runner's own `sample`.
+
+    Returns:
+        What the runner tells, as after a sample.
+    """
+    env_runner._increase_sampled_metrics(steps, episodes)
+    return env_runner.get_metrics()
+
+
 def resets_at_the_next_step() -> dict[str, Any]:
     """The metadata of a vector environment that resets one step after an episode's end.
 

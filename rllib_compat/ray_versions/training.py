@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,6 +54,18 @@ def update_learners(algorithm: Algorithm, episodes: list[Any]) -> None:
     with algorithm.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
         results = update(episodes=episodes, timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: sampled})
     _log(algorithm, results, LEARNER_RESULTS)
+
+
+def foreach_learner(algorithm: Algorithm, function: Callable[[Any], Any]) -> list[Any]:
+    """Calls a function in all learners; a learner's error is raised."""
+    return [answer.get() for answer in algorithm.learner_group.foreach_learner(function)]
+
+
+def log_of_env_runners(algorithm: Algorithm, results: list[Any]) -> None:
+    """Logs what env runners tell after they have sampled."""
+    from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS
+
+    _log(algorithm, results, ENV_RUNNER_RESULTS)
 
 
 def send_new_weights(algorithm: Algorithm) -> None:

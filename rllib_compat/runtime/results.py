@@ -92,6 +92,20 @@ RENAMED = (
     ),
 )
 
+# The results of ES and ARS, whose episodes are counted and no more: those without a perturbation
+# are told in the mean, and by nothing else.
+EVOLUTION = (
+    Renamed("episode_reward_mean", ("env_runners/episode_return_mean",), float),
+    Renamed("episode_len_mean", ("env_runners/episode_len_mean",), float),
+    Renamed("episodes_this_iter", ("env_runners/num_episodes",)),
+    Renamed("info/episodes_this_iter", ("env_runners/num_episodes",)),
+    Renamed("info/episodes_so_far", ("env_runners/num_episodes_lifetime",)),
+    *(
+        Renamed(f"info/{name}", (f"learners/default_policy/{name}",), float)
+        for name in ("weights_norm", "weights_std", "grad_norm", "update_ratio")
+    ),
+)
+
 # A learner's value of today → its legacy name, as in info/learner/<policy>/learner_stats.
 LEARNER_STATS = {
     "default_optimizer_learning_rate": "cur_lr",
@@ -152,7 +166,8 @@ class LegacyResults:
         result.update(_summary_of_old_stack(result) or summarize(episodes, len(new)))
         if isinstance(evaluation := result.get("evaluation"), dict):
             complete_evaluation(evaluation)
-        for legacy, paths, convert in RENAMED:
+        evolves = _get(result, "learners/default_policy/update_ratio") is not None
+        for legacy, paths, convert in (*RENAMED, *(EVOLUTION if evolves else ())):
             value = next((v for path in paths if (v := _get(result, path)) is not None), None)
             if value is not None and value == value:  # NaN: nothing was counted
                 _set(result, legacy, convert(value))

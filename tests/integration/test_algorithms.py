@@ -29,6 +29,7 @@ IMPALA = find(ray="0.7.6", algorithm="IMPALA")[0]
 MARWIL = find(ray="0.7.6", algorithm="MARWIL")[0]
 BC = find(ray="2.0.1", algorithm="BC")[0]
 ES = find(ray="1.13.0", algorithm="ES")[0]
+A3C = find(ray="0.8.7", algorithm="A3C")[0]
 CUSTOM = next(c for c in find(ray="2.0.1") if c.variant == "custommodel")
 TWO_POLICIES = next(c for c in find(ray="2.3.1") if c.variant == "ma-tuples")
 
@@ -112,20 +113,31 @@ def test_bc_loads_as_todays_bc_and_tells_that_its_value_function_is_gone(tmp_pat
     assert type(load(tmp_path / "new")).__name__ == "BC"
 
 
-def test_a_module_alone_acts_as_es_did_on_observations_that_nobody_filtered(tmp_path):
-    convert(ES.checkpoint, tmp_path / "new", given=given(ES), inputs=50)
+def test_es_acts_as_it_did_behind_its_filter_and_trains_on(tmp_path, load):
+    more = {"noise_size": 100_000, "train_batch_size": 40, "episodes_per_batch": 2}
+    told = given(ES, overrides={"num_workers": 0, **more})
+    convert(ES.checkpoint, tmp_path / "new", given=told, inputs=50)
     expected = ES.expected("default_policy")
+    algorithm = load(tmp_path / "new")
+    seen = ray_versions.observation_filter(algorithm.env_runner)
+    count = seen.running_stats.n
+    assert count > 100
     raw = expected.arrays["obs"].reshape(16, 4)
-    computed = modules.load(tmp_path / "new", ["default_policy"])["default_policy"]({"obs": raw})
+    filtered = np.stack([seen(row, update=False) for row in raw]).astype(np.float32)
+    loaded = modules.load(tmp_path / "new", ["default_policy"])["default_policy"]
+    computed = loaded({"obs": filtered})
     np.testing.assert_allclose(
         computed["action_dist_inputs"], expected.arrays["out/action_dist_inputs"], atol=1e-4
     )
-    assert verify_pair(ES.checkpoint, tmp_path / "new", given=given(ES)).equal
+    assert verify_pair(ES.checkpoint, tmp_path / "new", given=told).equal
+    steps = algorithm.train()["env_runners"]["num_env_steps_sampled"]
+    assert steps >= 40
+    assert seen.running_stats.n >= count + steps
 
 
 def test_modules_that_were_converted_convert_again(tmp_path):
-    convert(ES.checkpoint, tmp_path / "one", given=given(ES), inputs=50)
-    again = convert(tmp_path / "one", tmp_path / "two", given=Given(algorithm="ES"), inputs=50)
+    convert(A3C.checkpoint, tmp_path / "one", given=given(A3C), inputs=50)
+    again = convert(tmp_path / "one", tmp_path / "two", given=Given(algorithm="A3C"), inputs=50)
     assert again.largest_difference < 1e-5
     assert layouts.read(tmp_path / "two").policies.keys() == {"default_policy"}
 

@@ -17,6 +17,22 @@ OLD = {
         "model": {"use_lstm": True, "lstm_cell_size": 8, "fcnet_hiddens": [8]},
         "min_iter_time_s": 0,
     },
+    "ARS": {
+        "num_workers": 0,
+        "num_rollouts": 20,
+        "rollouts_used": 10,
+        "eval_prob": 0.5,
+        "noise_size": 10_000,
+        "model": {"fcnet_hiddens": []},
+    },
+    "ES": {
+        "num_workers": 1,
+        "train_batch_size": 80,
+        "episodes_per_batch": 4,
+        "eval_prob": 0.5,
+        "noise_size": 10_000,
+        "model": {"fcnet_hiddens": [8]},
+    },
     "PG": {"num_workers": 0, "model": {"fcnet_hiddens": [8]}},
 }
 
@@ -34,8 +50,12 @@ def test_an_old_config_trains_with_the_old_result_keys_and_goes_on_from_its_chec
         assert result["timesteps_total"] >= 80
         assert result["episode_reward_mean"] > 0
         stats = result["info"]["learner"]["default_policy"]["learner_stats"]
-        assert {"policy_loss", "cur_lr"} <= stats.keys()
-        assert name == "PG" or {"vf_loss", "policy_entropy", "entropy_coeff"} <= stats.keys()
+        if name in ("ES", "ARS"):
+            assert {"update_ratio", "weights_norm", "grad_norm"} <= result["info"].keys()
+            assert result["info"]["episodes_so_far"] == result["episodes_total"] > 0
+        else:
+            assert {"policy_loss", "cur_lr"} <= stats.keys()
+        assert name != "A2C" or {"vf_loss", "policy_entropy", "entropy_coeff"} <= stats.keys()
         after = trainer.get_weights()["default_policy"]
         assert any((after[part] != before[part]).any() for part in before)
         path = trainer.save(str(tmp_path))

@@ -13,6 +13,7 @@ from rllib_compat.config.rules import (
     dreamer_iql,
     environment,
     evaluation,
+    evolution,
     exploration,
     fault_tolerance,
     framework,
@@ -55,6 +56,7 @@ FAMILIES = {
     "sac": sac,
     "marwil_bc_cql": marwil_bc_cql,
     "dreamer_iql": dreamer_iql,
+    "evolution": evolution,
     "removed": removed,
 }
 

@@ -20,12 +20,6 @@ KEYS = {
         "no_local_replay_buffer max_requests_in_flight_per_replay_worker timeout_s_replay_manager"
     ),
     "QMIX": "mixer mixing_embed_dim optim_alpha optim_eps",
-    "ES": (
-        "l2_coeff noise_stdev episodes_per_batch eval_prob return_proc_mode stepsize noise_size "
-        "action_noise_std tf_single_threaded"
-    ),
-    "ARS": "num_deltas deltas_used offset policy_type fcnet_hiddens num_rollouts rollouts_used "
-    "sgd_stepsize",
     "MADDPG": "agent_id use_local_critic good_policy adv_policy actor_feature_reg",
     "AlphaZero": "mcts_config ranked_rewards",
     "MAML": "inner_adaptation_steps maml_optimizer_steps inner_lr use_meta_env",

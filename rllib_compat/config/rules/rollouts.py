@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import MeanStdConnector
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, renamed, rllib_class
@@ -24,6 +25,8 @@ VECTORIZE = Words(
 def _observation_filter(value: Any, context: Context) -> Outcome:
     if context.stack == "old":
         return Outcome({"env_runners.observation_filter": value}, Verdict.KEPT)
+    if registry.of(context.algorithm).reader == "evolution" and value in FILTER.words:
+        return _filter_of_evolution(value, context)
     if value in (None, "NoFilter"):
         return Outcome(verdict=Verdict.DROPPED, message="no filter was asked for")
     if value in ("MeanStdFilter", "ConcurrentMeanStdFilter"):
@@ -36,6 +39,15 @@ def _observation_filter(value: Any, context: Context) -> Outcome:
         severity=Severity.ERROR,
         hint="write it as a ConnectorV2 and pass it as env_to_module_connector",
     )
+
+
+def _filter_of_evolution(value: Any, context: Context) -> Outcome:
+    """ES and ARS normalise unless they are told not to."""
+    if context.path.startswith("$.evaluation_config"):
+        return Outcome(verdict=Verdict.DROPPED, message="evaluation sees what training sees")
+    if value == "NoFilter":
+        return Outcome({"env_runners.env_to_module_connector": None}, message="no filter")
+    return Outcome(verdict=Verdict.KEPT, message="observations are normalised by default")
 
 
 def _remote_worker_envs(value: Any, context: Context) -> Outcome:

@@ -56,7 +56,7 @@ def test_every_algorithm_has_a_class(algorithm):
 
 
 @pytest.mark.parametrize(
-    "name", ["A3CTrainer", "ESTrainer", "QMixTrainer", "MADDPGTrainer", "DDPGTrainer", "TD3Trainer"]
+    "name", ["A3CTrainer", "QMixTrainer", "MADDPGTrainer", "DDPGTrainer", "TD3Trainer"]
 )
 def test_what_ray_has_no_more_says_so_when_it_is_made(name):
     with pytest.raises(RefusedKeysError, match="was removed from RLlib") as error:

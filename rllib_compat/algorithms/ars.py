@@ -1,0 +1,117 @@
+"""ARS: augmented random search (`rllib/agents/ars` of Ray 0.5 – 1.13, `algorithms/ars` until 2.10).
+
+Mania et al., "Simple random search provides a competitive approach to reinforcement learning"
+(2018).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from ray.rllib.algorithms.algorithm_config import NotProvided
+
+from rllib_compat.algorithms.evolution import Evolution, EvolutionConfig, EvolutionLearner
+from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.noise import Array, best_gradient
+
+
+class ARS(Evolution):
+    """Follows the best of perturbed weights' returns with plain steps."""
+
+    @classmethod
+    def get_default_config(cls) -> ARSConfig:
+        """The config that it starts from."""
+        return ARSConfig()
+
+    def ascent(self, returns: Array, perturbation: Any) -> Array:
+        """Where the return grows, from the best returns."""
+        tried, used = self.config.num_rollouts, self.config.rollouts_used
+        return best_gradient(returns, perturbation, tried=tried, used=used)
+
+    def is_enough(self, episodes: int, steps: int) -> bool:  # noqa: ARG002
+        """Whether `num_rollouts` episodes were played."""
+        enough: bool = episodes >= self.config.num_rollouts
+        return enough
+
+    def search(self) -> dict[str, Any]:
+        """A constant part of the reward is taken away."""
+        return {"offset": self.config.offset}
+
+
+class ARSConfig(EvolutionConfig):
+    """The config of ARS.
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of `ARS`.
+    """
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class or ARS)
+
+    def training(
+        self,
+        *,
+        action_noise_std: Any = NotProvided,
+        eval_prob: Any = NotProvided,
+        noise_size: Any = NotProvided,
+        noise_stdev: Any = NotProvided,
+        num_rollouts: Any = NotProvided,
+        offset: Any = NotProvided,
+        report_length: Any = NotProvided,
+        rollouts_used: Any = NotProvided,
+        sgd_stepsize: Any = NotProvided,
+        **kwargs: Any,
+    ) -> ARSConfig:
+        """Sets how it learns.
+
+        Args:
+            action_noise_std: Nothing; it did nothing in any Ray, either.
+            eval_prob: The share of episodes without a perturbation; the results are about those.
+            noise_size: How many numbers the noise table has, 4 bytes each.
+            noise_stdev: The standard deviation of perturbations.
+            num_rollouts: At least so many episodes make a step.
+            offset: What is taken from the reward of each step, where there is a bonus for survival.
+            report_length: The results are the mean of so many iterations.
+            rollouts_used: Of so many, the best pairs are used.
+            sgd_stepsize: The learning rate.
+            **kwargs: What every algorithm has.
+
+        Returns:
+            The config itself.
+        """
+        super().training(**kwargs)
+        given = {
+            "action_noise_std": action_noise_std,
+            "eval_prob": eval_prob,
+            "noise_size": noise_size,
+            "noise_stdev": noise_stdev,
+            "num_rollouts": num_rollouts,
+            "offset": offset,
+            "report_length": report_length,
+            "rollouts_used": rollouts_used,
+            "sgd_stepsize": sgd_stepsize,
+        }
+        self.set_given(given)
+        return self
+
+    def get_default_learner_class(self) -> type:
+        """The learner with ARS's optimizer."""
+        return ARSTorchLearner
+
+
+class ARSTorchLearner(EvolutionLearner):
+    """Moves weights with plain steps."""
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Makes the optimizer."""
+        parameters = self.get_parameters(self.module[module_id])
+        self.register_optimizer(
+            module_id=module_id,
+            optimizer=torch.optim.SGD(parameters, lr=config.sgd_stepsize),
+            params=parameters,
+            lr_or_lr_schedule=config.sgd_stepsize,
+        )
+
+
+register(ARS)

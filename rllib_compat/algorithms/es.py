@@ -1,0 +1,131 @@
+"""ES: evolution strategies (`rllib/agents/es` of Ray 0.5 – 1.13, `algorithms/es` until 2.10).
+
+Salimans et al., "Evolution Strategies as a Scalable Alternative to Reinforcement Learning" (2017).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from ray.rllib.algorithms.algorithm_config import NotProvided
+
+from rllib_compat.algorithms.evolution import Evolution, EvolutionConfig, EvolutionLearner
+from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.noise import Array, rank_gradient
+
+#: What Adam adds to the root of its second moment.
+_EPSILON = 1e-8
+
+
+class ES(Evolution):
+    """Follows the ranks of perturbed weights' returns, with Adam and a decay of the weights."""
+
+    least_seconds = 0.2
+
+    @classmethod
+    def get_default_config(cls) -> ESConfig:
+        """The config that it starts from."""
+        return ESConfig()
+
+    def ascent(self, returns: Array, perturbation: Any) -> Array:
+        """Where the return grows, from the ranks of all returns."""
+        return rank_gradient(returns, perturbation)
+
+    def descent(self, ascent: Array, center: Array) -> Array:
+        """The other way, and toward smaller weights."""
+        decay: Array = self.config.l2_coeff * center
+        return decay - ascent
+
+    def is_enough(self, episodes: int, steps: int) -> bool:
+        """Whether both are reached, `episodes_per_batch` and `train_batch_size`."""
+        config = self.config
+        least = config.episodes_per_batch, config.total_train_batch_size
+        return bool(episodes >= least[0] and steps >= least[1])
+
+    def search(self) -> dict[str, Any]:
+        """Actions of perturbed episodes have noise."""
+        return {"action_noise": self.config.action_noise_std}
+
+
+class ESConfig(EvolutionConfig):
+    """The config of ES.
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of `ES`.
+    """
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class or ES)
+
+    def training(
+        self,
+        *,
+        action_noise_std: Any = NotProvided,
+        episodes_per_batch: Any = NotProvided,
+        eval_prob: Any = NotProvided,
+        l2_coeff: Any = NotProvided,
+        noise_size: Any = NotProvided,
+        noise_stdev: Any = NotProvided,
+        report_length: Any = NotProvided,
+        stepsize: Any = NotProvided,
+        **kwargs: Any,
+    ) -> ESConfig:
+        """Sets how it learns.
+
+        Args:
+            action_noise_std: The deviation of what is added to Box actions of perturbed episodes.
+            episodes_per_batch: At least so many episodes make a step, and `train_batch_size` steps.
+            eval_prob: The share of episodes without a perturbation; the results are about those.
+            l2_coeff: How strongly weights decay.
+            noise_size: How many numbers the noise table has, 4 bytes each.
+            noise_stdev: The standard deviation of perturbations.
+            report_length: The results are the mean of so many iterations.
+            stepsize: Adam's learning rate.
+            **kwargs: What every algorithm has.
+
+        Returns:
+            The config itself.
+        """
+        super().training(**kwargs)
+        given = {
+            "action_noise_std": action_noise_std,
+            "episodes_per_batch": episodes_per_batch,
+            "eval_prob": eval_prob,
+            "l2_coeff": l2_coeff,
+            "noise_size": noise_size,
+            "noise_stdev": noise_stdev,
+            "report_length": report_length,
+            "stepsize": stepsize,
+        }
+        self.set_given(given)
+        return self
+
+    def get_default_learner_class(self) -> type:
+        """The learner with ES's optimizer."""
+        return ESTorchLearner
+
+
+class ESTorchLearner(EvolutionLearner):
+    """Moves weights with Adam."""
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Makes the optimizer."""
+        parameters = self.get_parameters(self.module[module_id])
+        self.register_optimizer(
+            module_id=module_id,
+            optimizer=torch.optim.Adam(parameters),
+            params=parameters,
+            lr_or_lr_schedule=config.stepsize,
+        )
+
+    def step(self, optimizer: Any) -> None:
+        """Makes a step as ES's own Adam did: its epsilon stands before the bias is corrected."""
+        for group in optimizer.param_groups:
+            done = max(int(optimizer.state[p].get("step", 0)) for p in group["params"])
+            group["eps"] = _EPSILON / math.sqrt(1.0 - group["betas"][1] ** (done + 1))
+        optimizer.step()
+
+
+register(ES)

@@ -1,0 +1,291 @@
+"""What ES and ARS share: episodes with perturbed weights, and a step along what they tell.
+
+The policy is a network without a value function. Of Box actions, its output is the action itself;
+it goes to the environment as it is. Everything else is drawn. (`agents/es/es_torch_policy.py` of
+Ray 1.13.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import ray
+import torch
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.algorithms.bc.bc_catalog import BCCatalog
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.models.base import ENCODER_OUT
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.defaults import DEFAULTS
+from rllib_compat.algorithms.noise import Array, noise_table
+from rllib_compat.algorithms.rollouts import Rollouts, Search, try_perturbations
+from rllib_compat.networks.modules.distributions import Deterministic
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.runtime.connectors import mean_std_filter
+
+
+class EvolutionConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
+    """The config of an algorithm that perturbs weights.
+
+    Observations are normalised by a running mean and deviation, which all env runners share
+    (`env_to_module_connector`).
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of the config's own.
+    """
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class)
+        for name, default in DEFAULTS.get(self.algo_class.__name__, {}).items():
+            setattr(self, name, default)
+        self.environment(normalize_actions=False, clip_actions=False)
+        self.env_runners(env_to_module_connector=mean_std_filter)
+        ray_versions.keep_connectors_of_local_runner(self)
+
+    def set_given(self, settings: Mapping[str, Any]) -> None:
+        """Sets those settings that were given."""
+        for name, value in settings.items():
+            if value is not NotProvided:
+                setattr(self, name, value)
+
+    def get_default_rl_module_spec(self) -> Any:
+        """Describes the module: a policy without a value function."""
+        spec = ray_versions.todays_config("BC").get_default_rl_module_spec()
+        return RLModuleSpec(module_class=spec.module_class, catalog_class=EvolutionCatalog)
+
+    def validate(self) -> None:
+        """Checks all settings against each other.
+
+        Raises:
+            ConfigError: It can't run so.
+        """
+        super().validate()
+        if not self.enable_rl_module_and_learner:
+            raise ConfigError(
+                f"{self.algo_class.__name__} runs on the new API stack only.",
+                where="enable_rl_module_and_learner",
+                fix="Leave the API stack as it is by default.",
+            )
+        if ray_versions.is_multi_agent(self):
+            raise ConfigError(
+                f"{self.algo_class.__name__} has one agent and one policy, as ever.",
+                where="policies",
+                fix="Train a multi-agent config with PPO.",
+            )
+
+
+class EvolutionCatalog(BCCatalog):  # type: ignore[misc]
+    """Builds networks whose output is the action, where actions are a Box.
+
+    Unlike Ray's, it takes `fcnet_hiddens=[]`: a linear policy.
+    """
+
+    def __init__(self, observation_space: Any, action_space: Any, model_config_dict: Any) -> None:
+        hiddens = model_config_dict.get("fcnet_hiddens")
+        vectors = len(observation_space.shape) == 1
+        self._linear = vectors and hiddens is not None and len(hiddens) == 0
+        if self._linear:  # Ray asks for the size of the last hidden layer
+            model_config_dict = {**model_config_dict, "fcnet_hiddens": [1]}
+        super().__init__(observation_space, action_space, model_config_dict)
+        if self._linear:
+            self.latent_dims = observation_space.shape
+
+    def build_encoder(self, framework: str) -> Any:
+        """The hidden layers."""
+        return _Unchanged() if self._linear else super().build_encoder(framework)
+
+    def get_action_dist_cls(self, framework: str) -> Any:
+        """The class of what actions are drawn from."""
+        if isinstance(self.action_space, gymnasium.spaces.Box):
+            return Deterministic
+        return super().get_action_dist_cls(framework)
+
+
+class _Unchanged(torch.nn.Module):  # type: ignore[misc]
+    """No hidden layers."""
+
+    def forward(self, batch: Any) -> dict[str, Any]:
+        return {ENCODER_OUT: batch[Columns.OBS]}
+
+
+class Evolution(Algorithm):  # type: ignore[misc]
+    """Tries perturbations of the weights, and moves them to where the returns grow."""
+
+    #: How long an env runner goes on once it is asked.
+    least_seconds: ClassVar[float] = 0.0
+
+    def training_step(self) -> None:
+        """Makes one step."""
+        (named,) = ray_versions.foreach_learner(self, EvolutionLearner.weights)[:1]
+        shapes = {name: array.shape for name, array in named.items()}
+        center = np.concatenate([array.ravel() for array in named.values()])
+        rollouts = self._collect(center, shapes)
+        if not rollouts:  # every env runner has failed
+            return
+        returns = np.array([row for part in rollouts for row in part.returns], np.float32)
+        places = [place for part in rollouts for place in part.places]
+        noise = ray.get(self._noise)
+        gradient = self.ascent(returns, lambda row: noise[places[row] :][: center.size])
+        (moved,) = ray_versions.foreach_learner(
+            self, partial(EvolutionLearner.descend, gradient=self.descent(gradient, center))
+        )[:1]
+        ray_versions.send_weights(self, self.env_runner_group)
+        share_filter(self.env_runner_group)
+        self._tell(rollouts, center, gradient, moved)
+
+    def ascent(self, returns: Array, perturbation: Any) -> Array:
+        """Where the return grows.
+
+        Args:
+            returns: `[n, 2]`: those of weights plus and minus each perturbation.
+            perturbation: Gives the perturbation of a row.
+        """
+        raise NotImplementedError
+
+    def descent(self, ascent: Array, center: Array) -> Array:  # noqa: ARG002
+        """What the optimizer is given: where the loss grows."""
+        return -ascent
+
+    def is_enough(self, episodes: int, steps: int) -> bool:
+        """Whether as many episodes and steps have been played as one step of learning takes."""
+        raise NotImplementedError
+
+    def search(self) -> dict[str, Any]:
+        """The settings of `Search` that are the algorithm's own."""
+        return {}
+
+    def _collect(self, center: Array, shapes: Any) -> list[Rollouts]:
+        config, group = self.config, self.env_runner_group
+        first = not hasattr(self, "_noise")
+        if first:  # not in setup: a conversion builds algorithms that never sample
+            self._noise = ray.put(noise_table(config.noise_size))
+            self._eval_returns: list[float] = []
+        search = Search(
+            noise=self._noise,
+            stdev=config.noise_stdev,
+            eval_prob=config.eval_prob,
+            least_seconds=self.least_seconds,
+            **self.search(),
+            seed=config.seed if first else None,
+        )
+        if config.noise_size < center.size:
+            raise ConfigError(
+                f"A noise table of {config.noise_size} numbers is too small for a network of "
+                f"{center.size} parameters.",
+                where="noise_size",
+                fix="The default is 250,000,000.",
+            )
+        asked = partial(try_perturbations, center=ray.put(center), shapes=shapes, search=search)
+        local = group.num_remote_workers() == 0
+        collected: list[Rollouts] = []
+        episodes = steps = 0
+        while not self.is_enough(episodes, steps):
+            found = ray_versions.foreach_env_runner(group, asked, local_env_runner=local)
+            if not found:
+                return []
+            ray_versions.log_of_env_runners(self, [part.metrics for part in found])
+            collected += found
+            episodes += sum(2 * len(part.places) for part in found)
+            steps += sum(part.steps for part in found)
+        return collected
+
+    def _tell(self, rollouts: list[Rollouts], center: Array, gradient: Array, moved: Array) -> None:
+        """Logs what the old results had."""
+        told = {
+            "weights_norm": float(np.square(center + moved).sum()),
+            "weights_std": float(np.std(center + moved)),
+            "grad_norm": float(np.square(gradient).sum()),
+            "update_ratio": float(np.linalg.norm(moved) / np.linalg.norm(center)),
+        }
+        self.metrics.log_dict(told, key=(LEARNER_RESULTS, DEFAULT_MODULE_ID), window=1)
+        returns = [value for part in rollouts for value in part.eval_returns]
+        lengths = [value for part in rollouts for value in part.eval_lengths]
+        if returns:
+            self._eval_returns.append(float(np.mean(returns)))
+            length = float(np.mean(lengths))
+            self.metrics.log_value((ENV_RUNNER_RESULTS, "episode_len_mean"), length, window=1)
+        if self._eval_returns:
+            gain = float(np.mean(self._eval_returns[-self.config.report_length :]))
+            self.metrics.log_value((ENV_RUNNER_RESULTS, "episode_return_mean"), gain, window=1)
+
+
+def share_filter(group: Any) -> None:
+    """Adds up what the filters of all env runners have seen, and gives it to all of them.
+
+    What Ray does by itself adds up the whole statistics of each env runner every time, of which
+    all but the last part came from the others.
+    """
+    mine = ray_versions.observation_filter(group.local_env_runner)
+    if mine is None or group.num_remote_workers() == 0:
+        return
+    for seen in ray_versions.foreach_env_runner(group, _take_seen, local_env_runner=False):
+        mine.apply_changes(seen, with_buffer=False)
+    give = partial(_give_statistics, statistics=mine.as_serializable())
+    ray_versions.foreach_env_runner(group, give, local_env_runner=False)
+
+
+def _take_seen(env_runner: Any) -> Any:
+    """The filter of an env runner; what it has seen since the last time stands in its buffer."""
+    held = ray_versions.observation_filter(env_runner)
+    seen = held.as_serializable()
+    held.reset_buffer()
+    return seen
+
+
+def _give_statistics(env_runner: Any, statistics: Any) -> None:
+    ray_versions.observation_filter(env_runner).sync(statistics)
+
+
+class EvolutionLearner(TorchLearner):  # type: ignore[misc]
+    """Moves weights by gradients that others have estimated."""
+
+    def weights(self) -> dict[str, Array]:
+        """What is perturbed, by name, in the order of the names."""
+        named = dict(self._module_of_policy().named_parameters())
+        return {n: named[n].detach().cpu().numpy().copy() for n in sorted(named)}
+
+    def descend(self, gradient: Array) -> Array:
+        """Makes one step of the optimizer.
+
+        Args:
+            gradient: As one vector, in the order of `weights`.
+
+        Returns:
+            By how much the weights have moved, in the same order.
+        """
+        before, begin = self.weights(), 0
+        named = dict(self._module_of_policy().named_parameters())
+        for name, array in before.items():
+            end = begin + array.size
+            part = gradient[begin:end].reshape(array.shape).astype(np.float32)
+            named[name].grad = torch.as_tensor(part, device=named[name].device)
+            begin = end
+        for optimizer in self.get_optimizers_for_module(DEFAULT_MODULE_ID):
+            self.step(optimizer[1])
+        after = self.weights()
+        return np.concatenate([(after[name] - before[name]).ravel() for name in before])
+
+    def step(self, optimizer: Any) -> None:
+        """Lets an optimizer make its step."""
+        optimizer.step()
+
+    def compute_loss_for_module(self, **_: Any) -> Any:
+        """There is no loss: gradients come from returns.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError("It learns by `descend`, not from batches.")
+
+    def _module_of_policy(self) -> Any:
+        return self.module[DEFAULT_MODULE_ID].unwrapped()
