@@ -129,25 +129,30 @@ def _without_attention(prepared: Prepared, _: LegacyCheckpoint, __: Given) -> Pr
     return replace(prepared, config={**prepared.config, "model": kept}).told(finding)
 
 
-def _without_recordings(prepared: Prepared, checkpoint: LegacyCheckpoint, _: Given) -> Prepared:
+def _without_recordings(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prepared:
     """Takes out where recorded steps were read from, and the spaces that follow from it.
 
     Ray reads it as soon as a checkpoint is loaded; then the files would have to be where they
-    were, in a form that today's readers know.
+    were, in a form that today's readers know. Without any, Ray loads the checkpoint, and says in
+    `train()` that a NoneType has no attribute sample.
     """
     keys = ("input", "input_")
-    told = [v for k in keys if (v := prepared.config.get(k)) not in (None, "", "sampler")]
-    if not told or not registry.of(checkpoint.algorithm).offline:
+    algorithm = registry.of(checkpoint.algorithm)
+    if not algorithm.offline or any(key in given.overrides for key in keys):
         return prepared
+    told = [v for k in keys if (v := prepared.config.get(k)) not in (None, "", "sampler")]
     finding = Finding(
         "offline-data",
         Severity.WARNING,
         Verdict.RESET,
         "config.input",
-        f"training read recorded steps from {told[0]!r}; the checkpoint loads without them",
-        "to train on: config = algorithm.config.copy(copy_frozen=False); "
-        "config.offline_data(input_=as_parquet(…), input_read_method='read_parquet', "
-        "input_read_episodes=True); new = config.build_algo(); new.restore_from_path(…). "
-        "as_parquet is in rllib_compat.runtime.offline.inputs, and reads old JSON files",
+        f"training read recorded steps from {told[0]!r}; the checkpoint loads without them"
+        if told
+        else f"{algorithm.name} learns from recorded steps, and the config does not name any; the "
+        "checkpoint loads, and train() fails until it has some",
+        'to train on: rllib_compat.load(CHECKPOINT, input="/path/to/recordings").train(); old '
+        "JSON files will do. With Ray alone: AlgorithmConfig.offline_data(input_=…)",
     )
+    if not told:
+        return prepared.told(finding)
     return prepared.without(*keys).told(finding)

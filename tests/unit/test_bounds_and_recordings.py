@@ -46,6 +46,21 @@ def test_learning_from_recordings_without_any_is_told_before_ray_dies_of_it(name
         module._require_recordings(Done, "old")
 
 
+def test_a_conversion_says_that_learning_needs_recordings_even_if_none_were_named():
+    read = layouts.read(case("0.7.6/marwil-tf-json").checkpoint)
+    config = {key: value for key, value in read.config.items() if key not in ("input", "input_")}
+    given = given_if_asked(case("0.7.6/marwil-tf-json"))
+
+    def told(given):
+        plan = decide(replace(read, config=config), given)
+        return [f for f in plan.findings if f.rule == "offline-data"]
+
+    (row,) = told(given)
+    assert row.severity is Severity.WARNING
+    assert "rllib_compat.load(" in row.hint
+    assert told(replace(given, overrides={"input": "/recordings"})) == []
+
+
 def test_an_algorithm_that_samples_for_itself_is_not_asked():
     class Done:
         plan = decide(layouts.read(case("0.8.5/ppo-tf-worker1").checkpoint), Given(algorithm="PPO"))
