@@ -75,6 +75,21 @@ PROOF = tuple(
     )
 )
 
+ROUNDING = ("tests/unit/test_proof.py", *PROOF)
+RECORDED = (
+    *(
+        f"tests/unit/test_proof.py::test_{name}"
+        for name in (
+            "a_recording_with_pickles_in_it_is_not_loaded",
+            "a_recording_of_something_else_is_an_error_and_writes_nothing",
+            "a_recording_that_is_no_npz_is_a_clear_error",
+            "a_wrong_activation_is_refused_where_a_recording_is_given",
+            "what_a_museum_ray_recorded_proves_that_its_file_was_read_rightly",
+        )
+    ),
+    "tests/security/test_other_doors.py",
+)
+
 MUTANTS: tuple[Mutant, ...] = (
     *_in(
         "rllib_compat/formats/pickles/machine.py",
@@ -271,6 +286,74 @@ MUTANTS: tuple[Mutant, ...] = (
             "an array without a place in the target is dropped",
             '            raise CheckpointError(f"The target has no place for the array {name!r}.")',
             "            continue",
+        ),
+    ),
+    *_in(
+        "rllib_compat/convert/rounding.py",
+        ROUNDING,
+        (
+            "float32's error is measured once, and luck makes it zero",
+            "_TRIES = 4",
+            "_TRIES = 0",
+        ),
+        (
+            "any difference is within the yardstick",
+            "TIMES = 10",
+            "TIMES = 10**9",
+        ),
+        (
+            "a small row may be off as far as a large one",
+            "        return {name: _of_rows(off, np.asarray(exact[name])) for name, off in worst.items()}",
+            "        return {name: np.full(np.shape(exact[name]), off.max()) for name, off in worst.items()}",
+        ),
+        (
+            "a row that happened to be exact may not be off at all",
+            "    errors = np.maximum(np.maximum(rows, usual), unit)",
+            "    errors = rows",
+        ),
+        (
+            "numbers that overflow in float32 have no error",
+            "    return np.asarray(np.where(finite, errors, np.inf))",
+            "    return np.asarray(errors)",
+        ),
+        (
+            "inputs are not moved, so badly conditioned networks are refused",
+            "    return np.asarray(np.nextafter(rounded, towards))",
+            "    return rounded",
+        ),
+    ),
+    *_in(
+        "rllib_compat/convert/recorded.py",
+        RECORDED,
+        (
+            "pickles in a recording are loaded",
+            "np.load(file, allow_pickle=False)",
+            "np.load(file, allow_pickle=True)",
+        ),
+        (
+            "a small recording may stand for gigabytes",
+            '            budget.spend("unpacked" if packed else "unfolded", info.file_size, info.filename)',
+            "            pass",
+        ),
+        (
+            "what was recorded of the network is not found",
+            "    return Recording(inputs, outputs) if outputs else None",
+            "    return None",
+        ),
+        (
+            "outputs of critics are compared without the actions that they took",
+            "    return any(name in taken and _first(arrays, INPUTS[name]) is None for name in OPTIONAL)",
+            "    return False",
+        ),
+        (
+            "a network with a filter gets observations that were filtered already",
+            "            found = _first(arrays, UNFILTERED)",
+            '            found = _first(arrays, INPUTS["obs"])',
+        ),
+        (
+            "a recording of another network is no error",
+            "    except ValueError as error:\n        raise CheckpointError(",
+            "    except ValueError as error:\n        return None\n        raise CheckpointError(",
         ),
     ),
     *_in(
