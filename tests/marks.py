@@ -2,19 +2,11 @@
 
 import pytest
 
-#: Ray's, gymnasium's and torch's own; none is ours to mend.
-OTHERS_WARNINGS = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-]
+#: Warnings of Ray, gymnasium and torch are not ours to mend; those of this package are errors.
+OTHERS_WARNINGS = [pytest.mark.filterwarnings("ignore", "error:::rllib_compat")]
 
 #: They build trainers.
-TRAINERS = [
-    pytest.mark.ray,
-    *OTHERS_WARNINGS,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+TRAINERS = [pytest.mark.ray, *OTHERS_WARNINGS]
 
 #: They convert checkpoints and load them, all in one small Ray (of `CPUS`, a file's own number).
-CONVERSIONS = [pytest.mark.ray, pytest.mark.usefixtures("small_ray", "rays_own_warnings")]
+CONVERSIONS = [pytest.mark.ray, pytest.mark.usefixtures("small_ray"), *OTHERS_WARNINGS]

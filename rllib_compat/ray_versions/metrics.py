@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -126,23 +127,38 @@ def start_counting(algorithm: Algorithm) -> None:
 
 
 def count_once(metrics: Any) -> Any:
-    """Lets an env runner that samples several times an iteration be counted right; in place.
+    """What an env runner has measured, so that it is counted right however often it samples.
 
-    In Ray 2.47 – 2.49 a lifetime sum is sent as a whole each time, and all that came in one
-    iteration is added up: eight fragments of 50 steps make 1,800. What it has grown by is right.
+    Until Ray 2.49, a runner sends a lifetime sum whole, and the algorithm subtracts what it has
+    had of it before. Where several samples of one runner come in one iteration, each release does
+    that wrong in its own way: eight fragments of 50 steps make 1,800, or a negative number, and
+    an iteration that waits for so many steps never ends. What the sum has grown by is right.
     """
-    for stats in metrics.values():
-        if isinstance(stats, Mapping):
-            count_once(stats)
-        elif hasattr(stats, "_reduce_history") and _is_lifetime_sum(stats):
-            ((before,), (now,)) = list(stats._reduce_history)[-2:]
-            stats.values = [now - (0 if np.isnan(before) else before)]
-            stats._reduce_history = deque([[0], [0], [0]], maxlen=3)
-    return metrics
+    if not isinstance(metrics, Mapping):
+        return _growth(metrics)
+    return {name: count_once(inner) for name, inner in metrics.items()}
+
+
+def _growth(stats: Any) -> Any:
+    """A lifetime sum, as the sum since it was last sent; anything else as it is."""
+    history = getattr(stats, "_reduce_history", getattr(stats, "_hist", None))
+    if history is None or not _is_lifetime_sum(stats):
+        return stats
+    newest_first = isinstance(history, tuple)  # Ray 2.40
+    (before, now) = history[::-1] if newest_first else list(history)[-2:]
+    zero: Any = 0
+    if isinstance(now, list):  # Ray 2.47 – 2.49
+        (before,), (now,), zero = before, now, [0]
+    grown = copy.copy(stats)
+    grown.values = [now - (0 if np.isnan(before) else before)]
+    sent = (zero, zero) if newest_first else deque([zero] * 3, maxlen=3)
+    setattr(grown, "_hist" if hasattr(stats, "_hist") else "_reduce_history", sent)
+    return grown
 
 
 def _is_lifetime_sum(stats: Any) -> bool:
-    return stats._reduce_method == "sum" and stats._inf_window and not stats._clear_on_reduce
+    endless = getattr(stats, "_inf_window", stats._window is None)
+    return stats._reduce_method == "sum" and endless and not stats._clear_on_reduce
 
 
 def log_item(metrics_logger: Any, key: str, item: Any) -> None:
@@ -156,15 +172,27 @@ def log_item(metrics_logger: Any, key: str, item: Any) -> None:
         metrics_logger.log_value(key, item, reduce=None, clear_on_reduce=True)
 
 
+def log_that_a_sample_ended(metrics_logger: Any, key: str) -> None:
+    """Lets Ray merge what env runners log by `log_item`, where some of them logged nothing.
+
+    Ray 2.47 – 2.52 cannot compare unreduced lists, which they do where just one is not empty; and
+    they ask of a value that is alone in its list whether it is NaN, which fails for an object. So
+    each sample logs two values, which `items` leaves out.
+    """
+    from ray.rllib.utils.metrics import stats
+
+    if hasattr(stats, "merge_stats") and not _has_class_per_reduction():
+        log_item(metrics_logger, key, False)
+        log_item(metrics_logger, key, False)
+
+
 def items(found: Any, kind: type) -> list[Any]:
     """What was logged by `log_item`, from what a result has for it.
 
-    Ray 2.47 – 2.52 take a single item out of its list; a list that nobody logged to is NaN in
-    some releases.
+    A list that nobody logged to is NaN in some releases.
     """
-    if isinstance(found, kind):
-        return [found]
-    return list(found) if isinstance(found, Iterable) else []
+    found = found if isinstance(found, Iterable) else [found]
+    return [item for item in found if isinstance(item, kind)]
 
 
 def take_evaluation_items(metrics_logger: Any, result: dict[str, Any], key: str) -> None:

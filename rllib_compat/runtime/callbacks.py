@@ -172,6 +172,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             return
         if kwargs.get("env_runner") is not None:
             ray_versions.log_sampler_times(kwargs["env_runner"], kwargs["metrics_logger"])
+            ray_versions.log_that_a_sample_ended(kwargs["metrics_logger"], RECORDS)
         if self._methods["on_postprocess_trajectory"]:
             ongoing = {e.chunk_id: e for e in self._episodes.values()}
             for chunk in kwargs["samples"]:

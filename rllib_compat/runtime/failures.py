@@ -33,13 +33,21 @@ class TellsErrors:
         return func(self, *args, **kwargs)
 
 
+class CountsOnce:
+    """What an env runner needs to be counted right, however often it samples in an iteration."""
+
+    def get_metrics(self) -> Any:
+        """What was counted and timed since the last call."""
+        return ray_versions.count_once(super().get_metrics())  # type: ignore[misc]
+
+
 @public("rllib_compat.adapters")
-class TellingEnvRunner(TellsErrors, SingleAgentEnvRunner):  # type: ignore[misc]
+class TellingEnvRunner(CountsOnce, TellsErrors, SingleAgentEnvRunner):  # type: ignore[misc]
     """Ray's env runner for one agent, whose errors are told."""
 
 
 @public("rllib_compat.adapters")
-class TellingMultiAgentEnvRunner(TellsErrors, MultiAgentEnvRunner):  # type: ignore[misc]
+class TellingMultiAgentEnvRunner(CountsOnce, TellsErrors, MultiAgentEnvRunner):  # type: ignore[misc]
     """Ray's env runner for many agents, whose errors are told."""
 
 

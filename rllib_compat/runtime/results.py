@@ -149,6 +149,7 @@ class LegacyResults:
 
     def __init__(self) -> None:
         self._history: list[EpisodeRecord] = []
+        self._counted = {"timesteps_total": 0, "episodes_total": 0}
 
     def complete(self, result: dict[str, Any], config: Any) -> None:
         """Adds the legacy keys to `result`.
@@ -171,6 +172,10 @@ class LegacyResults:
             value = next((v for path in paths if (v := _get(result, path)) is not None), None)
             if value is not None and value == value:  # NaN: nothing was counted
                 _set(result, legacy, convert(value))
+        if config.input_ == "sampler":  # where all workers fail, an iteration has no sample
+            result.setdefault("timesteps_this_iter", 0)
+            for name, before in self._counted.items():
+                self._counted[name] = result.setdefault(name, before)
         info = result.setdefault("info", {})
         # The old API stack has put its own there, with all the names that it ever had.
         info["learner"] = LearnerInfo(

@@ -22,7 +22,7 @@ from rllib_compat.neutral.public import public
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.episodes import ONLY_AGENT
-from rllib_compat.runtime.failures import TellsErrors
+from rllib_compat.runtime.failures import CountsOnce, TellsErrors
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -171,7 +171,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
 
 @public("rllib_compat.adapters")
-class LegacyEnvRunner(TellsErrors, SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no types
+class LegacyEnvRunner(CountsOnce, TellsErrors, SingleAgentEnvRunner):  # type: ignore[misc]
     """Today's env runner, which takes an RLlib `VectorEnv` for its vector environment."""
 
     config: Any
@@ -182,10 +182,6 @@ class LegacyEnvRunner(TellsErrors, SingleAgentEnvRunner):  # type: ignore[misc] 
             super().make_env()
         except IsVectorEnv as made:
             self._use(made.env)
-
-    def get_metrics(self) -> Any:
-        """What was counted and timed since the last call."""
-        return ray_versions.count_once(super().get_metrics())
 
     def _use(self, env: Any) -> None:
         self.env = VectorAdapter(env, self.config.env.settings)

@@ -1,7 +1,6 @@
 """What tests on a running Ray share."""
 
 import logging
-import warnings
 
 import pytest
 
@@ -29,13 +28,6 @@ def one_ray(request):
     ray.init(num_cpus=cpus, include_dashboard=False, log_to_driver=False, configure_logging=False)
     yield
     ray.shutdown()
-
-
-@pytest.fixture
-def rays_own_warnings():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's and gymnasium's, about their own old parts
-        yield
 
 
 @pytest.fixture

@@ -313,8 +313,23 @@ def test_tune_stops_by_legacy_keys(tmp_path):
     assert all(trial.last_result["episode_reward_mean"] > 0 for trial in seen.trials)
 
 
-def failing(place):
-    # By value: the env runners can't import this module.
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", ["PPOTrainer", "A2CTrainer"])
+def test_steps_and_episodes_are_counted_once_however_often_an_iteration_samples(make, name):
+    """Rays until 2.49 count fragments several times, and some can't merge what some did not log."""
+    small = {"train_batch_size": 80, "rollout_fragment_length": 20, "timesteps_per_iteration": 300}
+    small |= {"model": {"fcnet_hiddens": [8]}, "num_workers": 0, "env": "CartPole-v1"}
+    small["min_iter_time_s"] = 0
+    trainer = make(name, config=small | ({"sgd_minibatch_size": 40} if name[0] == "P" else {}))
+    results = [trainer.train() for _ in range(2)]
+    assert [result["timesteps_total"] for result in results] == [320, 640]
+    assert [result["timesteps_this_iter"] for result in results] == [320, 320]
+    seen = [result["episodes_this_iter"] for result in results]
+    assert [result["episodes_total"] for result in results] == [seen[0], sum(seen)]
+
+
+def failing(place, failed=None):
+    # By value: the env runners can't import this module. `failed` is a file: it fails just once.
     class Failing:
         observation_space = spaces.Box(0, 9, (2,), np.int64)
         action_space = spaces.Discrete(2)
@@ -327,7 +342,9 @@ def failing(place):
 
         def step(self, action):
             self.steps += 1
-            if place == "env" and self.steps == 30:
+            if place == "env" and self.steps == 30 and not (failed and failed.exists()):
+                if failed:
+                    failed.touch()
                 raise ValueError("the 30th step went wrong")
             return np.full(2, 3), 1.0, self.steps % 10 == 0, {}
 
@@ -355,11 +372,16 @@ def test_the_first_error_of_users_code_reaches_them(place, make):
     assert ("in step" if place == "env" else "in end") in lines
 
 
-def test_workers_are_replaced_where_the_config_asks_for_it(make):
-    config = {**SMALL, **failing("env"), "num_workers": 1, "recreate_failed_workers": True}
+def test_workers_are_replaced_where_the_config_asks_for_it(make, tmp_path):
+    places = failing("env", failed=tmp_path / "failed")
+    config = {**SMALL, **places, "num_workers": 1, "recreate_failed_workers": True}
+    config["delay_between_worker_restarts_s"] = 0.1
     trainer = make(config=config)
     assert trainer.algorithm.config.restart_failed_env_runners
-    trainer.train()
+    assert trainer.train()["timesteps_this_iter"] == 0
+    assert (tmp_path / "failed").exists()
+    totals = (trainer.train()["timesteps_total"] for _ in range(20))
+    assert next(filter(None, totals), 0) == 200
 
 
 def test_observations_of_integers_train_without_a_filter(make):

@@ -214,7 +214,9 @@ def _algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
     small.evaluation(evaluation_interval=None, evaluation_num_env_runners=0)
     small.offline_data(input_="sampler")  # nothing is read; what is saved is the full config
     small.reporting(keep_per_episode_custom_metrics=False)
-    small.debugging(seed=None)  # nothing is drawn that stays; a seed makes torch load its compiler
+    # Nothing is drawn that stays; a seed makes torch load its compiler. Ray stops measuring the
+    # machine only after most of a second.
+    small.debugging(seed=None, log_sys_usage=False)
     algorithm = ray_versions.build_algorithm(small)
     try:
         yield algorithm

@@ -234,7 +234,11 @@ def test_train_results_are_completed_before_the_callback_changes_them():
     adapter.owner = "the trainer"
     play(adapter, env_runner)
     result = {"env_runners": {RECORDS: [record_of(env_runner)]}}
-    algorithm = type("A", (), {"config": type("C", (), {"metrics_num_episodes_for_smoothing": 9})})
+    algorithm = type(
+        "A",
+        (),
+        {"config": type("C", (), {"metrics_num_episodes_for_smoothing": 9, "input_": "sampler"})},
+    )
     adapter.on_train_result(algorithm=algorithm, result=result, metrics_logger=None)
     assert (result["twice"], result["by"]) == (16.0, "the trainer")
 

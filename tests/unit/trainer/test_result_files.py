@@ -10,7 +10,7 @@ from rllib_compat.runtime.episodes import EpisodeRecord
 from rllib_compat.runtime.results import RECORDS, LegacyResults
 from rllib_compat.tune import UnifiedLogger
 
-CONFIG = type("Config", (), {"metrics_num_episodes_for_smoothing": 3})
+CONFIG = type("Config", (), {"metrics_num_episodes_for_smoothing": 3, "input_": "sampler"})
 
 
 def result(iteration):
