@@ -87,12 +87,14 @@ class EvolutionConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no type
 class EvolutionCatalog(BCCatalog):  # type: ignore[misc]
     """Builds networks whose output is the action, where actions are a Box.
 
-    Unlike Ray's, it takes `fcnet_hiddens=[]`: a linear policy.
+    Unlike Ray's, it takes `fcnet_hiddens=[]`: a linear policy. Networks begin as they did
+    (`normc_initializer`): what a perturbation does depends on how large weights are.
     """
 
     def __init__(self, observation_space: Any, action_space: Any, model_config_dict: Any) -> None:
         hiddens = model_config_dict.get("fcnet_hiddens")
         vectors = len(observation_space.shape) == 1
+        self._drawn_by_ray = bool(model_config_dict.get("fcnet_kernel_initializer"))
         self._linear = vectors and hiddens is not None and len(hiddens) == 0
         if self._linear:  # Ray asks for the size of the last hidden layer
             model_config_dict = {**model_config_dict, "fcnet_hiddens": [1]}
@@ -102,13 +104,34 @@ class EvolutionCatalog(BCCatalog):  # type: ignore[misc]
 
     def build_encoder(self, framework: str) -> Any:
         """The hidden layers."""
-        return _Unchanged() if self._linear else super().build_encoder(framework)
+        if self._linear:
+            return _Unchanged()
+        made = super().build_encoder(framework)
+        return made if self._drawn_by_ray else _begun(made)
+
+    def build_pi_head(self, framework: str) -> Any:
+        """The last layer, which begins small."""
+        made = super().build_pi_head(framework)
+        return made if self._drawn_by_ray else _begun(made, last=0.01)
 
     def get_action_dist_cls(self, framework: str) -> Any:
         """The class of what actions are drawn from."""
         if isinstance(self.action_space, gymnasium.spaces.Box):
             return Deterministic
         return super().get_action_dist_cls(framework)
+
+
+def _begun(network: Any, last: float = 1.0) -> Any:
+    """Draws the weights of dense layers: those of each unit have the norm 1, or `last`."""
+    layers = [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear)]
+    with torch.no_grad():
+        for layer in layers:
+            drawn = torch.randn_like(layer.weight)
+            norm = last if layer is layers[-1] else 1.0
+            layer.weight.copy_(norm * drawn / drawn.norm(dim=1, keepdim=True))
+            if layer.bias is not None:
+                layer.bias.zero_()
+    return network
 
 
 class _Unchanged(torch.nn.Module):  # type: ignore[misc]

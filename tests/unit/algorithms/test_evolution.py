@@ -84,6 +84,12 @@ def test_networks_have_the_layers_that_the_config_says_and_linear_ones_none(hidd
     weights = config.build_learner(spaces={"default_policy": spaces}).weights()
     assert len(weights) == 2 * layers
     assert sum(array.shape == (3,) for array in weights.values()) == 1
+    for array in weights.values():
+        if array.ndim == 2:  # as `normc_initializer` had it
+            norm = 0.01 if len(array) == 3 else 1.0
+            np.testing.assert_allclose(np.linalg.norm(array, axis=1), norm, rtol=1e-5)
+        else:
+            assert not array.any()
 
 
 def flat(learner):
