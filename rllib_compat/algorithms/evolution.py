@@ -78,7 +78,7 @@ class EvolutionConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no type
             )
         if ray_versions.is_multi_agent(self):
             raise ConfigError(
-                f"{self.algo_class.__name__} has one agent and one policy, as ever.",
+                f"{self.algo_class.__name__} has one agent and one policy, as it always did.",
                 where="policies",
                 fix="Train a multi-agent config with PPO.",
             )

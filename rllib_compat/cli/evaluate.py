@@ -95,7 +95,7 @@ def _flags(given: dict[str, Any]) -> list[str]:
         UsageError: Flags contradict each other.
     """
     if given["no_render"] and (given["render"] or given["video_dir"] or given["monitor"]):
-        raise click.UsageError("--no-render is given, and what renders, too.")
+        raise click.UsageError("--no-render contradicts the options that render.")
     for name in ("use_shelve", "track_progress", "save_info"):
         if given[name] and not given["out"]:
             raise click.UsageError(f"--{name.replace('_', '-')} needs --out.")

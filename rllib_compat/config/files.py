@@ -117,7 +117,7 @@ def _python_dict(path: Path, name: str) -> Any:
 
 def _experiments(name: str, value: Any) -> list[Experiment]:
     if not isinstance(value, Mapping):
-        raise ConfigError(f"{name} holds a {type(value).__name__}, and no config.")
+        raise ConfigError(f"{name} holds a {type(value).__name__}, not a config.")
     if _is_experiment(value):
         return [_experiment(name, value)]
     if value and all(_is_experiment(inner) for inner in value.values()):

@@ -132,7 +132,9 @@ def _copied(config: Mapping[str, Any]) -> Any:
     try:
         return _copied_value(config)
     except RecursionError:
-        raise ConfigError("The config contains itself.", fix="take the circle out") from None
+        raise ConfigError(
+            "The config contains itself.", fix="take the circular reference out"
+        ) from None
 
 
 def _copied_value(value: Any) -> Any:

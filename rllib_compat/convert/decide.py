@@ -128,7 +128,7 @@ def _onnx(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> P
     unknown = [policy_id for policy_id in checkpoint.policies if policy_id not in held]
     if not held:
         raise NotConvertibleError(
-            "No policy has a network that is known; a model of ONNX is what a network computes.",
+            "No policy has a known network, and an ONNX model is what a network computes.",
             where=str(checkpoint.source.path),
             fix="`--to safetensors` keeps the weights by their names.",
         )

@@ -114,7 +114,7 @@ def chain_of(policy: PolicyState) -> Chain:
     chain, why = guess(plain_names(policy)[0], custom.inputs_of(policy), outputs)
     if chain is None:
         raise NotYetError(
-            f"The custom model is no plain chain of dense or convolution layers: {why}.",
+            f"The custom model is not a plain chain of dense or convolution layers: {why}.",
             where=where,
             fix="Write the RLModule yourself; `inspect --arrays` lists its arrays.",
         )

@@ -95,7 +95,9 @@ def read_text(path: Path, budget: Budget, where: str, largest: int) -> str:
             raise CheckpointError("No such file.", where=where, fix="Check the path.")
         size = path.stat().st_size
         if size > largest:
-            raise BudgetExceededError(f"A file of {size:,} bytes is not a config.", where=where)
+            raise BudgetExceededError(
+                f"A file of {size:,} bytes is too large for a config.", where=where
+            )
         budget.take_input(size, where)
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:

@@ -36,7 +36,7 @@ _GIVE = {
 
 def not_yet(what: str, where: str) -> NotYetError:
     """A network that was read, and can't be converted yet."""
-    return NotYetError(f"Not yet: {what}.", where=where, fix=KEEPS)
+    return NotYetError(f"Not supported yet: {what}.", where=where, fix=KEEPS)
 
 
 def contradictory(error: Exception, where: str) -> CheckpointError:

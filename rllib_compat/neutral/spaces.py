@@ -113,7 +113,7 @@ class Box(Space):
         if self.low.shape != self.high.shape:
             raise ValueError(f"bounds of the shapes {self.low.shape} and {self.high.shape}")
         if self.dtype not in _DTYPES:
-            raise ValueError("a Box of no known dtype")
+            raise ValueError("a Box whose dtype is not known")
         if not isinstance(self.exact, bool):
             raise ValueError("a Box whose bounds are neither exact nor not")
         _check_shape(self.low.shape)

@@ -90,7 +90,7 @@ def _refusing(what: str, where: str) -> Explore:
 
     def refuse(output: Array, rng: np.random.Generator) -> Array:  # noqa: ARG001
         raise NotYetError(
-            f"Not yet: exploring by {what}, which was a part of training.",
+            f"Not supported yet: exploring by {what}, which was a part of training.",
             where=where,
             fix="Ask for the policy's best action: explore=False.",
         )

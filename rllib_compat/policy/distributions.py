@@ -250,7 +250,7 @@ def of_space(space: Space, *, where: str) -> Distribution:
             lambda made: dict(zip(keys, made, strict=True)),
             lambda actions: [actions[key] for key in keys],
         )
-    raise NotYetError(f"Not yet: actions of the space {space}.", where=where)
+    raise NotYetError(f"Not supported yet: actions of the space {space}.", where=where)
 
 
 def told(settings: Mapping[str, Any], space: Space, *, where: str) -> Distribution:

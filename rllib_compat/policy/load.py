@@ -160,8 +160,8 @@ def _with_filter(network: Network, policy: PolicyState, where: str) -> Network:
         return network
     if not can_hold(network, found):
         raise NotYetError(
-            f"Not yet: an observation filter of {len(found.stats)} parts on observations of the "
-            f"shape {network.inputs}.",
+            f"Not supported yet: an observation filter of {len(found.stats)} parts on observations "
+            f"of the shape {network.inputs}.",
             where=f"{where}.observation_filter",
         )
     return with_filter(network, found)

@@ -100,7 +100,7 @@ class ServedEnv:
                     raise LegacyEnvError(
                         f"The thread of {type(self.external_env).__name__} has ended.",
                         where="$.env",
-                        fix="run() has to loop for ever; an error in it is in the worker's log. "
+                        fix="run() has to loop forever; an error in it is in the worker's log. "
                         "Episodes that wait for each other in one thread need api_stack='old'",
                     )
                 told.wait(_POLL_SECONDS)

@@ -173,7 +173,7 @@ def to_gymnasium(space: Any, name: str) -> gymnasium.Space[Any]:
     record = spaces.from_object(space)
     if record is None:
         raise LegacyEnvError(
-            f"The {name} {space!r} is of no kind that gym or gymnasium had.",
+            f"The {name} {space!r} is not of a kind that gym or gymnasium had.",
             where=f"$.env → {name}",
             fix="use Box, Discrete, MultiDiscrete, MultiBinary, Tuple or Dict",
         )

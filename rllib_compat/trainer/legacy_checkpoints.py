@@ -107,7 +107,7 @@ def unpack(saved: bytes, folder: str) -> None:
             archive.extractall(folder)  # zipfile keeps members inside
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, zlib.error) as error:
         raise CorruptCheckpointError(
-            f"It is no checkpoint as bytes: {error}.",
+            f"These are not the bytes of a checkpoint: {error}.",
             where="restore_from_object",
             fix="Give what `save_to_object` returned.",
         ) from error

@@ -65,7 +65,7 @@ def read(file: str) -> dict[str, dict[str, Any]]:
     """
     if file.endswith(".py"):
         raise ConfigError(
-            f"{file} is a program, and no file of experiments.",
+            f"{file} is a program, not a file of experiments.",
             fix=f"rllib-compat run {file}",
         )
     found = read_data(file)
@@ -75,7 +75,7 @@ def read(file: str) -> dict[str, dict[str, Any]]:
         raise ConfigError(f"{file} holds no experiments.", fix="see `rllib-compat train --help`")
     for name, spec in found.items():
         if not isinstance(spec, Mapping) or not isinstance(spec.get("config") or {}, Mapping):
-            raise ConfigError(f"{name} in {file} is no experiment.", where=f"{file}: {name}")
+            raise ConfigError(f"{name} in {file} is not an experiment.", where=f"{file}: {name}")
     return {str(name): _with_inputs(dict(spec), Path(file)) for name, spec in found.items()}
 
 

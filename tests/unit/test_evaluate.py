@@ -143,7 +143,7 @@ def test_keys_of_the_config_can_be_replaced(evaluate):
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        (["--no-render", "--video-dir", "v"], "--no-render is given"),
+        (["--no-render", "--video-dir", "v"], "--no-render contradicts"),
         (["--use-shelve"], "--use-shelve needs --out"),
         (["--env", "Nothing-v0"], "Nothing-v0"),
         (["--policy-mapping-fn", "nowhere:f"], "can't be imported"),

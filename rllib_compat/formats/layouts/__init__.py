@@ -70,7 +70,7 @@ def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
     if path.is_dir() and (last := search.in_trial(path)) is not None:
         return _read(last, budget).with_findings([_last_of_trial(last)])
     if path.is_dir() and (advice := search.advice(path)):
-        raise UnknownLayoutError("It is no checkpoint.", where=str(path), fix=advice)
+        raise UnknownLayoutError("This is not a checkpoint.", where=str(path), fix=advice)
     raise UnknownLayoutError(
         "No known checkpoint layout fits:\n" + "\n".join(misses),
         where=str(path),

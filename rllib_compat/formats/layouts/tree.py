@@ -173,7 +173,7 @@ class _Data:
         if isinstance(value, StandIn) and value.qualified in self._makers:
             return self._object(value)
         raise CheckpointError(
-            f"There is {_described(value)} in a state, which is code and no data.",
+            f"There is {_described(value)} in a state, which is code, not data.",
             where=self._shown(),
             fix="If you own the file and trust it, say so: restore(path, trusted=True). "
             "Ray then loads it, and runs whatever is in it.",

@@ -176,7 +176,7 @@ def _module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyStat
     policy_class = cls.qualified if isinstance(cls, GlobalRef) else None
     named = _module_arguments(made.get("ctor_args_and_kwargs"))
     model = config_dict(named.get("model_config", named.get("model_config_dict")))
-    # That of our own is a network's description, and no config.
+    # That of our own is a network's description, not a config.
     is_ours = (policy_class or "").startswith("rllib_compat.")
     return PolicyState(
         module_id,

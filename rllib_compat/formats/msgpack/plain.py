@@ -272,7 +272,7 @@ def _integer(text: str) -> int:
 def _check_stand_in(record: StandIn) -> None:
     kinds = {"args": tuple, "kwargs": dict, "items": list, "pairs": list}
     if not all(type(getattr(record, name)) is kind for name, kind in kinds.items()):
-        raise ValueError("a stand-in whose arguments are none")
+        raise ValueError("a stand-in whose arguments are missing")
     ref: object = record.ref
     for _ in range(MAX_DEPTH):
         if not isinstance(ref, StandIn):

@@ -36,7 +36,7 @@ def dtype(machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
         code = f"S{code[1:]}"  # numpy 2 knows the old name no more
     base = np.dtype(code)
     if order not in (">", "<", "=", "|"):
-        raise ValueError("a dtype of no byte order")
+        raise ValueError("a dtype without a byte order")
     if subarray is not None:
         inner, shape = subarray
         return np.dtype((_is_dtype(inner), _shape(shape)))
@@ -133,7 +133,7 @@ def from_buffer(
     if order == "K" and axes is not None:
         return to_array(machine, data, kind, shape).transpose(_shape(axes))
     if order not in ("C", "F", "A"):
-        raise ValueError("an array of no known order")
+        raise ValueError("an array whose order is not known")
     return to_array(machine, data, kind, shape, order)
 
 

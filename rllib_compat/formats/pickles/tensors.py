@@ -252,11 +252,11 @@ def read_legacy(view: memoryview, read: _Nested, budget: Budget) -> tuple[Any, i
     value = next_pickle(persistent)
     keys = next_pickle()
     if not all(isinstance(key, str) for key in keys) or sorted(keys) != sorted(storages):
-        raise ValueError("the storages are not those that the tensors want")
+        raise ValueError("the storages are not those that the tensors need")
     for key in keys:
         code, storage = storages[key]
         if int.from_bytes(view[pos : pos + 8], "little") != storage.data.size:
-            raise ValueError(f"the storage {key} has not the size that its tensors want")
+            raise ValueError(f"the storage {key} does not have the size that its tensors need")
         start, pos = pos + 8, pos + 8 + storage.data.size * _kind(code).itemsize
         if pos > len(view):
             raise ValueError(f"the storage {key} ends early")

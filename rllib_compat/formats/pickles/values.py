@@ -66,7 +66,7 @@ def check_key(key: Any, budget: Budget, others: int) -> None:
                 break
             parts += part
         elif type(part) not in _EASY_KEYS and not isinstance(part, _AWKWARD_KEYS):
-            raise ValueError(f"a {type(part).__name__} can't be (in) a key")
+            raise ValueError(f"a {type(part).__name__} can't be a key, or part of one")
     raise ValueError("a key has too many parts")
 
 

@@ -71,7 +71,7 @@ def activation(name: object, *, where: str) -> Activation:
     found = ACTIVATIONS.get(str(name).lower()) if name is not None else _LINEAR
     if found is None:
         raise NotYetError(
-            f"Not yet: the activation function {name!r}.",
+            f"Not supported yet: the activation function {name!r}.",
             where=where,
             fix=f"Known are {', '.join(ACTIVATIONS)}.",
         )

@@ -136,7 +136,7 @@ def from_torch(
         raise CheckpointError(f"it is not plain Adam: see its {', '.join(sorted(odd))}")
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in groups[0].items()}
     if odd_settings := [k for k, v in settings.items() if not _is_setting(v)]:
-        raise CheckpointError(f"its {odd_settings[0]} is no number")
+        raise CheckpointError(f"its {odd_settings[0]} is not a number")
     other = [k for k in _DECISIVE if k in settings and settings[k] != TARGET[k]]
     if other:
         raise CheckpointError(f"its {other[0]} was {settings[other[0]]}, not {TARGET[other[0]]}")
@@ -276,7 +276,7 @@ def _canonical(names: Table, moments: Mapping[str, Any]) -> dict[str, Array]:
 def _moment(name: str, value: Any) -> Array:
     array = np.asarray(value)
     if array.dtype.kind != "f":
-        raise CheckpointError(f"the moments of {name} are no numbers")
+        raise CheckpointError(f"the moments of {name} are not numbers")
     if not np.isfinite(array).all():
         raise CheckpointError(f"the moments of {name} are NaN or infinite")
     return array

@@ -114,7 +114,7 @@ def structured(size, *fields):
 BROKEN = {
     "too few bytes": array(DTYPE_F4, shape(5), raw(BYTES)),
     "too many bytes": array(DTYPE_F4, shape(3), raw(BYTES)),
-    "a size that is no number": array(DTYPE_F4, items(text("4")), raw(BYTES)),
+    "a size that is not a number": array(DTYPE_F4, items(text("4")), raw(BYTES)),
     "a size that is a float": array(DTYPE_F4, items(b"G@\x10" + bytes(6)), raw(BYTES)),
     "a size that is a bool": array(DTYPE_F4, items(b"\x88"), raw(BYTES[:4])),
     "bytes that are a list": array(DTYPE_F4, shape(1), listed(number(1))),
