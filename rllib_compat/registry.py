@@ -233,9 +233,14 @@ _ROWS = (
     ),
     Algorithm(
         "DDPG",
-        why="train with SAC, the nearest actor-critic for continuous actions",
+        becomes="DDPG",
+        ours=True,
+        new_stack_only=True,
+        why="this package has it for the new API stack; episodes that a time limit cuts are "
+        "bootstrapped, as by RLlib since Ray 2.3",
         modules=("ddpg", "ddpg.ddpg"),
         reader="ddpg",
+        trains_on=True,
         optimizers=("actor", "critic"),
         replays=True,
     ),
@@ -251,10 +256,15 @@ _ROWS = (
     ),
     Algorithm(
         "TD3",
-        why="train with SAC, the nearest actor-critic for continuous actions",
+        becomes="TD3",
+        ours=True,
+        new_stack_only=True,
+        why="this package has it for the new API stack; episodes that a time limit cuts are "
+        "bootstrapped, as by RLlib since Ray 2.3",
         derives="DDPG",
         modules=("ddpg", "ddpg.td3"),
         reader="ddpg",
+        trains_on=True,
         optimizers=("actor", "critic"),
         replays=True,
     ),

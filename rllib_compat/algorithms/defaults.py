@@ -10,6 +10,49 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+_DDPG: Mapping[str, Any] = {
+    "actor_hidden_activation": "relu",
+    "actor_hiddens": [400, 300],
+    "actor_lr": 0.001,
+    "critic_hidden_activation": "relu",
+    "critic_hiddens": [400, 300],
+    "critic_lr": 0.001,
+    "exploration_noise": {
+        "type": "OrnsteinUhlenbeckNoise",
+        "random_timesteps": 1000,
+        "ou_base_scale": 0.1,
+        "ou_theta": 0.15,
+        "ou_sigma": 0.2,
+        "initial_scale": 1.0,
+        "final_scale": 0.02,
+        "scale_timesteps": 10000,
+    },
+    "huber_threshold": 1.0,
+    "l2_reg": 1e-6,
+    "min_sample_timesteps_per_iteration": 1000,
+    "n_step": 1,
+    "num_steps_sampled_before_learning_starts": 1500,
+    "policy_delay": 1,
+    "replay_buffer_config": {
+        "type": "PrioritizedEpisodeReplayBuffer",
+        "capacity": 50000,
+        "alpha": 0.6,
+        "beta": 0.4,
+    },
+    "rollout_fragment_length": "auto",
+    "smooth_target_policy": False,
+    "store_buffer_in_checkpoints": False,
+    "target_network_update_freq": 0,
+    "target_noise": 0.2,
+    "target_noise_clip": 0.5,
+    "tau": 0.002,
+    "train_batch_size": 256,
+    "training_intensity": None,
+    "twin_q": False,
+    "use_huber": False,
+    "use_state_preprocessor": False,
+}
+
 #: Algorithm → attribute of its config → default.
 DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
@@ -50,10 +93,30 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "stepsize": 0.01,
             "train_batch_size": 10_000,
         },
+        "DDPG": _DDPG,
         "PG": {
             "lr": 0.0004,
             "rollout_fragment_length": "auto",
             "train_batch_size": 200,
+        },
+        "TD3": {
+            **_DDPG,
+            "exploration_noise": {
+                "type": "GaussianNoise",
+                "random_timesteps": 10000,
+                "stddev": 0.1,
+                "initial_scale": 1.0,
+                "final_scale": 1.0,
+                "scale_timesteps": 1,
+            },
+            "l2_reg": 0.0,
+            "num_steps_sampled_before_learning_starts": 10000,
+            "policy_delay": 2,
+            "replay_buffer_config": {"type": "EpisodeReplayBuffer", "capacity": 1000000},
+            "smooth_target_policy": True,
+            "tau": 0.005,
+            "train_batch_size": 100,
+            "twin_q": True,
         },
     }
 )

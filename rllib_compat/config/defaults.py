@@ -26,7 +26,11 @@ TODAY = "2.40.0"
 #: Another `type` in these means another set of keys, so that nothing of the default may stay.
 _REPLACED_WITH_TYPE = ("exploration_config", "replay_buffer_config")
 #: Settings that replace today's default as a whole.
-WHOLES = ("training.replay_buffer_config", "env_runners.exploration_config")
+WHOLES = (
+    "training.replay_buffer_config",
+    "training.exploration_noise",
+    "env_runners.exploration_config",
+)
 #: Dicts that merge with their defaults although their keys have no rules of their own.
 _MERGED = ("exploration_config", "evaluation_config")
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from rllib_compat import registry
 from rllib_compat.config import keys as table
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Convert, Outcome, Rule, Settings, needless
@@ -85,7 +86,10 @@ def _entry(leaf: Leaf, context: Context, chosen: Chosen) -> Entry:
     needs_old = rule.needs_old is not None and rule.needs_old(plain(leaf.value))
     if context.stack == "new" and needs_old:
         by_default = context.legacy_ray is not None and not chosen(leaf)
-        outcome = _gone_with_the_old_stack(rule, outcome, by_default=by_default)
+        new_only = registry.of(context.algorithm).new_stack_only
+        fix = f"take it out: this package has no {context.algorithm} for the old API stack"
+        hint = fix if new_only else outcome.hint or rule.hint or _KEEP
+        outcome = _gone_with_the_old_stack(rule, by_default=by_default, hint=hint)
     verdict, severity = outcome.verdict or rule.verdict, outcome.severity or rule.severity
     harmless = not needs_old and _by_itself(leaf, context)
     if severity is Severity.WARNING and verdict is Verdict.DROPPED and harmless:
@@ -101,13 +105,15 @@ def _entry(leaf: Leaf, context: Context, chosen: Chosen) -> Entry:
     return Entry(leaf, finding, outcome.settings)
 
 
-def _gone_with_the_old_stack(rule: Rule, outcome: Outcome, *, by_default: bool) -> Outcome:
+_KEEP = "api_stack='old' keeps it, or take it out"
+
+
+def _gone_with_the_old_stack(rule: Rule, *, by_default: bool, hint: str) -> Outcome:
     """What the new stack makes of a value that only the old one can run.
 
     One that somebody chose is refused. A default decides nothing, and is a warning.
     """
     why = rule.why or "only the old API stack can run it"
-    hint = outcome.hint or rule.hint or "api_stack='old' keeps it, or take it out"
     if by_default:
         return Outcome({}, Verdict.DROPPED, why, Severity.WARNING, hint)
     why = f"{why}; this is the new API stack"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -29,8 +30,9 @@ def todays_default(algorithm: str, setting: str) -> tuple[bool, Any]:
         special = table.default_at(algorithm, f"model.{key}", release)
         return special if special[0] else table.default_at("model_config", key, release)
     name = _ATTRIBUTES.get(argument, argument)
-    if argument in DEFAULTS.get(algorithm, {}):
-        return True, DEFAULTS[algorithm][argument]
+    known, value = _ours(algorithm, argument)
+    if known:
+        return known, value
     if name == "train_batch_size_per_learner":
         known, value = table.default_at(algorithm, "_train_batch_size_per_learner", release)
         if known and value is not None:
@@ -43,6 +45,16 @@ def todays_default(algorithm: str, setting: str) -> tuple[bool, Any]:
         if known:
             return known, value
     return False, None
+
+
+def _ours(algorithm: str, argument: str) -> tuple[bool, Any]:
+    """The default of an algorithm of this package, also of a key inside a dict."""
+    value: Any = DEFAULTS.get(algorithm, {})
+    for key in argument.split("."):
+        if not isinstance(value, Mapping) or key not in value:
+            return False, None
+        value = value[key]
+    return True, value
 
 
 @cache

@@ -163,7 +163,7 @@ def _choose_stack(
         and chosen(leaf)
     ]
     if registry.of(algorithms[1]).new_stack_only:
-        return "new", []
+        return "new", need_old
     if asked != "auto":
         return asked, need_old
     return ("old" if need_old else "new"), need_old

@@ -60,7 +60,7 @@ UNSAID = (
         False,
         "0.8.0",
         "actions went to the environment as the policy gave them; only SAC's came out squashed",
-        but=(*registry.family("SAC"), "DDPG", "APEX_DDPG", "TD3"),
+        but=registry.family("SAC"),
     ),
 )
 

@@ -154,7 +154,8 @@ def _checkpointable(
         from rllib_compat.convert.config import config_for_target
 
         translation, findings = config_for_target(checkpoint, given)
-        if translation.api_stack == "new":
+        new_only = registry.of(translation.algorithm).new_stack_only
+        if translation.api_stack == "new" and not (new_only and translation.needs_old_stack):
             return Plan(
                 Form.WHOLE,
                 checkpoint,
@@ -164,6 +165,8 @@ def _checkpointable(
             )
         keys = ", ".join(translation.needs_old_stack)
         why = f"{keys} can be trained on the old API stack only"
+        if new_only:
+            why += f", for which there is no {translation.algorithm}"
     return Plan(
         Form.MODULES,
         checkpoint,

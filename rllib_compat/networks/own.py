@@ -19,7 +19,7 @@ from rllib_compat.networks.network import (
     own_name,
 )
 from rllib_compat.networks.ops.basic import OPS
-from rllib_compat.networks.optimizers.groups import WHOLE, soft_actor_critic
+from rllib_compat.networks.optimizers.groups import ACTOR_AND_CRITIC, WHOLE, soft_actor_critic
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 
@@ -67,7 +67,10 @@ def read(policy: PolicyState) -> Reading:
     cls = str(policy.policy_class).rpartition(".")[2]
     rest = {k: v for k, v in model.items() if k not in ("graph", "shapes")}
     unused = tuple(name for name in policy.weights if not _is_net(name))
-    soft = MODULES[cls] == "sac"
+    optimizers = {
+        "sac": soft_actor_critic(arrays, unused),
+        "deterministic": ACTOR_AND_CRITIC,
+    }
     network = Network(
         kind="converted",
         summary=f"converted before: {len(graph.steps)} steps, {len(arrays)} arrays",
@@ -77,7 +80,7 @@ def read(policy: PolicyState) -> Reading:
         target=own_module(f"{_PACKAGE}:{cls}", graph, arrays, **rest),
         names=tuple(Move(own_name(name), name) for name in arrays),
         unused=unused,
-        optimizers=soft_actor_critic(arrays, unused) if soft else WHOLE,
+        optimizers=optimizers.get(MODULES[cls], WHOLE),
     )
     return Reading(network)
 

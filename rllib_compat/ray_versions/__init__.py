@@ -45,6 +45,7 @@ from rllib_compat.ray_versions.connectors import (
 )
 from rllib_compat.ray_versions.episodes import to_numpy
 from rllib_compat.ray_versions.external import news, ongoing_episodes
+from rllib_compat.ray_versions.learners import learner_with_targets, log_td_errors
 from rllib_compat.ray_versions.metrics import (
     count_once,
     items,
@@ -153,11 +154,13 @@ __all__ = [
     "keep_optimizers_through_restores",
     "learn_once_on_the_old_stack",
     "learner_method",
+    "learner_with_targets",
     "load_algorithm",
     "local_learner",
     "log_item",
     "log_of_env_runners",
     "log_sampler_times",
+    "log_td_errors",
     "log_that_a_sample_ended",
     "look_spaces_up_in",
     "made_connectors",

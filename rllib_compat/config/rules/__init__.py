@@ -9,6 +9,7 @@ from rllib_compat.config.rule import Rule
 from rllib_compat.config.rules import (
     a2c,
     callbacks,
+    ddpg,
     dqn,
     dreamer_iql,
     environment,
@@ -51,6 +52,7 @@ FAMILIES = {
     "internal": internal,
     "ppo": ppo,
     "a2c": a2c,
+    "ddpg": ddpg,
     "impala_appo": impala_appo,
     "dqn": dqn,
     "sac": sac,

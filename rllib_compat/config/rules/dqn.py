@@ -18,7 +18,7 @@ from rllib_compat.neutral.report import Verdict
 
 FAMILY = "dqn"
 DQN = registry.family("DQN")
-OFF_POLICY = (*DQN, *registry.family("SAC"))
+OFF_POLICY = (*DQN, *registry.family("SAC"), *registry.family("DDPG"))
 
 
 def _hiddens(value: Any, context: Context) -> Outcome:

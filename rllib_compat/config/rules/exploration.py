@@ -63,14 +63,15 @@ EXPLORATION = Fields(
 EPSILON = {"initial_epsilon": 1.0, "final_epsilon": 0.05, "epsilon_timesteps": 10000}
 
 
-def _type_name(config: Any) -> str | None:
+def type_name(config: Any) -> str | None:
+    """The name of the class that an exploration config asks for, without its place."""
     kind = config.get("type") if isinstance(config, Mapping) else None
     name = kind if isinstance(kind, str) else getattr(kind, "__name__", None)
     return name.rpartition(".")[2] if name else None
 
 
 def _needs_old(config: Any) -> bool:
-    name = _type_name(config)
+    name = type_name(config)
     return name is not None and name not in DEFAULT_TYPES
 
 

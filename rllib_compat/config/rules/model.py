@@ -111,7 +111,11 @@ _IGNORED_FREE_LOG_STD = (Version("0.7.5"), Version("0.8.5"))
 
 
 #: Those without a value branch beside the policy.
-NOTHING_TO_SHARE = (*registry.family("DQN"), *registry.family("SAC"))
+NOTHING_TO_SHARE = (
+    *registry.family("DQN"),
+    *registry.family("SAC"),
+    *registry.family("DDPG"),
+)
 
 
 def _free_log_std(value: Any, context: Context) -> Outcome:

@@ -24,7 +24,7 @@ FIELDS = ("policy_class", "observation_space", "action_space", "config")
 
 # RLlib's own policy classes: to name one meant the same as to name none.
 STOCK = re.compile(
-    r"^(A3C|APPO|BC|CQL|DDPPO|DQN|Dreamer|IMPALA|Impala|MARWIL|PG|PPO|R2D2|RNNSAC|SAC|SimpleQ"
+    r"^(A3C|APPO|BC|CQL|DDPG|DDPPO|DQN|Dreamer|IMPALA|Impala|MARWIL|PG|PPO|R2D2|RNNSAC|SAC|SimpleQ"
     r"|VTrace|AsyncPPO|ApeX|Apex)\w*(Policy|PolicyGraph)\w*$"
 )
 

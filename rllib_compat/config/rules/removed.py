@@ -7,14 +7,6 @@ from rllib_compat.config.rule import Rule, dropped
 FAMILY = "removed"
 
 KEYS = {
-    "DDPG": (
-        "actor_hiddens actor_hidden_activation critic_hiddens critic_hidden_activation "
-        "noise_scale exploration_theta exploration_sigma use_huber huber_threshold l2_reg "
-        "policy_delay smooth_target_policy act_noise target_noise noise_clip actor_loss_coeff "
-        "critic_loss_coeff target_noise_clip exploration_should_anneal exploration_final_scale "
-        "exploration_noise_type exploration_ou_noise_scale exploration_ou_theta "
-        "exploration_ou_sigma exploration_gaussian_sigma pure_exploration_steps"
-    ),
     "APEX_DDPG": (
         "max_weight_sync_delay replay_buffer_shards_colocated_with_driver "
         "no_local_replay_buffer max_requests_in_flight_per_replay_worker timeout_s_replay_manager"
@@ -44,13 +36,25 @@ KEYS = {
     ),
 }
 
+#: Keys that DDPG has, too, which this package trains.
+_HIDDENS = "actor_hiddens actor_hidden_activation critic_hiddens critic_hidden_activation"
+SHARED = {("MADDPG", "CRR"): _HIDDENS, ("SlateQ",): "use_huber huber_threshold"}
+
 
 def _rules() -> tuple[Rule, ...]:
-    return tuple(
+    own = (
         rule
         for algorithm, keys in KEYS.items()
         for rule in dropped(FAMILY, keys, f"{algorithm} is gone, and its key with it")
     )
+    shared = (
+        rule
+        for algorithms, keys in SHARED.items()
+        for rule in dropped(
+            FAMILY, keys, "its algorithm is gone, and the key with it", algorithms=algorithms
+        )
+    )
+    return (*own, *shared)
 
 
 RULES = _rules()

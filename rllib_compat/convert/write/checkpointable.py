@@ -64,7 +64,7 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
     ray_versions.keep_env_runners(config)
     findings = _carry_kl_coefficients(config, checkpoint)
     row = registry.of(checkpoint.algorithm)
-    if row.reader == "q":
+    if row.reader in ("q", "ddpg"):
         findings += q_learning.delay_learning(config, checkpoint)
     if row.soft_actor_critic:
         findings += soft_actor_critic.carry_temperatures(config, checkpoint)
@@ -77,7 +77,7 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
         findings += optimizers.set_states(algorithm, checkpoint, networks)
         findings += _set_filter(algorithm, checkpoint)
         findings += _set_counters(algorithm, checkpoint)
-        if row.reader == "q":
+        if row.reader in ("q", "ddpg"):
             findings += q_learning.set_progress(algorithm, config, checkpoint)
         algorithm.config = config
         ray_versions.save(algorithm, target, state_format=state_format)

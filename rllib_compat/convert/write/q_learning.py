@@ -1,8 +1,8 @@
-"""How far DQN and SimpleQ were: steps, epsilon, and when learning starts again."""
+"""How far DQN, SimpleQ, DDPG and TD3 were: steps, exploration, and when learning starts again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def delay_learning(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> lis
 def set_progress(
     algorithm: Algorithm, config: AlgorithmConfig, checkpoint: LegacyCheckpoint
 ) -> list[Finding]:
-    """Lets epsilon go on where it was: its schedule looks at the steps sampled so far.
+    """Lets exploration go on where it was: its schedule looks at the steps sampled so far.
 
     Args:
         algorithm: The algorithm that is saved.
@@ -54,7 +54,23 @@ def set_progress(
         "step updates it"
     )
     reset = Finding("target-updates", Severity.INFO, Verdict.RESET, "counters", message)
+    if hasattr(config, "exploration_noise"):
+        return [_noise(config, checkpoint, steps), reset]
     return [*_epsilons(config, checkpoint, steps), reset]
+
+
+def _noise(config: Any, checkpoint: LegacyCheckpoint, steps: int) -> Finding:
+    from rllib_compat.networks.modules import noise
+
+    kind, told = noise.check(config.exploration_noise)
+    message = f"{kind} goes on by the config's schedule, after {steps} steps"
+    if told:
+        message += f": its scale is {noise.scale(told, steps):.4g}"
+    states = (policy.exploration for policy in checkpoint.policies.values())
+    stored = [s["cur_scale"] for s in states if isinstance(s, Mapping) and "cur_scale" in s]
+    if stored:
+        message += f" (stored: {float(stored[0]):.4g})"
+    return Finding("noise", Severity.INFO, Verdict.DERIVED, "policies.*.exploration", message)
 
 
 def _epsilons(config: Any, checkpoint: LegacyCheckpoint, steps: int) -> Iterator[Finding]:

@@ -56,8 +56,8 @@ _STATES = ("algorithm_state.msgpack", "algorithm_state.pkl")
 #: Where a tree keeps its modules, a folder for each.
 MODULES = "learner_group/learner/rl_module"
 
-#: The optimizers of modules that have several (SAC, CQL).
-_OPTIMIZERS = ("policy", "qf", "qf_twin", "alpha")
+#: The optimizers of modules that have several (SAC, CQL; DDPG, TD3).
+_OPTIMIZERS = ("policy", "qf", "qf_twin", "alpha", "actor", "critic")
 #: Ray's own filter, with an entry an agent (None for all); and ours, with an entry a policy.
 _FILTERS = tuple(
     f"env_runner/env_to_module_connector/{name}"

@@ -1,13 +1,15 @@
 """Reads the networks of DDPG, TD3 and APEX_DDPG.
 
 What they are (`agents/ddpg/*`, 0.5 – 1.x; `algorithms/ddpg/*`, 2.x): a policy that gives one
-action, squashed into the environment's range, and a critic of observation and action, or two.
-Today's Ray has no such algorithm; they become `networks.modules.deterministic`.
+action, squashed into the environment's range, a critic of observation and action, or two, and
+targets that follow all of them. They become `networks.modules.deterministic`, which the learners of
+`rllib_compat.algorithms` train.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,12 @@ import numpy as np
 from rllib_compat.networks import compare, refusals
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.heads import stacks
+from rllib_compat.networks.heads.targets import with_targets
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names import ddpg as names
 from rllib_compat.networks.names.stacks import CRITIC, POLICY, STATE, TWIN
-from rllib_compat.networks.network import Reading, own_module
+from rllib_compat.networks.network import Network, Reading, own_module
+from rllib_compat.networks.optimizers.groups import ACTOR_AND_CRITIC
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import add_layers
 from rllib_compat.networks.trunks.images import require_image
@@ -48,14 +52,68 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
             raise refusals.other_config(key, found, list(said), named.where)
     compare.require_inputs(named, _inputs(named))
     graph = _graph(named, _range(named, constants))
-    target = own_module(MODULE, graph, named.arrays)
-    network = named.network("deterministic policy", _summary(named), graph, target)
+    arrays, findings = with_targets(named)
+    target = own_module(MODULE, graph, arrays)
+    network = named.network("deterministic policy", _summary(named), graph, target, arrays)
+    network = replace(network, optimizers=ACTOR_AND_CRITIC)
     if names.has_twin(settings) and f"{TWIN}.out" not in named:
         # Ray 0.6 – 0.8.0 forgot the second critic when it saved.
         message = "the twin critic is not in the checkpoint: that Ray did not save it"
         lost = named.note(message, severity=Severity.WARNING, verdict=Verdict.ABSENT)
-        return named.reading(network, lost)
-    return named.reading(network)
+        return named.reading(network, *findings, lost)
+    return named.reading(network, *findings)
+
+
+#: How many features `use_state_preprocessor` made ("arbitrary", said `build_ddpg_models`).
+_FEATURES = 256
+
+
+def fresh(config: Mapping[str, Any], inputs: int, actions: Box) -> Network:
+    """The network that a config asks for, with arrays of zeros.
+
+    It is read from arrays that are named and shaped as torch's policy of Ray 1.13 had them
+    (`agents/ddpg/ddpg_torch_model.py`).
+
+    Args:
+        config: `actor_hiddens`, `critic_hiddens`, their activations, `twin_q`; and, with
+            `use_state_preprocessor`, `fcnet_hiddens` and `fcnet_activation`.
+        inputs: How many numbers an observation has.
+        actions: The action space.
+
+    Raises:
+        MissingInformationError: Some dimensions of the actions have bounds, and some have none.
+    """
+    model = {k: config[k] for k in ("fcnet_hiddens", "fcnet_activation") if k in config}
+    shapes: dict[str, tuple[int, ...]] = {}
+    features = inputs
+    if config.get("use_state_preprocessor"):
+        hiddens = [*list(model.get("fcnet_hiddens", [256, 256]))[:-1], _FEATURES]
+        shapes |= _layers("_hidden_layers.", features, hiddens)
+        features = hiddens[-1]
+    size = actions.flat_size()
+    shapes |= _layers("policy_model.action_", features, [*config["actor_hiddens"], size], "out")
+    for prefix in ("q", "twin_q")[: 2 if config.get("twin_q") else 1]:
+        hiddens = [*config["critic_hiddens"], 1]
+        last = f"{prefix}_out"
+        shapes |= _layers(
+            f"{prefix}_model.", features + size, hiddens, last, between=f"{prefix}_hidden_"
+        )
+    zeros = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    settings = ModelSettings.from_config({**config, "model": model}, {}, algorithm="DDPG")
+    return read(PolicyState("new", zeros, action_space=actions), settings).known
+
+
+def _layers(
+    prefix: str, takes: int, sizes: Sequence[int], last: str = "", *, between: str = ""
+) -> dict[str, tuple[int, ...]]:
+    """The shapes of a stack's arrays, by torch's names; with `last`, that is the last layer's."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for index, size in enumerate(sizes):
+        is_last = bool(last) and index == len(sizes) - 1
+        layer = f"{prefix}{last}" if is_last else f"{prefix}{between}{index}"
+        shapes |= {f"{layer}._model.0.weight": (size, takes), f"{layer}._model.0.bias": (size,)}
+        takes = size
+    return shapes
 
 
 def _range(named: Named, constants: Mapping[str, Array]) -> dict[str, Any] | None:

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import torch
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.apis import InferenceOnlyAPI
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+from torch import nn
 
 from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.heads import ddpg
 from rllib_compat.networks.modules.distributions import Deterministic
 from rllib_compat.networks.modules.graph_net import GraphNet
+from rllib_compat.networks.modules.noise import Noise
+from rllib_compat.networks.names.stacks import CRITIC, POLICY, STATE, TWIN
+from rllib_compat.neutral import spaces
 from rllib_compat.neutral.public import public
 
 #: What only the critics give.
 _CRITICS = ("q_values", "twin_q_values")
 
+#: What the actor's loss and the critics' loss train. What comes before both (`state`), neither
+#: does: so it was in every Ray that had it.
+_ACTOR = (POLICY, f"{POLICY}_{STATE}")
+_CRITIC = (CRITIC, TWIN, f"{CRITIC}_{STATE}")
+
+#: What `_forward_train` calls the critic's opinion of the policy's own actions.
+Q_OF_POLICY = "q_of_policy"
+
 
 @public("rllib_compat.modules")
-class DeterministicModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]
-    """Computes a legacy deterministic policy, and what its critics say.
+class DeterministicModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]
+    """A deterministic policy with one critic or two, and targets of all of them.
 
-    Its `model_config` holds the graph (`graph`, as `Graph.to_plain` makes it) and the shapes of
-    its arrays (`shapes`, by name). Today's Ray has no learner for it.
+    The `model_config` of a converted one holds the graph (`graph`, as `Graph.to_plain` makes it)
+    and the shapes of its arrays (`shapes`, by name). A new one is made from the keys of a
+    `DDPGConfig`. Where there is an `exploration_noise`, it explores with that.
 
     Actions are in the range that the policy was made for: that of the action space. Where the
     config said `normalize_actions`, the old Ray stretched them once more, as if they were within
@@ -31,21 +48,80 @@ class DeterministicModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc
 
     def setup(self) -> None:
         """Builds the network; Ray calls it once."""
-        self.graph = Graph.from_plain(self.model_config["graph"])
-        shapes = self.model_config["shapes"]
+        told = self.model_config
+        new = "graph" not in told
+        if new:
+            inputs = int(np.prod(self.observation_space.shape))
+            actions = spaces.from_object(self.action_space)
+            assert isinstance(actions, spaces.Box)  # the algorithm's config has seen to it
+            told = ddpg.fresh(told, inputs, actions).target.model_config
+        self.graph, self._shapes = Graph.from_plain(told["graph"]), told["shapes"]
+        shapes = self._shapes
         if self.inference_only:
             kept = {step.name for step in self.graph.needed([Columns.ACTIONS])}
             shapes = {k: v for k, v in shapes.items() if k.rpartition(".")[0] in kept}
         self.net = GraphNet(self.graph, shapes)
+        if new:
+            _begin_features(self.net)
+        for stack, part in self.net.named_children():
+            part.requires_grad_(stack in (*_ACTOR, *_CRITIC))
+        noise = self.model_config.get("exploration_noise")
+        self._noise = Noise(noise, self.action_space) if noise else None
         self.action_dist_cls = Deterministic
 
     def get_non_inference_attributes(self) -> list[str]:
-        """The layers that only the critics have: env runners do without them."""
-        return [f"net.{step}" for step in self.net.only_for(_CRITICS)]
+        """The layers that only the critics have, and the targets: env runners do without them."""
+        return [*(f"net.{step}" for step in self.net.only_for(_CRITICS)), "target_net"]
+
+    def make_target_networks(self) -> None:
+        """Makes the targets, equal to what they follow; a learner calls it."""
+        self.target_net = GraphNet(self.graph, self._shapes)
+        self.target_net.load_state_dict(self.net.state_dict())
+        self.target_net.requires_grad_(False)
+
+    def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
+        """The network with the one that follows it."""
+        return [(self.net, self.target_net)]
+
+    def parameters_of(self, part: str) -> list[nn.Parameter]:
+        """The parameters that one of the optimizers trains: `actor` or `critic`."""
+        stacks = {"actor": _ACTOR, "critic": _CRITIC}[part]
+        children = dict(self.net.named_children())
+        return [p for s in stacks if s in children for p in children[s].parameters()]
+
+    def regularized(self, part: str) -> list[nn.Parameter]:
+        """Those of them that `l2_reg` makes smaller: all but biases."""
+        biases = {id(p) for name, p in self.net.named_parameters() if _is_bias(name)}
+        return [p for p in self.parameters_of(part) if id(p) not in biases]
 
     def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
-        actions = self.net({"obs": batch[Columns.OBS]}, [Columns.ACTIONS])[Columns.ACTIONS]
+        actions = self.net({"obs": self._seen(batch)}, [Columns.ACTIONS])[Columns.ACTIONS]
         return {Columns.ACTIONS: actions, Columns.ACTION_DIST_INPUTS: actions}
+
+    def _forward_exploration(self, batch: dict[str, Any], t: int = 0, **_: Any) -> dict[str, Any]:
+        out = self._forward(batch)
+        if self._noise is None:
+            return out
+        actions = self._noise(out[Columns.ACTIONS], t)
+        return {Columns.ACTIONS: actions, Columns.ACTION_DIST_INPUTS: actions}
+
+    def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        own = {"obs": self._seen(batch)}
+        actions = self._forward(batch)[Columns.ACTIONS]
+        # Through the critic, but not into it: it learns from its own loss alone.
+        fixed = {
+            name: parameter.detach()
+            for name, parameter in self.net.named_parameters()
+            if name.partition(".")[0] not in _ACTOR
+        }
+        told = torch.func.functional_call(
+            self.net, fixed, ({**own, "actions": actions}, [_CRITICS[0]])
+        )
+        return {**self.critics(batch), Q_OF_POLICY: told[_CRITICS[0]]}
+
+    def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """What the targets say: `actions`; where the batch has those, `q_values` of them."""
+        return self._ask(self.target_net, batch)
 
     def critics(self, batch: dict[str, Any]) -> dict[str, Any]:
         """What the critics say: `q_values` `[B]`, and `twin_q_values` if there is a twin.
@@ -53,6 +129,29 @@ class DeterministicModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc
         Args:
             batch: `obs`, and `actions` `[B, n]` in the range of the action space.
         """
+        return self._ask(self.net, batch)
+
+    def _ask(self, net: GraphNet, batch: Mapping[str, Any]) -> dict[str, Any]:
+        inputs = {"obs": self._seen(batch)}
+        if Columns.ACTIONS not in batch:
+            return dict(net(inputs, [Columns.ACTIONS]))
         outputs = [name for name in _CRITICS if name in self.graph.outputs]
-        inputs = {name: batch[name] for name in self.graph.inputs}
-        return dict(self.net(inputs, outputs))
+        return dict(net({**inputs, "actions": batch[Columns.ACTIONS]}, outputs))
+
+    def _seen(self, batch: Mapping[str, Any]) -> Any:
+        """The observations, as vectors where the network takes vectors."""
+        seen = batch[Columns.OBS]
+        return seen.flatten(1) if len(self.graph.inputs["obs"]) == 1 else seen
+
+
+def _is_bias(name: str) -> bool:
+    stack, _, part = name.rpartition(".")
+    return part == "bias" or (part == "beta" and ".norm." in stack)
+
+
+def _begin_features(net: GraphNet) -> None:
+    """Gives what comes before actor and critics the columns of length 1 that it began with."""
+    for name, weights in net.named_parameters():
+        if name.startswith(f"{STATE}.") and weights.dim() == 2:
+            made = torch.randn(weights.shape)
+            weights.data = made / made.pow(2).sum(0, keepdim=True).sqrt()

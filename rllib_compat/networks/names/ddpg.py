@@ -2,8 +2,8 @@
 
 The canonical names are those of `names.stacks`. Before Ray 0.8 the policy and the critic each
 had a model of its own for observations (`pi_state`, `q_state`), later they shared one (`state`).
-Target networks, exploration noise and value functions are not carried: nothing trains these
-networks any more.
+Target networks were stored by TensorFlow alone. The state of exploration noise and value functions,
+which nothing trained, are not carried.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rllib_compat.networks.mapping import Move, Table, torch_dense
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.names.stacks import CRITIC, POLICY, STATE, TWIN
+from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.vision import VISION
 from rllib_compat.neutral.checkpoint import PolicyState
@@ -49,8 +50,9 @@ _PARTS = {
     "LayerNorm/gamma": "gamma",
     "LayerNorm/beta": "beta",
 }
+_SCOPED_TARGET = re.compile(r"(?P<twin>(twin_)?)target_(?P<followed>.+)")
 _SCOPED_UNUSED = re.compile(
-    r"(twin_)?target_\w+/.+|(a_func|action)/ornstein_uhlenbeck|\w+/(fc_out|fc_value)/.+"
+    r"twin_target_\w+/.+|(a_func|action)/ornstein_uhlenbeck|\w+/(fc_out|fc_value)/.+"
 )
 
 _STATE_LAYER = re.compile(r"fc_((?P<from_one>\d+)|out)(_\d+)?/(?P<part>\w+)")
@@ -150,11 +152,13 @@ def _find_table(names: Sequence[str]) -> tuple[str, Table, list[str]]:
         arrays that no output depends on.
     """
     if any(_SCOPED.fullmatch(name) for name in names):
-        return "scoped", _scoped(names), _matching(_SCOPED_UNUSED, names)
+        table = _with_targets(_scoped(names), names)
+        known = {row.theirs for row in table}
+        return "scoped", table, [n for n in _matching(_SCOPED_UNUSED, names) if n not in known]
     if any(name.startswith("q_model.") for name in names):
         return "torch", TORCH, _matching(_TORCH_UNUSED, names)
-    table, targets = _keras(names)
-    return "keras", table, [*_matching(_KERAS_UNUSED, names), *targets]
+    table, copies = _keras(names)
+    return "keras", table, [*_matching(_KERAS_UNUSED, names), *copies]
 
 
 def _matching(pattern: re.Pattern[str], names: Sequence[str]) -> list[str]:
@@ -190,10 +194,25 @@ def _scoped(names: Sequence[str]) -> Table:
     return tuple(rows)
 
 
+def _with_targets(table: Table, names: Sequence[str]) -> Table:
+    """The scopes of target networks, beside those that they follow."""
+    ours = {row.theirs: row.ours for row in table}
+    pairs = (
+        (name, ours.get(match["twin"] + match["followed"]))
+        for name in names
+        if (match := _SCOPED_TARGET.fullmatch(name))
+    )
+    return (*table, *(Move(name, TARGET_PREFIX + own) for name, own in pairs if own))
+
+
 def _keras(names: Sequence[str]) -> tuple[Table, list[str]]:
-    """Ray 0.8.5 – 2.x on TensorFlow: each name comes twice, counted up; then it is the target's."""
+    """Ray 0.8.5 – 2.x on TensorFlow: each name comes twice, counted up; then it is the target's.
+
+    Returns:
+        The table, and the names of what comes a third time.
+    """
     rows: list[Move] = []
-    targets: list[str] = []
+    copies: list[str] = []
     seen: set[str] = set()
     state = [match for name in names if (match := _STATE_LAYER.fullmatch(name))]
     last_state = max((int(match["from_one"] or 0) for match in state), default=0)
@@ -201,13 +220,14 @@ def _keras(names: Sequence[str]) -> tuple[Table, list[str]]:
         for pattern, stack in _KERAS:
             if match := pattern.fullmatch(name):
                 canonical = f"{stack}.{_layer(match.groupdict(), last_state)}.{match['part']}"
+                canonical = TARGET_PREFIX + canonical if canonical in seen else canonical
                 if canonical in seen:
-                    targets.append(name)
+                    copies.append(name)
                 else:
                     rows.append(Move(name, canonical))
                     seen.add(canonical)
                 break
-    return tuple(rows), targets
+    return tuple(rows), copies
 
 
 def _layer(found: dict[str, str | None], last_state: int) -> str:

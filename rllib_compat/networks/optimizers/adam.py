@@ -45,6 +45,9 @@ _SLOT = {"step", "exp_avg", "exp_avg_sq"}
 #: Buffers of torch modules that no optimizer has.
 _CONSTANT = re.compile(r".+\.(log_std_clip_param_const|inverse_freq)")
 
+#: The range of a deterministic policy's actions, which its optimizer had among its parameters.
+_RANGE = re.compile(r".+\.(low_action|action_range)")
+
 #: What the default module of APPO calls its target network (`_old_encoder`, `_old_pi`).
 _COPY = "_old_"
 
@@ -122,11 +125,15 @@ def from_torch(
         return None
     groups = stored["param_groups"]
     numbers = [str(number) for group in groups for number in group["params"]]
-    names = list(_parameters(group, weights, network)) if group.modules else [group.stack]
+    names = list(_parameters(group, weights, network)) if group.modules else [str(group.stack)]
     if len(names) != len(numbers):
         raise CheckpointError(f"it has {len(numbers)} parameters, the network {len(names)}")
-    # No gradient reaches what is unused: it has no state.
-    pairs = [(n, i) for n, i in zip(names, numbers, strict=True) if n not in network.unused]
+    # No gradient reaches what is unused or constant: it has no state.
+    pairs = [
+        (name, number)
+        for name, number in zip(names, numbers, strict=True)
+        if name not in network.unused and not _RANGE.fullmatch(name)
+    ]
     missing = [name for name, number in pairs if number not in slots]
     if missing == [name for name, _ in pairs if _is_of_critic(name, network.names)]:
         pairs = [(name, number) for name, number in pairs if number in slots]
@@ -145,11 +152,13 @@ def from_torch(
         raise CheckpointError("its parameters were updated a different number of times")
     if max(steps) >= _MOST_STEPS:
         raise CheckpointError("nobody makes so many updates")
-    table = network.names if group.modules else (Move(group.stack, group.stack),)
+    table = network.names if group.modules else (Move(names[0], names[0]),)
     mean, square = (
         _canonical(table, {name: slots[number][kind] for name, number in pairs})
         for kind in ("exp_avg", "exp_avg_sq")
     )
+    if settings.get("eps") == group.eps:
+        del settings["eps"]
     return Adam(steps.pop(), mean, square, settings=settings)
 
 

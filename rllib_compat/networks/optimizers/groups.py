@@ -26,11 +26,13 @@ class Group:
         stack: What the canonical names of its arrays begin with; with `modules=()`, it trained
             this number alone, which is in no network.
         modules: What their names in the old policy began with, of every torch.
+        eps: The epsilon of today's learner's Adam.
     """
 
     name: str | None
-    stack: str = ""
+    stack: str | tuple[str, ...] = ""
     modules: tuple[str, ...] = ()
+    eps: float = 1e-8
 
 
 #: One optimizer for all of a network.
@@ -55,3 +57,15 @@ def soft_actor_critic(arrays: Iterable[str], unused: Iterable[str]) -> tuple[Gro
     if any(name.startswith(MULTIPLIER) for name in unused):
         groups.append(Group(None, MULTIPLIER))
     return tuple(groups)
+
+
+#: The optimizers of DDPG and TD3: one for both critics.
+ACTOR_AND_CRITIC = (
+    Group("actor", f"{POLICY}.", ("policy_model.", "net.pi."), eps=1e-7),
+    Group(
+        "critic",
+        (f"{CRITIC}.", f"{TWIN}."),
+        ("q_model.", "twin_q_model.", "net.q.", "net.twin_q."),
+        eps=1e-7,
+    ),
+)

@@ -13,7 +13,10 @@ from rllib_compat.convert.given import Given
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
+from rllib_compat.networks.heads import ddpg
 from rllib_compat.networks.mapping import from_canonical
+from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.networks.optimizers import plan
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.report import Verdict
@@ -77,8 +80,9 @@ def test_the_torch_module_computes_what_the_proof_computes(seed, actor, critic, 
     from rllib_compat.networks.modules.graph_net import GraphNet
 
     network, _ = identified(*keras_policy(seed, actor=actor, critic=critic, norm=norm))
-    net = GraphNet(network.graph, {k: v.shape for k, v in network.arrays.items()})
-    net.load_state_dict({k: torch.from_numpy(v) for k, v in network.arrays.items()})
+    online = {k: v for k, v in network.arrays.items() if not k.startswith(TARGET_PREFIX)}
+    net = GraphNet(network.graph, {k: v.shape for k, v in online.items()})
+    net.load_state_dict({k: torch.from_numpy(v) for k, v in online.items()})
     rng = np.random.default_rng(seed)
     batch = {k: rng.normal(size=(6, *shape)) for k, shape in network.graph.inputs.items()}
     theirs = net({k: torch.from_numpy(v).float() for k, v in batch.items()})
@@ -104,10 +108,50 @@ def test_arrays_can_be_given_their_old_names_again():
         np.testing.assert_array_equal(array, policy.weights[f"p/{name}"])
 
 
-def test_target_networks_are_told_and_not_carried():
+def test_target_networks_are_carried_where_they_are_stored_and_else_copied():
     policy, config = keras_policy(twin=False)
-    network, _ = identified(policy, config)
-    assert len(network.unused) == len(network.arrays) == len(policy.weights) / 2
+    network, findings = identified(policy, config)
+    assert not findings
+    stored = network.arrays["target.pi.out.kernel"]
+    np.testing.assert_array_equal(stored, policy.weights["p/actor_out_1/kernel"])
+    followed = {k for k in network.arrays if not k.startswith(TARGET_PREFIX)}
+    assert network.arrays.keys() - followed == {TARGET_PREFIX + name for name in followed}
+
+    _, policy, network = only(ray="0.8.7", framework="torch")
+    for name in ("pi.out.kernel", "q.out.bias", "twin_q.hidden.0.kernel"):
+        np.testing.assert_array_equal(network.arrays[TARGET_PREFIX + name], network.arrays[name])
+
+
+@pytest.mark.parametrize("ray", ["0.5.3", "0.6.6", "0.8.0"])
+def test_target_networks_of_old_scopes_follow_the_layers_of_the_same_names(ray):
+    _, policy, network = only(ray=ray, framework="tf")
+    targets = [name for name in policy.weights if "/target_" in name]
+    assert len(targets) == sum(name.startswith(TARGET_PREFIX) for name in network.arrays)
+    for name in targets:
+        online = policy.weights[name.replace("target_", "")]
+        assert policy.weights[name].shape == online.shape
+        assert np.abs(policy.weights[name] - online).max() < 1.0
+
+
+@pytest.mark.parametrize("ray", ["0.8.7", "2.0.1"])
+def test_both_optimizers_go_on(ray):
+    _, policy, network = only(ray=ray, framework="torch")
+    states = plan.read(policy, network)
+    assert states.keys() == {"actor", "critic"}
+    for name, stacks in (("actor", ("pi.",)), ("critic", ("q.", "twin_q."))):
+        own = {k: v.shape for k, v in network.arrays.items() if k.startswith(stacks)}
+        assert {k: v.shape for k, v in states[name].square.items()} == own
+
+
+def test_a_new_network_has_the_arrays_that_an_old_one_with_its_config_had():
+    config = {"actor_hiddens": [4, 3], "critic_hiddens": [5], "twin_q": True}
+    made = ddpg.fresh(config, 3, box(-2, 3, (2,)))
+    old, _ = identified(*keras_policy())
+    assert {k: v.shape for k, v in made.arrays.items()} == {
+        k: v.shape for k, v in old.arrays.items()
+    }
+    features = ddpg.fresh({**config, "use_state_preprocessor": True}, 3, box(-2, 3, (2,)))
+    assert features.arrays["state.hidden.1.kernel"].shape == (256, 256)
 
 
 def test_the_range_that_torch_stored_goes_before_the_action_space():
@@ -215,11 +259,13 @@ def test_an_array_that_no_network_has_is_refused():
 def test_a_list_without_names_is_the_same_network():
     policy, config = keras_policy()
     network, _ = identified(policy, config)
-    online = [name for name in policy.weights if name.removeprefix("p/") not in network.unused]
+    online = list(policy.weights)[: len(policy.weights) // 2]
     policy = replace(policy, weights=[policy.weights[name] for name in online])
-    again, _ = identified(policy, config)
+    again, (finding,) = identified(policy, config)
+    assert "target networks are not stored" in finding.message
     for name, array in network.arrays.items():
-        np.testing.assert_array_equal(again.arrays[name], array)
+        if not name.startswith(TARGET_PREFIX):
+            np.testing.assert_array_equal(again.arrays[name], array)
     policy = replace(policy, weights=policy.weights[:-1])
     with pytest.raises(NotYetError, match="unnamed arrays"):
         identified(policy, config)

@@ -1,0 +1,353 @@
+"""DDPG (`rllib/agents/ddpg` of Ray 0.5 – 1.13, `algorithms/ddpg` until 2.10); TD3 is built on it.
+
+One optimizer trains the actor, one the critic and its twin. What comes before both of them
+(`use_state_preprocessor`) is trained by neither: so it was in every Ray that had it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import torch
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.algorithms.sac import SAC
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.utils.schedules.scheduler import Scheduler
+from torch.nn import functional
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.defaults import DEFAULTS
+from rllib_compat.algorithms.names import register
+from rllib_compat.networks.modules.deterministic import Q_OF_POLICY, DeterministicModule
+from rllib_compat.networks.modules.noise import check
+from rllib_compat.neutral.errors import ConfigError
+
+
+class DDPG(SAC):  # type: ignore[misc]  # Ray has no types
+    """Learns a deterministic policy from replayed steps.
+
+    A training step is that of Ray's SAC: sample, store, replay, learn, send the weights.
+    """
+
+    @classmethod
+    def get_default_config(cls) -> DDPGConfig:
+        """The config that it starts from."""
+        return DDPGConfig()
+
+    @classmethod
+    def get_default_policy_class(cls, config: Any) -> None:
+        """None: the old API stack can't run it."""
+
+
+class DDPGConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
+    """The config of DDPG.
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of `DDPG`.
+    """
+
+    #: Whose defaults it starts from.
+    defaults_of = "DDPG"
+    exploration_noise: Mapping[str, Any]
+    replay_buffer_config: Mapping[str, Any]
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class or DDPG)
+        for name, default in DEFAULTS[self.defaults_of].items():
+            setattr(self, name, deepcopy(default))
+        ray_versions.weigh_replayed(self)
+
+    def training(
+        self,
+        *,
+        twin_q: Any = NotProvided,
+        policy_delay: Any = NotProvided,
+        smooth_target_policy: Any = NotProvided,
+        target_noise: Any = NotProvided,
+        target_noise_clip: Any = NotProvided,
+        exploration_noise: Any = NotProvided,
+        use_state_preprocessor: Any = NotProvided,
+        actor_hiddens: Any = NotProvided,
+        actor_hidden_activation: Any = NotProvided,
+        critic_hiddens: Any = NotProvided,
+        critic_hidden_activation: Any = NotProvided,
+        actor_lr: Any = NotProvided,
+        critic_lr: Any = NotProvided,
+        l2_reg: Any = NotProvided,
+        use_huber: Any = NotProvided,
+        huber_threshold: Any = NotProvided,
+        n_step: Any = NotProvided,
+        tau: Any = NotProvided,
+        target_network_update_freq: Any = NotProvided,
+        num_steps_sampled_before_learning_starts: Any = NotProvided,
+        replay_buffer_config: Any = NotProvided,
+        store_buffer_in_checkpoints: Any = NotProvided,
+        training_intensity: Any = NotProvided,
+        **kwargs: Any,
+    ) -> DDPGConfig:
+        """Sets how it learns.
+
+        Args:
+            twin_q: Whether a second critic is learned; targets take the smaller value of both.
+            policy_delay: The actor is updated at each so many-th update of the critics.
+            smooth_target_policy: Whether noise is added to the actions of the target policy.
+            target_noise: The standard deviation of that noise.
+            target_noise_clip: How far that noise goes at most, to either side.
+            exploration_noise: What is added to actions while exploring, by the keys of the old
+                `exploration_config`: its `type` (GaussianNoise, OrnsteinUhlenbeckNoise) and what
+                that takes. It is merged with the default if that is of the same type.
+            use_state_preprocessor: Whether a network that nothing trains comes before actor and
+                critics: the layers of the model config, the last with 256 units.
+            actor_hiddens: The sizes of the actor's hidden layers.
+            actor_hidden_activation: Their activation.
+            critic_hiddens: The sizes of each critic's hidden layers.
+            critic_hidden_activation: Their activation.
+            actor_lr: The actor's learning rate, or a schedule `[[step, rate], …]`.
+            critic_lr: That of both critics.
+            l2_reg: The weight of half the squared sum of all weights that are no biases.
+            use_huber: Whether errors are counted linearly beyond `huber_threshold`.
+            huber_threshold: From which error on.
+            n_step: How many steps a target looks ahead.
+            tau: How far targets go towards their networks each time.
+            target_network_update_freq: After how many sampled steps they do; 0: at each update.
+            num_steps_sampled_before_learning_starts: After how many sampled steps it learns.
+            replay_buffer_config: An `EpisodeReplayBuffer` or a `PrioritizedEpisodeReplayBuffer`,
+                with `capacity` in steps, `alpha` and `beta`. It is merged with the default if
+                that is of the same type.
+            store_buffer_in_checkpoints: Whether checkpoints hold what it replays.
+            training_intensity: How many steps are learned from for each one that is sampled. None:
+                one update for each fragment that is sampled.
+            **kwargs: What every algorithm has.
+
+        Returns:
+            The config itself.
+        """
+        super().training(**kwargs)
+        given = {
+            "twin_q": twin_q,
+            "policy_delay": policy_delay,
+            "smooth_target_policy": smooth_target_policy,
+            "target_noise": target_noise,
+            "target_noise_clip": target_noise_clip,
+            "use_state_preprocessor": use_state_preprocessor,
+            "actor_hiddens": actor_hiddens,
+            "actor_hidden_activation": actor_hidden_activation,
+            "critic_hiddens": critic_hiddens,
+            "critic_hidden_activation": critic_hidden_activation,
+            "actor_lr": actor_lr,
+            "critic_lr": critic_lr,
+            "l2_reg": l2_reg,
+            "use_huber": use_huber,
+            "huber_threshold": huber_threshold,
+            "n_step": n_step,
+            "tau": tau,
+            "target_network_update_freq": target_network_update_freq,
+            "num_steps_sampled_before_learning_starts": num_steps_sampled_before_learning_starts,
+            "store_buffer_in_checkpoints": store_buffer_in_checkpoints,
+            "training_intensity": training_intensity,
+        }
+        for name, value in given.items():
+            if value is not NotProvided:
+                setattr(self, name, value)
+        if exploration_noise is not NotProvided:
+            self.exploration_noise = _merged(self.exploration_noise, exploration_noise)
+        if replay_buffer_config is not NotProvided:
+            self.replay_buffer_config = _merged(self.replay_buffer_config, replay_buffer_config)
+        return self
+
+    def update_from_dict(self, config_dict: dict[str, Any]) -> DDPGConfig:
+        """Takes settings by their names, as `evaluation_config` and Tune's search spaces give them.
+
+        Returns:
+            The config itself.
+        """
+        given = dict(config_dict)
+        noise = given.pop("exploration_noise", NotProvided)
+        super().update_from_dict(given)
+        return self.training(exploration_noise=noise)
+
+    def get_default_learner_class(self) -> type:
+        """The learner that computes the losses."""
+        return DDPGTorchLearner
+
+    def get_default_rl_module_spec(self) -> Any:
+        """Describes the module, whose network the config's keys say."""
+        return RLModuleSpec(module_class=DeterministicModule)
+
+    @property
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        told = {name: getattr(self, name) for name in _OF_THE_MODULE}
+        return {**super()._model_config_auto_includes, **told}
+
+    def get_rollout_fragment_length(self, worker_index: int = 0) -> int:  # noqa: ARG002
+        """How many steps an env runner samples at a time; "auto": as many as a target needs."""
+        length = self.rollout_fragment_length
+        return int(self.n_step if length == "auto" else length)
+
+    def validate(self) -> None:
+        """Checks all settings against each other.
+
+        Raises:
+            ConfigError: Two of them contradict each other, or nothing can run them.
+        """
+        super().validate()
+        name = self.algo_class.__name__
+        if not (self.enable_rl_module_and_learner and self.enable_env_runner_and_connector_v2):
+            raise ConfigError(
+                f"{name} runs on the new API stack alone.",
+                where="api_stack",
+                fix="Leave `api_stack()` as it comes.",
+            )
+        kind = self.replay_buffer_config.get("type")
+        kind = kind if isinstance(kind, str) else getattr(kind, "__name__", repr(kind))
+        if "EpisodeReplayBuffer" not in kind:
+            raise ConfigError(
+                f"{name} replays episodes; {kind} holds none.",
+                where="replay_buffer_config.type",
+                fix="Take EpisodeReplayBuffer or PrioritizedEpisodeReplayBuffer.",
+            )
+        if self.get_rollout_fragment_length() < self.n_step and not self.in_evaluation:
+            raise ConfigError(
+                f"A fragment of {self.rollout_fragment_length} steps holds no target of "
+                f"{self.n_step} steps.",
+                where="rollout_fragment_length",
+                fix="rollout_fragment_length='auto'",
+            )
+        if self.policy_delay < 1:
+            raise ConfigError(
+                f"The actor is updated at each update or fewer, not at each {self.policy_delay}th.",
+                where="policy_delay",
+                fix="policy_delay=1",
+            )
+        check(self.exploration_noise)
+        for rate in ("actor_lr", "critic_lr"):
+            Scheduler.validate(
+                fixed_value_or_schedule=getattr(self, rate),
+                setting_name=rate,
+                description="learning rate",
+            )
+
+
+#: What the module is told.
+_OF_THE_MODULE = (
+    "actor_hiddens",
+    "actor_hidden_activation",
+    "critic_hiddens",
+    "critic_hidden_activation",
+    "twin_q",
+    "use_state_preprocessor",
+    "exploration_noise",
+)
+
+
+def _merged(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given, and the default where it is silent; another type has none of its keys."""
+    same = given.get("type", default.get("type")) == default.get("type")
+    return {**(default if same else {}), **given}
+
+
+class DDPGTorchLearner(ray_versions.learner_with_targets(), TorchLearner):  # type: ignore[misc]
+    """Computes the losses: what `ddpg_actor_critic_loss` of DDPG's torch policy computed."""
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Makes both optimizers, with the epsilon that they had."""
+        config = self.config.get_config_for_module(module_id)
+        module = self.module[module_id].unwrapped()
+        for part, rate in (("actor", config.actor_lr), ("critic", config.critic_lr)):
+            parameters = module.parameters_of(part)
+            self.register_optimizer(
+                module_id=module_id,
+                optimizer_name=part,
+                optimizer=torch.optim.Adam(parameters, eps=1e-7),
+                params=parameters,
+                lr_or_lr_schedule=rate,
+            )
+
+    def compute_loss_for_module(
+        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+    ) -> Any:
+        """The sum of the actor's and the critics' losses.
+
+        Neither has a gradient where the other one learns, so that their sum trains each alone.
+        """
+        module = self.module[module_id].unwrapped()
+        values = [fwd_out[name] for name in ("q_values", "twin_q_values") if name in fwd_out]
+        targets = self._targets(module, config, batch)
+        errors = [value - targets for value in values]
+        losses = sum(_loss(error, config) for error in errors)
+        weights = batch.get("weights", torch.ones_like(targets))
+        critic_loss = (weights * losses).mean() + _decay(module, "critic", config)
+        actor_loss = -fwd_out[Q_OF_POLICY].mean() + _decay(module, "actor", config)
+        ray_versions.log_td_errors(self, module_id, errors[0].detach().abs())
+        told = {
+            "actor_loss": actor_loss,
+            "critic_loss": critic_loss,
+            "mean_q": values[0].mean(),
+            "max_q": values[0].max(),
+            "min_q": values[0].min(),
+            "mean_td_error": errors[0].mean(),
+        }
+        self.metrics.log_dict(told, key=module_id, window=1)
+        return actor_loss + critic_loss
+
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    def _targets(self, module: Any, config: Any, batch: Any) -> Any:
+        """What the critics should have said."""
+        following = {Columns.OBS: batch[Columns.NEXT_OBS]}
+        actions = module.forward_target(following)[Columns.ACTIONS]
+        if config.smooth_target_policy:
+            actions = _smoothed(actions, module.action_space, config)
+        told = module.forward_target({**following, Columns.ACTIONS: actions})
+        value = torch.stack(list(told.values())).min(dim=0).values
+        going_on = 1.0 - batch[Columns.TERMINATEDS].float()
+        discount = config.gamma ** batch.get("n_step", config.n_step)
+        return batch[Columns.REWARDS] + discount * going_on * value
+
+    def apply_gradients(self, gradients_dict: Any) -> None:
+        """Applies gradients; those of an actor at every `policy_delay`-th update alone."""
+        left = dict(gradients_dict)
+        for module_id in self.module.keys():  # noqa: SIM118 - it is no dict
+            delay = self.config.get_config_for_module(module_id).policy_delay
+            if _updates(self.get_optimizer(module_id, "critic")) % delay:
+                actor = self.get_optimizer(module_id, "actor")
+                for reference in self.filter_param_dict_for_optimizer(gradients_dict, actor):
+                    del left[reference]
+                actor.zero_grad(set_to_none=True)  # what has no gradient makes no step
+        super().apply_gradients(left)
+
+
+def _loss(error: Any, config: Any) -> Any:
+    if config.use_huber:
+        nothing = torch.zeros_like(error)
+        return functional.huber_loss(error, nothing, reduction="none", delta=config.huber_threshold)
+    return 0.5 * error.pow(2.0)
+
+
+def _decay(module: Any, part: str, config: Any) -> Any:
+    """Half the squared sum of the weights, weighted.
+
+    It has a gradient, as with TensorFlow; the old torch policies had it in the loss's value alone.
+    """
+    if not config.l2_reg:
+        return 0.0
+    return config.l2_reg * 0.5 * sum(weight.pow(2.0).sum() for weight in module.regularized(part))
+
+
+def _smoothed(actions: Any, space: Any, config: Any) -> Any:
+    """Actions with noise, within the action space."""
+    most = config.target_noise_clip
+    noise = torch.normal(torch.zeros_like(actions), config.target_noise).clamp(-most, most)
+    low, high = (actions.new_tensor(bound) for bound in (space.low, space.high))
+    return torch.minimum(torch.maximum(actions + noise, low), high)
+
+
+def _updates(optimizer: Any) -> int:
+    """How many updates an optimizer has made; its checkpoint says so, too."""
+    return next((int(slot["step"]) for slot in optimizer.state.values()), 0)
+
+
+register(DDPG)

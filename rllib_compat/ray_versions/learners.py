@@ -1,0 +1,59 @@
+"""Learners with target networks."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from rllib_compat.ray_versions.releases import at_least
+
+
+@cache
+def learner_with_targets() -> type:
+    """The learner that makes target networks and lets them follow, without any loss: DQN's.
+
+    It was called after Rainbow in Ray 2.40. The piece that adds the next observations to batches
+    came from the config then, and comes from the learner since.
+    """
+    try:
+        from ray.rllib.algorithms.dqn.dqn_learner import DQNLearner as Base
+    except ImportError:
+        from ray.rllib.algorithms.dqn.dqn_rainbow_learner import DQNRainbowLearner as Base
+    from ray.rllib.connectors.common.add_observations_from_episodes_to_batch import (
+        AddObservationsFromEpisodesToBatch,
+    )
+    from ray.rllib.connectors.learner import (
+        AddNextObservationsFromEpisodesToTrainBatch as NextObservations,
+    )
+    from ray.rllib.core.rl_module.apis import TargetNetworkAPI
+
+    class LearnerWithTargets(Base):  # type: ignore[misc]  # Ray has no types
+        def build(self) -> None:
+            super().build()
+            pipeline = self._learner_connector
+            if pipeline is None or not self.config.add_default_connectors_to_learner_pipeline:
+                return
+            if not any(isinstance(piece, NextObservations) for piece in pipeline.connectors):
+                pipeline.insert_after(AddObservationsFromEpisodesToBatch, NextObservations())
+
+        @classmethod
+        def rl_module_required_apis(cls) -> list[type]:
+            return [TargetNetworkAPI]
+
+        def _reset_noise(self) -> None:
+            """Nothing: there are no noisy layers. Ray 2.40 wants every subclass to say so."""
+
+    return LearnerWithTargets
+
+
+def log_td_errors(learner: Any, module_id: str, errors: Any) -> None:
+    """Logs the TD errors of a batch, one a transition, from which priorities are made.
+
+    What is not reduced but strung together has a name of its own since Ray 2.54.
+    """
+    from ray.rllib.utils.metrics import TD_ERROR_KEY
+
+    how: dict[str, Any] = {"reduce": "item_series"}
+    if not at_least("2.54"):
+        how = {"reduce": None, "clear_on_reduce": True}
+    learner.metrics.log_value((module_id, TD_ERROR_KEY), errors, **how)

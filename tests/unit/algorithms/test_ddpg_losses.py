@@ -1,0 +1,142 @@
+"""What the learner of DDPG and TD3 computes is what a real old Ray computed.
+
+`tests/legacy/losses/record_ddpg.py` made the numbers, with Ray 1.13.0 and torch.
+"""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray")
+
+import gymnasium
+import torch
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+from rllib_compat import ray_versions
+from rllib_compat.networks.mapping import to_canonical
+from rllib_compat.networks.names.ddpg import LOW, RANGE, TORCH
+from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
+from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms.test_losses import MODULE, RECORDS, close, updating
+
+pytestmark = OTHERS_WARNINGS
+
+CASES = sorted(path.stem for path in RECORDS.glob("*.npz") if path.stem[:2] in ("dd", "td"))
+SPACES = (
+    gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32),
+    gymnasium.spaces.Box(np.float32([-1, -2]), np.float32([1, 3])),
+)
+
+
+class Recorded:
+    """One case, by the names of today."""
+
+    def __init__(self, case):
+        with np.load(RECORDS / f"{case}.npz") as file:
+            self.found = {name: file[name] for name in file}
+        self.algorithm = case.partition("-")[0].upper()
+        self.settings = {n: v.tolist() for n, v in self.below("config").items()}
+
+    def below(self, kind):
+        return {
+            name.removeprefix(f"{kind}."): value
+            for name, value in self.found.items()
+            if name.startswith(f"{kind}.")
+        }
+
+    def arrays(self, kind, prefix=OWN_PREFIX):
+        """Weights or gradients by the names of our module."""
+        theirs = {
+            name: array
+            for name, array in self.below(kind).items()
+            if name.rpartition(".")[2] not in (LOW, RANGE) and "_value_branch" not in name
+        }
+        arrays, left = to_canonical(TORCH, theirs)
+        assert not left
+        return {prefix + name: array for name, array in arrays.items()}
+
+    def constants(self):
+        """What that Ray counted as weights, although nothing trained it: the actions' range."""
+        low, high = SPACES[1].low, SPACES[1].high
+        return 0.5 * float((low**2).sum() + ((high - low) ** 2).sum())
+
+
+def learner_of(recorded, **more):
+    """A learner with the recorded weights, also of the targets."""
+    config = ray_versions.todays_config(recorded.algorithm)
+    config.training(**{**recorded.settings, **more})
+    config.rl_module(model_config={"fcnet_hiddens": [5], "fcnet_activation": "tanh"})
+    learner = config.build_learner(spaces={MODULE: SPACES})
+    state = learner.module[MODULE].get_state()
+    told = recorded.arrays("weights") | recorded.arrays("targets", OWN_TARGET_PREFIX)
+    assert state.keys() == told.keys()
+    learner.module[MODULE].set_state(told)
+    return learner
+
+
+def episodes_of(recorded):
+    """The transitions as replay buffers give them."""
+    batch = recorded.below("batch")
+    made = [
+        SingleAgentEpisode(
+            observations=[batch["obs"][i], batch["new_obs"][i]],
+            actions=[batch["actions"][i]],
+            rewards=[float(batch["rewards"][i])],
+            terminated=bool(batch["dones"][i]),
+            len_lookback_buffer=0,
+            extra_model_outputs={
+                "weights": [batch["weights"][i]],
+                "n_step": [recorded.settings["n_step"]],
+            },
+        )
+        for i in range(len(batch["obs"]))
+    ]
+    return [ray_versions.to_numpy(episode) for episode in made]
+
+
+def updated(learner, recorded, monkeypatch):
+    noise = torch.from_numpy(recorded.found["noise"])
+    monkeypatch.setattr(torch, "normal", lambda *_, **__: noise.clone())
+    return updating(learner, episodes_of(recorded))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_losses_td_errors_and_gradients_are_those_of_ray_1_13(case, monkeypatch):
+    recorded = Recorded(case)
+    learner = learner_of(recorded)
+    told = {}
+    monkeypatch.setattr(ray_versions, "log_td_errors", lambda _, __, errors: told.update(td=errors))
+    monkeypatch.setattr(
+        learner.metrics, "log_dict", lambda values, **_: told.update(values), raising=True
+    )
+    seen = updated(learner, recorded, monkeypatch)
+    close(told["td"].numpy(), np.abs(recorded.found["td_errors"]), 1e-5)
+    constants = recorded.settings["l2_reg"] * recorded.constants()
+    close(float(told["actor_loss"]) + constants, recorded.found["loss.actor"], 1e-5)
+    close(float(told["critic_loss"]), recorded.found["loss.critic"], 1e-5)
+    theirs = recorded.arrays("gradients")
+    assert seen["gradients"].keys() == theirs.keys()
+    weights, decay = recorded.arrays("weights"), recorded.settings["l2_reg"]
+    for name, gradient in seen["gradients"].items():
+        # The gradient of the regularization, which Ray's TensorFlow had and its torch had not.
+        pull = 0.0 if name.endswith(".bias") else decay * weights[name]
+        close(gradient - pull, theirs[name], 1e-5)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_updates_give_the_weights_and_targets_that_ray_1_13_had_after_them(case, monkeypatch):
+    recorded = Recorded(case)
+    learner = learner_of(recorded, l2_reg=0.0)  # as it was without gradients
+    before = learner.module[MODULE].get_state()
+    for index in range(2):
+        updated(learner, recorded, monkeypatch)
+        state = learner.module[MODULE].get_state()
+        wanted = recorded.arrays(f"after.{index}")
+        wanted |= recorded.arrays(f"targets_after.{index}", OWN_TARGET_PREFIX)
+        for name, theirs in wanted.items():
+            close(state[name], theirs, 1e-4)
+        waits = index == 1 and recorded.settings["policy_delay"] == 2
+        moved = np.abs(state["net.pi.out.kernel"] - before["net.pi.out.kernel"]).max()
+        assert (moved == 0) == waits
+        assert np.abs(state["net.q.out.kernel"] - before["net.q.out.kernel"]).max() > 1e-5
+        before = state
