@@ -1,0 +1,102 @@
+"""Every algorithm that any RLlib had, and what can be asked about all of them.
+
+What an algorithm is *asked* (its keys, its defaults) is in `config/keys/`; how its networks are
+read is in `networks/`, by the `reader` that its row names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from types import MappingProxyType
+
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.registry.algorithm import Algorithm as Algorithm
+from rllib_compat.registry.rows import ROWS
+
+#: What follows the stem in a class name: Ray 0.6 – 1.13, Ray 0.5, Ray 2.0 on.
+SUFFIXES = ("Trainer", "Agent", "")
+
+#: Name → row.
+ALGORITHMS = MappingProxyType({row.name: row for row in ROWS})
+
+
+def find(given: str) -> Algorithm:
+    """Finds an algorithm by a name of any era.
+
+    Args:
+        given: A registered name ("PPO", "contrib/MADDPG"), or the name of a trainer's or config's
+            class, dotted or not ("PPOTrainer", "ray.rllib.agents.dqn.apex.ApexTrainer").
+
+    Raises:
+        ConfigError: RLlib never had an algorithm of that name.
+    """
+    name = given.rpartition("/")[2].rpartition(".")[2]
+    endings = (suffix for suffix in ("", "Trainer", "Agent", "Config") if name.endswith(suffix))
+    for candidate in (name[: len(name) - len(ending)].lower() for ending in endings):
+        found = _by_lower_case().get(candidate) or _by_lower_case().get(candidate.replace("_", ""))
+        if found:
+            return found
+    raise ConfigError(
+        f"RLlib never had an algorithm called {given!r}.",
+        fix=f"Ray has {', '.join(row.name for row in todays())}.",
+    )
+
+
+def of(name: str | None) -> Algorithm:
+    """The row of a name as `find` gave it.
+
+    Raises:
+        KeyError: It is not one of `ALGORITHMS`.
+    """
+    return ALGORITHMS[name or ""]
+
+
+@cache
+def _by_lower_case() -> dict[str, Algorithm]:
+    return {name.lower(): row for row in ROWS for name in (row.name, *row.stems)}
+
+
+@cache
+def class_names() -> MappingProxyType[str, str]:
+    """Every class name of every era → its algorithm."""
+    return MappingProxyType(
+        {f"{stem}{suffix}": row.name for row in ROWS for stem in row.stems for suffix in SUFFIXES}
+    )
+
+
+@cache
+def modules() -> MappingProxyType[str, tuple[Algorithm, ...]]:
+    """A module below `ray.rllib.agents` → the algorithms in it.
+
+    The first is the one whose `DEFAULT_CONFIG` the module held: the others there derive from it,
+    or (APPO, in PPO's folder) from one that lived elsewhere.
+    """
+    places: dict[str, list[Algorithm]] = {}
+    for row in sorted(ROWS, key=lambda row: bool(row.derives)):
+        for place in row.modules:
+            places.setdefault(place, []).append(row)
+    return MappingProxyType({place: tuple(rows) for place, rows in sorted(places.items())})
+
+
+def todays() -> Iterator[Algorithm]:
+    """The algorithms that today's Ray has; TQC is not registered, and has no legacy form."""
+    return (row for row in ROWS if not row.removed)
+
+
+def trained() -> Iterator[Algorithm]:
+    """The algorithms that are trained by their own names: today's, and those of this package."""
+    return (row for row in ROWS if row.becomes == row.name)
+
+
+def family(name: str) -> tuple[str, ...]:
+    """An algorithm and all that derive from it: `family("DQN")` holds DQN, SimpleQ, APEX, R2D2."""
+    found = [name]
+    for parent in found:  # grows as it is read
+        found += [row.name for row in ROWS if row.derives == parent]
+    return tuple(found)
+
+
+def replaying() -> tuple[str, ...]:
+    """The algorithms with a replay buffer that today's Ray has, or something in the place of."""
+    return tuple(row.name for row in ROWS if row.replays and row.becomes)

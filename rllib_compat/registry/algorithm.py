@@ -1,0 +1,69 @@
+"""What is known of an algorithm that any RLlib had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: The optimizers of SAC's learner, by today's names.
+SOFT_ACTOR_CRITIC = ("policy", "qf", "qf_twin", "alpha")
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm of any RLlib.
+
+    Attributes:
+        name: The name it was last registered under, without `contrib/`.
+        becomes: The algorithm of today that learns the same way: itself where Ray still has it, or
+            this package does; empty where none does.
+        ours: Whether it is this package that has it (`algorithms/`), since Ray removed it.
+        new_stack_only: Whether nothing of it runs on the old API stack.
+        why: Of an algorithm that Ray removed: what is different now, or what to do instead.
+        derives: The algorithm whose class its own was derived from, if any: their networks and
+            most of their keys are the same.
+        stems: What stood before `SUFFIXES` in its class names, its trainers' first.
+        modules: The modules below `ray.rllib.agents` that its class could be imported from.
+        reader: How `networks/` reads its policies; empty if it can't.
+        trains_on: Whether a converted checkpoint can be trained on. Of all others that can be
+            read, only the modules are written, for inference.
+        goes_on_as: Of one that is gone: the algorithm that trains its networks, if the user says
+            so (`--algorithm`), since it learns in another way.
+        optimizers: The optimizers of each of its policies, by today's names.
+        offline: Whether it learns from recorded steps and never samples.
+        replays: Whether it learns from a replay buffer that it fills itself, or (CQL) inherited.
+    """
+
+    name: str
+    becomes: str = ""
+    ours: bool = False
+    new_stack_only: bool = False
+    why: str = ""
+    derives: str = ""
+    stems: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    reader: str = ""
+    trains_on: bool = False
+    goes_on_as: str = ""
+    optimizers: tuple[str, ...] = ("default_optimizer",)
+    offline: bool = False
+    replays: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.stems:
+            object.__setattr__(self, "stems", (self.name,))
+
+    @property
+    def removed(self) -> bool:
+        """Whether today's Ray no longer has it."""
+        return self.ours or self.becomes != self.name
+
+    @property
+    def home(self) -> str:
+        """The module that its class and its config's are in, where it is trained by its name."""
+        package = "rllib_compat" if self.ours else "ray.rllib"
+        return f"{package}.algorithms.{self.name.lower()}"
+
+    @property
+    def soft_actor_critic(self) -> bool:
+        """Whether its learner has SAC's optimizers, and a temperature."""
+        return self.optimizers == SOFT_ACTOR_CRITIC
