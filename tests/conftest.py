@@ -1,5 +1,6 @@
 """What all tests share: hypothesis' profiles, and a msgpack that Ray has not patched."""
 
+import inspect
 import os
 import sys
 
@@ -22,6 +23,19 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 
 # Tables are as wide as where there is no terminal; xdist tells its processes a width of its own.
 os.environ.pop("COLUMNS", None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def stacks_have_no_lines_of_source():
+    """Each of Ray's connectors asks for the whole stack, to look at its caller's arguments.
+
+    With the lines of source that nobody looks at, that is most of a conversion's time where
+    stacks are as deep as pytest's.
+    """
+    whole = inspect.stack
+    inspect.stack = lambda context=0: inspect.getouterframes(sys._getframe(1), context)
+    yield
+    inspect.stack = whole
 
 
 @pytest.fixture(autouse=True)

@@ -142,7 +142,9 @@ ROWS = (
     ),
     Algorithm(
         "A3C",
-        why="train with IMPALA or APPO, which replaced it",
+        becomes="A2C",
+        why="A2C, which computes the same loss; it waits for all env runners and learns from whole "
+        "train batches, where A3C applied each worker's gradients as they came",
         modules=("a3c", "a3c.a3c"),
         reader="actor_critic",
         goes_on_as="A2C",
@@ -171,11 +173,14 @@ ROWS = (
     ),
     Algorithm(
         "APEX_DDPG",
-        why="train with SAC and several env runners",
+        becomes="DDPG",
+        why="DDPG with many env runners; its replay buffer is not distributed over actors, and all "
+        "of them explore with the same noise",
         derives="DDPG",
         stems=("ApexDDPG",),
         modules=("ddpg", "ddpg.apex"),
         reader="ddpg",
+        goes_on_as="DDPG",
         optimizers=("actor", "critic"),
         replays=True,
     ),

@@ -425,7 +425,7 @@ def test_an_infinite_limit_of_todays_modules_is_no_sign_of_a_diverged_training()
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "other"), [("APEX", "DQN"), ("A3C", "A2C"), ("TD3", ""), ("R2D2", "")]
+    ("algorithm", "other"), [("APEX", "DQN"), ("A3C", "A2C"), ("APEX_DDPG", "DDPG"), ("R2D2", "")]
 )
 def test_what_only_acts_names_the_algorithm_that_would_train_it(algorithm, other):
     case = next(c for c in all_cases() if c.algorithm == algorithm)

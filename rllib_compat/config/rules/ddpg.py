@@ -18,7 +18,8 @@ FAMILY = "ddpg"
 DDPG = registry.family("DDPG")
 NOISE = "training.exploration_noise"
 GAUSSIAN, OU = "GaussianNoise", "OrnsteinUhlenbeckNoise"
-TYPES = (GAUSSIAN, OU, "StochasticSampling")
+PER_WORKER = "PerWorkerOrnsteinUhlenbeckNoise"
+TYPES = (GAUSSIAN, OU, PER_WORKER, "StochasticSampling")
 
 #: What the module's noise can't do.
 _HELPERS = ("scale_schedule", "sub_exploration")
@@ -35,6 +36,14 @@ def _exploration_config(value: Any, context: Context) -> Outcome:
     if not isinstance(value, Mapping):
         return drop_aloud(value, context)
     settings = {}
+    if (kind := type_name(value)) == PER_WORKER:
+        kind = OU
+        context.note(
+            Verdict.CONVERTED,
+            ".type",
+            "each worker had a scale of its own; all have the same now",
+            severity=Severity.WARNING,
+        )
     for key, one in value.items():
         if key in _HELPERS and not needless(one):
             context.note(
@@ -45,7 +54,7 @@ def _exploration_config(value: Any, context: Context) -> Outcome:
                 hint="override `_forward_exploration` of the RLModule",
             )
         elif key not in (*_HELPERS, "framework") and one is not None:
-            settings[f"{NOISE}.{key}"] = type_name(value) if key == "type" else one
+            settings[f"{NOISE}.{key}"] = kind if key == "type" else one
     return Outcome(settings, Verdict.CONVERTED, "the module adds the noise itself")
 
 

@@ -267,7 +267,7 @@ def test_a_space_of_no_known_kind_is_an_error():
     class Odd(OldEnv):
         observation_space = SimpleNamespace()
 
-    with pytest.raises(LegacyEnvError, match="of no kind that gym or gymnasium had"):
+    with pytest.raises(LegacyEnvError, match="not of a kind that gym or gymnasium had"):
         make(EnvSettings(Odd))
 
 
