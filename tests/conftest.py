@@ -38,6 +38,15 @@ def stacks_have_no_lines_of_source():
     inspect.stack = whole
 
 
+@pytest.fixture(autouse=True, scope="session")
+def disks_keep_what_they_get_when_they_like():
+    """What is written in a test need not outlive a power cut; `test_atomic` watches the calls."""
+    really = os.fsync
+    os.fsync = lambda _: None
+    yield
+    os.fsync = really
+
+
 @pytest.fixture(autouse=True)
 def what_ray_does_to_msgpack_ends_with_the_test():
     with unpatched_msgpack():

@@ -52,7 +52,7 @@ class Budget:
 
     bytes: int = 8 << 30
     copies: int = 64 * _MB
-    made: int = 64 * _MB
+    made: int = 48 * _MB
     unpacked: int = 256 * _MB
     opcodes: int = 2_000_000
     memo: int = 1_000_000
@@ -63,7 +63,7 @@ class Budget:
     policies: int = 10_000
     values: int = 200_000
     unfolded: int = 48 * _MB
-    outputs: int = 400_000
+    outputs: int = 320_000
     written: int = 64 * _MB
     seconds: float = 60.0
     _start: float = field(default_factory=time.thread_time, init=False, repr=False)

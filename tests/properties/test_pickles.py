@@ -168,7 +168,7 @@ def test_a_real_checkpoint_cut_short_is_told(case):
                 load(data[:end])
 
 
-@pytest.mark.parametrize(("case", "step"), [(REAL[0], 4), (REAL[1], 1)])
+@pytest.mark.parametrize(("case", "step"), [(REAL[0], 13), (REAL[1], 3)])
 @pytest.mark.parametrize("flip", [0x01, 0x80])
 def test_a_real_checkpoint_with_a_flipped_byte_is_told_or_read(case, step, flip):
     _, worker = real_pickles(case)

@@ -240,7 +240,7 @@ STRUCTURES = {
 
 @pytest.mark.parametrize("value", STRUCTURES.values(), ids=STRUCTURES)
 def test_no_structure_of_any_key_hangs_or_grows(value):
-    for algorithm in ALGORITHMS:
+    for algorithm in REPRESENTATIVES:
         config = merged(bare(r, value) for r in RULES if of(r) == algorithm and not r.section)
         how = {"algorithm": algorithm, "origin": Origin.FILE, "on_unknown": "pass"}
         for attacked in (config, inside(config), {"model": value, "multiagent": value}):

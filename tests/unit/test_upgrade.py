@@ -309,7 +309,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=4), st.sampled_from(list(Target)))
 def test_any_code_still_compiles_and_a_second_run_changes_nothing(pieces, target):
     rewritten("".join(pieces), target.value)

@@ -203,6 +203,7 @@ class _Encoder:
             return self._encode_items(value, path, depth)
         for kind, sequence in _SEQUENCES.items():
             if isinstance(value, sequence):
+                self._budget.spend("outputs", 2, path[:200])
                 items = self._encode_items(value, path, depth + 1)
                 # Sets have another order in each process; a file should not.
                 return {_KIND: kind, "v": sorted(items, key=repr) if "set" in kind else items}
@@ -214,6 +215,7 @@ class _Encoder:
             return {_KIND: "objects", "shape": list(value.shape), "v": items}
         record = type(value).__name__
         if is_dataclass(value) and _RECORDS.get(record) is type(value):
+            self._budget.spend("outputs", 2, path[:200])  # for the maps around them
             parts = {
                 f.name: self.encode(getattr(value, f.name), f"{path}.{f.name}", depth + 2)
                 for f in fields(value)

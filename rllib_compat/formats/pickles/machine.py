@@ -205,6 +205,7 @@ class Machine(Reader):
                     self.unknown[callee.qualified] += 1
         elif type(callee) is not StandIn:
             raise ValueError(f"a call of a {type(callee).__name__}")
+        self.budget.spend("made", 400)  # what opcodes are charged is for one object, not for three
         return StandIn(callee, args, kwargs or {})
 
     def build(self, target: Any, state: Any) -> Any:

@@ -29,7 +29,7 @@ for _opcodes, _size in (
     (b"](lt", 80),  # lists and tuples, and the lists of what lies above a mark
     (b"\x85\x86\x87", 80),
     (b"cio\x93PQ\x82\x83\x84", 500),  # names, and their count
-    (b"R\x81\x92ob", 500),  # what constructors and states make; deques are the largest
+    (b"R\x81\x92ob", 500),  # what constructors and states make
     (b"\x94pqr", 110),  # entries of the memo
     (b"su\x90ae", 110),  # a key and a value, the first of several
     (b"XV\x8cUTSGFJMLI\x8a\x8b\x8dBC\x8e\x96", 60),

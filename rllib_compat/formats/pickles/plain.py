@@ -83,7 +83,8 @@ def counter(machine: Machine, counts: Any = None) -> Counter[Any]:
 
 
 def queue(machine: Machine, items: Any = (), limit: int | None = None) -> deque[Any]:
-    """`deque`."""
+    """`deque`; an empty one takes more than what its opcode is charged."""
+    machine.budget.spend("made", 300)
     return deque(_copied(machine, items), limit)
 
 
