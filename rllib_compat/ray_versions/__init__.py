@@ -9,6 +9,7 @@ from rllib_compat.ray_versions.algorithms import (
     build_algorithm,
     load_algorithm,
     local_learner,
+    stop_algorithm,
     take_learning_rates_of_config,
 )
 from rllib_compat.ray_versions.callbacks import callback_class, callbacks_of
@@ -196,6 +197,7 @@ __all__ = [
     "start_counting",
     "state_files",
     "state_to_restore",
+    "stop_algorithm",
     "sub_environments",
     "take_evaluation_items",
     "take_learning_rates_of_config",

@@ -25,6 +25,34 @@ def load_algorithm(tree: Path) -> Algorithm:
         return Algorithm.from_checkpoint(str(tree.absolute()))
 
 
+def stop_algorithm(algorithm: Algorithm) -> None:
+    """Stops an algorithm, and the thread that IMPALA and APPO learn in.
+
+    Earlier Rays (2.40 and 2.48 among them) leave it running: APPO's then looks for a valid batch
+    without end, and keeps a core busy. A lock that can't be taken ends it there.
+    """
+    learner: Any = getattr(algorithm.learner_group, "_learner", None)
+    algorithm.stop()
+    thread = getattr(learner, "_learner_thread", None)
+    if thread is None or "stopped" not in vars(thread):
+        return  # this Ray has ended it
+    thread.stopped = True
+    batches = learner._learner_thread_in_queue
+    if hasattr(batches, "_num_valid_batches"):
+        batches._num_valid_batches = 1  # while there is none, the thread does not ask for the lock
+        batches._lock = _Ended()
+
+
+class _Ended:
+    """A lock that ends the thread that wants it."""
+
+    def __enter__(self) -> None:
+        raise SystemExit
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing was taken."""
+
+
 def local_learner(algorithm: Algorithm) -> Any:
     """The learner of an algorithm without remote ones."""
     return algorithm.learner_group._learner  # no public name in any supported Ray

@@ -83,7 +83,7 @@ def loaded(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]:
             try:
                 yield AlgorithmActor(algorithm), done.report
             finally:
-                algorithm.stop()
+                ray_versions.stop_algorithm(algorithm)
 
 
 class AlgorithmActor(Acting, Actor):

@@ -240,13 +240,13 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         Returns:
             True, which tells Tune that this actor can be used again.
         """
-        self.algorithm.stop()
+        ray_versions.stop_algorithm(self.algorithm)
         self.setup(copy.deepcopy(new_config))
         return True
 
     def cleanup(self) -> None:
         """Stops the algorithm; `stop()` calls it."""
-        self.algorithm.stop()
+        ray_versions.stop_algorithm(self.algorithm)
         getattr(self._logger, "close", lambda: None)()
 
     # Checkpoints

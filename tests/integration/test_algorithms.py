@@ -1,6 +1,7 @@
 """Algorithms besides PPO in the installed Ray: loaded, trained on, or acting alone."""
 
 import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -46,7 +47,11 @@ def load():
 
     yield load
     for algorithm in loaded:
-        algorithm.stop()
+        ray_versions.stop_algorithm(algorithm)
+    learning = [t for t in threading.enumerate() if type(t).__name__ == "_LearnerThread"]
+    for thread in learning:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in learning), "it keeps a core busy"
 
 
 def given(case, **more):

@@ -221,7 +221,7 @@ def _algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
     try:
         yield algorithm
     finally:
-        algorithm.stop()
+        ray_versions.stop_algorithm(algorithm)
 
 
 def _set_weights(algorithm: Algorithm, networks: Mapping[str, AnyNetwork]) -> None:
