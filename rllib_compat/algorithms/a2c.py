@@ -79,9 +79,7 @@ class A2CConfig(SynchronousConfig):
             "entropy_coeff": entropy_coeff,
             "microbatch_size": microbatch_size,
         }
-        for name, value in given.items():
-            if value is not NotProvided:
-                setattr(self, name, value)
+        self.set_given(given)
         return self
 
     def get_default_learner_class(self) -> type:

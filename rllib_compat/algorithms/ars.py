@@ -103,15 +103,9 @@ class ARSConfig(EvolutionConfig):
 class ARSTorchLearner(EvolutionLearner):
     """Moves weights with plain steps."""
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """Makes the optimizer."""
-        parameters = self.get_parameters(self.module[module_id])
-        self.register_optimizer(
-            module_id=module_id,
-            optimizer=torch.optim.SGD(parameters, lr=config.sgd_stepsize),
-            params=parameters,
-            lr_or_lr_schedule=config.sgd_stepsize,
-        )
+    def optimizer_of(self, parameters: Any, config: Any) -> tuple[Any, Any]:
+        """Plain steps of `sgd_stepsize`."""
+        return torch.optim.SGD(parameters, lr=config.sgd_stepsize), config.sgd_stepsize
 
 
 register(ARS)

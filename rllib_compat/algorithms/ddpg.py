@@ -7,11 +7,10 @@ One optimizer trains the actor, one the critic and its twin. What comes before b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from typing import Any
 
 import torch
-from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.sac import SAC
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
@@ -20,7 +19,7 @@ from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch.nn import functional
 
 from rllib_compat import ray_versions
-from rllib_compat.algorithms.defaults import DEFAULTS
+from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.names import register
 from rllib_compat.networks.modules.deterministic import Q_OF_POLICY, DeterministicModule
 from rllib_compat.networks.modules.noise import check
@@ -43,22 +42,18 @@ class DDPG(SAC):  # type: ignore[misc]  # Ray has no types
         """None: the old API stack can't run it."""
 
 
-class DDPGConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
+class DDPGConfig(DefaultsConfig):
     """The config of DDPG.
 
     Args:
         algo_class: The algorithm, if it is a subclass of `DDPG`.
     """
 
-    #: Whose defaults it starts from.
-    defaults_of = "DDPG"
     exploration_noise: Mapping[str, Any]
     replay_buffer_config: Mapping[str, Any]
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or DDPG)
-        for name, default in DEFAULTS[self.defaults_of].items():
-            setattr(self, name, deepcopy(default))
         ray_versions.weigh_replayed(self)
 
     def training(
@@ -150,9 +145,7 @@ class DDPGConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             "store_buffer_in_checkpoints": store_buffer_in_checkpoints,
             "training_intensity": training_intensity,
         }
-        for name, value in given.items():
-            if value is not NotProvided:
-                setattr(self, name, value)
+        self.set_given(given)
         if exploration_noise is not NotProvided:
             self.exploration_noise = _merged(self.exploration_noise, exploration_noise)
         if replay_buffer_config is not NotProvided:
@@ -196,12 +189,7 @@ class DDPGConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         """
         super().validate()
         name = self.algo_class.__name__
-        if not (self.enable_rl_module_and_learner and self.enable_env_runner_and_connector_v2):
-            raise ConfigError(
-                f"{name} runs on the new API stack alone.",
-                where="api_stack",
-                fix="Leave `api_stack()` as it comes.",
-            )
+        self.require_new_stack()
         kind = self.replay_buffer_config.get("type")
         kind = kind if isinstance(kind, str) else getattr(kind, "__name__", repr(kind))
         if "EpisodeReplayBuffer" not in kind:

@@ -110,15 +110,9 @@ class ESConfig(EvolutionConfig):
 class ESTorchLearner(EvolutionLearner):
     """Moves weights with Adam."""
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """Makes the optimizer."""
-        parameters = self.get_parameters(self.module[module_id])
-        self.register_optimizer(
-            module_id=module_id,
-            optimizer=torch.optim.Adam(parameters),
-            params=parameters,
-            lr_or_lr_schedule=config.stepsize,
-        )
+    def optimizer_of(self, parameters: Any, config: Any) -> tuple[Any, Any]:
+        """Adam, with `stepsize`."""
+        return torch.optim.Adam(parameters), config.stepsize
 
     def step(self, optimizer: Any) -> None:
         """Makes a step as ES's own Adam did: its epsilon stands before the bias is corrected."""

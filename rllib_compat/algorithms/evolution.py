@@ -7,7 +7,6 @@ Ray 1.13.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,7 +15,6 @@ import numpy as np
 import ray
 import torch
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.algorithms.bc.bc_catalog import BCCatalog
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
@@ -26,7 +24,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
 
 from rllib_compat import ray_versions
-from rllib_compat.algorithms.defaults import DEFAULTS
+from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.noise import Array, noise_table
 from rllib_compat.algorithms.rollouts import Rollouts, Search, try_perturbations
 from rllib_compat.networks.modules.distributions import Deterministic
@@ -34,7 +32,7 @@ from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.runtime.connectors import mean_std_filter
 
 
-class EvolutionConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
+class EvolutionConfig(DefaultsConfig):
     """The config of an algorithm that perturbs weights.
 
     Observations are normalised by a running mean and deviation, which all env runners share
@@ -46,17 +44,9 @@ class EvolutionConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no type
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class)
-        for name, default in DEFAULTS.get(self.algo_class.__name__, {}).items():
-            setattr(self, name, default)
         self.environment(normalize_actions=False, clip_actions=False)
         self.env_runners(env_to_module_connector=mean_std_filter)
         ray_versions.keep_connectors_of_local_runner(self)
-
-    def set_given(self, settings: Mapping[str, Any]) -> None:
-        """Sets those settings that were given."""
-        for name, value in settings.items():
-            if value is not NotProvided:
-                setattr(self, name, value)
 
     def get_default_rl_module_spec(self) -> Any:
         """Describes the module: a policy without a value function."""
@@ -70,12 +60,7 @@ class EvolutionConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no type
             ConfigError: It can't run so.
         """
         super().validate()
-        if not self.enable_rl_module_and_learner:
-            raise ConfigError(
-                f"{self.algo_class.__name__} runs on the new API stack only.",
-                where="enable_rl_module_and_learner",
-                fix="Leave the API stack as it is by default.",
-            )
+        self.require_new_stack()
         if ray_versions.is_multi_agent(self):
             raise ConfigError(
                 f"{self.algo_class.__name__} has one agent and one policy, as it always did.",
@@ -141,7 +126,7 @@ class _Unchanged(torch.nn.Module):  # type: ignore[misc]
         return {ENCODER_OUT: batch[Columns.OBS]}
 
 
-class Evolution(Algorithm):  # type: ignore[misc]
+class Evolution(Algorithm):  # type: ignore[misc]  # Ray has no types
     """Tries perturbations of the weights, and moves them to where the returns grow."""
 
     #: How long an env runner goes on once it is asked.
@@ -189,6 +174,13 @@ class Evolution(Algorithm):  # type: ignore[misc]
 
     def _collect(self, center: Array, shapes: Any) -> list[Rollouts]:
         config, group = self.config, self.env_runner_group
+        if config.noise_size < center.size:
+            raise ConfigError(
+                f"A noise table of {config.noise_size} numbers is too small for a network of "
+                f"{center.size} parameters.",
+                where="noise_size",
+                fix="The default is 250,000,000.",
+            )
         first = not hasattr(self, "_noise")
         if first:  # not in setup: a conversion builds algorithms that never sample
             self._noise = ray.put(noise_table(config.noise_size))
@@ -201,13 +193,6 @@ class Evolution(Algorithm):  # type: ignore[misc]
             **self.search(),
             seed=config.seed if first else None,
         )
-        if config.noise_size < center.size:
-            raise ConfigError(
-                f"A noise table of {config.noise_size} numbers is too small for a network of "
-                f"{center.size} parameters.",
-                where="noise_size",
-                fix="The default is 250,000,000.",
-            )
         asked = partial(try_perturbations, center=ray.put(center), shapes=shapes, search=search)
         local = group.num_remote_workers() == 0
         collected: list[Rollouts] = []
@@ -297,6 +282,18 @@ class EvolutionLearner(TorchLearner):  # type: ignore[misc]
             self.step(optimizer[1])
         after = self.weights()
         return np.concatenate([(after[name] - before[name]).ravel() for name in before])
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Makes the optimizer."""
+        parameters = self.get_parameters(self.module[module_id])
+        optimizer, rate = self.optimizer_of(parameters, config)
+        self.register_optimizer(
+            module_id=module_id, optimizer=optimizer, params=parameters, lr_or_lr_schedule=rate
+        )
+
+    def optimizer_of(self, parameters: Any, config: Any) -> tuple[Any, Any]:
+        """The optimizer of a module's parameters, and its learning rate."""
+        raise NotImplementedError
 
     def step(self, optimizer: Any) -> None:
         """Lets an optimizer make its step."""

@@ -42,7 +42,10 @@ class _PolicyGradient(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
 
     def stats_fn(self, train_batch: Any) -> dict[str, float]:  # noqa: ARG002
         """What of the last loss goes into the results."""
-        return {name: float(torch.stack(self.get_tower_stats(name)).mean()) for name in self.told}
+        return {
+            name: float(torch.stack(self.get_tower_stats(name)).detach().mean())
+            for name in self.told
+        }
 
     def extra_grad_process(self, local_optimizer: Any, loss: Any) -> Any:
         """Clips gradients."""

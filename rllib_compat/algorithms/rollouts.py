@@ -88,7 +88,8 @@ def try_perturbations(
         shapes: The names and shapes of the arrays in it, in its order.
         search: How it tries them.
     """
-    weights, noise, random = ray.get(center), ray.get(search.noise), np.random
+    # A copy: of arrays in the object store, which can't be written, torch warns.
+    weights, noise, random = np.array(ray.get(center)), ray.get(search.noise), np.random
     play = _Player(env_runner, search).play
     found, begin = Rollouts(), time.monotonic()
     while not found.places or time.monotonic() - begin < search.least_seconds:

@@ -5,27 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.connectors.learner import AddOneTsToEpisodesAndTruncate
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.advantages import Advantages
-from rllib_compat.algorithms.defaults import DEFAULTS
+from rllib_compat.algorithms.config import DefaultsConfig
 
 
-class SynchronousConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
-    """The config of an algorithm that learns once from each batch.
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of the config's own.
-    """
-
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class)
-        for name, default in DEFAULTS.get(self.algo_class.__name__, {}).items():
-            setattr(self, name, default)
+class SynchronousConfig(DefaultsConfig):
+    """The config of an algorithm that learns once from each batch."""
 
     def get_default_rl_module_spec(self) -> Any:
         """Describes the module: today's default actor-critic, which is the old one's network."""

@@ -26,8 +26,6 @@ class TD3Config(DDPGConfig):
         algo_class: The algorithm, if it is a subclass of `TD3`.
     """
 
-    defaults_of = "TD3"
-
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or TD3)
 

@@ -38,8 +38,9 @@ def todays_default(algorithm: str, setting: str) -> tuple[bool, Any]:
         if known and value is not None:
             return known, value
         name = "train_batch_size"
-        if name in DEFAULTS.get(algorithm, {}):
-            return True, DEFAULTS[algorithm][name]
+        known, value = _ours(algorithm, name)
+        if known:
+            return known, value
     for home in (algorithm, "common"):
         known, value = table.default_at(home, name, release)
         if known:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from rllib_compat.ray_versions.releases import at_least
+from rllib_compat.ray_versions.metrics import log_item
 
 
 @cache
@@ -47,13 +47,7 @@ def learner_with_targets() -> type:
 
 
 def log_td_errors(learner: Any, module_id: str, errors: Any) -> None:
-    """Logs the TD errors of a batch, one a transition, from which priorities are made.
-
-    What is not reduced but strung together has a name of its own since Ray 2.54.
-    """
+    """Logs the TD errors of a batch, one a transition, from which priorities are made."""
     from ray.rllib.utils.metrics import TD_ERROR_KEY
 
-    how: dict[str, Any] = {"reduce": "item_series"}
-    if not at_least("2.54"):
-        how = {"reduce": None, "clear_on_reduce": True}
-    learner.metrics.log_value((module_id, TD_ERROR_KEY), errors, **how)
+    log_item(learner.metrics, (module_id, TD_ERROR_KEY), errors)

@@ -141,9 +141,10 @@ def count_once(metrics: Any) -> Any:
 
 def _growth(stats: Any) -> Any:
     """A lifetime sum, as the sum since it was last sent; anything else as it is."""
-    history = getattr(stats, "_reduce_history", getattr(stats, "_hist", None))
-    if history is None or not _is_lifetime_sum(stats):
+    name = next((n for n in ("_reduce_history", "_hist") if hasattr(stats, n)), None)
+    if name is None or not _is_lifetime_sum(stats):
         return stats
+    history = getattr(stats, name)
     newest_first = isinstance(history, tuple)  # Ray 2.40
     (before, now) = history[::-1] if newest_first else list(history)[-2:]
     zero: Any = 0
@@ -151,8 +152,7 @@ def _growth(stats: Any) -> Any:
         (before,), (now,), zero = before, now, [0]
     grown = copy.copy(stats)
     grown.values = [now - (0 if np.isnan(before) else before)]
-    sent = (zero, zero) if newest_first else deque([zero] * 3, maxlen=3)
-    setattr(grown, "_hist" if hasattr(stats, "_hist") else "_reduce_history", sent)
+    setattr(grown, name, (zero, zero) if newest_first else deque([zero] * 3, maxlen=3))
     return grown
 
 
@@ -161,7 +161,7 @@ def _is_lifetime_sum(stats: Any) -> bool:
     return stats._reduce_method == "sum" and endless and not stats._clear_on_reduce
 
 
-def log_item(metrics_logger: Any, key: str, item: Any) -> None:
+def log_item(metrics_logger: Any, key: str | tuple[str, ...], item: Any) -> None:
     """Logs an object that reaches the result in a list, unreduced and once.
 
     That was `reduce=None`; the releases with a class per reduction call it `item_series`.

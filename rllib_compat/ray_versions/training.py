@@ -17,7 +17,7 @@ def sample_episodes(algorithm: Algorithm, steps: int) -> list[Any]:
         Episodes, or chunks of them; none where every env runner has failed.
     """
     from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
-    from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, ENV_RUNNER_SAMPLING_TIMER, TIMERS
+    from ray.rllib.utils.metrics import ENV_RUNNER_SAMPLING_TIMER, TIMERS
 
     config = algorithm.config
     by_agent = config.count_steps_by == "agent_steps"
@@ -30,7 +30,7 @@ def sample_episodes(algorithm: Algorithm, steps: int) -> list[Any]:
             _return_metrics=True,
         )
     if episodes:
-        _log(algorithm, results, ENV_RUNNER_RESULTS)
+        log_of_env_runners(algorithm, results)
     return list(episodes or ())
 
 

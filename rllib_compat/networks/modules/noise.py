@@ -48,8 +48,9 @@ class Noise:
     def __init__(self, config: Mapping[str, Any], action_space: Any) -> None:
         self.kind, self.told = check(config)
         self._space = action_space
-        self._low = torch.from_numpy(np.asarray(action_space.low, np.float32))
-        self._high = torch.from_numpy(np.asarray(action_space.high, np.float32))
+        # Copies: a space that came through the object store can't be written, of which torch warns.
+        self._low = torch.tensor(action_space.low, dtype=torch.float32)
+        self._high = torch.tensor(action_space.high, dtype=torch.float32)
         size = self._high - self._low
         self._range = torch.where(torch.isinf(size), torch.ones_like(size), size)
         self._state = torch.zeros_like(size)

@@ -1,0 +1,46 @@
+"""What the configs of these algorithms share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+
+from rllib_compat.algorithms.defaults import DEFAULTS
+from rllib_compat.neutral.errors import ConfigError
+
+
+class DefaultsConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
+    """A config that starts from the defaults that the old algorithm had.
+
+    Args:
+        algo_class: The algorithm; a subclass of one of ours has the defaults of that.
+    """
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class)
+        names = (part.__name__ for part in self.algo_class.__mro__)
+        defaults = next((DEFAULTS[name] for name in names if name in DEFAULTS), {})
+        for name, default in defaults.items():
+            setattr(self, name, deepcopy(default))
+
+    def set_given(self, settings: Mapping[str, Any]) -> None:
+        """Sets those settings that were given."""
+        for name, value in settings.items():
+            if value is not NotProvided:
+                setattr(self, name, value)
+
+    def require_new_stack(self) -> None:
+        """Makes sure that the new API stack is asked for.
+
+        Raises:
+            ConfigError: It is not.
+        """
+        if not (self.enable_rl_module_and_learner and self.enable_env_runner_and_connector_v2):
+            raise ConfigError(
+                f"{self.algo_class.__name__} runs on the new API stack only.",
+                where="api_stack",
+                fix="Leave the API stack as it is by default.",
+            )
