@@ -1,4 +1,6 @@
-"""What whole files of integration tests are marked with."""
+"""What whole files of integration tests are marked with, and how far properties look."""
+
+import os
 
 import pytest
 
@@ -10,3 +12,8 @@ TRAINERS = [pytest.mark.ray, *OTHERS_WARNINGS]
 
 #: They convert checkpoints and load them, all in one small Ray (of `CPUS`, a file's own number).
 CONVERSIONS = [pytest.mark.ray, pytest.mark.usefixtures("small_ray"), *OTHERS_WARNINGS]
+
+
+def examples(count: int) -> int:
+    """How many examples a property tries: `count`, or twenty times that where one asks for it."""
+    return 20 * count if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else count

@@ -28,8 +28,8 @@ def load_algorithm(tree: Path) -> Algorithm:
 def stop_algorithm(algorithm: Algorithm) -> None:
     """Stops an algorithm, and the thread that IMPALA and APPO learn in.
 
-    Earlier Rays (2.40 and 2.48 among them) leave it running: APPO's then looks for a valid batch
-    without end, and keeps a core busy. A lock that can't be taken ends it there.
+    Rays before 2.54 leave it running: it looks for a batch without end, and keeps a core busy.
+    What it looks into next ends it there.
     """
     learner: Any = getattr(algorithm.learner_group, "_learner", None)
     algorithm.stop()
@@ -37,14 +37,18 @@ def stop_algorithm(algorithm: Algorithm) -> None:
     if thread is None or "stopped" not in vars(thread):
         return  # this Ray has ended it
     thread.stopped = True
-    batches = learner._learner_thread_in_queue
-    if hasattr(batches, "_num_valid_batches"):
-        batches._num_valid_batches = 1  # while there is none, the thread does not ask for the lock
+    batches, thread._in_queue = thread._in_queue, _Ended()  # IMPALA's asks for it each time
+    if hasattr(batches, "_lock"):  # APPO's waits inside of it
         batches._lock = _Ended()
+    if hasattr(batches, "_num_valid_batches"):  # until 2.41 it takes no lock while there is none
+        batches._num_valid_batches = 1
 
 
 class _Ended:
-    """A lock that ends the thread that wants it."""
+    """A queue or a lock that ends the thread that wants it."""
+
+    def __len__(self) -> int:
+        raise SystemExit
 
     def __enter__(self) -> None:
         raise SystemExit

@@ -17,6 +17,7 @@ from rllib_compat.config.code import Program, python_code
 from rllib_compat.config.layout import laid_out
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.later import build
+from tests.marks import examples
 from tests.properties.test_config import configs, stacks
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -85,7 +86,7 @@ def made_of(cls):
 
 
 @given(values)
-@settings(max_examples=500)
+@settings(max_examples=examples(200))
 @example("a\\b")
 @example([ONE.Thing, OTHER.Thing])
 @example({"grid_search": ["a\\", 1]})
@@ -147,7 +148,7 @@ texts = st.sampled_from(["CartPole-v1", "a\\b", 'say "x"', "it's", "{x}", "new\n
 
 
 @given(configs(), st.sampled_from(["PPO", "DQN", "SAC", "MARWIL"]), stacks, values, texts)
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 @example({"callbacks": "NoFilter"}, "PPO", "auto", None, "CartPole-v1")
 @example({"callbacks": len}, "PPO", "auto", None, "CartPole-v1")
 def test_the_program_makes_the_calls_of_the_translation(config, algorithm, stack, value, text):

@@ -12,6 +12,7 @@ from rllib_compat.config.rules import every_rule
 from rllib_compat.neutral.later import Later
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Verdict
+from tests.marks import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -57,7 +58,7 @@ def paths(config, path="$"):
 
 
 @given(configs(), algorithms, stacks)
-@settings(max_examples=400)
+@settings(max_examples=examples(150))
 def test_no_key_disappears(config, algorithm, stack):
     """Each key has a line of its own, or its section has one, or a part of its value."""
     told = {finding.path for finding in translated(config, algorithm, stack).report}
@@ -71,7 +72,7 @@ def test_no_key_disappears(config, algorithm, stack):
 
 
 @given(configs(), algorithms, stacks)
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 def test_the_input_is_never_changed(config, algorithm, stack):
     before = copy.deepcopy(config)
     translated(config, algorithm, stack)
@@ -79,7 +80,7 @@ def test_the_input_is_never_changed(config, algorithm, stack):
 
 
 @given(configs(), algorithms, st.randoms())
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 def test_the_order_of_keys_does_not_matter(config, algorithm, random):
     shuffled = list(config.items())
     random.shuffle(shuffled)
@@ -89,7 +90,7 @@ def test_the_order_of_keys_does_not_matter(config, algorithm, random):
 
 
 @given(configs(), algorithms)
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 def test_refusals_and_unknown_keys_are_the_only_errors(config, algorithm):
     for finding in translated(config, algorithm).report:
         if finding.severity.value == "error":
@@ -133,7 +134,7 @@ def plain(value):
 
 
 @given(configs(), st.sampled_from(["PPO", "DQN", "SAC", "IMPALA", "APPO"]))
-@settings(max_examples=300)
+@settings(max_examples=examples(120))
 def test_translating_the_result_changes_nothing(config, algorithm):
     special = ("env", "callbacks", "callbacks_class", "_model_config", "_model_config_dict")
     config = {k: v for k, v in config.items() if k not in special}

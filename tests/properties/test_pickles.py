@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as npst
 from rllib_compat.formats.pickles import Budget, load, looks_like_pickle
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from tests.legacy.cases import MUSEUM
+from tests.marks import examples
 from tests.unit.pickles.assembler import same
 
 PROTOCOLS = st.integers(0, pickle.HIGHEST_PROTOCOL)
@@ -99,7 +100,7 @@ def as_objects(values):
 values = st.recursive(leaves, extend, max_leaves=12)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(values, PROTOCOLS)
 def test_reads_what_python_reads(value, protocol):
     data = pickle.dumps(value, protocol)
@@ -110,7 +111,7 @@ def test_reads_what_python_reads(value, protocol):
     assert protocol < 2 or looks_like_pickle(data)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(values, PROTOCOLS, st.data())
 def test_damage_is_told_and_never_crashes(value, protocol, data):
     sound = pickle.dumps(value, protocol)
@@ -121,13 +122,13 @@ def test_damage_is_told_and_never_crashes(value, protocol, data):
         load_or_blame(bytes(broken))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=200))
 def test_noise_is_told_and_never_crashes(data):
     load_or_blame(data)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_random_opcodes_are_told_and_never_crash(rng: random.Random):
     # Opcodes that make values and move them about; noise alone ends at the first byte.
