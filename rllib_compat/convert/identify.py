@@ -19,6 +19,7 @@ from rllib_compat.networks import (
 )
 from rllib_compat.networks import read as read_network
 from rllib_compat.networks.custom import without_custom_model
+from rllib_compat.networks.custom_module import has_parts
 from rllib_compat.networks.names.plain import MOVING_AVERAGE
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError
@@ -102,11 +103,18 @@ def identify_one(
     model = None
     if given.model:
         # Where no config names a custom model, the caller says that the policies have one.
-        named = any(
+        own = [
             custom.is_custom(p, ModelSettings.of(checkpoint, p))
             for p in checkpoint.policies.values()
+        ]
+        seen = [p.observation_space for p in checkpoint.policies.values()]
+        others = any(has_parts(s) and not o for s, o in zip(seen, own, strict=True))
+        model = CustomModel(
+            given.model,
+            given.weights_map,
+            everywhere=not any(own),
+            in_parts=not (any(own) and others),
         )
-        model = CustomModel(given.model, given.weights_map, everywhere=not named)
     reading = read_network(policy, ModelSettings.of(checkpoint, policy), model)
     return reading.network, _with_state(policy, reading.state), reading.findings
 

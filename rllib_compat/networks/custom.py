@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from rllib_compat.networks import refusals
+from rllib_compat.networks import custom_module, custom_unnamed, refusals
+from rllib_compat.networks.custom_module import has_parts
 from rllib_compat.networks.graph import Array
 from rllib_compat.networks.mapping import AS_IS, CHANNELS_FIRST, Move, to_canonical
 from rllib_compat.networks.names.plain import plain_names
@@ -22,12 +21,9 @@ from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
-from rllib_compat.neutral.imports import attribute
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Severity, Verdict
-
-if TYPE_CHECKING:
-    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from rllib_compat.neutral.spaces import Space
 
 KIND = "custom model"
 
@@ -51,11 +47,14 @@ class CustomModel:
         module: The RLModule's class, as `module:Class`.
         names: The module's name for each array of the old model, where they differ.
         everywhere: Whether policies have it whose config names no custom model.
+        in_parts: Whether a Dict or Tuple can reach the module in parts; not where it has to be one
+            vector for another policy's network.
     """
 
     module: str
     names: Mapping[str, str]
     everywhere: bool = False
+    in_parts: bool = True
 
 
 def is_custom(policy: PolicyState, settings: ModelSettings) -> bool:
@@ -88,7 +87,7 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
     where = f"policies.{policy.policy_id}"
     if model is None:
         raise refusal(policy, settings)
-    if not isinstance(policy.weights, dict):
+    if not isinstance(policy.weights, (dict, list)):
         raise CheckpointError(
             "The weights of this Ray have no names, so that they can't be matched.", where=where
         )
@@ -96,10 +95,17 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
         raise refusals.needed(
             "The module is built with the policy's spaces, which are not known.", "both", where
         )
-    old, state = plain_names(policy)
     model_config = _model_config(settings)
-    wanted = _arrays_of(model.module, policy, model_config)
-    moves = tuple(_move(name, array, wanted, model.names) for name, array in old.items())
+    in_parts = model.in_parts and not _is_filtered(policy)
+    built = custom_module.build(model.module, policy, model_config, in_parts=in_parts)
+    wanted, names = built.shapes, model.names
+    if keras := isinstance(policy.weights, list):
+        old, state = custom_unnamed.named(policy), dict[str, float]()
+        if "0" in old:
+            names = custom_unnamed.places(old, wanted, model.names)
+    else:
+        old, state = plain_names(policy)
+    moves = tuple(_move(name, array, wanted, names, keras=keras) for name, array in old.items())
     arrays, _ = to_canonical(moves, old)
     _require_match(arrays, wanted, {m.ours: m.theirs for m in moves}, model.module, where)
     network = CustomNetwork(
@@ -110,17 +116,29 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
         target=Target(model.module, model_config, tuple(Move(n, n) for n in arrays)),
         names=moves,
         inputs=inputs_of(policy),
+        space=built.space,
     )
     finding = Finding(
         "custom-model",
         Severity.WARNING,
         Verdict.NOTE,
         f"{where}.weights",
-        f"the weights went into {model.module} by name; only a recording of the old Ray shows that "
-        "it computes what the old model did",
+        f"the weights went into {model.module} {_told(old, built.space)}; only a recording of the "
+        "old Ray shows that it computes what the old model did",
         "give --recorded FILE (`rllib-compat recorder` prints what makes one)",
     )
     return Reading(network, (finding,), state)
+
+
+def _is_filtered(policy: PolicyState) -> bool:
+    """Whether a filter saw the observations; it had them in one vector."""
+    return policy.observation_filter is not None and bool(policy.observation_filter.stats)
+
+
+def _told(old: Mapping[str, Array], space: Space) -> str:
+    """How arrays found their places, and what the module takes."""
+    how = "by shape, as they have no names" if "0" in old else "by name"
+    return how + (", and it takes observations in parts" if has_parts(space) else "")
 
 
 def without_custom_model(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,58 +174,19 @@ def _custom(settings: ModelSettings, key: str = "custom_model_config") -> dict[s
     return dict(told)
 
 
-def spec_of(module: str, policy: PolicyState, model_config: Mapping[str, Any]) -> RLModuleSpec:
-    """Describes the user's module with the policy's spaces."""
-    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-
-    assert policy.observation_space is not None
-    assert policy.action_space is not None
-    shape = inputs_of(policy)
-    seen = policy.observation_space
-    if not isinstance(seen, spaces.Box):
-        seen = spaces.box(-np.inf, np.inf, shape)
-    return RLModuleSpec(
-        module_class=_import(module),
-        observation_space=spaces.to_gymnasium(seen),
-        action_space=spaces.to_gymnasium(policy.action_space),
-        model_config=dict(model_config),
-    )
-
-
-def _import(name: str) -> Any:
-    """The class that the user named; never one that a checkpoint names."""
-    module, colon, cls = name.partition(":")
-    try:
-        if not colon:
-            raise ImportError("it is not written as module:Class")
-        return attribute(module, cls)
-    except ImportError as error:
-        raise CheckpointError(
-            f"The module {name!r} can't be imported ({error}).",
-            where="--model",
-            fix="Give it as my_package.my_module:MyRLModule; it has to be on PYTHONPATH.",
-        ) from error
-
-
-def _arrays_of(
-    module: str, policy: PolicyState, model_config: Mapping[str, Any]
-) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of a new module's arrays."""
-    built = spec_of(module, policy, model_config).build()
-    return {str(k): tuple(np.shape(v)) for k, v in built.get_state().items()}
-
-
 def _move(
     name: str,
     array: Array,
     wanted: Mapping[str, tuple[int, ...]],
     names: Mapping[str, str],
+    *,
+    keras: bool,
 ) -> Move:
     """The row of one array: its name in the module, and whether it has to be transposed.
 
     TensorFlow kept kernels as `[in, out]`; its names have slashes. `enc/kernel` is `enc.weight`.
     """
-    of_tensorflow = "/" in name
+    of_tensorflow = keras or "/" in name
     guess = name
     if of_tensorflow and name not in wanted:
         layer, _, part = name.replace("/", ".").rpartition(".")

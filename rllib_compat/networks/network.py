@@ -12,6 +12,7 @@ from rllib_compat.networks.graph import Array, Graph
 from rllib_compat.networks.mapping import Table, from_canonical
 from rllib_compat.networks.optimizers.groups import WHOLE, Group
 from rllib_compat.neutral.report import Finding
+from rllib_compat.neutral.spaces import Space
 
 #: Outputs by name: `action_dist_inputs` `[B, n]`, `vf_preds` `[B]`, `q_values` `[B, actions]`, …
 Outputs: TypeAlias = Mapping[str, Array]
@@ -157,9 +158,11 @@ class CustomNetwork(Weights):
 
     Attributes:
         inputs: The shape of the preprocessed observation that it takes.
+        space: What its module takes: that vector or image, or a Dict or Tuple in parts.
     """
 
     inputs: tuple[int, ...]
+    space: Space
 
 
 AnyNetwork: TypeAlias = Network | CustomNetwork

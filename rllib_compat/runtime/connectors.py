@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,24 @@ def add_preprocessors(config: AlgorithmConfig, *, flat: bool = False) -> None:
     if flat:
         made = partial(made, structured=True)
     config.env_runners(env_to_module_connector=made)
+
+
+def leave_in_parts(config: AlgorithmConfig, spaces: Mapping[str, Any]) -> None:
+    """Takes the preprocessors out again: a user's modules take observations in parts.
+
+    Args:
+        config: The config.
+        spaces: The observation space of each policy whose module does.
+    """
+    made = ray_versions.env_to_module_factory(config)
+    if isinstance(made, partial) and made.func is with_preprocessors:
+        config.env_runners(env_to_module_connector=made.args[0])
+    if ray_versions.is_multi_agent(config) and isinstance(config.policies, dict):
+        policies = dict(config.policies)
+        for name, space in spaces.items():
+            policies[name] = copy.copy(policies[name])
+            policies[name].observation_space = space
+        config.multi_agent(policies=policies)
 
 
 def _flatten_policies(config: AlgorithmConfig) -> bool:

@@ -95,8 +95,12 @@ def reset(env: Any, seed: int | None, options: Any) -> tuple[Any, Any]:
     if not takes_seed(env):
         if seed is not None and hasattr(env, "seed"):
             env.seed(seed)
-        return env.reset(), {}
-    result = env.reset(seed=seed, options=options)
+        result = env.reset()
+        # `reset(self, **_)` of today names no seed, and returns two values all the same.
+        if not isinstance(env, gymnasium.Env):
+            return result, {}
+    else:
+        result = env.reset(seed=seed, options=options)
     # gym 0.22 – 0.25 took a seed and still returned the observation alone.
     if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict):
         return result

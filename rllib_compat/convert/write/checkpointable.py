@@ -22,7 +22,8 @@ from rllib_compat.convert.decide import Plan
 from rllib_compat.convert.write import modules, optimizers, q_learning, soft_actor_critic
 from rllib_compat.convert.write.per_policy import set_for_policies
 from rllib_compat.formats import pickles
-from rllib_compat.networks import AnyNetwork
+from rllib_compat.networks import AnyNetwork, CustomNetwork
+from rllib_compat.networks.custom_module import has_parts
 from rllib_compat.networks.names.plain import MOVING_AVERAGE
 from rllib_compat.networks.wrappers.previous_steps import previous_steps
 from rllib_compat.neutral import spaces
@@ -30,7 +31,11 @@ from rllib_compat.neutral.checkpoint import LegacyCheckpoint, ObservationFilter,
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Space
 from rllib_compat.runtime import overrides
-from rllib_compat.runtime.connectors import add_preprocessors, add_previous_steps
+from rllib_compat.runtime.connectors import (
+    add_preprocessors,
+    add_previous_steps,
+    leave_in_parts,
+)
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -54,7 +59,14 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
     config = plan.translation.algorithm_config
     _add_modules(config, modules.specs(checkpoint, networks))
     seen = {k: policy.observation_space for k, policy in checkpoint.policies.items()}
-    if not all(isinstance(space, spaces.Box) for space in seen.values()):
+    parts = {
+        k: spaces.to_gymnasium(network.space)
+        for k, network in networks.items()
+        if isinstance(network, CustomNetwork) and has_parts(network.space)
+    }
+    if parts:
+        leave_in_parts(config, parts)
+    elif not all(isinstance(space, spaces.Box) for space in seen.values()):
         add_preprocessors(config)
     if any(_flattens(seen[k], network.inputs) for k, network in networks.items()):
         add_preprocessors(config, flat=True)

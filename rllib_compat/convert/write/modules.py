@@ -19,7 +19,7 @@ from rllib_compat import ray_versions, registry
 from rllib_compat.convert.decide import Plan
 from rllib_compat.convert.without_weights import RANDOM_MODULE
 from rllib_compat.formats.layouts.v2 import MODULES
-from rllib_compat.networks import AnyNetwork, Network, Outputs
+from rllib_compat.networks import AnyNetwork, CustomNetwork, Network, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names
 from rllib_compat.networks.names.plain import BUFFERS
 from rllib_compat.networks.network import TARGET_PREFIX
@@ -57,7 +57,9 @@ def specs(
     for policy_id, network in networks.items():
         policy = checkpoint.policies[policy_id]
         seen = _known(policy.observation_space)
-        if not isinstance(seen, spaces.Box) or seen.shape != network.inputs:
+        if isinstance(network, CustomNetwork):
+            seen = network.space
+        elif not isinstance(seen, spaces.Box) or seen.shape != network.inputs:
             seen = spaces.box(-np.inf, np.inf, network.inputs)
         target = network.target
         model_config: Any = dict(target.model_config)
@@ -241,6 +243,7 @@ class Loaded:
         tensors = {k: torch.from_numpy(np.asarray(v, np.float32)) for k, v in inputs.items()}
         names = [name for name, _ in _flat(states)]
         batch: dict[str, Any] = {k: v for k, v in tensors.items() if k not in names}
+        batch["obs"] = _in_parts(self.module.observation_space, batch["obs"])
         if states:
             batch["state_in"] = _like(states, tensors)
         with torch.no_grad(), _threads_for(self.module, tensors):
@@ -254,6 +257,18 @@ class Loaded:
         for name, state in _flat(out.pop("state_out", {})):
             out[name] = state.reshape(tensors[name].shape)
         return {k: np.asarray(v) for k, v in out.items()}
+
+
+def _in_parts(space: Any, flat: Any) -> Any:
+    """Observations as a module of a user takes them, where it takes parts."""
+    import gymnasium
+    import torch
+    import tree
+
+    if not isinstance(space, (gymnasium.spaces.Dict, gymnasium.spaces.Tuple)):
+        return flat
+    rows = [gymnasium.spaces.unflatten(space, row) for row in flat.numpy()]
+    return tree.map_structure(lambda *parts: torch.as_tensor(np.stack(parts)), *rows)
 
 
 #: Up to so many parameters and inputs, threads wait for each other longer than they compute.

@@ -245,6 +245,22 @@ def updates_of(beta1_power: float, beta2_power: float) -> int:
 
 def from_eager(variables: list[StandIn], policy: PolicyState, names: Table) -> Adam | None:
     """Reads TensorFlow 2's variables: calls of a `functools.partial` with name and value."""
+    plain = eager_variables(variables, policy)
+    if "iter" not in plain:
+        raise CheckpointError("it is not Adam: it counts no updates")
+    step = int(plain.pop("iter"))
+    if step == 0:
+        return None
+    mean, square = _split(_EAGER, plain, names)
+    return Adam(step, mean, square, note=_TENSORFLOW.format(eps=1e-7))
+
+
+def eager_variables(variables: list[StandIn], policy: PolicyState) -> dict[str, Array]:
+    """What TensorFlow 2's Adam holds, by its names without scope: `fc_1/kernel/m`, `iter`, ….
+
+    Raises:
+        CheckpointError: There are no values; `found` is the reason.
+    """
     plain: dict[str, Array] = {}
     for variable in variables:
         call = getattr(variable.ref, "state", None)  # of a partial: function, args, kwargs, …
@@ -253,13 +269,7 @@ def from_eager(variables: list[StandIn], policy: PolicyState, names: Table) -> A
         given = call[2]
         name = plain_name(policy, given["name"].removeprefix("Adam/"))
         plain[name] = np.asarray(given["initial_value"])
-    if "iter" not in plain:
-        raise CheckpointError("it is not Adam: it counts no updates")
-    step = int(plain.pop("iter"))
-    if step == 0:
-        return None
-    mean, square = _split(_EAGER, plain, names)
-    return Adam(step, mean, square, note=_TENSORFLOW.format(eps=1e-7))
+    return plain
 
 
 def _split(

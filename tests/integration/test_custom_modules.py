@@ -1,0 +1,103 @@
+"""`--model`: weights of custom models in a user's RLModules, as real old Rays used them."""
+
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+
+from rllib_compat import ray_versions
+from rllib_compat.convert import pipeline, recorded
+from rllib_compat.convert.given import Given
+from rllib_compat.convert.pipeline import convert
+from rllib_compat.formats import layouts
+from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.trainer.load import load
+from tests.legacy.cases import find
+from tests.marks import CONVERSIONS
+
+pytestmark = CONVERSIONS
+
+(PARTS,) = find(variant="custom-parts")
+(FILTER,) = find(variant="custom-meanstd")
+(KERAS,) = find(variant="custom-keras")
+
+
+def module(name):
+    return Given(algorithm="PPO", model=f"tests.integration.users_modules:{name}")
+
+
+class World(gymnasium.Env):
+    """Observations of a mask and what is seen."""
+
+    def __init__(self, _=None):
+        parts = {"mask": (3,), "seen": (4,)}
+        boxes = {k: gymnasium.spaces.Box(-2, 2, shape, np.float32) for k, shape in parts.items()}
+        self.observation_space = gymnasium.spaces.Dict(boxes)
+        self.action_space = gymnasium.spaces.Discrete(3)
+
+    def reset(self, **_):
+        self.left = 10
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        self.left -= 1
+        return self.observation_space.sample(), float(action == 0), not self.left, False, {}
+
+
+def test_a_module_gets_a_dict_in_parts_and_trains_on():
+    algorithm = load(PARTS.checkpoint, env=World, given=module("Masked"), num_workers=0)
+    try:
+        old = {k: np.copy(v) for k, v in algorithm.get_module().get_state().items()}
+        assert isinstance(algorithm.get_module().observation_space, gymnasium.spaces.Dict)
+        stored = layouts.read(PARTS.checkpoint).policies["default_policy"].weights
+        assert all(np.array_equal(old[name], stored[name]) for name in stored)
+        algorithm.train()
+        new = algorithm.get_module().get_state()
+        assert not np.array_equal(new["out.weight"], old["out.weight"])
+    finally:
+        ray_versions.stop_algorithm(algorithm)
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [(PARTS, "Masked"), (PARTS, "Flat"), (FILTER, "Plain"), (KERAS, "Keras")],
+    ids=["parts", "flat", "filter", "keras"],
+)
+def test_a_custom_model_computes_what_the_old_ray_recorded(case, name, tmp_path):
+    arrays = recorded.load(case.path / "expected.npz")
+    done = convert(case.checkpoint, tmp_path / "new", given=module(name), recorded=arrays)
+    rows = {row.output: row.ok for row in done.differences if row.kind == "recorded"}
+    assert rows["action_dist_inputs"]
+    assert rows["vf_preds"]
+    assert ("filter" in rows) is (case is FILTER)
+    assert done.report.facts["result"] == "resumes training"
+    (note,) = [f for f in done.report if f.rule == "custom-model"]
+    assert ("in parts" in note.message) is (name == "Masked")
+    moments = [f for f in done.report if f.rule == "optimizer"]
+    assert "both moments" in moments[0].message
+
+
+def test_arrays_without_names_go_by_shape_where_the_optimizer_tells_no_names(tmp_path, monkeypatch):
+    read = layouts.read
+
+    def without_optimizer(path, *budget):
+        checkpoint = read(path, *budget)
+        if not checkpoint.source.layout.startswith("0"):
+            return checkpoint
+        return checkpoint.with_policies(
+            replace(p, optimizer=None) for p in checkpoint.policies.values()
+        )
+
+    monkeypatch.setattr(pipeline.layouts, "read", without_optimizer)
+    arrays = recorded.load(KERAS.path / "expected.npz")
+    done = convert(KERAS.checkpoint, tmp_path / "new", given=module("Renamed"), recorded=arrays)
+    assert {r.output for r in done.differences if r.kind == "recorded"} >= {"action_dist_inputs"}
+    (note,) = [f for f in done.report if f.rule == "custom-model"]
+    assert "by shape" in note.message
+
+
+def test_a_module_that_can_not_be_built_is_named_and_the_file_is_not_called_damaged(tmp_path):
+    with pytest.raises(CheckpointError, match=r"users_modules:Broken .*KeyError: 'no such layer'"):
+        convert(PARTS.checkpoint, tmp_path / "new", given=module("Broken"))
+    assert not (tmp_path / "new").exists()
