@@ -28,14 +28,17 @@ def load_algorithm(tree: Path) -> Algorithm:
 def stop_algorithm(algorithm: Algorithm) -> None:
     """Stops an algorithm, and the thread that IMPALA and APPO learn in.
 
-    Rays before 2.54 leave it running: it looks for a batch without end, and keeps a core busy.
-    What it looks into next ends it there.
+    Rays before 2.56 leave it running: it looks for a batch without end, and keeps a core busy.
+    Where nothing can ask it to stop (before 2.54), what it looks into next ends it.
     """
     learner: Any = getattr(algorithm.learner_group, "_learner", None)
     algorithm.stop()
     thread = getattr(learner, "_learner_thread", None)
-    if thread is None or "stopped" not in vars(thread):
-        return  # this Ray has ended it
+    if thread is None or not thread.is_alive():
+        return
+    if hasattr(thread, "request_stop"):
+        thread.request_stop()
+        return
     thread.stopped = True
     batches, thread._in_queue = thread._in_queue, _Ended()  # IMPALA's asks for it each time
     if hasattr(batches, "_lock"):  # APPO's waits inside of it

@@ -132,7 +132,8 @@ def count_once(metrics: Any) -> Any:
     Until Ray 2.49, a runner sends a lifetime sum whole, and the algorithm subtracts what it has
     had of it before. Where several samples of one runner come in one iteration, each release does
     that wrong in its own way: eight fragments of 50 steps make 1,800, or a negative number, and
-    an iteration that waits for so many steps never ends. What the sum has grown by is right.
+    an iteration that waits for so many steps never ends. What the sum has grown by is right, and
+    counting that once more changes nothing.
     """
     if not isinstance(metrics, Mapping):
         return _growth(metrics)
@@ -142,7 +143,7 @@ def count_once(metrics: Any) -> Any:
 def _growth(stats: Any) -> Any:
     """A lifetime sum, as the sum since it was last sent; anything else as it is."""
     name = next((n for n in ("_reduce_history", "_hist") if hasattr(stats, n)), None)
-    if name is None or not _is_lifetime_sum(stats):
+    if name is None or not _is_lifetime_sum(stats) or hasattr(stats, "_is_growth"):
         return stats
     history = getattr(stats, name)
     newest_first = isinstance(history, tuple)  # Ray 2.40
@@ -151,6 +152,7 @@ def _growth(stats: Any) -> Any:
     if isinstance(now, list):  # Ray 2.47 – 2.49
         (before,), (now,), zero = before, now, [0]
     grown = copy.copy(stats)
+    grown._is_growth = True
     grown.values = [now - (0 if np.isnan(before) else before)]
     setattr(grown, name, (zero, zero) if newest_first else deque([zero] * 3, maxlen=3))
     return grown

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.ray_versions.metrics import count_once
+
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
@@ -65,7 +67,8 @@ def log_of_env_runners(algorithm: Algorithm, results: list[Any]) -> None:
     """Logs what env runners tell after they have sampled."""
     from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS
 
-    _log(algorithm, results, ENV_RUNNER_RESULTS)
+    # Ray's own runners sample here, too: after `from_checkpoint`.
+    _log(algorithm, [count_once(result) for result in results], ENV_RUNNER_RESULTS)
 
 
 def send_new_weights(algorithm: Algorithm) -> None:

@@ -1,8 +1,10 @@
 """Code of its time around the Trainer: leagues, recordings, and environments of other kinds."""
 
 import json
+import queue
 import sys
 from collections import defaultdict
+from contextlib import suppress
 
 import gymnasium.spaces as spaces
 import numpy as np
@@ -290,6 +292,10 @@ class Simulator(ExternalEnv):
         super().__init__(spaces.Discrete(2), Telling.observation_space)
 
     def run(self):
+        with suppress(queue.Empty):  # minutes after the trainer has stopped
+            self.play()
+
+    def play(self):
         while True:
             for ask in (self.get_action, lambda e, o: self.log_action(e, o, 1)):
                 episode = self.start_episode()

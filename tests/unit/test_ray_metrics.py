@@ -52,6 +52,13 @@ def test_steps_of_several_fragments_are_counted_once():
     assert _send(algorithm, [runner.sample(50) for _ in range(8)]) == 800
 
 
+def test_steps_that_are_counted_twice_are_counted_once():
+    algorithm, runner = SimpleNamespace(metrics=MetricsLogger(), learner_group=object()), Runner()
+    ray_versions.start_counting(algorithm)
+    again = [ray_versions.count_once(runner.sample(50)) for _ in range(8)]
+    assert _send(algorithm, again) == 400
+
+
 def test_counters_of_a_checkpoint_are_there_after_the_first_sample():
     algorithm, runner = SimpleNamespace(metrics=MetricsLogger(), _iteration=0), Runner()
     ray_versions.set_lifetime_counters(algorithm, iteration=3, env_steps=1000, episodes=7)
