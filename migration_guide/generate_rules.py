@@ -45,6 +45,7 @@ TITLES = {
     "internal": "Inner keys",
     "ppo": "PPO",
     "a2c": "A2C",
+    "bandits": "Bandits and Random",
     "evolution": "ES and ARS",
     "ddpg": "DDPG and TD3",
     "impala_appo": "IMPALA and APPO",

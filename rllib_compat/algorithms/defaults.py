@@ -10,6 +10,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+_BANDIT: Mapping[str, Any] = {
+    "min_sample_timesteps_per_iteration": 100,
+    "rollout_fragment_length": 1,
+    "train_batch_size": 1,
+}
+
 _DDPG: Mapping[str, Any] = {
     "actor_hidden_activation": "relu",
     "actor_hiddens": [400, 300],
@@ -81,6 +87,8 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "rollouts_used": 32,
             "sgd_stepsize": 0.01,
         },
+        "BanditLinTS": _BANDIT,
+        "BanditLinUCB": _BANDIT,
         "ES": {
             "action_noise_std": 0.01,
             "episodes_per_batch": 1000,
@@ -99,6 +107,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "rollout_fragment_length": "auto",
             "train_batch_size": 200,
         },
+        "Random": {},
         "TD3": {
             **_DDPG,
             "exploration_noise": {

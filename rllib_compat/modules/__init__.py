@@ -10,8 +10,10 @@ _FILES = {
     "actor_critic": ("ActorModule", "ActorCriticModule"),
     "asynchronous": ("AsynchronousModule",),
     "deterministic": ("DeterministicModule",),
+    "linear_bandit": ("LinearBanditModule",),
     "policy": ("PolicyModule",),
     "q": ("QModule",),
+    "random": ("RandomModule",),
     "sac": ("CQLModule", "NoCatalog", "SACModule"),
 }
 HOMES = {

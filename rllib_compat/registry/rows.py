@@ -259,8 +259,29 @@ ROWS = (
     ),
     Algorithm("AlphaZero", why="no tree search is left in RLlib", replays=True),
     Algorithm("LeelaChessZero", why="no tree search is left in RLlib", replays=True),
-    Algorithm("BanditLinTS", why="no bandits are left in RLlib", stems=("BanditLinTS", "LinTS")),
-    Algorithm("BanditLinUCB", why="no bandits are left in RLlib", stems=("BanditLinUCB", "LinUCB")),
+    Algorithm(
+        "BanditLinTS",
+        becomes="BanditLinTS",
+        ours=True,
+        new_stack_only=True,
+        why="this package has it; it draws from the posterior that it has learned, where RLlib's "
+        "drew with the covariance of the prior",
+        stems=("BanditLinTS", "LinTS"),
+    ),
+    Algorithm(
+        "BanditLinUCB",
+        becomes="BanditLinUCB",
+        ours=True,
+        new_stack_only=True,
+        why="this package has it for the new API stack",
+        stems=("BanditLinUCB", "LinUCB"),
+    ),
     Algorithm("DT", why="no decision transformer is left in RLlib", offline=True),
-    Algorithm("Random", why="write a random RLModule (Ray's examples have one)"),
+    Algorithm(
+        "Random",
+        becomes="Random",
+        ours=True,
+        new_stack_only=True,
+        why="this package has it; it plays in Ray's env runners",
+    ),
 )

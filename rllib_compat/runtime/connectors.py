@@ -28,8 +28,11 @@ def add_preprocessors(config: AlgorithmConfig, *, flat: bool = False) -> None:
     made = ray_versions.env_to_module_factory(config)
     if not (isinstance(made, partial) and made.func is with_preprocessors):
         multi_agent = ray_versions.is_multi_agent(config)
-        structured = multi_agent and _flatten_policies(config)
+        keeps = getattr(config, "keeps_observations", ())
+        structured = not keeps and multi_agent and _flatten_policies(config)
         made = partial(with_preprocessors, made, multi_agent, structured=structured)
+        if keeps:
+            made = partial(made, keeps=keeps)
     if flat:
         made = partial(made, structured=True)
     config.env_runners(env_to_module_connector=made)
@@ -110,6 +113,7 @@ def with_preprocessors(
     device: Any = None,
     *,
     structured: bool = False,
+    keeps: tuple[str, ...] = (),
 ) -> list[Any]:
     """Makes the connectors between environment and module.
 
@@ -124,6 +128,7 @@ def with_preprocessors(
         spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
         device: Where the module computes.
         structured: Whether agents may have spaces that are flattened, known now or not.
+        keeps: The algorithm takes a Dict with one of these parts as it is.
     """
     from ray.rllib.connectors.env_to_module import FlattenObservations, MeanStdFilter
 
@@ -133,11 +138,18 @@ def with_preprocessors(
     own = ray_versions.made_connectors(inner, env, spaces, device)
     space = _observation_space(env, spaces)
     by_agent = space.spaces.values() if multi_agent and space is not None else [space]
+    if any(_is_kept(part, keeps) for part in by_agent):
+        return own
     known = (part for part in by_agent if part is not None)
     if structured or not all(map(_is_vector_or_image, known)):
         return [FlattenObservations(multi_agent=multi_agent), *own]
     filtered = any(isinstance(connector, MeanStdFilter) for connector in own)
     return [FloatSpace(), *own] if has_integers(space, images=filtered) else own
+
+
+def _is_kept(space: Any, keeps: tuple[str, ...]) -> bool:
+    """Whether a space is a Dict with one of these parts."""
+    return any(key in getattr(space, "spaces", ()) for key in keeps)
 
 
 def _is_vector_or_image(space: Any) -> bool:

@@ -8,6 +8,7 @@ from functools import cache
 from rllib_compat.config.rule import Rule
 from rllib_compat.config.rules import (
     a2c,
+    bandits,
     callbacks,
     ddpg,
     dqn,
@@ -58,6 +59,7 @@ FAMILIES = {
     "sac": sac,
     "marwil_bc_cql": marwil_bc_cql,
     "dreamer_iql": dreamer_iql,
+    "bandits": bandits,
     "evolution": evolution,
     "removed": removed,
 }

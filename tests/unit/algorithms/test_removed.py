@@ -24,8 +24,14 @@ OURS = [row.name for row in registry.trained() if row.ours]
 LAST = "2.10.0"
 THEN = {"num_env_runners": "num_rollout_workers", "exploration_noise": "exploration_config"}
 
-#: A rate that each reads.
-KEYS = dict.fromkeys(OURS, "lr") | {"DDPG": "actor_lr", "TD3": "critic_lr"}
+#: A number that each reads.
+KEYS = dict.fromkeys(OURS, "lr") | {
+    "BanditLinTS": "gamma",
+    "BanditLinUCB": "gamma",
+    "DDPG": "actor_lr",
+    "Random": "gamma",
+    "TD3": "critic_lr",
+}
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -1,0 +1,118 @@
+"""The module of the bandits: linear regressions with the exact posterior of their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.public import public
+
+#: The part of a Dict observation that has a row for each item that can be chosen.
+ITEM = "item"
+#: The share of the bonus that counts where items are chosen: so it was in every Ray that had it.
+_BONUS_OF_ITEMS = 0.3
+#: The prior precision where the config is silent: of arms, and of items.
+_PRECISION = (1.0, 0.1)
+
+
+@public("rllib_compat.modules")
+class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no types
+    """Chooses the arm, or the item, whose reward may be the greatest.
+
+    Rewards are taken to be linear in what is observed. With vectors as observations each arm has a
+    regression of its own; where the observation is a Dict with a table called `item` (`[n, d]`),
+    one regression scores the n items.
+
+    The `model_config` has `alpha`, by which the posterior covariance is multiplied; `lambda_`, the
+    prior precision (None: 1.0, or 0.1 with items); and `sampling`: whether weights are drawn from
+    the posterior (Thompson sampling), or a bonus for what is uncertain is added (LinUCB).
+    """
+
+    def setup(self) -> None:
+        """Begins with the prior; Ray calls it once."""
+        space, told = self.observation_space, self.model_config
+        self._items = isinstance(space, gymnasium.spaces.Dict) and ITEM in space.spaces
+        if not isinstance(self.action_space, gymnasium.spaces.Discrete):
+            raise ConfigError(
+                f"A bandit chooses one of several arms; the actions are a {self.action_space}.",
+                where="action_space",
+                fix="Wrap the environment, so that its actions are Discrete.",
+            )
+        inner = space[ITEM] if self._items else space
+        if not (isinstance(inner, gymnasium.spaces.Box) and len(inner.shape) == 1 + self._items):
+            raise ConfigError(
+                f"A bandit sees a vector, or a Dict with a table called {ITEM!r}, not {space}.",
+                where="observation_space",
+                fix="Wrap the environment, or flatten what it observes with a connector.",
+            )
+        self._sampling, self._alpha = told["sampling"], told["alpha"]
+        arms, size = 1 if self._items else int(self.action_space.n), inner.shape[-1]
+        prior = told["lambda_"]
+        prior = _PRECISION[self._items] if prior is None else prior
+        eye = torch.eye(size).repeat(arms, 1, 1)
+        self.register_buffer("precision", prior * eye)
+        self.register_buffer("f", torch.zeros(arms, size))
+        self.register_buffer("covariance", self._alpha / prior * eye)
+        self.register_buffer("theta", torch.zeros(arms, size))
+
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    def learn(self, observations: Any, actions: Any, rewards: Any) -> None:
+        """Adds steps to the posterior.
+
+        Args:
+            observations: As a batch holds them.
+            actions: `[B]`: the arms or items that were chosen.
+            rewards: `[B]`.
+        """
+        seen, actions = self._seen(observations), actions.long()
+        if self._items:
+            seen, actions = seen[torch.arange(len(actions)), actions], torch.zeros_like(actions)
+        for arm in actions.unique():
+            chosen = seen[actions == arm]
+            self.precision[arm] += chosen.T @ chosen
+            self.f[arm] += chosen.T @ rewards[actions == arm].to(chosen)
+            inverse = torch.linalg.inv(self.precision[arm])
+            self.theta[arm] = inverse @ self.f[arm]
+            self.covariance[arm] = self._alpha * inverse
+
+    def expected(self, observations: Any) -> Any:
+        """The rewards that are expected of each arm or item, `[B, n]`."""
+        return self._scores(self._seen(observations), self.theta)
+
+    def sampled(self, observations: Any) -> Any:
+        """The rewards `[B, n]` that weights drawn from the posterior expect."""
+        factor = torch.linalg.cholesky(self.precision)
+        noise = torch.randn_like(self.theta).unsqueeze(-1)
+        spread = torch.linalg.solve_triangular(factor.mT, noise, upper=True).squeeze(-1)
+        theta = self.theta + self._alpha**0.5 * spread
+        return self._scores(self._seen(observations), theta)
+
+    def bounds(self, observations: Any) -> Any:
+        """The rewards `[B, n]` that are expected, and a bonus for what is not known of them."""
+        seen = self._seen(observations)
+        if self._items:
+            spread = torch.einsum("bnd,de,bne->bn", seen, self.covariance[0], seen)
+            return self._scores(seen, self.theta) + _BONUS_OF_ITEMS * spread.sqrt()
+        spread = torch.einsum("bd,ade,be->ba", seen, self.covariance, seen)
+        return self._scores(seen, self.theta) + spread.sqrt()
+
+    def _scores(self, seen: Any, theta: Any) -> Any:
+        return seen @ theta[0] if self._items else seen @ theta.T
+
+    def _seen(self, observations: Any) -> Any:
+        return (observations[ITEM] if self._items else observations).float()
+
+    def _forward(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+        """What is best: with the bonus where there is one, as ever, and without drawing."""
+        rate = self.expected if self._sampling else self.bounds
+        return {Columns.ACTIONS: rate(batch[Columns.OBS]).argmax(-1)}
+
+    def _forward_exploration(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+        rate = self.sampled if self._sampling else self.bounds
+        return {Columns.ACTIONS: rate(batch[Columns.OBS]).argmax(-1)}
