@@ -24,6 +24,7 @@ _VERBS = {
     "doctor": "Tell what is installed, what works with it, and what to install.",
     "evaluate": "Play a trained policy of any Ray, as `rllib rollout` and `evaluate` did.",
     "inspect": "Tell what is inside a checkpoint, without Ray and without running it.",
+    "plot": "Draw what trials of any Ray have logged, in one picture.",
     "recorder": "Print a script that records outputs in the old Ray, for --recorded.",
     "run": "Run an old script as it is, with the imports of its time.",
     "train": "Train from an experiment file or from flags, as `rllib train` did.",

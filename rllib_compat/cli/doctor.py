@@ -25,6 +25,7 @@ _USES = (
     ("convert --to safetensors", "safetensors"),
     ("evaluate --video-dir", "video"),
     ("upgrade", "upgrade"),
+    ("plot", "plot"),
 )
 #: What only a Trainer's export wants, which takes the way through torch.
 _FOR_MORE = ("onnxscript",)

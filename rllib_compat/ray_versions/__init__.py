@@ -71,7 +71,7 @@ from rllib_compat.ray_versions.modules import (
     trains_discrete_sac,
 )
 from rllib_compat.ray_versions.old_stack import set_state_of_old_stack
-from rllib_compat.ray_versions.old_workers import TakesOldPolicies
+from rllib_compat.ray_versions.old_workers import TakesOldPolicies, agent_steps
 from rllib_compat.ray_versions.own_policies import (
     called_as_of_old,
     is_policy_class,
@@ -101,6 +101,7 @@ from rllib_compat.ray_versions.trainables import (
     mark_restored,
     mark_restored_by_tune,
     trainable_arguments,
+    trial_storage,
     without_logger,
 )
 from rllib_compat.ray_versions.training import (
@@ -125,6 +126,7 @@ __all__ = [
     "OLDEST",
     "TakesOldPolicies",
     "action_distribution",
+    "agent_steps",
     "at_least",
     "bc_module_names",
     "build_algorithm",
@@ -208,6 +210,7 @@ __all__ = [
     "torch_policy_with",
     "trainable_arguments",
     "trains_discrete_sac",
+    "trial_storage",
     "tune_checkpoint_config",
     "tune_report",
     "unpatched_msgpack",

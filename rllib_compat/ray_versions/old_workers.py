@@ -12,6 +12,11 @@ from functools import cache
 from typing import Any
 
 
+def agent_steps(episode: Any, agent: Any) -> int:
+    """How many steps of an agent an episode of the old API stack has, which counts no other way."""
+    return len(episode._agent_reward_history[agent])
+
+
 class TakesOldPolicies:
     """What a `RolloutWorker` needs to make connectors for policies and filters of old."""
 

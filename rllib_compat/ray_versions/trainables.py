@@ -55,6 +55,23 @@ def folder_of(trainable: Any) -> str:
     return str(trainable._logdir)
 
 
+def trial_storage(trainable: Any) -> tuple[Any, str] | None:
+    """Where Tune keeps what belongs to a trainable's trial, on whichever machine it runs.
+
+    Returns:
+        pyarrow's file system, None for that of this machine, and the trial's folder in it; None
+        without Tune.
+    """
+    from pyarrow.fs import LocalFileSystem
+
+    storage = getattr(trainable, "_storage", None)
+    if storage is None:
+        return None
+    filesystem = storage.storage_filesystem
+    here = isinstance(filesystem, LocalFileSystem)
+    return None if here else filesystem, str(storage.trial_fs_path)
+
+
 def mark_restored(trainable: Any, *, iteration: int) -> None:
     """Makes a trainable count on from a checkpoint, as `Trainable.restore` does."""
     trainable._iteration = iteration

@@ -29,7 +29,7 @@ from rllib_compat.runtime.legacy_callbacks import (
 from rllib_compat.runtime.offline.files import Recording, Writer
 from rllib_compat.runtime.old_stack import OldStackEvents
 from rllib_compat.runtime.policy_mapping import Here
-from rllib_compat.runtime.results import RECORDS, LegacyResults
+from rllib_compat.runtime.results import RECORDS, LegacyResults, complete_evaluation
 from rllib_compat.runtime.workers import LegacyBaseEnv, LegacyWorker
 
 __all__ = [
@@ -222,6 +222,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         function = kwargs["algorithm"].config.custom_evaluation_function
         if isinstance(function, EvaluationFunction):
             result.update(function.metrics)
+        complete_evaluation(result)
         self._algorithm_event("on_evaluate_end", kwargs)
 
     def on_checkpoint_loaded(self, **kwargs: Any) -> None:

@@ -133,6 +133,25 @@ class LegacyEpisode:
         """The agents that have taken part so far."""
         return list(_by_agent(self._chunk))
 
+    def news_of(self, agent_id: Any) -> Any:
+        """What is another value each time that the environment says something of an agent.
+
+        Returns:
+            None, where it has said nothing of the agent in its last step. Ray repeats the last
+            observation and info of an agent that waited when the episode ended.
+        """
+        part = self._of(agent_id)
+        if part is None:
+            return None
+        if self._multi_agent:
+            times = self._chunk.env_t_to_agent_t[agent_id].data
+            if not times or times[-1] == self._chunk.SKIP_ENV_TS_TAG:
+                return None
+            seen, infos = part.observations, part.infos
+            if part.is_done and len(seen) > 1 and seen[-1] is seen[-2] and infos[-1] is infos[-2]:
+                return None
+        return id(part), part.t, len(part.observations)
+
     def policy_for(self, agent_id: Any = ONLY_AGENT) -> str:
         """The policy that acts for the agent."""
         return str(self._chunk.module_for(agent_id)) if self._multi_agent else ONLY_POLICY

@@ -126,6 +126,8 @@ def resolve(source: Any) -> Any:
                 fix=f"the events are {', '.join(DICT_EVENTS)}",
             )
         return {event: function for event, function in source.items() if function is not None}
+    if isinstance(source, DefaultCallbacks) and callable(source):
+        return source  # with arguments of its own; calling it makes another one
     if not isinstance(source, type):
         raise ConfigError(
             f"Callbacks can't be of type {type(source).__name__}.",

@@ -17,6 +17,7 @@ from ray.tune.logger import LoggerCallback
 
 import rllib_compat as compat
 from rllib_compat import gym, tune
+from rllib_compat.episode_data import EpisodeRecorder, read_episodes
 from tests.marks import TRAINERS
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
@@ -207,7 +208,7 @@ def test_what_callbacks_keep_of_an_episode_reaches_tunes_loggers(tmp_path):
         config={
             **SMALL,
             "env": Telling,
-            "callbacks": KeepData,
+            "callbacks": [KeepData, EpisodeRecorder()],
             "evaluation_interval": 1,
             "evaluation_num_episodes": 2,
         },
@@ -223,6 +224,12 @@ def test_what_callbacks_keep_of_an_episode_reaches_tunes_loggers(tmp_path):
     data = json.loads((tmp_path / "data" / "data-00000200.json").read_text())
     assert len(data) == 22
     assert data[0]["trace"][:2] == [[1, 7], [2, 7]]
+    # In the trial's folder in its storage, and not where its process happens to work.
+    (folder,) = tmp_path.rglob("episode_data")
+    assert (folder.parent / "result.json").exists()
+    recorded = [(e["evaluation"], e["media"]) for e in read_episodes(folder)]
+    assert [media for _, media in recorded] == [*data[-2:], *data[:-2]]
+    assert sum(evaluation for evaluation, _ in recorded) == 2
 
 
 def test_what_one_trainer_records_another_one_learns_from(make, tmp_path):

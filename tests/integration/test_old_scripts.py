@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "tests/scripts"
 
 
 def run(tmp_path, script, *args):
     environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1"}
-    root = str(Path(__file__).parents[2])
-    environment["PYTHONPATH"] = os.pathsep.join([root, environment.get("PYTHONPATH", "")])
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "rllib_compat", "run", str(script), *args]
     return subprocess.run(
         command,
@@ -29,14 +29,37 @@ def run(tmp_path, script, *args):
 
 @pytest.mark.ray
 def test_what_an_environment_says_is_in_the_files_of_the_trial(tmp_path):
-    done = run(tmp_path, SCRIPTS / "episode_data.py", str(tmp_path))
+    own, results = tmp_path / "own", tmp_path / "results"
+    own.mkdir()
+    done = run(tmp_path, SCRIPTS / "episode_data.py", str(results), str(own))
     assert done.returncode == 0, done.stderr
-    files = sorted(tmp_path.rglob("episode_data/data-*.json"))
-    assert len(files) == 3
-    for file in files:
-        episodes = json.loads(file.read_text())
-        assert len(episodes) == 5  # 50 steps of 10 each
-        assert all(episode == {"place": list(range(1, 11))} for episode in episodes)
+    said = sorted(line.strip() for file in own.iterdir() for line in file.open())
+    files = sorted(results.rglob("episode_data/data-*.json"))
+    assert [file.name for file in files] == [f"data-{n * 50:08d}.json" for n in (1, 2, 3)]
+    # 50 steps of 10 each, and two episodes of evaluation.
+    assert [len(json.loads(file.read_text())) for file in files] == [7, 7, 7]
+    assert sorted(json.dumps(e) for file in files for e in json.loads(file.read_text())) == said
+
+
+@pytest.mark.ray
+def test_the_guides_example_of_recording_runs(tmp_path):
+    environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "HOME": str(tmp_path)}
+    environment["PYTHONPATH"] = str(ROOT)
+    example = ROOT / "migration_guide/examples/record_episode_data.py"
+    done = subprocess.run(
+        [sys.executable, str(example), "2"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=550,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    *_, first, _, _, last = done.stdout.splitlines()
+    assert first.startswith("2 ")
+    assert last.startswith("rllib-compat plot /")
+    trial = Path(last.split()[-1])
+    assert len(list(trial.glob("episode_data/*.jsonl"))) == 3
 
 
 def test_a_scripts_error_is_told_as_python_does(tmp_path):

@@ -1,0 +1,91 @@
+"""`rllib-compat plot`: what trials have logged, of any Ray, in one picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rllib_compat.cli import options, output
+
+if TYPE_CHECKING:
+    from rllib_compat.trials.read import Trial
+
+
+@click.command("plot")
+@click.argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="TRIAL_OR_CHECKPOINT...",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("plot.png"),
+    show_default=True,
+    help="The picture; its suffix tells the format.",
+)
+@click.option(
+    "--x",
+    "axis",
+    type=click.Choice(["steps", "iterations", "hours"]),
+    default="steps",
+    show_default=True,
+    help="What to draw along.",
+)
+@click.option(
+    "--data",
+    multiple=True,
+    metavar="PATH",
+    help="Another number in the results, e.g. info/num_steps.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a picture that is there.")
+@options.json_option
+def command(
+    paths: tuple[Path, ...],
+    *,
+    out: Path,
+    axis: str,
+    data: tuple[str, ...],
+    overwrite: bool,
+    as_json: bool,
+) -> int:
+    """Draws returns, episode lengths and recorded data of trials of any Ray.
+
+    Each TRIAL_OR_CHECKPOINT is a trial's folder, a checkpoint in it, a folder with trials below, or
+    a result.json or progress.csv. With --json, the numbers are printed and nothing is drawn.
+
+    \b
+    Examples:
+      rllib-compat plot ~/ray_results/PPO_old/PPO_CartPole-v0_0 ~/ray_results/PPO_new
+      rllib-compat plot ~/ray_results/PPO --x hours --out curves.svg
+    """
+    from rllib_compat.trials import draw, read
+
+    files = dict.fromkeys(file for path in paths for file in read.find_trials(path))
+    trials = [read.read_trial(file, axis=axis, more=data) for file in files]
+    notes = [note for trial in trials for note in trial.notes]
+    if as_json:
+        shown = [{"path": str(t.path), "curves": _shown(t)} for t in trials]
+        output.emit_json(shown)
+    else:
+        draw.draw(trials, out, axis=axis, overwrite=overwrite)
+        names = draw.panels(trials)
+        notes += [f"no room to draw {name}" for name in names[draw.MOST_PANELS :]]
+        click.echo(out)
+    for note in notes:
+        output.progress(note)
+    return 1 if notes else 0
+
+
+def _shown(trial: Trial) -> dict[str, list[dict[str, float | None]]]:
+    return {
+        name: [
+            {key: value if value == value else None for key, value in point._asdict().items()}
+            for point in points
+        ]
+        for name, points in trial.curves.items()
+    }

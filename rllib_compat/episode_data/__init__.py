@@ -1,0 +1,19 @@
+"""An environment's own data in files of the trial: the recorder, and what reads its files."""
+
+from rllib_compat.neutral.public import lazily
+
+_FILES = {
+    "files": ("read_episodes",),
+    "recorder": ("EpisodeRecorder",),
+}
+HOMES = {
+    name: f"rllib_compat.runtime.episode_data.{file}"
+    for file, names in _FILES.items()
+    for name in names
+}
+
+__getattr__, __all__ = lazily(__name__, HOMES)
+
+
+def __dir__() -> list[str]:
+    return __all__

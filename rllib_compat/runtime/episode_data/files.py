@@ -1,0 +1,216 @@
+"""Files of recorded episodes: one an iteration, whole or absent, in JSON lines or Parquet."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
+
+FOLDER = "episode_data"
+FORMATS = ("jsonl", "parquet")
+_NAME = re.compile(r"(train|evaluation)-(\d{8,})(?:-(\d+))?\.(jsonl|parquet)")
+#: The columns of Parquet that each row has, beside those of its data.
+_HEAD = ("iteration", "evaluation", "worker", "env", "episode", "time", "length", "reward")
+#: Kinds of data with one value a name.
+_FLAT = ("final", "media", "media_left_out")
+#: Says of a column that it holds JSON texts.
+_JSON = {b"encoding": b"json"}
+
+
+class EpisodeFiles:
+    """Writes a trial's files.
+
+    Args:
+        filesystem: pyarrow's, where Tune has the trial's results elsewhere than on this machine.
+        trial: The trial's folder there.
+        folder: The name of the folder in it.
+        kind: One of `FORMATS`.
+    """
+
+    def __init__(self, filesystem: Any, trial: str, folder: str, kind: str) -> None:
+        self._filesystem, self._folder, self._kind = filesystem, f"{trial}/{folder}", kind
+        self._last: dict[bool, tuple[int, int]] = {}
+        if filesystem is None:
+            Path(self._folder).mkdir(parents=True, exist_ok=True)
+        else:
+            filesystem.create_dir(self._folder, recursive=True)
+
+    def write(self, lines: Sequence[str], *, iteration: int, evaluation: bool) -> None:
+        """Writes the episodes of an iteration.
+
+        What a run wrote that was set back to an earlier checkpoint is replaced.
+
+        Args:
+            lines: A JSON object each, without the two that follow.
+            iteration: The training iteration that has them.
+            evaluation: Whether they were played for evaluation.
+        """
+        last, part = self._last.get(evaluation, (None, 0))
+        part = part + 1 if last == iteration else 1
+        self._last[evaluation] = iteration, part
+        name = f"{'evaluation' if evaluation else 'train'}-{iteration:08d}"
+        name += f"-{part}" if part > 1 else ""
+        head = json.dumps({"iteration": iteration, "evaluation": evaluation})[:-1]
+        whole = [f"{head}, {line[1:]}\n" for line in lines]
+        data = "".join(whole).encode() if self._kind == "jsonl" else _parquet(whole)
+        self._put(f"{self._folder}/{name}.{self._kind}", data)
+
+    def _put(self, path: str, data: bytes) -> None:
+        if self._filesystem is None:
+            partial = Path(f"{path}.partial")
+            partial.write_bytes(data)
+            partial.replace(path)
+            return
+        with self._filesystem.open_output_stream(path) as stream:
+            stream.write(data)
+
+
+def read_episodes(path: str | Path) -> Iterator[dict[str, Any]]:
+    """The episodes that an `EpisodeRecorder` has written, in the order of their iterations.
+
+    Args:
+        path: A trial's folder, the folder of the files in it, or one of the files.
+
+    Yields:
+        One dict an episode: `iteration`, `evaluation` (whether it was one), `worker`, `env` (its
+        index there), `episode` (a number), `time` (seconds since 1970), `length`, `reward`; then
+        `running`, `final` and `media`, or, with several agents, `agents`: a dict with these, and
+        with `policy` and `reward`, by agent.
+
+    Raises:
+        CheckpointError: There are no such files.
+        CorruptCheckpointError: A file is damaged.
+    """
+    path = Path(path)
+    if path.is_file():
+        files = [path]
+    else:
+        folder = path / FOLDER if (path / FOLDER).is_dir() else path
+        names = {p: m for p in folder.glob("*") if (m := _NAME.fullmatch(p.name))}
+        files = sorted(names, key=lambda p: (int(names[p][2]), names[p][1], int(names[p][3] or 1)))
+    if not files:
+        raise CheckpointError(
+            "There are no recorded episodes.",
+            where=str(path),
+            fix="Give the folder of a trial that ran with EpisodeRecorder.",
+        )
+    for file in files:
+        yield from _read_parquet(file) if file.suffix == ".parquet" else _read_lines(file)
+
+
+def _read_lines(file: Path) -> Iterator[dict[str, Any]]:
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                yield json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise CorruptCheckpointError(
+                    f"Not JSON: {error}", where=f"{file}:{number}"
+                ) from error
+
+
+def _parquet(lines: Sequence[str]) -> bytes:
+    """The lines as one table: a row for each agent of each episode."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = []
+    for line in lines:
+        episode = json.loads(line)
+        head = {name: episode[name] for name in _HEAD}
+        for agent, data in episode.get("agents", {None: episode}).items():
+            row = {**head, "agent": agent, "policy": data.get("policy")}
+            row["agent_reward"] = data["reward"]
+            rows.append(row | _columns(data))
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: _column(name, [row.get(name) for row in rows]) for name in names}
+    schema = pa.schema([field for field, _ in columns.values()])
+    table = pa.table([array for _, array in columns.values()], schema)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return bytes(sink.getvalue())
+
+
+def _columns(data: dict[str, Any]) -> dict[str, Any]:
+    found = {
+        f"running/{name}/{part}": value
+        for name, series in data["running"].items()
+        for part, value in series.items()
+    }
+    for kind in _FLAT:
+        found |= {f"{kind}/{name}": value for name, value in data.get(kind, {}).items()}
+    return found
+
+
+def _column(name: str, values: list[Any]) -> tuple[Any, Any]:
+    """A column of the type that pyarrow finds for it, or of JSON texts, where it finds none.
+
+    Numbers of the environment are doubles, whole or not: the next iteration's may be either.
+    """
+    import pyarrow as pa
+
+    try:
+        if any(_has_dict(value) for value in values):
+            raise pa.ArrowInvalid("a dict would get the keys of all others")
+        array = pa.array(values)
+        if name.startswith(("running/", "final/")) and not name.endswith("/count"):
+            number, several = pa.float64(), pa.list_(pa.float64())
+            doubles = {pa.int64(): number, pa.list_(pa.int64()): several}
+            array = array.cast(doubles.get(array.type, array.type))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        texts = [None if value is None else json.dumps(value) for value in values]
+        return pa.field(name, pa.string(), metadata=_JSON), pa.array(texts, pa.string())
+    return pa.field(name, array.type), array
+
+
+def _has_dict(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(map(_has_dict, value)))
+
+
+def _read_parquet(file: Path) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(file)
+        texts = {
+            field.name for field in table.schema if _JSON.items() <= (field.metadata or {}).items()
+        }
+        rows = table.to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptCheckpointError(f"Not Parquet: {error}", where=str(file)) from error
+    episode: dict[str, Any] = {}
+    for row in rows:
+        head = {name: row[name] for name in _HEAD}
+        data = _nested({
+            name: json.loads(value) if name in texts else value
+            for name, value in row.items()
+            if value is not None
+        })  # fmt: skip
+        if row["agent"] is None:
+            yield head | data
+            continue
+        if {name: episode.get(name) for name in _HEAD} != head:
+            if episode:
+                yield episode
+            episode = {**head, "agents": {}}
+        data |= {"policy": row["policy"], "reward": row["agent_reward"]}
+        episode["agents"][row["agent"]] = data
+    if episode:
+        yield episode
+
+
+def _nested(row: dict[str, Any]) -> dict[str, Any]:
+    data: dict[str, Any] = {"running": {}, "final": {}, "media": {}}
+    for column, value in row.items():
+        kind, _, name = column.partition("/")
+        if kind == "running":
+            name, _, part = name.rpartition("/")
+            data["running"].setdefault(name, {})[part] = value
+        elif kind in _FLAT:
+            data.setdefault(kind, {})[name] = value
+    return data

@@ -1,0 +1,305 @@
+"""The callbacks class that records what environments say of their own."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.public import public
+from rllib_compat.runtime.episode_data.files import FOLDER, FORMATS, EpisodeFiles
+from rllib_compat.runtime.episode_data.values import KINDS, AgentData
+from rllib_compat.runtime.episodes import ONLY_AGENT, ONLY_POLICY, LegacyEpisode
+from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
+
+#: The name among an episode's media under which its line travels to the driver.
+LINES = "recorded_episode"
+
+#: Reads a kind of data: a function, or the names that count, or all (None), or nothing (False).
+Source = Callable[..., Mapping[str, Any]] | Iterable[str] | Literal[False] | None
+_ASKED = ("info", "env", "episode", "agent")
+
+Self_ = TypeVar("Self_", bound="EpisodeRecorder")
+
+
+@public("rllib_compat.episode_data")
+class EpisodeRecorder(DefaultCallbacks):
+    """Writes what environments say of each episode into files of the trial, one an iteration.
+
+    It goes where callbacks go: `"callbacks": EpisodeRecorder()`, or in a list beside others; in a
+    config of today's Ray, `config.callbacks(adapt_callbacks(EpisodeRecorder()))`. It runs on any
+    number of env runners. Each line of the files is one episode.
+
+    Without arguments, it takes the values of `info["data"]["running"]` of each step, the last of
+    `info["data"]["final"]`, and all of `info["media"]`. Infos of resets are not read. For each of
+    the three you can give:
+
+    - names: only these, from where they are without arguments, or from `info` itself;
+    - a function that returns a dict for a step. It is called with what it names as parameters, of
+      `info`, `env` (your own environment), `episode` and `agent`;
+    - False: nothing.
+
+    Numbers reach the result, too, and with it TensorBoard: `custom_metrics/<name>_avg_mean` (the
+    mean over the episode; mean, min and max over episodes), `<name>_sum_mean`, and
+    `<name>_mean` of final ones; with several policies as `<policy>/<name>…`.
+
+    Args:
+        running: What is kept of every step.
+        final: What only counts as it was last.
+        media: Anything that JSON has a form for; kept of every step.
+        format: `jsonl`, or `parquet`, which needs pyarrow.
+        folder: The folder's name inside the trial's.
+        max_values: How many values of a name are kept of one episode (and agent); counts, sums,
+            means, minima and maxima are exact all the same, and `count` tells what was left out.
+
+    Raises:
+        ConfigError: An argument is none of these.
+    """
+
+    def __init__(
+        self,
+        running: Source = None,
+        final: Source = None,
+        media: Source = None,
+        *,
+        format: Literal["jsonl", "parquet"] = "jsonl",  # noqa: A002 - what pyarrow calls it, too
+        folder: str = FOLDER,
+        max_values: int = 10_000,
+    ) -> None:
+        super().__init__()
+        self._arguments = {
+            "running": _given(running),
+            "final": _given(final),
+            "media": _given(media),
+            "format": format,
+            "folder": folder,
+            "max_values": max_values,
+        }
+        if format not in FORMATS:
+            raise _wrong("format", format, f"give one of {', '.join(FORMATS)}")
+        if not folder or folder in (".", "..") or "/" in folder or "\\" in folder:
+            raise _wrong("folder", folder, "give the name of a folder; it is inside the trial's")
+        self._most = max_values
+        self._readers = [
+            (kind, reader) for kind in KINDS if (reader := _reader(kind, self._arguments[kind]))
+        ]
+        self._needs_env = any(reader.needs_env for _, reader in self._readers)
+        self._episodes: dict[Any, dict[Any, AgentData]] = {}
+        self._id, self._serial = uuid.uuid4().hex, 0
+        self._files: EpisodeFiles | None = None
+        self._seen: dict[str, Seen] = defaultdict(Seen)
+
+    def __call__(self: Self_) -> Self_:
+        """Another recorder with the same arguments, as each process makes one for itself."""
+        return type(self)(**self._arguments)
+
+    def __reduce__(self) -> Any:
+        return _remade, (type(self), self._arguments)
+
+    def on_episode_start(self, *, episode: Any, env_index: int = 0, **_: Any) -> None:
+        """Begins anew for an environment."""
+        del episode
+        self._episodes[env_index] = {}
+
+    def on_episode_step(
+        self, *, worker: Any, base_env: Any, episode: Any, env_index: int = 0, **_: Any
+    ) -> None:
+        """Takes what the agents that have stepped say."""
+        del worker
+        agents = self._episodes.setdefault(env_index, {})
+        env = base_env.get_sub_environments()[env_index] if self._needs_env else None
+        for agent in episode.get_agents():
+            data = agents.get(agent)
+            if data is None:
+                data = agents[agent] = AgentData(self._most)
+            if agent != ONLY_AGENT:
+                news = _news(episode, agent)
+                if news is None or news == data.news:
+                    continue  # it waits for its turn, or is done
+                data.news = news
+            step = {"info": episode.last_info_for(agent) or {}, "episode": episode}
+            step |= {"agent": agent, "env": env}
+            for kind, reader in self._readers:
+                data.add(kind, reader(step))
+
+    def on_episode_end(
+        self, *, worker: Any, base_env: Any, episode: Any, env_index: int = 0, **_: Any
+    ) -> None:
+        """Sends the episode's line home, among its media."""
+        del base_env
+        agents = self._episodes.pop(env_index, {})
+        record = {
+            "worker": int(worker.worker_index),
+            "env": env_index,
+            "episode": episode.episode_id,
+            "time": time.time(),
+            "length": int(episode.length),
+            "reward": float(episode.total_reward),
+        }
+        if set(agents) <= {ONLY_AGENT}:
+            record |= agents.get(ONLY_AGENT, AgentData(0)).record()
+        else:
+            rewards = {agent: float(r) for (agent, _), r in episode.agent_rewards.items()}
+            record["agents"] = {
+                str(agent): {
+                    "policy": episode.policy_for(agent),
+                    "reward": rewards.get(agent, 0.0),
+                    **data.record(),
+                }
+                for agent, data in agents.items()
+            }
+        for name, values in self._metrics(episode, agents).items():
+            episode.custom_metrics[name] = float(np.mean(values))
+            episode.hist_data[name] = values
+        line = json.dumps(record, default=np.ndarray.tolist)
+        episode.media[LINES] = (self._id, self._serial, line)
+        self._serial += 1
+
+    def on_train_result(self, *, trainer: Any, result: dict[str, Any], **_: Any) -> None:
+        """Writes the episodes of the iteration, which other loggers have no use for."""
+        iteration = int(result["training_iteration"])
+        self._write(trainer, iteration, result, evaluation=False)
+        if isinstance(found := result.get("evaluation"), dict):
+            self._write(trainer, iteration, found, evaluation=True)
+
+    def on_evaluate_end(
+        self, *, trainer: Any, evaluation_metrics: dict[str, Any], **_: Any
+    ) -> None:
+        """Writes the episodes of an evaluation, also of one that nobody asked `train` for."""
+        self._write(trainer, int(trainer.iteration) + 1, evaluation_metrics, evaluation=True)
+
+    def _write(
+        self, trainer: Any, iteration: int, result: dict[str, Any], *, evaluation: bool
+    ) -> None:
+        new = []
+        for media in (result, result.get("env_runners", {})):
+            for source, serial, line in media.get("episode_media", {}).pop(LINES, ()):
+                # Results repeat older episodes to fill the smoothing window up.
+                if self._seen[source].is_new(serial):
+                    new.append(line)
+        if self._files is None:
+            filesystem, trial = ray_versions.trial_storage(trainer) or (None, trainer.logdir)
+            folder, kind = self._arguments["folder"], self._arguments["format"]
+            self._files = EpisodeFiles(filesystem, trial, folder, kind)
+        if new:
+            self._files.write(new, iteration=iteration, evaluation=evaluation)
+
+    @staticmethod
+    def _metrics(episode: Any, agents: Mapping[Any, AgentData]) -> dict[str, list[float]]:
+        """The numbers of an episode by name: one of each agent."""
+        found = defaultdict(list)
+        for agent, data in agents.items():
+            policy = ONLY_POLICY if agent == ONLY_AGENT else episode.policy_for(agent)
+            for name, value in data.metrics().items():
+                found[name if policy == ONLY_POLICY else f"{policy}/{name}"].append(float(value))
+        return found
+
+
+class Seen:
+    """The serial numbers of one recorder that have arrived; they come nearly in order."""
+
+    #: More than that are never waited for: those of a runner that died will not come.
+    MOST = 100_000
+
+    def __init__(self) -> None:
+        self._below, self._above = 0, set[int]()
+
+    def is_new(self, serial: int) -> bool:
+        """Whether a number comes for the first time."""
+        if serial < self._below or serial in self._above:
+            return False
+        self._above.add(serial)
+        if len(self._above) > self.MOST:
+            self._below = min(self._above)
+        while self._below in self._above:
+            self._above.remove(self._below)
+            self._below += 1
+        return True
+
+
+class _Names:
+    """Reads values by their names, or all where no names are given."""
+
+    needs_env = False
+
+    def __init__(self, kind: str, names: tuple[str, ...] | None) -> None:
+        self._path = ("media",) if kind == "media" else ("data", kind)
+        self._names = names
+
+    def __call__(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
+        info: Mapping[str, Any] = step["info"]
+        found: Any = info
+        for name in self._path:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        if not isinstance(found, Mapping):
+            found = {}
+        if self._names is None:
+            return found  # type: ignore[no-any-return] # checked above
+        both = ((name, found if name in found else info) for name in self._names)
+        return {name: place[name] for name, place in both if name in place}
+
+
+class _Function:
+    """Calls a function with what it asks for."""
+
+    def __init__(self, kind: str, function: Callable[..., Any]) -> None:
+        self._kind, self._function = kind, function
+        self._asked = tuple(inspect.signature(function).parameters)
+        if not set(self._asked) <= set(_ASKED):
+            raise _wrong(kind, function, f"name its parameters as you need, of {', '.join(_ASKED)}")
+        self.needs_env = "env" in self._asked
+
+    def __call__(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = self._function(**{name: step[name] for name in self._asked})
+        if found is None:
+            return {}
+        if not isinstance(found, Mapping):
+            raise _wrong(self._kind, self._function, "let the function return a dict, or None")
+        return found
+
+
+def _reader(kind: str, source: Any) -> _Names | _Function | None:
+    if source is False:
+        return None
+    return _Function(kind, source) if callable(source) else _Names(kind, source)
+
+
+def _given(source: Any) -> Any:
+    """What was given, with names as a tuple.
+
+    Raises:
+        ConfigError: It is nothing that can be read by.
+    """
+    if source is None or source is False or callable(source):
+        return source
+    if isinstance(source, Iterable) and not isinstance(source, (str, bytes)):
+        names = tuple(source)
+        if all(isinstance(name, str) for name in names):
+            return names
+    raise _wrong("source", source, "give a list of names, a function, None or False")
+
+
+def _wrong(name: str, value: Any, fix: str) -> ConfigError:
+    return ConfigError(
+        f"EpisodeRecorder can't take {value!r} as its {name}.", where=f"EpisodeRecorder({name}=…)",
+        fix=fix,
+    )  # fmt: skip
+
+
+def _remade(kind: type[EpisodeRecorder], arguments: Mapping[str, Any]) -> EpisodeRecorder:
+    return kind(**arguments)
+
+
+def _news(episode: Any, agent: Any) -> Any:
+    """What is another value whenever the environment says something of an agent."""
+    if isinstance(episode, LegacyEpisode):
+        return episode.news_of(agent)
+    return ray_versions.agent_steps(episode, agent), id(episode.last_info_for(agent))

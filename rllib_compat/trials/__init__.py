@@ -1,0 +1,1 @@
+"""What trials of any Ray have logged: read from their folders, and drawn."""

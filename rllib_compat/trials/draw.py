@@ -1,0 +1,126 @@
+"""Curves of trials as a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.formats.disk import disk_errors
+from rllib_compat.neutral.errors import CheckpointError, CompatError, TargetExistsError
+from rllib_compat.neutral.text import printable
+from rllib_compat.trials.read import Trial
+
+_EVALUATION = "evaluation/"
+#: More pictures in one are too small to be read.
+MOST_PANELS = 24
+_LONGEST_LABEL = 60
+
+
+def panels(trials: Sequence[Trial]) -> list[str]:
+    """What there is to draw: the names of curves, without those of evaluations beside them."""
+    names = (name.removeprefix(_EVALUATION) for trial in trials for name in trial.curves)
+    return list(dict.fromkeys(names))
+
+
+def draw(trials: Sequence[Trial], out: Path, *, axis: str, overwrite: bool = False) -> None:
+    """Draws trials over each other, a panel a name.
+
+    Lines are means over an iteration's episodes, shades go from the least to the greatest, and
+    dashed lines are evaluations.
+
+    Args:
+        trials: The trials.
+        out: The picture to write; its suffix tells the format (png, svg, pdf).
+        axis: What is drawn along, as `read_trial` was told.
+        overwrite: Whether `out` may be there already.
+
+    Raises:
+        CompatError: matplotlib is not installed, or has no such format.
+        TargetExistsError: `out` is there already.
+        CheckpointError: There is nothing to draw.
+    """
+    names = panels(trials)
+    if not names:
+        raise CheckpointError(
+            "None of these results tells returns, lengths or recorded data.",
+            where=", ".join(str(trial.path) for trial in trials),
+            fix="--data PATH draws any number in them.",
+        )
+    if out.exists() and not overwrite:
+        raise TargetExistsError("It is there already.", where=str(out), fix="Give --overwrite.")
+    figure = _figure()
+    kinds = figure.canvas.get_supported_filetypes()
+    if (kind := out.suffix.lstrip(".").lower()) not in kinds:
+        raise CompatError(
+            f"matplotlib has no format for {out.suffix or 'a name without a suffix'}.",
+            where=str(out),
+            fix=f"Give a name that ends with one of {', '.join(sorted(kinds))}.",
+        )
+    names = names[:MOST_PANELS]
+    columns = min(len(names), 2 if len(names) < 7 else 3)
+    rows = math.ceil(len(names) / columns)
+    figure.set_size_inches(6 * columns, 3.6 * rows + 0.35 * len(trials))
+    labels = _labels(trials)
+    handles: dict[str, Any] = {}
+    for index, name in enumerate(names):
+        axes = figure.add_subplot(rows, columns, index + 1)
+        for number, trial in enumerate(trials):
+            for before, style in (("", "-"), (_EVALUATION, "--")):
+                points = trial.curves.get(before + name)
+                if points:
+                    (line,) = _plot(axes, points, f"C{number}", style)
+                    handles.setdefault(labels[number] + (" (evaluation)" if before else ""), line)
+        axes.set_title(_text(name), fontsize="medium")
+        axes.set_xlabel({"hours": "hours of training"}.get(axis, axis))
+        axes.grid(alpha=0.3)
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside lower center", fontsize="small"
+    )
+    with disk_errors(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        partial = out.with_name(f".{out.name}.partial")
+        try:
+            figure.savefig(partial, format=kind, dpi=150)
+            partial.replace(out)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def _plot(axes: Any, points: Any, color: str, style: str) -> Any:
+    x, mean, low, high = zip(*points, strict=True)
+    if any(math.isfinite(value) for value in low):
+        axes.fill_between(x, low, high, color=color, alpha=0.12, linewidth=0)
+    marker = "o" if len(points) < 30 else ""
+    return axes.plot(x, mean, style, color=color, marker=marker, markersize=3)
+
+
+def _labels(trials: Sequence[Trial]) -> list[str]:
+    """The trials' folders, with as many of those above as it takes to tell them apart."""
+    parts = [trial.path.absolute().parent.parts for trial in trials]
+    depth = 1
+    while depth < 6 and len({part[-depth:] for part in parts}) < len(parts):
+        depth += 1
+    return [_text(str(Path(*part[-depth:])), _LONGEST_LABEL) for part in parts]
+
+
+def _text(text: str, longest: int = 80) -> str:
+    """A name of strangers as a label: matplotlib takes dollars for formulas, and hides `_…`."""
+    shown = printable(text)
+    shown = shown if len(shown) <= longest else f"…{shown[1 - longest :]}"
+    return f" {shown}".replace("$", r"\$")
+
+
+def _figure() -> Any:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise CompatError(
+            "Drawing needs matplotlib, which is not installed.",
+            fix="pip install 'rllib-compat[plot]'",
+        ) from error
+    figure = Figure(layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure

@@ -1,0 +1,239 @@
+"""The curves of a trial, from the results that any Ray has logged."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rllib_compat.formats.disk import disk_errors
+from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+
+#: The first of them that is there is read: `progress.csv` has less in it.
+FILES = ("result.json", "progress.csv")
+#: How many folders above a checkpoint's its trial's folder may be.
+_ABOVE = 3
+#: The longest line that is read; histograms and media of thousands of episodes take some MB.
+_LONGEST_LINE = 64 << 20
+
+#: Where a value was, newest Ray first. What else begins a path stands before it.
+_EPISODES = ("", "env_runners/", "sampler_results/")
+_STEPS = (
+    *("num_env_steps_sampled_lifetime", "env_runners/num_env_steps_sampled_lifetime"),
+    *("timesteps_total", "num_env_steps_sampled", "info/num_steps_sampled"),
+)
+#: What is drawn along, and what an hour or a step is worth of it.
+AXES: dict[str, tuple[tuple[str, ...], float]] = {
+    "steps": (_STEPS, 1.0),
+    "iterations": (("training_iteration",), 1.0),
+    "hours": (("time_total_s",), 3600.0),
+}
+_DATA = re.compile(r"(evaluation/)?(?:env_runners/|sampler_results/)?custom_metrics/(.+)_mean")
+
+
+class Point(NamedTuple):
+    """A value of one iteration; `low` and `high` are NaN where nothing was logged of them."""
+
+    x: float
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass
+class Trial:
+    """One trial.
+
+    Attributes:
+        path: The file that its results were read from.
+        curves: Points by name: `episode return`, `episode length`, and what was recorded; those of
+            evaluations begin with `evaluation/`.
+        notes: Sentences on what was left out.
+    """
+
+    path: Path
+    curves: dict[str, list[Point]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def find_trials(path: Path) -> list[Path]:
+    """The files with the results that a path means.
+
+    Args:
+        path: Such a file, a trial's folder, a folder with trials somewhere below it, or a
+            checkpoint inside a trial's folder.
+
+    Raises:
+        CheckpointError: There are none.
+    """
+    path = path.resolve()  # the same one may be meant in several ways
+    if path.is_file() and path.name in FILES:
+        return [path]
+    if (own := _results_in(path)) is not None:
+        return [own]
+    if path.is_dir():
+        folders = sorted(Path(name) for name, _, _ in os.walk(path))
+        if below := [found for p in folders if (found := _results_in(p)) is not None]:
+            return below
+    if path.exists():
+        for parent in list(path.parents)[:_ABOVE]:
+            if (above := _results_in(parent)) is not None:
+                return [above]
+    raise CheckpointError(
+        f"There is no {' or '.join(FILES)}, in it, below it or above it.",
+        where=str(path),
+        fix="Give the folder of a trial, where Tune or a trainer has logged its results.",
+    )
+
+
+def read_trial(file: Path, *, axis: str = "steps", more: tuple[str, ...] = ()) -> Trial:
+    """Reads a trial's results.
+
+    Where a trial was set back to a checkpoint, only what counted in the end is read.
+
+    Args:
+        file: Its `result.json` or `progress.csv`.
+        axis: One of `AXES`.
+        more: Paths of further numbers in a result, as `info/learner/default_policy/cur_lr`.
+
+    Raises:
+        CorruptCheckpointError: The file is damaged elsewhere than in its last line.
+        BudgetExceededError: A line is longer than any honest one.
+        CheckpointError: There is no result in it.
+    """
+    trial = Trial(file)
+    with disk_errors(file):
+        rows = _json_rows(file, trial) if file.suffix == ".json" else _csv_rows(file)
+        iterations: dict[float, list[tuple[str, Point]]] = {}
+        for number, row in enumerate(rows, 1):
+            iteration = _number(_first(row, ("training_iteration",)))
+            iteration = number if math.isnan(iteration) else iteration
+            for later in [i for i in iterations if i >= iteration]:
+                del iterations[later]
+            iterations[iteration] = list(_points(row, axis, more))
+    if not iterations:
+        raise CheckpointError("There is no result in it.", where=str(file))
+    for points in iterations.values():
+        for name, point in points:
+            trial.curves.setdefault(name, []).append(point)
+    missing = [name for name in more if name not in trial.curves]
+    if missing:
+        trial.notes.append(f"{file}: there is no number {', '.join(missing)} in it")
+    return trial
+
+
+def _points(
+    row: Mapping[str, Any], axis: str, more: tuple[str, ...]
+) -> Iterator[tuple[str, Point]]:
+    paths, unit = AXES[axis]
+    x = _number(_first(row, paths)) / unit
+    if math.isnan(x):
+        return
+    for before in ("", "evaluation/"):
+        for name, old, new in (
+            ("episode return", "episode_reward", "episode_return"),
+            ("episode length", "episode_len", "episode_len"),
+        ):
+            mean, low, high = (
+                _number(
+                    _first(
+                        row, [f"{before}{p}{key}_{part}" for p in _EPISODES for key in (old, new)]
+                    )
+                )
+                for part in ("mean", "min", "max")
+            )
+            if not math.isnan(mean):
+                yield before + name, Point(x, mean, low, high)
+    seen = set()
+    for path, value in _leaves(row):
+        if (match := _DATA.fullmatch(path)) is None:
+            continue
+        name = (match[1] or "") + match[2]
+        if name not in seen and not math.isnan(mean := _number(value)):
+            seen.add(name)
+            start = path.removesuffix("_mean")
+            yield (
+                name,
+                Point(x, mean, *(_number(_first(row, [start + s])) for s in ("_min", "_max"))),
+            )
+    for path in more:
+        if not math.isnan(value := _number(_first(row, (path,)))):
+            yield path, Point(x, value, math.nan, math.nan)
+
+
+def _results_in(folder: Path) -> Path | None:
+    files = (folder / name for name in FILES)
+    return next((file for file in files if file.is_file() and file.stat().st_size), None)
+
+
+def _json_rows(file: Path, trial: Trial) -> Iterator[Mapping[str, Any]]:
+    for number, (line, is_last) in enumerate(_lines(file), 1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if is_last and not line.endswith(b"\n"):
+                trial.notes.append(f"{file}: its last line is cut off and left out")
+                return
+            raise CorruptCheckpointError(f"Not JSON: {error}", where=f"{file}:{number}") from error
+        if not isinstance(row, dict):
+            raise CorruptCheckpointError("A line is no result.", where=f"{file}:{number}")
+        yield row
+
+
+def _lines(file: Path) -> Iterator[tuple[bytes, bool]]:
+    """The lines that are not empty, each with whether it is the last one."""
+    with file.open("rb") as stream:
+        line = stream.readline(_LONGEST_LINE + 1)
+        while line:
+            if len(line) > _LONGEST_LINE:
+                raise BudgetExceededError("A line is too long for a result.", where=str(file))
+            following = stream.readline(_LONGEST_LINE + 1)
+            if line.strip():
+                yield line, not following
+            line = following
+
+
+def _csv_rows(file: Path) -> Iterator[Mapping[str, Any]]:
+    with file.open(encoding="utf-8", newline="") as stream:
+        try:
+            yield from csv.DictReader(stream)
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise CorruptCheckpointError(f"Not CSV: {error}", where=str(file)) from error
+
+
+def _first(row: Mapping[str, Any], paths: Any) -> Any:
+    """The value of the first path that has one; a row of CSV has paths as its keys."""
+    for path in paths:
+        value: Any = row.get(path)
+        if value is None and "/" in path:
+            value = row
+            rest = path
+            while rest and isinstance(value, Mapping):
+                # A name may have a slash in it.
+                name, _, after = rest.partition("/")
+                value, rest = (value[rest], "") if rest in value else (value.get(name), after)
+        if value is not None and value != "":
+            return value
+    return None
+
+
+def _leaves(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """All paths of a row that may lead to what was recorded, with their values."""
+    for name, value in row.items():
+        if not isinstance(value, Mapping):
+            yield f"{before}{name}", value
+        elif name in ("evaluation", "env_runners", "sampler_results", "custom_metrics"):
+            yield from _leaves(value, f"{before}{name}/")
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value) if isinstance(value, (int, float, str)) else math.nan
+    except (ValueError, OverflowError):
+        return math.nan
