@@ -9,6 +9,7 @@ from rllib_compat.ray_versions.algorithms import (
     build_algorithm,
     load_algorithm,
     local_learner,
+    restores_offline,
     stop_algorithm,
     take_learning_rates_of_config,
 )
@@ -184,6 +185,7 @@ __all__ = [
     "remote_env_runners",
     "reset_at_the_next_sample",
     "resets_at_the_next_step",
+    "restores_offline",
     "running_stat_state",
     "sample_episodes",
     "save",

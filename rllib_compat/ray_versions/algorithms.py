@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +23,30 @@ def load_algorithm(tree: Path) -> Algorithm:
     """Loads a Checkpointable tree that this process has written itself: Ray unpickles it."""
     from ray.rllib.algorithms.algorithm import Algorithm
 
-    with quiet_logs():
+    with quiet_logs(), restores_offline():
         return Algorithm.from_checkpoint(str(tree.absolute()))
+
+
+@contextmanager
+def restores_offline() -> Iterator[None]:
+    """Lets an algorithm that learns from recordings be restored on every release.
+
+    Ray 2.41 – 2.47 give it no env runners, and die of sending these the weights.
+    """
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.utils.checkpoints import Checkpointable
+
+    whole = Algorithm.restore_from_path
+
+    def restore(algorithm: Algorithm, *args: Any, **kwargs: Any) -> None:
+        sends = getattr(algorithm, "env_runner_group", None) is not None
+        (whole if sends else Checkpointable.restore_from_path)(algorithm, *args, **kwargs)
+
+    Algorithm.restore_from_path = restore
+    try:
+        yield
+    finally:
+        Algorithm.restore_from_path = whole
 
 
 def stop_algorithm(algorithm: Algorithm) -> None:

@@ -55,13 +55,16 @@ def vectorizes_multi_agent_envs() -> bool:
     return at_least("2.44")
 
 
-def keep_env_runners(config: AlgorithmConfig) -> None:
+def keep_env_runners(config: AlgorithmConfig, observation_space: Any, action_space: Any) -> None:
     """Lets an offline algorithm have env runners, if only local ones.
 
     Later releases make none for a config that is not online, and `Algorithm.from_checkpoint` then
-    dies of sending them the weights (`restore_from_path` of Ray 2.60).
+    dies of sending them the weights (`restore_from_path` of Ray 2.60). Ray 2.41 – 2.47 do not know
+    the difference, and ask for the spaces even where there is an environment.
     """
-    if not getattr(config, "_is_online", True):
+    if not hasattr(config, "_is_online"):
+        config.environment(observation_space=observation_space, action_space=action_space)
+    elif not config._is_online:
         config._is_online = True
 
 

@@ -27,7 +27,7 @@ def old_replay_buffer(name: str) -> type:
     return made
 
 
-#: Replay buffers whose samples have no weights in Ray 2.40, and those that can take their place.
+#: Replay buffers that earlier Rays can't learn from, and those that can take their place.
 _UNWEIGHTED = {
     "EpisodeReplayBuffer": "PrioritizedEpisodeReplayBuffer",
     "MultiAgentEpisodeReplayBuffer": "MultiAgentPrioritizedEpisodeReplayBuffer",
@@ -35,12 +35,13 @@ _UNWEIGHTED = {
 
 
 def weighted_buffer(kind: str) -> str | None:
-    """The replay buffer to take for a plain one that gives no weights; None: it gives them.
+    """The replay buffer to take for a plain one; None: it can be had.
 
     Learners ask for weights. In Ray 2.40 only the prioritized buffers give them; without any
-    prioritization (`alpha=0`) they sample as evenly, and all weights are 1. Since 2.44 all do.
+    prioritization (`alpha=0`) they sample as evenly, and all weights are 1. Since 2.44 all do, but
+    until 2.46 the plain one logs a tuple where a number belongs, and the next iteration dies of it.
     """
-    return None if at_least("2.44") else _UNWEIGHTED.get(kind)
+    return None if at_least("2.47") else _UNWEIGHTED.get(kind)
 
 
 def weigh_replayed(config: Any) -> None:

@@ -104,7 +104,8 @@ def test_marwil_loads_without_its_recordings_and_trains_on_with_others(tmp_path,
     config.reporting(min_train_timesteps_per_iteration=0, min_time_s_per_iteration=0)
     again = ray_versions.build_algorithm(config)
     try:
-        again.restore_from_path(str(tmp_path / "new"))
+        with ray_versions.restores_offline():
+            again.restore_from_path(str(tmp_path / "new"))
         assert again.train()["training_iteration"] == algorithm.iteration + 1
     finally:
         again.stop()

@@ -68,7 +68,7 @@ def _weights(given: Given, _: Context) -> Change | None:
     weighted = ray_versions.weighted_buffer(kind) if isinstance(kind, str) else None
     if weighted is None:
         return None
-    message = f"{kind} gives this Ray's learners no weights"
+    message = f"this Ray's learners can't use {kind}"
     return Change({TYPE: weighted, ALPHA: 0.0, BETA: 0.0}, message)
 
 

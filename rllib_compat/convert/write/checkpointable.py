@@ -73,9 +73,10 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
     actions, rewards = previous_steps(networks, checkpoint.policies)
     if actions or rewards:
         add_previous_steps(config, actions, rewards)
-    ray_versions.keep_env_runners(config)
     findings = _carry_kl_coefficients(config, checkpoint)
     row = registry.of(checkpoint.algorithm)
+    if row.offline:
+        _keep_env_runners(config, checkpoint)
     if row.reader in ("q", "ddpg"):
         findings += q_learning.delay_learning(config, checkpoint)
     if row.soft_actor_critic:
@@ -96,6 +97,14 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
     if state_format == "msgpack":
         findings += _note_msgpack_and_filters(checkpoint)
     return findings + _note_own_names(target)
+
+
+def _keep_env_runners(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> None:
+    of_all: list[Any] = [None, None]
+    if len(checkpoint.policies) == 1:
+        (policy,) = checkpoint.policies.values()
+        of_all = [policy.observation_space, policy.action_space]
+    ray_versions.keep_env_runners(config, *(s and spaces.to_gymnasium(s) for s in of_all))
 
 
 def _flattens(space: Space | None, inputs: tuple[int, ...]) -> bool:
