@@ -228,16 +228,6 @@ def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
                 registry.of(legacy).why,
             )
         ]
-    if registry.of(target).ours:
-        return [
-            Finding(
-                "algorithm.ours",
-                Severity.INFO,
-                Verdict.NOTE,
-                "$",
-                f"{legacy} was removed from RLlib; {registry.of(target).why}",
-            )
-        ]
     if legacy != target:
         return [
             Finding(
@@ -247,6 +237,16 @@ def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
                 "$",
                 f"{legacy} was removed from RLlib; {target} takes its place: "
                 f"{registry.of(legacy).why}",
+            )
+        ]
+    if registry.of(target).ours:
+        return [
+            Finding(
+                "algorithm.ours",
+                Severity.INFO,
+                Verdict.NOTE,
+                "$",
+                f"{legacy} was removed from RLlib; {registry.of(target).why}",
             )
         ]
     if how == "assumed":

@@ -6,7 +6,7 @@ It is decided once, here. Writing, the proof and the report read the `Plan`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -57,7 +57,6 @@ class Plan:
         networks: The network of each policy, as it is written; empty where msgpack keeps weights
             of an unknown network.
         why: Why not all of it is written, if it isn't.
-        goes_on_as: The algorithm with which all of it would be written, if the caller gives it.
         translation: The translated config, where all of it is written.
         findings: What was noticed while this was decided.
     """
@@ -66,7 +65,6 @@ class Plan:
     checkpoint: LegacyCheckpoint
     networks: Mapping[str, AnyNetwork]
     why: str = ""
-    goes_on_as: str = ""
     translation: Translation | None = None
     findings: tuple[Finding, ...] = ()
 
@@ -167,27 +165,7 @@ def _checkpointable(
         why = f"{keys} can be trained on the old API stack only"
         if new_only:
             why += f", for which there is no {translation.algorithm}"
-    return Plan(
-        Form.MODULES,
-        checkpoint,
-        _with_filters(checkpoint, networks),
-        why,
-        _goes_on_as(checkpoint, networks, given),
-    )
-
-
-def _goes_on_as(
-    checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork], given: Given
-) -> str:
-    """The algorithm that would train these networks, if there is one."""
-    if checkpoint.modules_alone:
-        return ""
-    other = registry.of(checkpoint.algorithm).goes_on_as
-    if not other:
-        return ""
-    told = replace(given, algorithm=other)
-    as_other = replace(checkpoint, algorithm=other)
-    return "" if _why_not_whole(as_other, networks, told) else other
+    return Plan(Form.MODULES, checkpoint, _with_filters(checkpoint, networks), why)
 
 
 def _why_not_whole(

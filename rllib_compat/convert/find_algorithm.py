@@ -64,22 +64,10 @@ def of(checkpoint: LegacyCheckpoint, given: str | None) -> tuple[str | None, lis
     sign, names = _narrowed(checkpoint)
     if sign is None or len(names) != 1:
         return None, []
-    if (other := _that_trains_on(checkpoint, names[0])) is not None:
-        hint = f"give --algorithm {other} if it was one: {other} had the same, and trains on"
-    else:
-        hint = "give --algorithm if it is another one" if sign.guess else ""
+    hint = "give --algorithm if it is another one" if sign.guess else ""
     severity = Severity.WARNING if hint else Severity.INFO
     message = f"{names[0]}, from {sign.source}"
     return names[0], [Finding("derived", severity, Verdict.DERIVED, "algorithm", message, hint)]
-
-
-def _that_trains_on(checkpoint: LegacyCheckpoint, name: str) -> str | None:
-    """An algorithm that all signs mean as well, where only that one can be trained on."""
-    if registry.of(name).trains_on:
-        return None
-    likely = (row.name for row in registry.trained() if row.trains_on)
-    signs = list(_signs(checkpoint))
-    return next((other for other in likely if all(other in s.candidates for s in signs)), None)
 
 
 def candidates(checkpoint: LegacyCheckpoint) -> tuple[str, ...]:

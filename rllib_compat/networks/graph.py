@@ -115,7 +115,10 @@ class Graph:
             name: np.zeros((1, *shape) if name in self.states else (*lead, *shape))
             for name, shape in self.inputs.items()
         }
-        self.evaluate(arrays, zeros, where=where)
+        # Shapes are all that counts here: gigabytes of weights are not even looked at.
+        shapes = {k: np.broadcast_to(np.float32(0), array.shape) for k, array in arrays.items()}
+        with np.errstate(all="ignore"):
+            self.evaluate(shapes, zeros, where=where, dtype=np.float32)
 
     def evaluate(
         self,

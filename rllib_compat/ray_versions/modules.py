@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,35 @@ def q_values(module: Any, batch: Mapping[str, Any]) -> Any:
     """The Q-values of a default DQN module `[B, actions]`; the method was `_qf` in Ray 2.40."""
     compute = getattr(module, "compute_q_values", None) or module._qf
     return compute(batch)["qf_preds"]
+
+
+#: What no Q-value of an action that may be taken is below; old models masked with -3.4e38.
+_MASKED = -1e38
+
+
+def explore_zeros(module: Any) -> None:
+    """Lets a module of DQN explore actions whose Q-value is zero, as RLlib always did.
+
+    Ray (2.40 - 2.60) takes 0.0 for a masked action. A network that has hardly learned gives only
+    zeros where the observation is zero; then Ray dies of an "invalid multinomial distribution".
+    """
+    if hasattr(module, "epsilon_schedule") and not getattr(module, "uses_noisy", False):
+        module._forward_exploration = partial(_explore, module)
+
+
+def _explore(module: Any, batch: Mapping[str, Any], t: int, **_: Any) -> dict[str, Any]:
+    """Chooses the best action, or with the probability epsilon any that is not masked."""
+    import torch
+
+    out = (getattr(module, "compute_q_values", None) or module._qf)(batch)
+    values = out["qf_preds"]
+    module.epsilon_schedule.update(t)
+    allowed = (values > _MASKED).float().reshape(-1, values.shape[-1])
+    greedy = values.argmax(dim=-1)
+    drawn = torch.multinomial(allowed, 1).reshape(greedy.shape)
+    explores = torch.rand(greedy.shape, device=greedy.device)
+    chosen = torch.where(explores < module.epsilon_schedule.get_current_value(), drawn, greedy)
+    return {"actions": chosen} | {k: v for k, v in out.items() if k == "state_out"}
 
 
 def action_distribution(action_space: Any) -> Any:

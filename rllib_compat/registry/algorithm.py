@@ -24,10 +24,8 @@ class Algorithm:
         stems: What stood before `SUFFIXES` in its class names, its trainers' first.
         modules: The modules below `ray.rllib.agents` that its class could be imported from.
         reader: How `networks/` reads its policies; empty if it can't.
-        trains_on: Whether a converted checkpoint can be trained on. Of all others that can be
-            read, only the modules are written, for inference.
-        goes_on_as: Of one that is gone: the algorithm that trains its networks, if the user says
-            so (`--algorithm`), since it learns in another way.
+        trains_on: Whether a converted checkpoint can be trained on, as what it becomes. Of all
+            others that can be read, only the modules are written, for inference.
         optimizers: The optimizers of each of its policies, by today's names.
         offline: Whether it learns from recorded steps and never samples.
         replays: Whether it learns from a replay buffer that it fills itself, or (CQL) inherited.
@@ -43,7 +41,6 @@ class Algorithm:
     modules: tuple[str, ...] = ()
     reader: str = ""
     trains_on: bool = False
-    goes_on_as: str = ""
     optimizers: tuple[str, ...] = ("default_optimizer",)
     offline: bool = False
     replays: bool = False

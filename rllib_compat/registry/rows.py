@@ -89,6 +89,7 @@ ROWS = (
         derives="PPO",
         modules=("ppo", "ppo.ddppo"),
         reader="actor_critic",
+        trains_on=True,
     ),
     Algorithm(
         "SimpleQ",
@@ -108,7 +109,7 @@ ROWS = (
         stems=("Apex", "ApexDQN", "APEX"),
         modules=("dqn", "dqn.apex"),
         reader="q",
-        goes_on_as="DQN",
+        trains_on=True,
         replays=True,
     ),
     Algorithm(
@@ -147,7 +148,7 @@ ROWS = (
         "train batches, where A3C applied each worker's gradients as they came",
         modules=("a3c", "a3c.a3c"),
         reader="actor_critic",
-        goes_on_as="A2C",
+        trains_on=True,
     ),
     Algorithm(
         "PG",
@@ -180,7 +181,7 @@ ROWS = (
         stems=("ApexDDPG",),
         modules=("ddpg", "ddpg.apex"),
         reader="ddpg",
-        goes_on_as="DDPG",
+        trains_on=True,
         optimizers=("actor", "critic"),
         replays=True,
     ),

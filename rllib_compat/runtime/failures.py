@@ -41,13 +41,31 @@ class CountsOnce:
         return ray_versions.count_once(super().get_metrics())  # type: ignore[misc]
 
 
+class ExploresZeros:
+    """What an env runner needs for modules of DQN whose Q-values are zero."""
+
+    module: Any
+
+    def make_module(self) -> None:
+        """Makes the module, or those of all policies."""
+        super().make_module()  # type: ignore[misc]
+        made = self.module
+        for module in made.values() if hasattr(made, "values") else [made]:
+            ray_versions.explore_zeros(module)
+
+
 @public("rllib_compat.adapters")
-class TellingEnvRunner(CountsOnce, TellsErrors, SingleAgentEnvRunner):  # type: ignore[misc]
+class TellingEnvRunner(ExploresZeros, CountsOnce, TellsErrors, SingleAgentEnvRunner):  # type: ignore[misc]
     """Ray's env runner for one agent, whose errors are told."""
 
 
 @public("rllib_compat.adapters")
-class TellingMultiAgentEnvRunner(CountsOnce, TellsErrors, MultiAgentEnvRunner):  # type: ignore[misc]
+class TellingMultiAgentEnvRunner(
+    ExploresZeros,
+    CountsOnce,
+    TellsErrors,
+    MultiAgentEnvRunner,  # type: ignore[misc]
+):
     """Ray's env runner for many agents, whose errors are told."""
 
 

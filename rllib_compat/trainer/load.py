@@ -84,11 +84,6 @@ def _instead(done: Conversion) -> str:
     """What to do with a checkpoint of which only the modules can be written."""
     if done.checkpoint.modules_alone:
         return "Load the checkpoint that they were made from."
-    if other := done.plan.goes_on_as:
-        return (
-            f"{other} trains it: rllib_compat.load(…, "
-            f'given=rllib_compat.Given(algorithm="{other}")).'
-        )
     return "`rllib-compat convert` makes modules of it: RLModule.from_checkpoint(…)."
 
 

@@ -30,7 +30,7 @@ IMPALA = find(ray="0.7.6", algorithm="IMPALA")[0]
 MARWIL = find(ray="0.7.6", algorithm="MARWIL")[0]
 BC = find(ray="2.0.1", algorithm="BC")[0]
 ES = find(ray="1.13.0", algorithm="ES")[0]
-A3C = find(ray="0.8.7", algorithm="A3C")[0]
+R2D2 = find(ray="1.13.0", algorithm="R2D2")[0]
 CUSTOM = next(c for c in find(ray="2.0.1") if c.variant == "custommodel")
 TWO_POLICIES = next(c for c in find(ray="2.3.1") if c.variant == "ma-tuples")
 
@@ -142,8 +142,8 @@ def test_es_acts_as_it_did_behind_its_filter_and_trains_on(tmp_path, load):
 
 
 def test_modules_that_were_converted_convert_again(tmp_path):
-    convert(A3C.checkpoint, tmp_path / "one", given=given(A3C), inputs=50)
-    again = convert(tmp_path / "one", tmp_path / "two", given=Given(algorithm="A3C"), inputs=50)
+    convert(R2D2.checkpoint, tmp_path / "one", given=given(R2D2), inputs=50)
+    again = convert(tmp_path / "one", tmp_path / "two", given=Given(algorithm="R2D2"), inputs=50)
     assert again.largest_difference < 1e-5
     assert layouts.read(tmp_path / "two").policies.keys() == {"default_policy"}
 

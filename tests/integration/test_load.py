@@ -16,7 +16,8 @@ pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 SINGLE = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 LEAGUE = next(c for c in find(ray="1.13.0", framework="torch") if c.variant == "league20")
 NO_SPACES = next(c for c in find(ray="0.8.5") if c.variant == "fc32relu-share")
-GONE = next(c for c in find(ray="0.8.5") if c.algorithm == "A3C")
+SUCCEEDED = next(c for c in find(ray="0.8.5") if c.algorithm == "A3C")
+GONE = next(c for c in find(ray="1.13.0") if c.algorithm == "R2D2")
 
 
 @pytest.fixture
@@ -107,7 +108,17 @@ def test_a_league_trains_what_was_trained_and_leaves_the_frozen_as_they_are(load
     assert changed == {"league_0": True, "league_7": False}
 
 
-def test_an_algorithm_that_nothing_trains_is_refused_by_name_with_the_one_that_would(tmp_path):
-    with pytest.raises(NotYetError, match="no A3C") as told:
+def test_an_algorithm_that_is_gone_trains_on_as_what_took_its_place(load, caplog):
+    algorithm = load(
+        SUCCEEDED.checkpoint, given=given_of(SUCCEEDED), num_workers=0, min_iter_time_s=0
+    )
+    assert any("A2C takes its place" in message for message in caplog.messages)
+    before = weights_of(algorithm, "default_policy")
+    algorithm.train()
+    after = weights_of(algorithm, "default_policy")
+    assert any((before[name] != after[name]).any() for name in before)
+
+
+def test_an_algorithm_that_nothing_trains_is_refused_with_the_reason():
+    with pytest.raises(NotYetError, match="no R2D2"):
         compat.load(GONE.checkpoint, given=given_of(GONE))
-    assert 'algorithm="A2C"' in str(told.value)

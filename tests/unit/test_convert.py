@@ -314,17 +314,6 @@ def test_where_several_algorithms_fit_the_caller_is_asked(tmp_path, name, candid
         resolve.require_algorithm(checkpoint)
 
 
-@pytest.mark.parametrize(("folder", "told"), [("run1", True), ("A3C_CartPole-v0_0", False)])
-def test_a_policy_class_that_two_algorithms_had_names_the_one_that_trains_on(
-    tmp_path, folder, told
-):
-    """A2C's policies are called `A3CTorchPolicy`; as A3C they only act."""
-    checkpoint = algorithm_of(tmp_path, "2.0.1/a2c-torch-default", folder)
-    assert checkpoint.algorithm == "A3C"
-    (row,) = [f for f in checkpoint.findings if f.path == "algorithm"]
-    assert ("--algorithm A2C" in row.hint, row.severity is Severity.WARNING) == (told, told)
-
-
 def test_the_only_policy_of_ray_0_5_gets_todays_name():
     checkpoint = layouts.read(find(ray="0.5.3", algorithm="PPO")[0].checkpoint)
     checkpoint = resolve.complete(checkpoint, Given(algorithm="PPO"))
@@ -425,15 +414,15 @@ def test_an_infinite_limit_of_todays_modules_is_no_sign_of_a_diverged_training()
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "other"), [("APEX", "DQN"), ("A3C", "A2C"), ("APEX_DDPG", "DDPG"), ("R2D2", "")]
+    ("algorithm", "other"), [("APEX", "DQN"), ("A3C", "A2C"), ("APEX_DDPG", "DDPG")]
 )
-def test_what_only_acts_names_the_algorithm_that_would_train_it(algorithm, other):
+def test_what_is_gone_goes_on_as_what_took_its_place_with_a_warning(algorithm, other):
     case = next(c for c in all_cases() if c.algorithm == algorithm)
     plan = decide(layouts.read(case.checkpoint), given_if_asked(case))
-    assert (plan.form, plan.goes_on_as) == (Form.MODULES, other)
-    if other:
-        asked = replace(given_if_asked(case), algorithm=other)
-        assert decide(layouts.read(case.checkpoint), asked).form is Form.WHOLE
+    assert (plan.form, plan.translation.algorithm) == (Form.WHOLE, other)
+    (row,) = [f for f in plan.translation.report if f.rule == "algorithm.successor"]
+    assert row.severity is Severity.WARNING
+    assert f"{other} takes its place" in row.message
 
 
 def test_nobody_is_promised_that_an_lstm_of_r2d2_trains_on_as_dqn():

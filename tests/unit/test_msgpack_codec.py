@@ -13,6 +13,7 @@ import msgpack_numpy
 import numpy as np
 import pytest
 
+from rllib_compat.formats.msgpack import codec
 from rllib_compat.formats.msgpack.codec import MAX_DEPTH, canonical, pack, pack_to, unpack
 from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 from rllib_compat.ray_versions import unpatched_msgpack
@@ -235,3 +236,29 @@ def test_a_patched_msgpack_changes_nothing_and_unpickles_nothing():
         bomb = msgpack_numpy.packb(np.array([{"a": 1}], dtype=object))
         with pytest.raises(CorruptCheckpointError):
             unpack(bomb)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(12.0).reshape(3, 4),
+        {"a": [np.zeros(3), {"b": np.ones((2, 2), np.float32)}], "c": (np.arange(40), "text")},
+        {"turned": np.arange(12.0).reshape(3, 4).T, "dates": np.zeros(4, "datetime64[s]")},
+        {"twice": [np.arange(9.0)] * 2, 1: None, "none": np.zeros((0, 3))},
+    ],
+)
+def test_a_file_of_large_arrays_is_what_packing_makes_at_once(value, tmp_path, monkeypatch):
+    monkeypatch.setattr(codec, "_LARGE", 24)
+    pack_to(value, tmp_path / "state")
+    written = (tmp_path / "state").read_bytes()
+    np.testing.assert_equal(unpack(written), canonical(value))
+    monkeypatch.undo()
+    # Lengths below 64 KB have shorter forms, which msgpack itself takes.
+    assert pack(unpack(written)) == pack(value)
+
+
+def test_a_large_array_is_written_as_msgpack_itself_writes_it():
+    value = {"before": 1, "w": np.arange(1 << 18, dtype=np.float64), "after": [2]}
+    stream = io.BytesIO()
+    pack_to(value, stream)
+    assert stream.getvalue() == pack(value)

@@ -89,6 +89,13 @@ def _fragment_of_n_steps(given: Given, _: Context) -> Change | None:
     return Change({FRAGMENT: steps}, f"{fragment} is shorter than n_step={steps}")
 
 
+def _one_step_at_least(given: Given, _: Context) -> Change | None:
+    """The old Rays' default was 0, which is what a config of theirs says that says nothing."""
+    if given.get(LEAST):
+        return None
+    return Change({LEAST: 1}, "no iteration ends before a step was sampled, as ever")
+
+
 STEPS = (
     Step(
         "many_agents",
@@ -129,10 +136,10 @@ STEPS = (
         "are slow to start, and its result is empty.",
         algorithms=("IMPALA", "APPO"),
         stack="new",
+        reads=(LEAST,),
         sets={LEAST: 1},
         key="timesteps_per_iteration",
-        fills=True,
-        says="no iteration ends before a step was sampled, as ever",
+        change=_one_step_at_least,
     ),
     Step(
         "fragment",

@@ -144,18 +144,11 @@ def write(plan: Plan, target: Path) -> list[Finding]:
             Verdict.DROPPED,
             path,
             f"{plan.why}; its modules were written alone, for inference",
-            _what_to_do(plan),
+            "all of it is in the msgpack form (`--to msgpack`)",
         )
         for path, is_there in left.items()
         if is_there
     ]
-
-
-def _what_to_do(plan: Plan) -> str:
-    keeps = "all of it is in the msgpack form (`--to msgpack`)"
-    if not plan.goes_on_as:
-        return keeps
-    return f"`--algorithm {plan.goes_on_as}` carries it on as {plan.goes_on_as}; {keeps}"
 
 
 def _filled(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> MultiRLModule:

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
@@ -50,6 +51,9 @@ _KINDS = frozenset("biufcmMSUV")
 # comma lists and Python types.
 _TYPE = re.compile(r"[<>|=][biufcmMSUV]\d+(\[\d*[a-zA-Z]+\])?")
 
+#: Bytes of an array from which on it is not copied, and what msgpack puts before so many bytes.
+_LARGE, _BIN_32 = 1 << 20, 0xC6
+
 _SCALAR_KEYS = (str, bytes, bool, int, float, type(None))
 _MARKS = (b"nd", b"complex")
 
@@ -71,13 +75,14 @@ def pack_to(
     Raises:
         BudgetExceededError: There are more bytes than the budget has.
     """
-    packed = _pack(value)
+    parts = list(_parts(canonical(value)))
     if budget is not None:
-        budget.spend("written", len(packed), where or None)
+        budget.spend("written", sum(part.nbytes for part in parts), where or None)
     if isinstance(target, (str, Path)):
-        Path(target).write_bytes(packed)
+        with Path(target).open("wb") as file:
+            file.writelines(parts)
     else:
-        target.write(packed)
+        target.writelines(parts)
 
 
 def unpack(
@@ -236,6 +241,58 @@ def _pack(value: Any) -> memoryview:
     packer.pack(canonical(value))
     buffer: memoryview = packer.getbuffer()
     return buffer
+
+
+def _parts(value: Any) -> Iterator[memoryview]:
+    """What `_pack` makes, in parts; large arrays are not copied, but given as they lie there."""
+    packer = Packer(default=_encode, autoreset=False)
+    holders: set[int] = set()
+    _note_holders(value, holders)
+
+    def walk(value: Any) -> Iterator[memoryview]:
+        if id(value) not in holders:
+            packer.pack(value)
+        elif isinstance(value, dict):
+            packer.pack_map_header(len(value))
+            for key, item in value.items():
+                packer.pack(key)
+                yield from walk(item)
+        elif isinstance(value, list):
+            packer.pack_array_header(len(value))
+            for item in value:
+                yield from walk(item)
+        else:
+            yield from large(_encode(value))
+
+    def large(record: dict[bytes, Any]) -> Iterator[memoryview]:
+        data = memoryview(record.pop(b"data")).cast("B")
+        packer.pack_map_header(len(record) + 1)
+        for key, item in record.items():
+            packer.pack(key)
+            packer.pack(item)
+        packer.pack(b"data")
+        if data.nbytes >= 1 << 32:
+            raise _refusal("an array of more than 4 GB", "$")
+        yield memoryview(packer.bytes() + struct.pack(">BI", _BIN_32, data.nbytes))
+        packer.reset()
+        yield data
+
+    yield from walk(value)
+    yield memoryview(packer.bytes())
+
+
+def _note_holders(value: Any, holders: set[int]) -> bool:
+    """Notes the ids of large arrays, and of what holds one; says whether `value` is among them."""
+    if isinstance(value, np.ndarray):
+        found = value.nbytes >= _LARGE and isinstance(_bytes_of(value), memoryview)
+    elif isinstance(value, (dict, list)):
+        inner = value.values() if isinstance(value, dict) else value
+        found = sum(_note_holders(item, holders) for item in inner) > 0  # looks at all of them
+    else:
+        return False
+    if found:
+        holders.add(id(value))
+    return found
 
 
 def _encode(value: Any) -> dict[bytes, Any]:

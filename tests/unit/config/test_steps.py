@@ -87,3 +87,11 @@ def test_todays_defaults_are_those_of_the_installed_ray():
         known, value = today.todays_default(row.name, "training.gamma")
         assert known
         assert 0 < value < 1
+
+
+@pytest.mark.parametrize("ray", [None, "0.8.5", "1.13.0"])
+def test_an_iteration_of_impala_waits_for_a_sample_whatever_the_old_default_was(ray):
+    translation = translate({}, algorithm="IMPALA", legacy_ray=ray)
+    assert translation.calls["reporting"]["min_sample_timesteps_per_iteration"] == 1
+    told = translate({"timesteps_per_iteration": 70}, algorithm="IMPALA", legacy_ray=ray)
+    assert told.calls["reporting"]["min_sample_timesteps_per_iteration"] == 70

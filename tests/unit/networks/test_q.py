@@ -319,6 +319,31 @@ def test_the_own_module_gives_the_learner_what_todays_module_gives(name):
     np.testing.assert_array_equal(greedy, expected.argmax(-1))
 
 
+def test_actions_are_explored_where_q_values_are_zero_and_masked_ones_are_not():
+    """Ray's own module takes 0.0 for a masked action, and dies where all of them are."""
+    torch = pytest.importorskip("torch")
+    import gymnasium as gym
+
+    from rllib_compat import ray_versions
+    from rllib_compat.networks.modules.q import QModule
+
+    network = network_of("0.8.5/dqn-torch-nohiddens")
+    module = QModule(
+        observation_space=gym.spaces.Box(-1, 1, network.inputs),
+        action_space=gym.spaces.Discrete(2),
+        model_config={**network.target.model_config, "epsilon": 1.0},
+    )
+    ray_versions.explore_zeros(module)
+    module.set_state({k: np.zeros_like(v) for k, v in network.module_state().items()})
+    batch = {"obs": torch.zeros(64, *network.inputs)}
+    assert ray_versions.q_values(module, batch).eq(0.0).all()
+    assert set(module.forward_exploration(batch, t=0)["actions"].tolist()) == {0, 1}
+    for masked in (-3.4e38, -np.inf):
+        values = torch.tensor([[0.0, masked]] * 64)
+        module.compute_q_values = lambda _, values=values: {"qf_preds": values}
+        assert set(module.forward_exploration(batch, t=0)["actions"].tolist()) == {0}
+
+
 @pytest.mark.parametrize("name", ["0.8.5/apex-tf-v-atoms", "1.13.0/dqn-torch-hiddens2"])
 def test_a_filter_goes_before_network_and_target_network(name):
     network = network_of(name)
