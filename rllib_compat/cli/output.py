@@ -57,20 +57,30 @@ def _cell(cell: object) -> str:
     return "\n".join(printable(str(line)) for line in lines)
 
 
+#: Rows of a report that fit one screen; most take two or three lines.
+_SCREEN = 12
+
+
 def report(shown: Report, *, verbose: int) -> None:
-    """Prints a report: what needs attention always, the rest with `-v`."""
+    """Prints a report: what needs attention, as much as fits a screen; the rest with `-v`."""
     from rllib_compat.neutral.report import Severity, grouped
 
     rows = grouped(shown.findings)
     notable = rows if verbose else [f for f in rows if f.severity is not Severity.INFO]
     head = ", ".join(f"{name}: {value}" for name, value in shown.facts.items() if name != "result")
     console().print(printable(f"{shown.title} ({head})" if head else shown.title), markup=False)
+    cut = 0 if verbose else max(len(notable) - _SCREEN, 0)
+    if cut:  # errors first; how many are left out is told below
+        notable = sorted(notable, key=lambda finding: finding.severity is not Severity.ERROR)
+        notable = notable[:_SCREEN]
     if notable:
         cells = [
             (f.verdict.value, f.path, (f.message, *([f"→ {f.hint}"] if f.hint else [])))
             for f in notable
         ]
         table("", ("verdict", "where", "what happened"), cells)
-    hidden = len(rows) - len(notable)
+    if cut:
+        console().print(f"{cut} more that need attention (-v shows them)", markup=False)
+    hidden = len(rows) - len(notable) - cut
     if hidden:
         console().print(f"{hidden} more that need no attention (-v shows them)", markup=False)

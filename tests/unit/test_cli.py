@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rllib_compat.cli import main
+from rllib_compat.cli import main, output
 from rllib_compat.formats import layouts
+from rllib_compat.neutral.report import Report, Severity, Verdict
 from tests.legacy.cases import MUSEUM, find
 
 CASE = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
@@ -223,3 +224,23 @@ def test_an_unexpected_error_is_exit_2_and_not_done_with_findings(run, monkeypat
     code, _, err = run("inspect", CASE.path)
     assert code == 2
     assert "a bug" in err
+
+
+def test_a_report_fits_a_screen_and_says_how_much_is_left_out(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    long = Report("Conversion of a league")
+    for number in range(40):
+        long.add("r", Verdict.NOTE, f"$.key_{number}", "odd", severity=Severity.WARNING)
+    long.add("r", Verdict.REFUSED, "$.bad", "refused", severity=Severity.ERROR)
+    long.add("r", Verdict.KEPT, "$.good", "kept")
+    output.report(long, verbose=0)
+    shown = capsys.readouterr().out
+    assert len(shown.splitlines()) < 40
+    assert "$.bad" in shown
+    assert "29 more that need attention (-v shows them)" in shown
+    assert "1 more that need no attention" in shown
+    output.report(long, verbose=1)
+    whole = capsys.readouterr().out
+    assert all(f"$.key_{number} " in whole for number in range(40))
+    assert "$.good" in whole
+    assert "more that" not in whole

@@ -9,6 +9,7 @@ import pytest
 
 from rllib_compat.convert import complete as resolve
 from rllib_compat.convert.given import Given
+from rllib_compat.convert.identify import identify_all
 from rllib_compat.convert.pipeline import convert
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings
@@ -20,6 +21,7 @@ from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.spaces import Discrete
+from tests.legacy.cases import find
 from tests.legacy.networks import given_of
 from tests.unit.test_networks import FULLY_CONNECTED
 
@@ -254,7 +256,7 @@ def test_other_settings_are_told():
     policy.optimizer[0]["param_groups"][0]["eps"] = 1e-5
     _, (finding,) = plan({"p": policy}, {"p": network})
     assert finding.verdict is EXACT
-    assert "its eps was 1e-05, and is torch's 1e-08 now" in finding.message
+    assert "its eps was 1e-05, and is 1e-08 now" in finding.message
 
 
 @pytest.mark.parametrize("case", [TORCH, EAGER], ids=str)
@@ -291,3 +293,18 @@ def test_a_critic_that_never_learned_goes_on_with_moments_of_zero():
     assert "the critic had made no update" in finding.message
     assert all(not state.square[name].any() for name in state.mean if name.startswith("value"))
     assert all(state.square[name].any() for name in state.mean if not name.startswith("value"))
+
+
+def test_sacs_epsilon_is_todays_and_another_one_is_told():
+    """Ray's SAC has 1e-7 on torch, as it always had."""
+    (case,) = find(ray="1.13.0", algorithm="SAC", framework="torch", variant="disc")
+    given = given_of(case)
+    read = resolve.complete(layouts.read(case.checkpoint), given)
+    completed, networks = identify_all(read, given)
+    (policy,) = completed.policies.values()
+    _, (kept,) = plan({policy.policy_id: policy}, networks)
+    assert "eps" not in kept.message
+    for group in policy.optimizer:
+        group["param_groups"][0]["eps"] = 1e-8
+    _, (other,) = plan({policy.policy_id: policy}, networks)
+    assert "its eps was 1e-08, and is 1e-07 now" in other.message

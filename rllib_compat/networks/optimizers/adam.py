@@ -63,6 +63,7 @@ class Adam:
         derived: How the steps were found, where they are not stored as such.
         settings: What is stored of its settings, by torch's names.
         note: How its formula differs from torch's, if it does.
+        eps: The epsilon of today's learner.
     """
 
     step: int
@@ -71,6 +72,7 @@ class Adam:
     derived: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
+    eps: float = 1e-8
 
 
 #: Beyond it, a float does not count updates any more.
@@ -98,9 +100,10 @@ def notes(state: Adam) -> Iterator[str]:
         yield state.derived
     if state.note:
         yield state.note
+    todays = {**TARGET, "eps": state.eps}
     for name, theirs in state.settings.items():
-        if name in TARGET and theirs != TARGET[name]:
-            yield f"its {name} was {theirs}, and is torch's {TARGET[name]} now"
+        if name in todays and theirs != todays[name]:
+            yield f"its {name} was {theirs}, and is {todays[name]} now"
 
 
 def from_torch(
@@ -157,9 +160,7 @@ def from_torch(
         _canonical(table, {name: slots[number][kind] for name, number in pairs})
         for kind in ("exp_avg", "exp_avg_sq")
     )
-    if settings.get("eps") == group.eps:
-        del settings["eps"]
-    return Adam(steps.pop(), mean, square, settings=settings)
+    return Adam(steps.pop(), mean, square, settings=settings, eps=group.eps)
 
 
 #: What the canonical names of a critic's arrays begin with, where it has no optimizer of its own.

@@ -17,6 +17,10 @@ ALPHA = "log_alpha"
 MULTIPLIER = "log_alpha_prime"
 
 
+#: The epsilon of SAC's optimizers, then (torch) and now (`sac_torch_learner.py`), and of DDPG's.
+_EPS = 1e-7
+
+
 @dataclass(frozen=True)
 class Group:
     """One of the optimizers that an old policy had.
@@ -47,25 +51,25 @@ def soft_actor_critic(arrays: Iterable[str], unused: Iterable[str]) -> tuple[Gro
         unused: What else was among the weights.
     """
     groups = [
-        Group("policy", f"{POLICY}.", ("action_model.", "pi_encoder.", "pi.", "net.pi.")),
-        Group("qf", f"{CRITIC}.", ("q_net.", "qf_encoder.", "qf.", "net.q.")),
+        Group("policy", f"{POLICY}.", ("action_model.", "pi_encoder.", "pi.", "net.pi."), _EPS),
+        Group("qf", f"{CRITIC}.", ("q_net.", "qf_encoder.", "qf.", "net.q."), _EPS),
     ]
     if any(name.startswith(f"{TWIN}.") for name in arrays):
         modules = ("twin_q_net.", "qf_twin_encoder.", "qf_twin.", "net.twin_q.")
-        groups.append(Group("qf_twin", f"{TWIN}.", modules))
-    groups.append(Group("alpha", ALPHA))
+        groups.append(Group("qf_twin", f"{TWIN}.", modules, _EPS))
+    groups.append(Group("alpha", ALPHA, eps=_EPS))
     if any(name.startswith(MULTIPLIER) for name in unused):
-        groups.append(Group(None, MULTIPLIER))
+        groups.append(Group(None, MULTIPLIER, eps=_EPS))
     return tuple(groups)
 
 
 #: The optimizers of DDPG and TD3: one for both critics.
 ACTOR_AND_CRITIC = (
-    Group("actor", f"{POLICY}.", ("policy_model.", "net.pi."), eps=1e-7),
+    Group("actor", f"{POLICY}.", ("policy_model.", "net.pi."), eps=_EPS),
     Group(
         "critic",
         (f"{CRITIC}.", f"{TWIN}."),
         ("q_model.", "twin_q_model.", "net.q.", "net.twin_q."),
-        eps=1e-7,
+        eps=_EPS,
     ),
 )
