@@ -114,7 +114,11 @@ def given_options(function: F) -> F:
             click.option(
                 "--config", type=ConfigOption(), help="The trainer's config; {} for its defaults."
             ),
-            click.option("--env", help="The environment's name."),
+            click.option(
+                "--env",
+                metavar="NAME|MODULE:CLASS",
+                help="The environment: its name, or your class of it, which is imported.",
+            ),
             observation_space_option,
             action_space_option,
             click.option(
@@ -184,7 +188,7 @@ def given(
     return Given(
         algorithm,
         config,
-        env,
+        None if env is None else _environment(env),
         dict(observation_space),
         dict(action_space),
         model,
@@ -192,6 +196,21 @@ def given(
         policy,
         **more,
     )
+
+
+def _environment(text: str) -> Any:
+    """An environment's name, or what the caller's `module:Class` is.
+
+    gymnasium, too, has names with a colon (`ale_py:ALE/Pong-v5`); nothing in a module is called so.
+    """
+    module, colon, name = text.partition(":")
+    if not colon:
+        return text
+    find_modules_here()
+    try:
+        return attribute(module, name)
+    except ImportError:
+        return text
 
 
 def find_modules_here() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rllib_compat.cli import main, output
+from rllib_compat.cli import main, options, output
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.report import Report, Severity, Verdict
 from tests.legacy.cases import MUSEUM, find
@@ -244,3 +244,11 @@ def test_a_report_fits_a_screen_and_says_how_much_is_left_out(capsys, monkeypatc
     assert all(f"$.key_{number} " in whole for number in range(40))
     assert "$.good" in whole
     assert "more that" not in whole
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "no_such_module:CartPole-v1", "json:Pong-v5"])
+def test_an_environment_is_a_name_or_a_class_of_the_caller(name):
+    known = dict.fromkeys(("algorithm", "config", "model", "weights_map"))
+    known |= {"observation_space": (), "action_space": (), "policy": ()}
+    assert options.given(env=name, **known).env == name
+    assert options.given(env="json:JSONDecoder", **known).env is json.JSONDecoder
