@@ -46,6 +46,7 @@ TITLES = {
     "ppo": "PPO",
     "a2c": "A2C",
     "bandits": "Bandits and Random",
+    "crr": "CRR",
     "evolution": "ES and ARS",
     "ddpg": "DDPG and TD3",
     "impala_appo": "IMPALA and APPO",

@@ -47,7 +47,11 @@ from rllib_compat.ray_versions.connectors import (
 )
 from rllib_compat.ray_versions.episodes import to_numpy
 from rllib_compat.ray_versions.external import news, ongoing_episodes
-from rllib_compat.ray_versions.learners import learner_with_targets, log_td_errors
+from rllib_compat.ray_versions.learners import (
+    add_next_observations,
+    learner_with_targets,
+    log_td_errors,
+)
 from rllib_compat.ray_versions.metrics import (
     count_once,
     items,
@@ -128,6 +132,7 @@ __all__ = [
     "OLDEST",
     "TakesOldPolicies",
     "action_distribution",
+    "add_next_observations",
     "agent_steps",
     "at_least",
     "bc_module_names",

@@ -19,12 +19,6 @@ def learner_with_targets() -> type:
         from ray.rllib.algorithms.dqn.dqn_learner import DQNLearner as Base
     except ImportError:
         from ray.rllib.algorithms.dqn.dqn_rainbow_learner import DQNRainbowLearner as Base
-    from ray.rllib.connectors.common.add_observations_from_episodes_to_batch import (
-        AddObservationsFromEpisodesToBatch,
-    )
-    from ray.rllib.connectors.learner import (
-        AddNextObservationsFromEpisodesToTrainBatch as NextObservations,
-    )
     from ray.rllib.core.rl_module.apis import TargetNetworkAPI
 
     class LearnerWithTargets(Base):  # type: ignore[misc]  # Ray has no types
@@ -33,8 +27,7 @@ def learner_with_targets() -> type:
             pipeline = self._learner_connector
             if pipeline is None or not self.config.add_default_connectors_to_learner_pipeline:
                 return
-            if not any(isinstance(piece, NextObservations) for piece in pipeline.connectors):
-                pipeline.insert_after(AddObservationsFromEpisodesToBatch, NextObservations())
+            add_next_observations(pipeline)
 
         @classmethod
         def rl_module_required_apis(cls) -> list[type]:
@@ -44,6 +37,19 @@ def learner_with_targets() -> type:
             """Nothing: there are no noisy layers. Ray 2.40 wants every subclass to say so."""
 
     return LearnerWithTargets
+
+
+def add_next_observations(pipeline: Any) -> None:
+    """Adds the piece that adds the next observations to batches, unless it is there."""
+    from ray.rllib.connectors.common.add_observations_from_episodes_to_batch import (
+        AddObservationsFromEpisodesToBatch,
+    )
+    from ray.rllib.connectors.learner import (
+        AddNextObservationsFromEpisodesToTrainBatch as NextObservations,
+    )
+
+    if not any(isinstance(piece, NextObservations) for piece in pipeline.connectors):
+        pipeline.insert_after(AddObservationsFromEpisodesToBatch, NextObservations())
 
 
 def log_td_errors(learner: Any, module_id: str, errors: Any) -> None:

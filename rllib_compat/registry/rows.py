@@ -201,7 +201,10 @@ ROWS = (
     ),
     Algorithm(
         "CRR",
-        why="train with CQL or IQL, the offline actor-critics that are left",
+        becomes="CRR",
+        ours=True,
+        new_stack_only=True,
+        why="this package has it for the new API stack",
         optimizers=("actor", "critic"),
         offline=True,
     ),

@@ -13,6 +13,7 @@ from rllib_compat.formats import layouts
 from rllib_compat.networks.optimizers import plan
 from tests.legacy.cases import find
 from tests.marks import TRAINERS
+from tests.unit.offline.test_recordings import played, record
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
@@ -120,6 +121,49 @@ def test_an_old_config_trains_with_the_old_result_keys_and_goes_on_from_its_chec
     assert type(algorithm).__name__ == name
     assert algorithm.train()["num_env_steps_sampled_lifetime"] > result["timesteps_total"]
     algorithm.stop()
+
+
+def test_an_old_config_of_crr_learns_from_old_recordings_and_is_restored(tmp_path):
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    (tmp_path / "recorded").mkdir()
+    episodes = [played(30, end="terminated", id_=str(i)) for i in range(4)]
+    for episode in episodes:  # of two numbers; CartPole has four
+        episode.observations.data = np.tile(episode.observations.data, 2)
+    record(tmp_path / "recorded", episodes)
+    old = {
+        "env": "CartPole-v1",
+        "input": str(tmp_path / "recorded"),
+        "num_workers": 0,
+        "train_batch_size": 32,
+        "target_network_update_freq": 64,
+        "actor_hiddens": [8],
+        "critic_hiddens": [8],
+        "weight_type": "exp",
+        "min_time_s_per_iteration": 0,
+    }
+    trainer = compat.CRRTrainer(config=old)
+    try:
+        before = trainer.get_weights()["default_policy"]
+        for _ in range(2):
+            result = trainer.train()
+        stats = result["info"]["learner"]["default_policy"]["learner_stats"]
+        assert {"loss_actor", "loss_critic", "weights_avg", "targets_avg"} <= stats.keys()
+        after = trainer.get_weights()["default_policy"]
+        for part in before:
+            assert (after[part] != before[part]).any()
+        path = trainer.save(str(tmp_path / "saved"))
+        trainer.restore(path)
+        assert trainer.train()["training_iteration"] == 3
+    finally:
+        trainer.stop()
+    algorithm = Algorithm.from_checkpoint(path)
+    try:
+        assert type(algorithm).__name__ == "CRR"
+        optimizer = ray_versions.local_learner(algorithm).get_optimizer("default_policy", "critic")
+        assert {int(slot["step"]) for slot in optimizer.state.values()} == {2}
+    finally:
+        algorithm.stop()
 
 
 def test_a_td3_checkpoint_trains_on_with_its_targets_and_both_optimizers(tmp_path):

@@ -10,6 +10,7 @@ from rllib_compat.config.rules import (
     a2c,
     bandits,
     callbacks,
+    crr,
     ddpg,
     dqn,
     dreamer_iql,
@@ -60,6 +61,7 @@ FAMILIES = {
     "marwil_bc_cql": marwil_bc_cql,
     "dreamer_iql": dreamer_iql,
     "bandits": bandits,
+    "crr": crr,
     "evolution": evolution,
     "removed": removed,
 }

@@ -46,7 +46,7 @@ RULES = (
             target="offline_data.input_",
             convert=recorded,
             value=SOURCE,
-            algorithms=(*IMITATION, "CQL"),
+            algorithms=(*IMITATION, "CQL", "CRR"),
             needs_old=needs_old_readers,
         )
         for key in ("input", "input_")

@@ -29,7 +29,6 @@ KEYS = {
         "max_num_policies_to_train sample_wait_timeout learn_wait_timeout "
         "max_requests_in_flight_per_learner_worker timeout_s_learner_manager"
     ),
-    "CRR": "weight_type max_weight advantage_type n_action_sample",
     "DT": (
         "target_return embed_dim num_layers num_heads embed_pdrop resid_pdrop attn_pdrop "
         "loss_coef_actions loss_coef_obs loss_coef_returns_to_go"
@@ -38,7 +37,7 @@ KEYS = {
 
 #: Keys that DDPG has, too, which this package trains.
 _HIDDENS = "actor_hiddens actor_hidden_activation critic_hiddens critic_hidden_activation"
-SHARED = {("MADDPG", "CRR"): _HIDDENS, ("SlateQ",): "use_huber huber_threshold"}
+SHARED = {("MADDPG",): _HIDDENS, ("SlateQ",): "use_huber huber_threshold"}
 
 
 def _rules() -> tuple[Rule, ...]:

@@ -28,6 +28,7 @@ THEN = {"num_env_runners": "num_rollout_workers", "exploration_noise": "explorat
 KEYS = dict.fromkeys(OURS, "lr") | {
     "BanditLinTS": "gamma",
     "BanditLinUCB": "gamma",
+    "CRR": "critic_lr",
     "DDPG": "actor_lr",
     "Random": "gamma",
     "TD3": "critic_lr",

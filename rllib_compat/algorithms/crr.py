@@ -1,0 +1,293 @@
+"""CRR: critic-regularized regression, from recorded steps (`algorithms/crr` of Ray 2.0 – 2.10).
+
+Wang et al., "Critic regularized regression" (2020): the policy imitates those of the recorded
+actions that its critics think better than its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from ray.rllib.algorithms.algorithm_config import NotProvided
+from ray.rllib.algorithms.marwil import MARWIL
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
+from torch.nn import functional
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.config import DefaultsConfig
+from rllib_compat.algorithms.names import register
+from rllib_compat.networks.modules.critic_regularized import CriticRegularizedModule
+from rllib_compat.neutral.errors import ConfigError
+
+#: Setting → what it may be.
+_WORDS = {
+    "advantage_type": ("mean", "max", "expectation"),
+    "td_error_loss_fn": ("mse", "huber"),
+    "weight_type": ("bin", "exp"),
+}
+
+#: What the module is told.
+_OF_THE_MODULE = (
+    "actor_hiddens",
+    "actor_hidden_activation",
+    "critic_hiddens",
+    "critic_hidden_activation",
+    "twin_q",
+    "categorical_distribution_temperature",
+)
+
+
+class CRR(MARWIL):  # type: ignore[misc]  # Ray has no types
+    """Learns from recorded steps; a training step is that of Ray's MARWIL."""
+
+    @classmethod
+    def get_default_config(cls) -> CRRConfig:
+        """The config that it starts from."""
+        return CRRConfig()
+
+    @classmethod
+    def get_default_policy_class(cls, config: Any) -> None:
+        """None: the old API stack can't run it."""
+
+
+class CRRConfig(DefaultsConfig):
+    """The config of CRR.
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of `CRR`.
+    """
+
+    target_network_update_freq: int | None
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class or CRR)
+        # Ray's own two actors, with a task that reads, would wait for each other on two CPUs.
+        self.offline_data(map_batches_kwargs={"concurrency": 1})
+
+    def training(
+        self,
+        *,
+        weight_type: Any = NotProvided,
+        temperature: Any = NotProvided,
+        max_weight: Any = NotProvided,
+        advantage_type: Any = NotProvided,
+        n_action_sample: Any = NotProvided,
+        twin_q: Any = NotProvided,
+        target_network_update_freq: Any = NotProvided,
+        actor_hiddens: Any = NotProvided,
+        actor_hidden_activation: Any = NotProvided,
+        critic_hiddens: Any = NotProvided,
+        critic_hidden_activation: Any = NotProvided,
+        actor_lr: Any = NotProvided,
+        critic_lr: Any = NotProvided,
+        tau: Any = NotProvided,
+        td_error_loss_fn: Any = NotProvided,
+        categorical_distribution_temperature: Any = NotProvided,
+        **kwargs: Any,
+    ) -> CRRConfig:
+        """Sets how it learns.
+
+        Args:
+            weight_type: How an action's advantage becomes the weight of its imitation: `bin` (1
+                where it is above zero, else 0) or `exp` (its exponential).
+            temperature: What advantages are divided by before the exponential.
+            max_weight: The greatest exponential weight.
+            advantage_type: What an action's value is compared with: the `mean` or the `max` of
+                `n_action_sample` of the policy's own, or (Discrete) their `expectation`.
+            n_action_sample: How many of its own actions are drawn.
+            twin_q: Whether there is a second critic; the smaller value counts.
+            target_network_update_freq: After how many learned steps targets follow. None: 100
+                train batches.
+            actor_hiddens: The sizes of the actor's hidden layers.
+            actor_hidden_activation: Their activation.
+            critic_hiddens: The sizes of each critic's hidden layers.
+            critic_hidden_activation: Their activation.
+            actor_lr: The actor's learning rate, or a schedule `[[step, rate], …]`.
+            critic_lr: That of both critics.
+            tau: How far targets go towards their networks each time.
+            td_error_loss_fn: `mse` or `huber`.
+            categorical_distribution_temperature: What logits of Discrete actions are divided by.
+            **kwargs: What every algorithm has.
+
+        Returns:
+            The config itself.
+        """
+        super().training(**kwargs)
+        given = {
+            "weight_type": weight_type,
+            "temperature": temperature,
+            "max_weight": max_weight,
+            "advantage_type": advantage_type,
+            "n_action_sample": n_action_sample,
+            "twin_q": twin_q,
+            "target_network_update_freq": target_network_update_freq,
+            "actor_hiddens": actor_hiddens,
+            "actor_hidden_activation": actor_hidden_activation,
+            "critic_hiddens": critic_hiddens,
+            "critic_hidden_activation": critic_hidden_activation,
+            "actor_lr": actor_lr,
+            "critic_lr": critic_lr,
+            "tau": tau,
+            "td_error_loss_fn": td_error_loss_fn,
+            "categorical_distribution_temperature": categorical_distribution_temperature,
+        }
+        self.set_given(given)
+        return self
+
+    def get_default_learner_class(self) -> type:
+        """The learner that computes the losses."""
+        return CRRTorchLearner
+
+    def get_default_rl_module_spec(self) -> Any:
+        """Describes the module."""
+        return RLModuleSpec(module_class=CriticRegularizedModule)
+
+    @property
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        told = {name: getattr(self, name) for name in _OF_THE_MODULE}
+        return {**super()._model_config_auto_includes, **told}
+
+    def build_learner_connector(self, *args: Any, **kwargs: Any) -> Any:
+        """The pipeline that makes batches; each step with the observation after it."""
+        pipeline = super().build_learner_connector(*args, **kwargs)
+        ray_versions.add_next_observations(pipeline)
+        return pipeline
+
+    def validate(self) -> None:
+        """Checks all settings against each other.
+
+        Raises:
+            ConfigError: Two of them contradict each other, or nothing can run them.
+        """
+        super().validate()
+        self.require_new_stack()
+        for name, words in _WORDS.items():
+            if (given := getattr(self, name)) not in words:
+                raise ConfigError(
+                    f"{name} is one of {', '.join(words)}, not {given!r}.",
+                    where=name,
+                    fix=f"{name}={words[0]!r}",
+                )
+        if not self.in_evaluation and self.input_ in (None, "", "sampler"):
+            raise ConfigError(
+                "CRR learns from recorded steps, and there are none.",
+                where="input",
+                fix="Give `input` the path of recordings.",
+            )
+        if not self.num_learners and not self.dataset_num_iters_per_learner:
+            raise ConfigError(
+                "A local learner has to be told how many passes over the data an iteration makes.",
+                where="dataset_num_iters_per_learner",
+                fix="offline_data(dataset_num_iters_per_learner=1)",
+            )
+        if self.target_network_update_freq is None:
+            self.target_network_update_freq = 100 * self.train_batch_size_per_learner
+
+
+class CRRTorchLearner(ray_versions.learner_with_targets(), TorchLearner):  # type: ignore[misc]
+    """Computes the losses: what `CRRTorchPolicy` computed."""
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Makes both optimizers."""
+        config = self.config.get_config_for_module(module_id)
+        module = self.module[module_id].unwrapped()
+        for part, rate in (("actor", config.actor_lr), ("critic", config.critic_lr)):
+            parameters = module.parameters_of(part)
+            self.register_optimizer(
+                module_id=module_id,
+                optimizer_name=part,
+                optimizer=torch.optim.Adam(parameters, eps=1e-8),
+                params=parameters,
+                lr_or_lr_schedule=rate,
+            )
+
+    def compute_loss_for_module(
+        self,
+        *,
+        module_id: str,
+        config: Any,
+        batch: Any,
+        fwd_out: Any,  # noqa: ARG002
+    ) -> Any:
+        """The sum of the actor's and the critics' losses; neither trains what the other does."""
+        module = self.module[module_id].unwrapped()
+        seen, actions = batch[Columns.OBS], batch[Columns.ACTIONS]
+        policy = module.policy_of(batch)
+        logp = policy.log_prob(actions)
+        logp = logp if module.discrete else logp.flatten(1).sum(-1)
+        values = module.values_of(seen, actions)
+        own = _own_value(module, policy, seen, config)
+        weights = _weights(_least(values).detach() - own, config)
+        actor_loss = -(weights * logp).mean()
+        targets = self._targets(module, config, batch)
+        errors = torch.cat([value - targets for value in values])
+        nothing = torch.zeros_like(errors)
+        if config.td_error_loss_fn == "huber":
+            critic_loss = functional.huber_loss(errors, nothing)
+        else:
+            critic_loss = 0.5 * functional.mse_loss(errors, nothing)
+        told = {
+            "loss_actor": actor_loss,
+            "loss_critic": critic_loss,
+            "weights_avg": weights.mean(),
+            "q_batch_avg": _least(values).mean(),
+            "v_batch_avg": own.mean(),
+            "targets_avg": targets.mean(),
+        }
+        self.metrics.log_dict(told, key=module_id, window=1)
+        return actor_loss + critic_loss
+
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    def _targets(self, module: Any, config: Any, batch: Any) -> Any:
+        """What the critics should have said."""
+        following = batch[Columns.NEXT_OBS]
+        actions = module.policy_of({Columns.OBS: following}, target=True).sample()
+        if not module.discrete:
+            space = module.action_space
+            low, high = (actions.new_tensor(bound) for bound in (space.low, space.high))
+            actions = torch.minimum(torch.maximum(actions, low), high)
+        value = _least(module.values_of(following, actions, target=True))
+        going_on = 1.0 - batch[Columns.TERMINATEDS].float()
+        return batch[Columns.REWARDS] + config.gamma * going_on * value
+
+    def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
+        """Lets targets follow, by the steps that were learned from: nothing is sampled."""
+        module_id = next(iter(self.module.keys()))
+        critic = self.get_optimizer(module_id, "critic")
+        updates = next((int(slot["step"]) for slot in critic.state.values()), 0)
+        learned = updates * self.config.train_batch_size_per_learner
+        timesteps = {**timesteps, NUM_ENV_STEPS_SAMPLED_LIFETIME: learned}
+        super().after_gradient_based_update(timesteps=timesteps)
+
+
+def _least(values: list[Any]) -> Any:
+    return torch.stack(values).min(dim=0).values
+
+
+def _own_value(module: Any, policy: Any, seen: Any, config: Any) -> Any:
+    """The value of the policy's own actions, `[B]`. Critics get no gradient of it."""
+    if config.advantage_type == "expectation":
+        if not module.discrete:
+            raise ConfigError(
+                "There is no expectation over Box actions.",
+                where="advantage_type",
+                fix="advantage_type='mean'",
+            )
+        return (_least(module.values_of(seen)).detach() * policy.probs).sum(-1)
+    with torch.no_grad():
+        drawn = policy.sample((config.n_action_sample,))
+        values = torch.stack([_least(module.values_of(seen, each)) for each in drawn])
+        return values.mean(0) if config.advantage_type == "mean" else values.max(0).values
+
+
+def _weights(advantages: Any, config: Any) -> Any:
+    if config.weight_type == "bin":
+        return (advantages > 0).float()
+    return (advantages / config.temperature).exp().clamp(0.0, config.max_weight)
+
+
+register(CRR)

@@ -1,0 +1,136 @@
+"""The module of CRR: a stochastic policy and two critics, each with a target."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
+from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+from torch import nn
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.public import public
+
+_ACTIVATIONS = {
+    "elu": nn.ELU,
+    "linear": nn.Identity,
+    "relu": nn.ReLU,
+    "swish": nn.SiLU,
+    "tanh": nn.Tanh,
+}
+
+
+@public("rllib_compat.modules")
+class CriticRegularizedModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]
+    """A policy over Discrete or Box actions, and one critic or two.
+
+    Of Discrete actions critics give a value each; Box actions are one of their inputs. The
+    `model_config` has the keys of `CRRConfig` that say how large the networks are, and the
+    `categorical_distribution_temperature`, by which logits are divided.
+    """
+
+    def setup(self) -> None:
+        """Builds the networks; Ray calls it once."""
+        told, space = self.model_config, self.action_space
+        self.discrete = isinstance(space, gymnasium.spaces.Discrete)
+        if not (self.discrete or isinstance(space, gymnasium.spaces.Box)):
+            raise ConfigError(
+                f"CRR has Discrete or Box actions, not {space}.",
+                where="action_space",
+                fix="Wrap the environment, so that its actions are one of both.",
+            )
+        self._temperature = told["categorical_distribution_temperature"]
+        kind = "TorchCategorical" if self.discrete else "TorchDiagGaussian"
+        self.action_dist_cls = getattr(ray_versions.torch_distributions(), kind)
+        inputs = int(np.prod(self.observation_space.shape))
+        count = int(space.n) if self.discrete else int(np.prod(space.shape))
+        hiddens, activation = told["actor_hiddens"], told["actor_hidden_activation"]
+        outputs = count if self.discrete else 2 * count
+        networks = {"actor": _layers(inputs, hiddens, outputs, activation)}
+        if not self.inference_only:
+            hiddens, activation = told["critic_hiddens"], told["critic_hidden_activation"]
+            into, outputs = (inputs, count) if self.discrete else (inputs + count, 1)
+            for name in ("q", "twin_q") if told["twin_q"] else ("q",):
+                networks[name] = _layers(into, hiddens, outputs, activation)
+        self.net = nn.ModuleDict(networks)
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """What env runners do without."""
+        return [*(f"net.{name}" for name in self.net if name != "actor"), "target_net"]
+
+    def make_target_networks(self) -> None:
+        """Makes the targets, equal to what they follow; a learner calls it."""
+        self.target_net = deepcopy(self.net).requires_grad_(False)
+
+    def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
+        """The networks with those that follow them."""
+        return [(self.net, self.target_net)]
+
+    def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """What the targets' policy says; see `policy_of`."""
+        return {Columns.ACTION_DIST_INPUTS: self._logits(self.target_net, batch)}
+
+    def parameters_of(self, part: str) -> list[nn.Parameter]:
+        """The parameters that one of the optimizers trains: `actor` or `critic`."""
+        return [
+            parameter
+            for name, network in self.net.items()
+            if (name == "actor") == (part == "actor")
+            for parameter in network.parameters()
+        ]
+
+    def policy_of(self, batch: Mapping[str, Any], *, target: bool = False) -> Any:
+        """The distribution of actions, `torch.distributions`; of a Box, a normal for each part."""
+        net = self.target_net if target else self.net
+        logits = self._logits(net, batch)
+        if self.discrete:
+            return torch.distributions.Categorical(logits=logits, validate_args=False)
+        mean, log_std = logits.chunk(2, dim=-1)
+        return torch.distributions.Normal(mean, log_std.exp(), validate_args=False)
+
+    def values_of(
+        self, observations: Any, actions: Any = None, *, target: bool = False
+    ) -> list[Any]:
+        """What each critic says of actions, `[B]`; without actions, of all of them, `[B, n]`."""
+        net, seen = self.target_net if target else self.net, observations.flatten(1).float()
+        critics = [net[name] for name in ("q", "twin_q") if name in net]
+        if not self.discrete:
+            together = torch.cat([seen, actions.flatten(1).float()], -1)
+            return [critic(together).squeeze(-1) for critic in critics]
+        values = [critic(seen) for critic in critics]
+        if actions is None:
+            return values
+        return [value.gather(-1, actions.long().unsqueeze(-1)).squeeze(-1) for value in values]
+
+    def _logits(self, net: Any, batch: Mapping[str, Any]) -> Any:
+        logits = net["actor"](batch[Columns.OBS].flatten(1).float())
+        return logits / self._temperature if self.discrete else logits
+
+    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        return {Columns.ACTION_DIST_INPUTS: self._logits(self.net, batch)}
+
+
+def _layers(inputs: int, hiddens: list[int], outputs: int, activation: str) -> nn.Sequential:
+    """Dense layers that begin as they did: Xavier's weights, and no bias."""
+    if activation not in _ACTIVATIONS:
+        raise ConfigError(
+            f"{activation!r} is no activation of CRR.",
+            where="actor_hidden_activation, critic_hidden_activation",
+            fix=f"It had {', '.join(_ACTIVATIONS)}.",
+        )
+    sizes = [inputs, *hiddens, outputs]
+    layers: list[nn.Module] = []
+    for before, after in itertools.pairwise(sizes):
+        layer = nn.Linear(before, after)
+        nn.init.xavier_uniform_(layer.weight)
+        nn.init.zeros_(layer.bias)
+        layers += [layer, _ACTIVATIONS[activation]()]
+    return nn.Sequential(*layers[:-1])

@@ -1,0 +1,189 @@
+"""What the learner of CRR computes is what a real old Ray computed.
+
+`tests/legacy/losses/record_crr.py` made the numbers, with Ray 2.0.1 and torch.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray")
+
+import gymnasium
+import torch
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+from rllib_compat import ray_versions
+from rllib_compat.config import translate
+from rllib_compat.neutral.errors import ConfigError
+from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms.test_losses import MODULE, RECORDS, close, updating
+
+pytestmark = OTHERS_WARNINGS
+
+HERE = RECORDS.with_name("2.0.1")
+CASES = sorted(path.stem for path in HERE.glob("crr-*.npz"))
+OBSERVATIONS = gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32)
+DISCRETE = gymnasium.spaces.Discrete(3)
+BOX = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
+KINDS = torch.distributions.Categorical, torch.distributions.Normal
+
+
+class Recorded:
+    """One case, by the names of today."""
+
+    def __init__(self, case):
+        with np.load(HERE / f"{case}.npz") as file:
+            self.found = {name: file[name] for name in file}
+        self.settings = {n: value.tolist() for n, value in self.below("config").items()}
+        self.actions = BOX if "box" in case else DISCRETE
+
+    def below(self, kind):
+        return {
+            name.removeprefix(f"{kind}."): value
+            for name, value in self.found.items()
+            if name.startswith(f"{kind}.")
+        }
+
+    def arrays(self, kind, prefix="net."):
+        return {prefix + _ours(name): array for name, array in self.below(kind).items()}
+
+    def episodes(self):
+        batch = self.below("batch")
+        made = [
+            SingleAgentEpisode(
+                observations=[batch["obs"][i], batch["new_obs"][i]],
+                actions=[batch["actions"][i]],
+                rewards=[float(batch["rewards"][i])],
+                terminated=bool(batch["dones"][i]),
+                len_lookback_buffer=0,
+            )
+            for i in range(len(batch["obs"]))
+        ]
+        return [ray_versions.to_numpy(episode) for episode in made]
+
+
+def _ours(name):
+    """`twin_q_model.twin_q_hidden_0._model.0.weight` → `twin_q.0.weight`: each layer, then what
+    activates it; the last one has none."""
+    network, layer, last = re.fullmatch(r"(\w+)_model\.(\w+)\._model\.0\.(\w+)", name).groups()
+    hiddens = 2 if network == "actor" else 1
+    index = 2 * hiddens if layer.endswith("out") else 2 * int(layer.rpartition("_")[2])
+    return f"{network}.{index}.{last}"
+
+
+def learner_of(recorded, **more):
+    """A learner with the recorded weights, also of the targets."""
+    config = ray_versions.todays_config("CRR")
+    config.training(**{**recorded.settings, "target_network_update_freq": 1, **more})
+    config.training(train_batch_size_per_learner=len(recorded.below("batch")["obs"]))
+    learner = config.build_learner(spaces={MODULE: (OBSERVATIONS, recorded.actions)})
+    told = recorded.arrays("weights") | recorded.arrays("targets", "target_net.")
+    assert learner.module[MODULE].get_state().keys() == told.keys()
+    learner.module[MODULE].set_state(told)
+    return learner
+
+
+@pytest.fixture(params=CASES)
+def recorded(request, monkeypatch):
+    found = Recorded(request.param)
+    drawn = [torch.from_numpy(found.found[name]) for name in ("drawn", "drawn_next")]
+    for kind in KINDS:
+        monkeypatch.setattr(kind, "sample", lambda _, shape=None: drawn[0 if shape else 1])
+    return found
+
+
+def test_losses_and_gradients_are_those_of_ray_2_0(recorded, monkeypatch):
+    learner, told = learner_of(recorded), {}
+    monkeypatch.setattr(learner.metrics, "log_dict", lambda values, **_: told.update(values))
+    seen = updating(learner, recorded.episodes())
+    close(float(told["loss_actor"]), recorded.found["loss.actor"], 1e-5)
+    # Ray 2.0 added both critics' errors up; from 2.1 on, the loss was their mean.
+    close(2 * float(told["loss_critic"]), recorded.found["loss.critic"], 1e-5)
+    theirs = recorded.arrays("gradients")
+    assert seen["gradients"].keys() == theirs.keys()
+    for name, gradient in seen["gradients"].items():
+        times = 1 if ".actor." in name else 2
+        close(times * gradient, theirs[name], 1e-5)
+
+
+def test_an_update_gives_the_weights_and_targets_that_ray_2_0_had_after_it(recorded):
+    learner = learner_of(recorded)
+    updating(learner, recorded.episodes())
+    wanted = recorded.arrays("after") | recorded.arrays("targets_after", "target_net.")
+    state = learner.module[MODULE].get_state()
+    for name, theirs in wanted.items():
+        close(state[name], theirs, 1e-4)
+    before = recorded.arrays("weights")
+    assert np.abs(state["net.q.0.weight"] - before["net.q.0.weight"]).max() > 1e-5
+
+
+def test_targets_wait_until_enough_steps_were_learned_from():
+    recorded = Recorded("crr-discrete")
+    learner = learner_of(recorded, target_network_update_freq=18)  # of two batches
+    name = "target_net.q.0.weight"
+    before = recorded.arrays("targets", "target_net.")[name]
+    for moved in (False, True):
+        updating(learner, recorded.episodes())
+        now = learner.module[MODULE].get_state()[name]
+        assert (now != before).any() == moved
+
+
+def test_the_huber_loss_is_linear_far_away(monkeypatch):
+    recorded, told = Recorded("crr-discrete"), {}
+    for kind in ("mse", "huber"):
+        learner, seen = learner_of(recorded, td_error_loss_fn=kind, gamma=0.0), {}
+        monkeypatch.setattr(
+            learner.metrics, "log_dict", lambda values, seen=seen, **_: seen.update(values)
+        )
+        recorded.found["batch.rewards"][:] = 1000.0
+        updating(learner, recorded.episodes())
+        told[kind] = float(seen["loss_critic"])
+    assert told["mse"] == pytest.approx(0.5e6, rel=0.05)
+    assert told["huber"] == pytest.approx(1e3, rel=0.05)
+
+
+def test_a_lower_temperature_makes_the_policy_surer():
+    states = []
+    for temperature in (1.0, 0.1):
+        recorded = Recorded("crr-discrete")
+        learner = learner_of(recorded, categorical_distribution_temperature=temperature)
+        seen = torch.from_numpy(recorded.below("batch")["obs"])
+        module = learner.module[MODULE].unwrapped()
+        states.append(module.policy_of({"obs": seen}).entropy().mean())
+    assert states[1] < 0.7 * states[0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "where"),
+    [
+        ({"weight_type": "log"}, "weight_type"),
+        ({"advantage_type": "least"}, "advantage_type"),
+        ({}, "input"),
+    ],
+)
+def test_settings_that_nothing_can_run_are_told(wrong, where):
+    config = ray_versions.todays_config("CRR").training(**wrong)
+    config.environment(observation_space=OBSERVATIONS, action_space=DISCRETE)
+    source = "/nowhere" if wrong else "sampler"
+    config.offline_data(input_=source, dataset_num_iters_per_learner=1)
+    with pytest.raises(ConfigError) as told:
+        config.validate()
+    assert told.value.where == where
+
+
+def test_an_expectation_over_box_actions_is_refused():
+    recorded = Recorded("crr-box")
+    learner = learner_of(recorded, advantage_type="expectation")
+    with pytest.raises(ConfigError, match="expectation"):
+        updating(learner, recorded.episodes())
+
+
+def test_targets_follow_every_hundred_batches_unless_the_config_says_otherwise():
+    old = {"env": "CartPole-v1", "input": "/somewhere", "train_batch_size": 30}
+    for given, expected in (({}, 3000), ({"target_network_update_freq": 7, "tau": 0.5}, 7)):
+        config = translate({**old, **given}, algorithm="CRR", legacy_ray="2.0.1").algorithm_config
+        config.validate()
+        assert config.target_network_update_freq == expected
+        assert config.tau == given.get("tau", 0.005)
