@@ -32,13 +32,7 @@ _moved.install()
 #: The modules that stay: `agents`, `tune` and `gym` stand where old code imported Ray's and gym's;
 #: `adapters` and `modules` are named in checkpoints and in printed code; `errors` is for `except`.
 PUBLIC_MODULES = (
-    "adapters",
-    "agents",
-    "episode_data",
-    "errors",
-    "gym",
-    "legacy",
-    "modules",
+    *("adapters", "agents", "artifacts", "episode_data", "errors", "gym", "legacy", "modules"),
     "tune",
 )
 

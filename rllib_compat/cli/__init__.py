@@ -18,6 +18,7 @@ from rllib_compat.neutral.text import printable
 
 # A verb is imported when it is called: `inspect` must not wait for what `convert` needs.
 _VERBS = {
+    "artifacts": "List, check and unpack what simulators wrote, inside a checkpoint.",
     "config": "Translate a legacy config and show what becomes of every key.",
     "convert": "Convert a legacy checkpoint and prove that the numbers are the same.",
     "demo": "Convert a bundled Ray 0.8.5 checkpoint, load it and train on.",

@@ -42,6 +42,22 @@ def remote_env_runners(group: Any) -> list[Any]:
     return list(group._worker_manager.actors().values())
 
 
+def numbered_env_runners(group: Any) -> list[tuple[int, Any]]:
+    """The env runners of a group that sample, by their indices: actors, or the local one."""
+    actors = sorted(group._worker_manager.actors().items())
+    if actors:
+        return actors
+    local = getattr(group, "local_env_runner", None) or group.local_worker()
+    return [] if local is None else [(0, local)]
+
+
+def environments_of(env_runner: Any) -> list[Any]:
+    """The environments of an env runner, of either API stack."""
+    if hasattr(env_runner, "async_env"):  # the old API stack
+        return list(env_runner.foreach_env(lambda env: env))
+    return sub_environments(getattr(env_runner.env, "unwrapped", env_runner.env))
+
+
 def send_weights(algorithm: Algorithm, group: Any) -> None:
     """Sends the learners' weights to all env runners of a group, whatever they have.
 

@@ -225,6 +225,12 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         complete_evaluation(result)
         self._algorithm_event("on_evaluate_end", kwargs)
 
+    def saved(self, trainer: Any, checkpoint_dir: str) -> None:
+        """Tells those of ours that belong to a checkpoint that it was written; no Ray does."""
+        for obj in self.legacy:
+            if isinstance(obj, DefaultCallbacks):
+                obj.on_checkpoint_saved(trainer=trainer, checkpoint_dir=checkpoint_dir)
+
     def on_checkpoint_loaded(self, **kwargs: Any) -> None:
         """Passes the event on."""
         self._algorithm_event("on_checkpoint_loaded", kwargs)

@@ -93,6 +93,9 @@ class DefaultCallbacks:
         """Runs after each training iteration; `result` may be changed."""
         self._call("on_train_result", trainer=trainer, agent=trainer, result=result)
 
+    def on_checkpoint_saved(self, *, trainer: Any, checkpoint_dir: str) -> None:
+        """Runs when a trainer of this package has written a checkpoint; no Ray called that."""
+
     def _call(self, event: str, **info: Any) -> None:
         function = self.legacy_callbacks.get(event)
         if function is not None:

@@ -228,10 +228,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         return {"evaluation": complete_evaluation(self.algorithm.evaluate())}
 
     def collect_metrics(self, *_: Any, **__: Any) -> dict[str, Any]:
-        """The episodes of the smoothing window, by the legacy keys.
-
-        Workers can't be chosen: what they have sampled is taken in by `train()`.
-        """
+        """The episodes of the smoothing window, by the legacy keys; workers can't be chosen."""
         return next((adapter.results.summary() for adapter in self._adapters()), {})
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -267,6 +264,8 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Writes today's checkpoint, which `Algorithm.from_checkpoint` loads too."""
         self.algorithm.save_checkpoint(checkpoint_dir)
+        for callbacks in self._adapters():
+            callbacks.saved(self, checkpoint_dir)
 
     def save_to_object(self) -> bytes:
         """A checkpoint as bytes."""
@@ -392,8 +391,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
             self.translation.report.add("env.name", Verdict.NOTE, "$.env", note)
 
     def _adapters(self) -> list[CallbackAdapter]:
-        held = ray_versions.callbacks_of(self.algorithm)
-        return [callbacks for callbacks in held if isinstance(callbacks, CallbackAdapter)]
+        return [c for c in ray_versions.callbacks_of(self.algorithm) if _adapts(type(c))]
 
 
 def _adapts(callbacks_class: Any) -> bool:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rllib_compat.artifacts import verify
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "tests/scripts"
 
@@ -41,13 +43,12 @@ def test_what_an_environment_says_is_in_the_files_of_the_trial(tmp_path):
     assert sorted(json.dumps(e) for file in files for e in json.loads(file.read_text())) == said
 
 
-@pytest.mark.ray
-def test_the_guides_example_of_recording_runs(tmp_path):
+def example(tmp_path, name):
+    """What an example of the guide prints, made small."""
     environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "HOME": str(tmp_path)}
     environment["PYTHONPATH"] = str(ROOT)
-    example = ROOT / "migration_guide/examples/record_episode_data.py"
     done = subprocess.run(
-        [sys.executable, str(example), "2"],
+        [sys.executable, str(ROOT / "migration_guide/examples" / name), "2"],
         env=environment,
         capture_output=True,
         text=True,
@@ -55,11 +56,26 @@ def test_the_guides_example_of_recording_runs(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    *_, first, _, _, last = done.stdout.splitlines()
+    return done.stdout.splitlines()
+
+
+@pytest.mark.ray
+def test_the_guides_example_of_recording_runs(tmp_path):
+    *_, first, _, _, last = example(tmp_path, "record_episode_data.py")
     assert first.startswith("2 ")
     assert last.startswith("rllib-compat plot /")
     trial = Path(last.split()[-1])
     assert len(list(trial.glob("episode_data/*.jsonl"))) == 3
+
+
+@pytest.mark.ray
+def test_the_guides_example_of_simulators_runs(tmp_path):
+    *_, one, two, last = example(tmp_path, "simulator_folders.py")
+    for number, line in enumerate((one, two), 1):
+        place, files, _ = line.split()
+        assert place.endswith(f"/runner-{number}/env-0")
+        assert int(files) >= 10
+    assert verify(last.split()[2]) == []
 
 
 def test_a_scripts_error_is_told_as_python_does(tmp_path):

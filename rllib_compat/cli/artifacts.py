@@ -1,0 +1,53 @@
+"""`rllib-compat artifacts`: what simulators wrote, inside a checkpoint."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import click
+
+from rllib_compat.cli import options, output
+
+
+@click.command("artifacts")
+@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.option("--verify", is_flag=True, help="Compare each file with its digest in the manifest.")
+@click.option(
+    "--extract",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Unpack all files into a new folder.",
+)
+@options.json_option
+def command(checkpoint: Path, *, verify: bool, extract: Path | None, as_json: bool) -> int:
+    """Lists, checks and unpacks the simulators' folders inside a checkpoint.
+
+    They are there if it was trained with `SimulatorFolders`. What was left out is told, and makes
+    the exit code 1. Ray is not needed.
+
+    \b
+    Examples:
+      rllib-compat artifacts ~/ray_results/PPO/trial/checkpoint_000010
+      rllib-compat artifacts checkpoint_000010 --verify --extract results
+    """
+    from rllib_compat.runtime.artifacts import stored
+
+    manifest = stored.read_manifest(checkpoint)
+    told = list(manifest.complaints)
+    if verify:
+        told += stored.verify(checkpoint)
+    if extract is not None:
+        stored.extract(checkpoint, extract)
+    if as_json:
+        output.emit_json({**dataclasses.asdict(manifest), "complaints": told})
+    else:
+        rows = [
+            (f"{folder.place}/{file.path}", f"{file.size:,}", file.sha256[:12], folder.node)
+            for folder in manifest.folders
+            for file in folder.files
+        ]
+        output.table(str(checkpoint), ("file", "bytes", "sha256", "machine"), rows)
+    for sentence in told:
+        output.progress(sentence)
+    return 1 if told else 0

@@ -1,0 +1,301 @@
+"""The callbacks class that puts simulators' folders into checkpoints."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rllib_compat import ray_versions
+from rllib_compat.formats.disk import disk_errors
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.public import public
+from rllib_compat.runtime.artifacts.reading import Listed, Listing, is_plain, list_files, read_piece
+from rllib_compat.runtime.artifacts.stored import (
+    FILES,
+    FOLDER,
+    Manifest,
+    StoredFile,
+    StoredFolder,
+)
+from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
+from rllib_compat.runtime.workers import user_env
+
+#: What goes through the object store at once.
+PIECE = 4 << 20
+#: How many numbers of episodes are kept of an environment between two checkpoints.
+_EPISODES = 1000
+
+Self_ = TypeVar("Self_", bound="SimulatorFolders")
+
+
+@public("rllib_compat.artifacts")
+class SimulatorFolders(DefaultCallbacks):
+    """Puts the folders that simulators write into each checkpoint of a trainer.
+
+    It goes where callbacks go, alone or in a list: `"callbacks": SimulatorFolders("out_folder")`.
+    Whenever the trainer saves (`Trainer.save`, Tune), it asks all env runners, on whichever machine
+    they are, and those of evaluation, for the folders of their environments. The files come through
+    Ray's object store, piece by piece, into `artifacts/` of the checkpoint, with a manifest that
+    names each file, and each that is not there, with the reason. Nothing of that fails the
+    checkpoint, but a disk that is full.
+
+    Args:
+        folder: Where an environment tells its folder: the name of an attribute or of a method
+            without arguments, or a function of the environment. None means that there is none yet.
+        max_files: How many files of an environment a checkpoint takes.
+        max_bytes: How many bytes a checkpoint takes in all; files that do not fit are left out.
+        timeout: How many seconds a runner may take to answer. One that samples answers after it.
+
+    Raises:
+        ConfigError: `folder` is neither.
+    """
+
+    def __init__(
+        self,
+        folder: str | Callable[[Any], Any] = "output_folder",
+        *,
+        max_files: int = 1000,
+        max_bytes: int = 2 << 30,
+        timeout: float = 120.0,
+    ) -> None:
+        super().__init__()
+        if not callable(folder) and not str(folder).isidentifier():
+            raise ConfigError(
+                f"SimulatorFolders can't take {folder!r} as its folder.",
+                where="SimulatorFolders(folder=…)",
+                fix="give the name of an attribute or method of the environment, or a function",
+            )
+        self._arguments: dict[str, Any] = {
+            "folder": folder,
+            "max_files": max_files,
+            "max_bytes": max_bytes,
+            "timeout": timeout,
+        }
+        self._episodes: dict[int, deque[int]] = defaultdict(lambda: deque(maxlen=_EPISODES))
+
+    def __call__(self: Self_) -> Self_:
+        """Another one with the same arguments, as each process makes one for itself."""
+        return type(self)(**self._arguments)
+
+    def __reduce__(self) -> Any:
+        return _remade, (type(self), self._arguments)
+
+    def on_episode_start(self, *, episode: Any, env_index: int = 0, **_: Any) -> None:
+        """Notes the episode for the manifest."""
+        self._episodes[env_index].append(int(episode.episode_id))
+
+    def on_checkpoint_saved(self, *, trainer: Any, checkpoint_dir: str) -> None:
+        """Collects what belongs to a checkpoint that was just written."""
+        algorithm = trainer.algorithm
+        groups = (algorithm.env_runner_group, algorithm.eval_env_runner_group)
+        runners = [
+            _Runner(index, actor, evaluation=bool(number))
+            for number, group in enumerate(groups)
+            if group is not None
+            for index, actor in ray_versions.numbered_env_runners(group)
+        ]
+        folder = Path(checkpoint_dir) / FOLDER
+        collection = _Collection(folder, self._arguments)
+        with disk_errors(folder):
+            manifest = collection.collect(runners)
+            manifest.iteration = int(trainer.iteration)
+            folder.mkdir(parents=True, exist_ok=True)
+            manifest.write(folder)
+
+    def listings(self, envs: list[Any]) -> list[Listing]:
+        """What there is to collect of a runner's environments; on the runner."""
+        found = []
+        for index, env in enumerate(envs):
+            listing = Listing(index, node=socket.gethostname())
+            listing.episodes = list(self._episodes[index])
+            del self._episodes[index]
+            found.append(listing)
+            try:
+                folder = self._folder_of(env)
+                if folder is None:
+                    continue
+                listing.folder = os.path.abspath(os.fspath(folder))  # noqa: PTH100 - of a PathLike
+                list_files(listing, listing.folder, most=self._arguments["max_files"])
+            except Exception as error:  # the environment's own code: it does not fail a checkpoint
+                listing.problem = f"asking for its folder failed: {error!r}"
+        return found
+
+    def _folder_of(self, env: Any) -> Any:
+        declared = self._arguments["folder"]
+        if callable(declared):
+            return declared(env)
+        found = getattr(env, declared)
+        return found() if callable(found) else found
+
+
+class _LostError(Exception):
+    """A runner is dead, late, or fails."""
+
+
+class _GoneError(Exception):
+    """A file can't be read any more."""
+
+
+class _Runner:
+    """One env runner that is asked: through Ray, or the local one at once."""
+
+    def __init__(self, index: int, runner: Any, *, evaluation: bool) -> None:
+        self.index, self.evaluation, self._runner = index, evaluation, runner
+
+    def __str__(self) -> str:
+        return f"{'evaluation-runner' if self.evaluation else 'runner'}-{self.index}"
+
+    def ask(self, function: Callable[..., Any]) -> Callable[[float], Any]:
+        """Lets the runner call a function with itself.
+
+        Returns:
+            What waits for the answer, so many seconds. It raises `_LostError` where none comes.
+        """
+        import ray
+
+        if not isinstance(self._runner, ray.actor.ActorHandle):
+            return lambda _: function(self._runner)
+        answer = self._runner.apply.remote(function)
+
+        def wait(seconds: float) -> Any:
+            try:
+                return ray.get(answer, timeout=seconds)
+            except Exception as error:  # whatever Ray raises for it
+                said = str(error).strip().splitlines()
+                raise _LostError(f"{type(error).__name__}: {said[-1] if said else ''}") from error
+
+        return wait
+
+
+class _Collection:
+    """What becomes the artifacts of one checkpoint.
+
+    Args:
+        folder: Where it goes.
+        limits: The arguments of `SimulatorFolders`.
+    """
+
+    def __init__(self, folder: Path, limits: dict[str, Any]) -> None:
+        self._folder, self._limits = folder, limits
+        self._manifest = Manifest(time.time(), 0)
+        self._bytes = 0
+
+    def collect(self, runners: list[_Runner]) -> Manifest:
+        """Collects what runners have, one piece at a time: Ray's store stays small."""
+        until = time.monotonic() + self._limits["timeout"]
+        answers = [(runner, runner.ask(_listings)) for runner in runners]
+        for runner, answer in answers:
+            try:
+                for listing in answer(max(0.0, until - time.monotonic())):
+                    self._store(runner, listing)
+            except _LostError as error:
+                self._problem(runner, f"it does not answer: {error}")
+        return self._manifest
+
+    def _problem(self, runner: _Runner, why: str) -> None:
+        self._manifest.problems.append({"runner": str(runner), "why": why})
+
+    def _store(self, runner: _Runner, listing: Listing) -> None:
+        if listing.problem is not None:
+            self._problem(runner, f"environment {listing.env}: {listing.problem}")
+        if listing.folder is None:
+            return
+        left_out = [{"path": path, "why": why} for path, why in listing.left_out]
+        stored = StoredFolder(
+            *(runner.index, runner.evaluation, listing.env, listing.node, listing.folder),
+            episodes=listing.episodes,
+            left_out=left_out,
+        )
+        self._manifest.folders.append(stored)
+        for number, file in enumerate(listing.files):
+            try:
+                why = self._refusal(file) or self._fetch(runner, stored, file)
+            except _LostError:
+                rest = ["/".join(f.parts) for f in listing.files[number:]]
+                left_out += [{"path": path, "why": "its runner is gone"} for path in rest]
+                raise
+            if why is not None:
+                left_out.append({"path": "/".join(file.parts), "why": why})
+
+    def _refusal(self, file: Listed) -> str | None:
+        if not is_plain(file.parts):
+            return "its path leads out of the folder"
+        if self._bytes + file.size > self._limits["max_bytes"]:
+            return f"its {file.size:,} bytes are more than the limit leaves"
+        return None
+
+    def _fetch(self, runner: _Runner, stored: StoredFolder, file: Listed) -> str | None:
+        """Fetches a file and notes it; returns why not, if not."""
+        target = self._folder / FILES / stored.place / Path(*file.parts)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        digest, size, changed = hashlib.sha256(), 0, False
+        try:
+            with target.open("wb") as out:
+                for piece, now in self._pieces(runner, stored.folder, file):
+                    out.write(piece)
+                    digest.update(piece)
+                    size += len(piece)
+                    changed = changed or now != (file.size, file.mtime_ns)
+            if size < file.size:
+                raise _GoneError("it became smaller while it was read")
+        except BaseException as error:
+            target.unlink()
+            if isinstance(error, _GoneError):
+                return str(error)
+            raise
+        self._bytes += size
+        seconds = file.mtime_ns / 1e9
+        stored.files.append(
+            StoredFile("/".join(file.parts), size, digest.hexdigest(), seconds, changed)
+        )
+        return None
+
+    def _pieces(
+        self, runner: _Runner, folder: str, file: Listed
+    ) -> Iterator[tuple[bytes, tuple[int, int]]]:
+        start = 0
+        while True:
+            size = min(PIECE, file.size - start)
+            read = partial(_piece, folder=folder, parts=file.parts, start=start, size=size)
+            found = runner.ask(read)(self._limits["timeout"])
+            if isinstance(found, str):
+                raise _GoneError(found)
+            piece, *now = found
+            yield piece, tuple(now)
+            start += len(piece)
+            if start >= file.size or not piece:
+                return
+
+
+def _listings(env_runner: Any) -> list[Listing]:
+    """What a runner has; called there."""
+    held = (getattr(c, "legacy", ()) for c in ray_versions.callbacks_of(env_runner))
+    mine = next(c for objects in held for c in objects if isinstance(c, SimulatorFolders))
+    envs = ray_versions.environments_of(env_runner)
+    return mine.listings([_users(env) for env in envs])
+
+
+def _piece(env_runner: Any, **where: Any) -> Any:
+    """A piece of a file, or why it can't be read; called on the runner."""
+    del env_runner
+    try:
+        return read_piece(**where)
+    except OSError as error:
+        return f"it can't be read any more: {error.strerror or error}"
+
+
+def _users(env: Any) -> Any:
+    """The user's environment; an external one is served by another."""
+    found = user_env(env) if hasattr(env, "unwrapped") else env
+    return getattr(found, "external_env", found)
+
+
+def _remade(kind: type[SimulatorFolders], arguments: dict[str, Any]) -> SimulatorFolders:
+    return kind(**arguments)

@@ -1,0 +1,82 @@
+"""Simulators' folders are in the checkpoints that they belong to."""
+
+import sys
+
+import gymnasium.spaces as spaces
+import pytest
+import ray
+from ray import cloudpickle
+
+from rllib_compat import ray_versions
+from rllib_compat.artifacts import SimulatorFolders, extract, read_manifest, verify
+from tests.marks import TRAINERS
+
+pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
+CPUS = 3
+
+# Workers can't import this module.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+SMALL = {"train_batch_size": 80, "sgd_minibatch_size": 40, "num_sgd_iter": 1}
+SMALL |= {"model": {"fcnet_hiddens": [8]}, "rollout_fragment_length": 20}
+
+
+class Simulator:
+    observation_space, action_space = spaces.Box(0, 100, (1,)), spaces.Discrete(2)
+
+    def __init__(self, config):
+        self._folder = config["base"] / f"{config.worker_index}-{id(self)}"
+        self._folder.mkdir()
+        self._episode = 0
+
+    def results_folder(self):
+        return self._folder
+
+    def reset(self):
+        self._episode, self._steps = self._episode + 1, 0
+        return [0.0]
+
+    def step(self, action):
+        self._steps += 1
+        if self._steps == 10:
+            (self._folder / f"episode-{self._episode}.csv").write_bytes(bytes(5_000_000))
+        return [self._steps], 1.0, self._steps == 10, {}
+
+
+def test_every_runners_folders_are_in_a_checkpoint_and_a_dead_one_is_named(make, tmp_path):
+    (tmp_path / "base").mkdir()
+    trainer = make(
+        env=Simulator,
+        config={
+            **SMALL,
+            "env_config": {"base": tmp_path / "base"},
+            "num_workers": 2,
+            "num_envs_per_worker": 2,
+            "callbacks": [SimulatorFolders("results_folder", timeout=60)],
+        },
+    )
+    trainer.train()
+    saved = trainer.save()
+    manifest = read_manifest(saved)
+    assert manifest.iteration == 1
+    assert {f.place for f in manifest.folders} == {
+        f"runner-{runner}/env-{env}" for runner in (1, 2) for env in (0, 1)
+    }
+    assert verify(saved) == manifest.complaints == []
+    assert all(folder.episodes for folder in manifest.folders)
+    extract(saved, tmp_path / "out")
+    files = [file for file in (tmp_path / "base").rglob("*") if file.is_file()]
+    assert len(files) == sum(len(folder.files) for folder in manifest.folders) == 8
+    for folder in manifest.folders:
+        for file in folder.files:
+            original = tmp_path / "base" / folder.folder / file.path
+            copy = tmp_path / "out" / folder.place / file.path
+            assert copy.read_bytes() == original.read_bytes()
+
+    dead = dict(ray_versions.numbered_env_runners(trainer.algorithm.env_runner_group))[2]
+    ray.kill(dead)
+    again = trainer.save(str(tmp_path / "again"))
+    manifest = read_manifest(again)
+    assert {folder.runner for folder in manifest.folders} == {1}
+    assert [p["runner"] for p in manifest.problems] == ["runner-2"]
+    assert verify(again) == []

@@ -1,0 +1,213 @@
+"""Simulators' folders: how they are read, stored, checked and unpacked."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from rllib_compat import cli
+from rllib_compat.artifacts import SimulatorFolders, extract, read_manifest, verify
+from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
+from rllib_compat.runtime.artifacts.collecting import PIECE, _Collection, _Runner
+from rllib_compat.runtime.artifacts.reading import Listing, is_plain, list_files, read_piece
+
+LIMITS = {"max_bytes": 1 << 30, "timeout": 5.0}
+
+
+class Simulator:
+    def __init__(self, folder):
+        self.output_folder = folder
+
+
+class Asked(_Runner):
+    """A runner in this process, with a folder; `between` happens between listing and reading."""
+
+    def __init__(self, mine, *, between=lambda: None, most=100, **arguments):
+        super().__init__(1, None, evaluation=False)
+        self._mine = SimulatorFolders(max_files=most, **arguments)
+        self._envs, self._between, self._asked = [Simulator(mine)], between, 0
+
+    def ask(self, function):
+        if self._asked == 0:
+            self._asked = 1
+            found = self._mine.listings(self._envs)
+            return lambda _: found
+        if self._asked == 1:
+            self._asked = 2
+            self._between()
+        return lambda _: function(None)
+
+
+def collected(tmp_path, runner, **limits):
+    checkpoint = tmp_path / "checkpoint"
+    manifest = _Collection(checkpoint / "artifacts", {**LIMITS, **limits}).collect([runner])
+    (checkpoint / "artifacts").mkdir(parents=True, exist_ok=True)
+    manifest.write(checkpoint / "artifacts")
+    return checkpoint
+
+
+@pytest.fixture
+def results(tmp_path):
+    folder = tmp_path / "simulator"
+    (folder / "logs/day 1").mkdir(parents=True)
+    (folder / "a.csv").write_text("1,2\n")
+    (folder / "logs/day 1/ü.html").write_text("<p>")
+    (folder / "empty").touch()
+    (folder / "large.sql").write_bytes(os.urandom(2 * PIECE + 1))
+    return folder
+
+
+def left_out(checkpoint):
+    (folder,) = read_manifest(checkpoint).folders
+    return {o["path"]: o["why"] for o in folder.left_out}
+
+
+def test_a_folder_comes_out_as_it_was(tmp_path, results):
+    checkpoint = collected(tmp_path, Asked(results))
+    assert verify(checkpoint) == read_manifest(checkpoint).complaints == []
+    extract(checkpoint, tmp_path / "out")
+    found = tmp_path / "out/runner-1/env-0"
+    names = {p.relative_to(results) for p in results.rglob("*") if p.is_file()}
+    assert {p.relative_to(found) for p in found.rglob("*") if p.is_file()} == names
+    assert all((found / n).read_bytes() == (results / n).read_bytes() for n in names)
+
+
+def test_no_link_leads_out_of_the_folder(tmp_path, results):
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "key").write_text("private")
+    (results / "key").symlink_to(secret / "key")
+    (results / "more").symlink_to(secret)
+    os.mkfifo(results / "pipe")
+    checkpoint = collected(tmp_path, Asked(results))
+    assert left_out(checkpoint) == {"key": "a link", "more": "a link", "pipe": "no regular file"}
+    assert not [p for p in checkpoint.rglob("*") if p.is_file() and b"private" in p.read_bytes()]
+
+
+@pytest.mark.parametrize("place", ["logs/day 1", "logs", "logs/day 1/ü.html"])
+def test_no_link_that_comes_after_the_listing_is_followed(tmp_path, results, place):
+    other = tmp_path / "other"
+
+    def swap():
+        shutil.move(results / place, other)
+        (results / place).symlink_to(other)
+
+    checkpoint = collected(tmp_path, Asked(results, between=swap))
+    assert set(left_out(checkpoint)) == {"logs/day 1/ü.html"}
+
+
+def test_files_that_change_meanwhile_are_named_and_the_others_are_there(tmp_path, results):
+    def change():
+        with (results / "a.csv").open("a") as file:
+            file.write("3,4\n")
+        (results / "large.sql").write_bytes(b"short")
+        (results / "logs/day 1/ü.html").unlink()
+
+    checkpoint = collected(tmp_path, Asked(results, between=change))
+    (folder,) = read_manifest(checkpoint).folders
+    assert {f.path: f.changed for f in folder.files} == {"a.csv": True, "empty": False}
+    assert (checkpoint / "artifacts/files/runner-1/env-0/a.csv").read_text() == "1,2\n"
+    assert "smaller" in left_out(checkpoint)["large.sql"]
+    assert "No such file" in left_out(checkpoint)["logs/day 1/ü.html"]
+    assert len(read_manifest(checkpoint).complaints) == 3
+    assert verify(checkpoint) == []
+
+
+def test_limits_leave_out_what_they_say_and_no_more(tmp_path, results):
+    checkpoint = collected(tmp_path, Asked(results), max_bytes=10)
+    assert list(left_out(checkpoint)) == ["large.sql"]
+    shutil.rmtree(checkpoint)
+    checkpoint = collected(tmp_path, Asked(results, most=2))
+    assert set(left_out(checkpoint)) == {"large.sql", "logs/day 1/ü.html"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ("nothing_there", "AttributeError"),
+        (lambda env: 1 / 0, "ZeroDivision"),
+        (lambda env: 7, "TypeError"),
+    ],
+)
+def test_an_error_in_what_declares_the_folder_is_told(tmp_path, results, declared, told):
+    checkpoint = collected(tmp_path, Asked(results, folder=declared))
+    (problem,) = read_manifest(checkpoint).complaints
+    assert problem.startswith("runner-1: environment 0")
+    assert told in problem
+
+
+def test_a_folder_that_is_not_there_yet_is_told_and_none_is_nothing(tmp_path, results):
+    checkpoint = collected(tmp_path, Asked(results / "later"))
+    assert read_manifest(checkpoint).complaints == [
+        "runner-1: environment 0: there is no such folder"
+    ]
+    checkpoint = collected(tmp_path, Asked(None))
+    assert read_manifest(checkpoint).folders == read_manifest(checkpoint).complaints == []
+
+
+@pytest.mark.parametrize(
+    "path", ["../x", "/etc/passwd", "a/../../x", "", "a//b", ".", "a\0b", 7, None, ["a"]]
+)
+def test_a_manifest_can_name_no_path_outside(tmp_path, results, path):
+    checkpoint = collected(tmp_path, Asked(results))
+    file = checkpoint / "artifacts/manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["folders"][0]["files"][0]["path"] = path
+    file.write_text(json.dumps(manifest))
+    for act in (read_manifest, verify, lambda c: extract(c, tmp_path / "out")):
+        with pytest.raises(CorruptCheckpointError):
+            act(checkpoint)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_not_as_the_manifest_says_is_told_and_not_unpacked(tmp_path, results):
+    checkpoint = collected(tmp_path, Asked(results))
+    files = checkpoint / "artifacts/files/runner-1/env-0"
+    (files / "a.csv").write_text("9,9\n")
+    (files / "large.sql").unlink()
+    (files / "empty").write_text("more")
+    shutil.rmtree(files / "logs")
+    (files / "logs").symlink_to(results / "logs")
+    told = dict(line.split(": ", 1) for line in verify(checkpoint))
+    assert told.pop("runner-1/env-0/a.csv") == "its contents differ"
+    assert told.pop("runner-1/env-0/large.sql") == "it is missing"
+    assert told.pop("runner-1/env-0/empty") == "it is larger"
+    assert told.pop("runner-1/env-0/logs") == "it is not in the manifest"
+    assert set(told) == {"runner-1/env-0/logs/day 1/ü.html"}
+    with pytest.raises(CorruptCheckpointError, match="not what it was"):
+        extract(checkpoint, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_lists_checks_and_unpacks(tmp_path, results, capsys):
+    checkpoint = collected(tmp_path, Asked(results))
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as end:
+        cli.main(["artifacts", str(checkpoint), "--verify", "--extract", str(out), "--json"])
+    assert end.value.code == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert len(shown["folders"][0]["files"]) == 4
+    assert (out / "runner-1/env-0/a.csv").exists()
+    (checkpoint / "artifacts/files/runner-1/env-0/a.csv").write_text("9,9\n")
+    with pytest.raises(SystemExit) as end:
+        cli.main(["artifacts", str(checkpoint), "--verify"])
+    assert end.value.code == 1
+    assert "its contents differ" in capsys.readouterr().err
+    with pytest.raises(CheckpointError, match="no simulators' folders"):
+        read_manifest(tmp_path)
+
+
+def test_a_piece_of_what_is_no_file_is_an_error(tmp_path, results):
+    for parts in (("logs",), ("nothing",), ("logs", "..", "a.csv", "x")):
+        with pytest.raises(OSError):  # noqa: PT011 - the system's, with its own words
+            read_piece(str(results), parts, 0, 10)
+    assert not is_plain(("logs", "..", "a.csv"))
+    listing = Listing(0)
+    list_files(listing, str(results), most=9)
+    assert all(is_plain(file.parts) for file in listing.files)
+
+
+def test_arguments_that_mean_nothing_are_refused():
+    with pytest.raises(CompatError, match="SimulatorFolders can't take"):
+        SimulatorFolders("no name")
