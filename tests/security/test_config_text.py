@@ -322,7 +322,7 @@ def test_what_is_given_beside_a_file_counts_as_the_users():
 
 def test_the_config_that_is_kept_has_nothing_of_a_file_that_did_not_fit():
     config = {rule.key: f"{MARK}.Class" for rule in RULES if "." not in rule.key}
-    kept = translate(config, algorithm="DQN", origin=Origin.FILE).legacy_config
+    kept = translate(config, algorithm="DQN", origin=Origin.FILE, on_unknown="warn").legacy_config
     assert MARK not in str({k: v for k, v in kept.items() if k != "env_config"})
 
 

@@ -389,10 +389,10 @@ class TestAlgorithms:
             find_algorithm({}, "PPPO")
 
     def test_removed_ones_are_refused_with_advice(self):
-        translation = translate({"lr": 0.1}, algorithm="CRR")
+        translation = translate({"lr": 0.1}, algorithm="MADDPG")
         (row,) = translation.report.at_least(Severity.ERROR)
         assert row.rule == "algorithm.removed"
-        assert "CQL" in row.hint
+        assert "SAC" in row.hint
 
     def test_successors(self):
         translation = translate({}, algorithm="SimpleQ")
