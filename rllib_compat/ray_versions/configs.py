@@ -68,6 +68,22 @@ def keep_env_runners(config: AlgorithmConfig, observation_space: Any, action_spa
         config._is_online = True
 
 
+def learns_in_its_process() -> bool:
+    """Whether IMPALA and APPO may learn in the algorithm's own process without a GPU.
+
+    Ray 2.41 and 2.42 refuse to (`IMPALAConfig.validate`), for the main thread and the learner's
+    would be in each other's way.
+    """
+    return at_least("2.43") or not at_least("2.41")
+
+
+def learn_in_this_process(config: AlgorithmConfig) -> None:
+    """Lets an algorithm that is only built, not trained, have its one learner in this process."""
+    config.learners(num_learners=0, num_gpus_per_learner=0)
+    if not learns_in_its_process():
+        config.experimental(_validate_config=False)
+
+
 def keep_connectors_of_local_runner(config: AlgorithmConfig) -> None:
     """Lets the connectors of the local env runner be everybody's, and merges no others into them.
 

@@ -72,9 +72,7 @@ def test_training_goes_on_where_it_stopped(name, tmp_path):
         algorithm.stop()
 
 
-@pytest.mark.parametrize(
-    "name", ["0.8.5/apex-tf-v-atoms", "1.13.0/r2d2-torch-v-hiddens-noh", "0.6.6/dqn-tf-rainbow"]
-)
+@pytest.mark.parametrize("name", ["1.13.0/r2d2-torch-v-hiddens-noh", "0.6.6/dqn-tf-rainbow"])
 def test_what_no_todays_algorithm_trains_acts_as_before(name, tmp_path):
     import torch
 

@@ -16,6 +16,7 @@ BATCH = "training.train_batch_size_per_learner"
 WHOLE_BATCH = "training.train_batch_size"
 MINIBATCH = "training.minibatch_size"
 LEARNERS = "learners.num_learners"
+GPUS = "learners.num_gpus_per_learner"
 LEAST = "reporting.min_sample_timesteps_per_iteration"
 N_STEP = "training.n_step"
 
@@ -96,6 +97,12 @@ def _one_step_at_least(given: Given, _: Context) -> Change | None:
     return Change({LEAST: 1}, "no iteration ends before a step was sampled, as ever")
 
 
+def _gpu_in_this_process(given: Given, _: Context) -> Change | None:
+    if given.get(LEARNERS) not in (None, 1) or not given.get(GPUS):
+        return None  # one remote learner is this Ray's default
+    return Change({LEARNERS: 0}, "this Ray wants a single learner with a GPU in its own process")
+
+
 STEPS = (
     Step(
         "many_agents",
@@ -121,14 +128,28 @@ STEPS = (
     Step(
         "learner",
         "IMPALA and APPO learned in the trainer's own process. Today they have a learner's unless "
-        "told otherwise, which waits for a CPU that the machine may not have.",
+        "told otherwise, which waits for a CPU that the machine may not have. (Ray 2.41 and 2.42 "
+        "ask for that one.)",
         algorithms=("IMPALA", "APPO"),
         stack="new",
         reads=(LEARNERS,),
+        when=lambda _: ray_versions.learns_in_its_process(),
         sets={LEARNERS: 0},
         key="num_learners",
         fills=True,
         says="it learns in the process of the algorithm, as it did; `num_learners` changes that",
+    ),
+    Step(
+        "gpu_learner",
+        "Ray 2.41 and 2.42 want a single learner of IMPALA or APPO that has a GPU in the process "
+        "of the algorithm.",
+        algorithms=("IMPALA", "APPO"),
+        stack="new",
+        reads=(LEARNERS, GPUS),
+        when=lambda _: not ray_versions.learns_in_its_process(),
+        sets={LEARNERS: 0},
+        key="num_learners",
+        change=_gpu_in_this_process,
     ),
     Step(
         "first_sample",

@@ -231,7 +231,7 @@ def _tame_overrides(config: AlgorithmConfig) -> list[Finding]:
 def _algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
     small = config.copy(copy_frozen=False)
     small.env_runners(num_env_runners=0, num_envs_per_env_runner=1, create_env_on_local_worker=True)
-    small.learners(num_learners=0, num_gpus_per_learner=0)
+    ray_versions.learn_in_this_process(small)
     small.evaluation(evaluation_interval=None, evaluation_num_env_runners=0)
     small.offline_data(input_="sampler")  # nothing is read; what is saved is the full config
     small.reporting(keep_per_episode_custom_metrics=False)
