@@ -64,7 +64,7 @@ def what_became_of(tree: Path) -> str:
     try:
         algorithm = Algorithm.from_checkpoint(str(tree))
     except Exception as error:
-        return f"{type(error).__name__}: {error}".split("\n")[0][:120]
+        return shortly(error, tree)
     try:
         with np.load(tree.with_suffix(".npz")) as arrays:
             state = ray_versions.local_learner(algorithm).module["default_policy"].get_state()
@@ -75,9 +75,15 @@ def what_became_of(tree: Path) -> str:
         result = algorithm.train()
         return "goes on" if result["training_iteration"] == before + 1 else "counts anew"
     except Exception as error:
-        return f"loads; {type(error).__name__}: {error}".split("\n")[0][:120]
+        return f"loads; {shortly(error, tree)}"
     finally:
         algorithm.stop()
+
+
+def shortly(error: Exception, tree: Path) -> str:
+    """The beginning of an error, the same for all pairs that it happens to."""
+    text = f"{type(error).__name__}: {error}".replace(str(tree), "…")
+    return text.split("\n")[0].split("!")[0][:120]
 
 
 def main(verb: str, folder: str) -> None:

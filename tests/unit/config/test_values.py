@@ -53,6 +53,8 @@ def test_numbers_that_yaml_takes_for_text_are_numbers():
 def test_a_member_of_an_enum_that_a_ray_dumped_by_name_is_its_value():
     calls = translate({"gym_env_vectorize_mode": "SYNC"}, algorithm="PPO").calls
     assert calls["env_runners"] == {"gym_env_vectorize_mode": "sync"}
+    silent = translate({}, algorithm="PPO", legacy_ray="2.46.0").calls.get("env_runners", {})
+    assert silent.get("gym_env_vectorize_mode", "sync") != "SYNC"
 
 
 def test_objects_whose_kind_nobody_knows_pass():
