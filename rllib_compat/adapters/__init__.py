@@ -43,9 +43,8 @@ _FILES = {
     "runtime.vector_envs": ("LegacyEnvRunner",),
     "ray_versions.replay": ("old_replay_buffer",),
 }
-HOMES = {name: f"rllib_compat.{file}" for file, names in _FILES.items() for name in names}
 
-__getattr__, __all__ = lazily(__name__, HOMES)
+__getattr__, __all__ = lazily(__name__, "rllib_compat", _FILES)
 
 
 def __dir__() -> list[str]:

@@ -105,6 +105,7 @@ class BanditConfig(DefaultsConfig):
         algo_class: The algorithm, if it is a subclass of the config's own.
     """
 
+    of_the_module = ("alpha", "lambda_", "sampling")
     #: Whether weights are drawn from the posterior, instead of adding a bonus.
     sampling: ClassVar[bool]
     #: A Dict with this part reaches the module as it is (`runtime.connectors`).
@@ -140,11 +141,6 @@ class BanditConfig(DefaultsConfig):
     def get_default_rl_module_spec(self) -> Any:
         """Describes the module."""
         return RLModuleSpec(module_class=LinearBanditModule)
-
-    @property
-    def _model_config_auto_includes(self) -> dict[str, Any]:
-        told = {"alpha": self.alpha, "lambda_": self.lambda_, "sampling": self.sampling}
-        return {**super()._model_config_auto_includes, **told}
 
     def validate(self) -> None:
         """Checks all settings against each other.

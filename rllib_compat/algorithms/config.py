@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, ClassVar
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 
@@ -19,12 +19,20 @@ class DefaultsConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         algo_class: The algorithm; a subclass of one of ours has the defaults of that.
     """
 
+    #: The settings that its module is told.
+    of_the_module: ClassVar[tuple[str, ...]] = ()
+
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class)
         names = (part.__name__ for part in self.algo_class.__mro__)
         defaults = next((DEFAULTS[name] for name in names if name in DEFAULTS), {})
         for name, default in defaults.items():
             setattr(self, name, deepcopy(default))
+
+    @property
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        told = {name: getattr(self, name) for name in self.of_the_module}
+        return {**super()._model_config_auto_includes, **told}
 
     def set_given(self, settings: Mapping[str, Any]) -> None:
         """Sets those settings that were given."""

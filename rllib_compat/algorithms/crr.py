@@ -12,12 +12,12 @@ import torch
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.marwil import MARWIL
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from torch.nn import functional
 
 from rllib_compat import ray_versions
+from rllib_compat.algorithms.actor_critic import ActorCriticLearner
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.names import register
 from rllib_compat.networks.modules.critic_regularized import CriticRegularizedModule
@@ -29,16 +29,6 @@ _WORDS = {
     "td_error_loss_fn": ("mse", "huber"),
     "weight_type": ("bin", "exp"),
 }
-
-#: What the module is told.
-_OF_THE_MODULE = (
-    "actor_hiddens",
-    "actor_hidden_activation",
-    "critic_hiddens",
-    "critic_hidden_activation",
-    "twin_q",
-    "categorical_distribution_temperature",
-)
 
 
 class CRR(MARWIL):  # type: ignore[misc]  # Ray has no types
@@ -61,6 +51,14 @@ class CRRConfig(DefaultsConfig):
         algo_class: The algorithm, if it is a subclass of `CRR`.
     """
 
+    of_the_module = (
+        "actor_hiddens",
+        "actor_hidden_activation",
+        "critic_hiddens",
+        "critic_hidden_activation",
+        "twin_q",
+        "categorical_distribution_temperature",
+    )
     target_network_update_freq: int | None
 
     def __init__(self, algo_class: type | None = None) -> None:
@@ -146,11 +144,6 @@ class CRRConfig(DefaultsConfig):
         """Describes the module."""
         return RLModuleSpec(module_class=CriticRegularizedModule)
 
-    @property
-    def _model_config_auto_includes(self) -> dict[str, Any]:
-        told = {name: getattr(self, name) for name in _OF_THE_MODULE}
-        return {**super()._model_config_auto_includes, **told}
-
     def build_learner_connector(self, *args: Any, **kwargs: Any) -> Any:
         """The pipeline that makes batches; each step with the observation after it."""
         pipeline = super().build_learner_connector(*args, **kwargs)
@@ -188,22 +181,8 @@ class CRRConfig(DefaultsConfig):
             self.target_network_update_freq = 100 * self.train_batch_size_per_learner
 
 
-class CRRTorchLearner(ray_versions.learner_with_targets(), TorchLearner):  # type: ignore[misc]
+class CRRTorchLearner(ActorCriticLearner):
     """Computes the losses: what `CRRTorchPolicy` computed."""
-
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """Makes both optimizers."""
-        config = self.config.get_config_for_module(module_id)
-        module = self.module[module_id].unwrapped()
-        for part, rate in (("actor", config.actor_lr), ("critic", config.critic_lr)):
-            parameters = module.parameters_of(part)
-            self.register_optimizer(
-                module_id=module_id,
-                optimizer_name=part,
-                optimizer=torch.optim.Adam(parameters, eps=1e-8),
-                params=parameters,
-                lr_or_lr_schedule=rate,
-            )
 
     def compute_loss_for_module(
         self,
@@ -257,9 +236,7 @@ class CRRTorchLearner(ray_versions.learner_with_targets(), TorchLearner):  # typ
     def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         """Lets targets follow, by the steps that were learned from: nothing is sampled."""
         module_id = next(iter(self.module.keys()))
-        critic = self.get_optimizer(module_id, "critic")
-        updates = next((int(slot["step"]) for slot in critic.state.values()), 0)
-        learned = updates * self.config.train_batch_size_per_learner
+        learned = self.updates_of_critics(module_id) * self.config.train_batch_size_per_learner
         timesteps = {**timesteps, NUM_ENV_STEPS_SAMPLED_LIFETIME: learned}
         super().after_gradient_based_update(timesteps=timesteps)
 

@@ -13,12 +13,12 @@ import torch
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.sac import SAC
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch.nn import functional
 
 from rllib_compat import ray_versions
+from rllib_compat.algorithms.actor_critic import ActorCriticLearner
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.names import register
 from rllib_compat.networks.modules.deterministic import Q_OF_POLICY, DeterministicModule
@@ -49,6 +49,15 @@ class DDPGConfig(DefaultsConfig):
         algo_class: The algorithm, if it is a subclass of `DDPG`.
     """
 
+    of_the_module = (
+        "actor_hiddens",
+        "actor_hidden_activation",
+        "critic_hiddens",
+        "critic_hidden_activation",
+        "twin_q",
+        "use_state_preprocessor",
+        "exploration_noise",
+    )
     exploration_noise: Mapping[str, Any]
     replay_buffer_config: Mapping[str, Any]
 
@@ -171,11 +180,6 @@ class DDPGConfig(DefaultsConfig):
         """Describes the module, whose network the config's keys say."""
         return RLModuleSpec(module_class=DeterministicModule)
 
-    @property
-    def _model_config_auto_includes(self) -> dict[str, Any]:
-        told = {name: getattr(self, name) for name in _OF_THE_MODULE}
-        return {**super()._model_config_auto_includes, **told}
-
     def get_rollout_fragment_length(self, worker_index: int = 0) -> int:  # noqa: ARG002
         """How many steps an env runner samples at a time; "auto": as many as a target needs."""
         length = self.rollout_fragment_length
@@ -220,40 +224,16 @@ class DDPGConfig(DefaultsConfig):
             )
 
 
-#: What the module is told.
-_OF_THE_MODULE = (
-    "actor_hiddens",
-    "actor_hidden_activation",
-    "critic_hiddens",
-    "critic_hidden_activation",
-    "twin_q",
-    "use_state_preprocessor",
-    "exploration_noise",
-)
-
-
 def _merged(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """What is given, and the default where it is silent; another type has none of its keys."""
     same = given.get("type", default.get("type")) == default.get("type")
     return {**(default if same else {}), **given}
 
 
-class DDPGTorchLearner(ray_versions.learner_with_targets(), TorchLearner):  # type: ignore[misc]
+class DDPGTorchLearner(ActorCriticLearner):
     """Computes the losses: what `ddpg_actor_critic_loss` of DDPG's torch policy computed."""
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """Makes both optimizers, with the epsilon that they had."""
-        config = self.config.get_config_for_module(module_id)
-        module = self.module[module_id].unwrapped()
-        for part, rate in (("actor", config.actor_lr), ("critic", config.critic_lr)):
-            parameters = module.parameters_of(part)
-            self.register_optimizer(
-                module_id=module_id,
-                optimizer_name=part,
-                optimizer=torch.optim.Adam(parameters, eps=1e-7),
-                params=parameters,
-                lr_or_lr_schedule=rate,
-            )
+    epsilon = 1e-7
 
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
@@ -300,7 +280,7 @@ class DDPGTorchLearner(ray_versions.learner_with_targets(), TorchLearner):  # ty
         left = dict(gradients_dict)
         for module_id in self.module.keys():  # noqa: SIM118 - it is no dict
             delay = self.config.get_config_for_module(module_id).policy_delay
-            if _updates(self.get_optimizer(module_id, "critic")) % delay:
+            if self.updates_of_critics(module_id) % delay:
                 actor = self.get_optimizer(module_id, "actor")
                 for reference in self.filter_param_dict_for_optimizer(gradients_dict, actor):
                     del left[reference]
@@ -331,11 +311,6 @@ def _smoothed(actions: Any, space: Any, config: Any) -> Any:
     noise = torch.normal(torch.zeros_like(actions), config.target_noise).clamp(-most, most)
     low, high = (actions.new_tensor(bound) for bound in (space.low, space.high))
     return torch.minimum(torch.maximum(actions + noise, low), high)
-
-
-def _updates(optimizer: Any) -> int:
-    """How many updates an optimizer has made; its checkpoint says so, too."""
-    return next((int(slot["step"]) for slot in optimizer.state.values()), 0)
 
 
 register(DDPG)

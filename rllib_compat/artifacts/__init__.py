@@ -6,13 +6,8 @@ _FILES = {
     "collecting": ("SimulatorFolders",),
     "stored": ("Manifest", "extract", "read_manifest", "verify"),
 }
-HOMES = {
-    name: f"rllib_compat.runtime.artifacts.{file}"
-    for file, names in _FILES.items()
-    for name in names
-}
 
-__getattr__, __all__ = lazily(__name__, HOMES)
+__getattr__, __all__ = lazily(__name__, "rllib_compat.runtime.artifacts", _FILES)
 
 
 def __dir__() -> list[str]:

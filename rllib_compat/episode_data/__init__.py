@@ -6,13 +6,8 @@ _FILES = {
     "files": ("read_episodes",),
     "recorder": ("EpisodeRecorder",),
 }
-HOMES = {
-    name: f"rllib_compat.runtime.episode_data.{file}"
-    for file, names in _FILES.items()
-    for name in names
-}
 
-__getattr__, __all__ = lazily(__name__, HOMES)
+__getattr__, __all__ = lazily(__name__, "rllib_compat.runtime.episode_data", _FILES)
 
 
 def __dir__() -> list[str]:

@@ -83,6 +83,26 @@ def atomic_directory(
             _sync(parent)
 
 
+@contextmanager
+def atomic_file(target: Path) -> Iterator[Path]:
+    """Makes a file that gets its final name only if the block ends well.
+
+    What a killed run leaves is replaced by the next one.
+
+    Args:
+        target: The file; one that is there is replaced.
+
+    Yields:
+        The path to write meanwhile.
+    """
+    partial = target.with_name(f".{target.name}.{_PARTIAL}")
+    try:
+        yield partial
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def digest_tree(path: str | Path) -> dict[str, str]:
     """The sha256 of every file below `path`, by its path relative to it.
 

@@ -17,13 +17,8 @@ _FILES = {
     "random": ("RandomModule",),
     "sac": ("CQLModule", "NoCatalog", "SACModule"),
 }
-HOMES = {
-    name: f"rllib_compat.networks.modules.{file}"
-    for file, names in _FILES.items()
-    for name in names
-}
 
-__getattr__, __all__ = lazily(__name__, HOMES)
+__getattr__, __all__ = lazily(__name__, "rllib_compat.networks.modules", _FILES)
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ from wherever it is now.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 Named = TypeVar("Named", bound=Callable[..., Any])
@@ -30,13 +30,17 @@ def public(module: str) -> Callable[[Named], Named]:
     return give
 
 
-def lazily(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], list[str]]:
+def lazily(
+    module: str, package: str, files: Mapping[str, Iterable[str]]
+) -> tuple[Callable[[str], Any], list[str]]:
     """The `__getattr__` and the `__all__` of a public module.
 
     Args:
         module: Its name.
-        homes: Where each of its names is now.
+        package: Where its files are now.
+        files: The names in each of them.
     """
+    homes = {name: f"{package}.{file}" for file, names in files.items() for name in names}
 
     def get(name: str) -> Any:
         if name not in homes:

@@ -54,18 +54,17 @@ class ExploresZeros:
             ray_versions.explore_zeros(module)
 
 
+class NewStackRunner(ExploresZeros, CountsOnce, TellsErrors):
+    """What each env runner of the new API stack needs."""
+
+
 @public("rllib_compat.adapters")
-class TellingEnvRunner(ExploresZeros, CountsOnce, TellsErrors, SingleAgentEnvRunner):  # type: ignore[misc]
+class TellingEnvRunner(NewStackRunner, SingleAgentEnvRunner):  # type: ignore[misc]
     """Ray's env runner for one agent, whose errors are told."""
 
 
 @public("rllib_compat.adapters")
-class TellingMultiAgentEnvRunner(
-    ExploresZeros,
-    CountsOnce,
-    TellsErrors,
-    MultiAgentEnvRunner,  # type: ignore[misc]
-):
+class TellingMultiAgentEnvRunner(NewStackRunner, MultiAgentEnvRunner):  # type: ignore[misc]
     """Ray's env runner for many agents, whose errors are told."""
 
 

@@ -22,7 +22,7 @@ from rllib_compat.neutral.public import public
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.episodes import ONLY_AGENT
-from rllib_compat.runtime.failures import CountsOnce, ExploresZeros, TellsErrors
+from rllib_compat.runtime.failures import NewStackRunner
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -171,12 +171,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
 
 @public("rllib_compat.adapters")
-class LegacyEnvRunner(
-    ExploresZeros,
-    CountsOnce,
-    TellsErrors,
-    SingleAgentEnvRunner,  # type: ignore[misc]
-):
+class LegacyEnvRunner(NewStackRunner, SingleAgentEnvRunner):  # type: ignore[misc]
     """Today's env runner, which takes an RLlib `VectorEnv` for its vector environment."""
 
     config: Any

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.formats.disk import disk_errors
 from rllib_compat.neutral.errors import CheckpointError, CompatError, TargetExistsError
 from rllib_compat.neutral.text import printable
@@ -80,12 +81,8 @@ def draw(trials: Sequence[Trial], out: Path, *, axis: str, overwrite: bool = Fal
     )
     with disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        partial = out.with_name(f".{out.name}.partial")
-        try:
+        with atomic_file(out) as partial:
             figure.savefig(partial, format=kind, dpi=150)
-            partial.replace(out)
-        finally:
-            partial.unlink(missing_ok=True)
 
 
 def _plot(axes: Any, points: Any, color: str, style: str) -> Any:

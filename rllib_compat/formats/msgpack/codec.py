@@ -64,7 +64,7 @@ def pack(value: Any) -> bytes:
     Raises:
         CheckpointError: Something in it has no form in msgpack; `where` is its path.
     """
-    return bytes(_pack(value))
+    return b"".join(_parts(canonical(value)))
 
 
 def pack_to(
@@ -236,15 +236,8 @@ def _too_deep(where: str) -> BudgetExceededError:
     )
 
 
-def _pack(value: Any) -> memoryview:
-    packer = Packer(default=_encode, autoreset=False)
-    packer.pack(canonical(value))
-    buffer: memoryview = packer.getbuffer()
-    return buffer
-
-
 def _parts(value: Any) -> Iterator[memoryview]:
-    """What `_pack` makes, in parts; large arrays are not copied, but given as they lie there."""
+    """A packed value, in parts; large arrays are not copied, but given as they lie there."""
     packer = Packer(default=_encode, autoreset=False)
     holders: set[int] = set()
     _note_holders(value, holders)

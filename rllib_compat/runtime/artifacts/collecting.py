@@ -23,6 +23,7 @@ from rllib_compat.runtime.artifacts.stored import (
     Manifest,
     StoredFile,
     StoredFolder,
+    name_of_runner,
 )
 from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
 from rllib_compat.runtime.workers import user_env
@@ -150,7 +151,7 @@ class _Runner:
         self.index, self.evaluation, self._runner = index, evaluation, runner
 
     def __str__(self) -> str:
-        return f"{'evaluation-runner' if self.evaluation else 'runner'}-{self.index}"
+        return name_of_runner(self.index, evaluation=self.evaluation)
 
     def ask(self, function: Callable[..., Any]) -> Callable[[float], Any]:
         """Lets the runner call a function with itself.

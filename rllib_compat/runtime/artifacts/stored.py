@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat.formats import texts
-from rllib_compat.formats.atomic import atomic_directory
+from rllib_compat.formats.atomic import atomic_directory, atomic_file
 from rllib_compat.formats.disk import disk_errors
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
@@ -21,6 +21,11 @@ from rllib_compat.runtime.artifacts.reading import is_plain, open_inside
 FOLDER, MANIFEST, FILES = "artifacts", "manifest.json", "files"
 _VERSION = 1
 _PIECE = 1 << 20
+
+
+def name_of_runner(index: int, *, evaluation: bool) -> str:
+    """What an env runner is called in a manifest, and its folder."""
+    return f"{'evaluation-runner' if evaluation else 'runner'}-{index}"
 
 
 @dataclass
@@ -69,8 +74,7 @@ class StoredFolder:
     @property
     def place(self) -> str:
         """The folder below `artifacts/files`."""
-        kind = "evaluation-runner" if self.evaluation else "runner"
-        return f"{kind}-{self.runner}/env-{self.env}"
+        return f"{name_of_runner(self.runner, evaluation=self.evaluation)}/env-{self.env}"
 
 
 @dataclass
@@ -92,9 +96,8 @@ class Manifest:
     def write(self, folder: Path) -> None:
         """Writes it into the folder of the files."""
         text = json.dumps({"version": _VERSION, **asdict(self)}, indent=1)
-        partial = folder / f"{MANIFEST}.partial"
-        partial.write_text(text, "ascii")
-        partial.replace(folder / MANIFEST)
+        with atomic_file(folder / MANIFEST) as partial:
+            partial.write_text(text, "ascii")
 
     @property
     def complaints(self) -> list[str]:

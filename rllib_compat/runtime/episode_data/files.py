@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 
 FOLDER = "episode_data"
@@ -61,9 +62,8 @@ class EpisodeFiles:
 
     def _put(self, path: str, data: bytes) -> None:
         if self._filesystem is None:
-            partial = Path(f"{path}.partial")
-            partial.write_bytes(data)
-            partial.replace(path)
+            with atomic_file(Path(path)) as partial:
+                partial.write_bytes(data)
             return
         with self._filesystem.open_output_stream(path) as stream:
             stream.write(data)

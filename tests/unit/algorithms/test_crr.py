@@ -12,13 +12,13 @@ pytest.importorskip("ray")
 
 import gymnasium
 import torch
-from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat import ray_versions
 from rllib_compat.config import translate
 from rllib_compat.neutral.errors import ConfigError
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_losses import MODULE, RECORDS, close, updating
+from tests.unit.algorithms.transitions import episodes_of
 
 pytestmark = OTHERS_WARNINGS
 
@@ -50,18 +50,7 @@ class Recorded:
         return {prefix + _ours(name): array for name, array in self.below(kind).items()}
 
     def episodes(self):
-        batch = self.below("batch")
-        made = [
-            SingleAgentEpisode(
-                observations=[batch["obs"][i], batch["new_obs"][i]],
-                actions=[batch["actions"][i]],
-                rewards=[float(batch["rewards"][i])],
-                terminated=bool(batch["dones"][i]),
-                len_lookback_buffer=0,
-            )
-            for i in range(len(batch["obs"]))
-        ]
-        return [ray_versions.to_numpy(episode) for episode in made]
+        return episodes_of(self.below("batch"))
 
 
 def _ours(name):

@@ -10,7 +10,6 @@ pytest.importorskip("ray")
 
 import gymnasium
 import torch
-from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat import ray_versions
 from rllib_compat.networks.mapping import to_canonical
@@ -18,6 +17,7 @@ from rllib_compat.networks.names.ddpg import LOW, RANGE, TORCH
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_losses import MODULE, RECORDS, close, updating
+from tests.unit.algorithms.transitions import episodes_of
 
 pytestmark = OTHERS_WARNINGS
 
@@ -74,30 +74,16 @@ def learner_of(recorded, **more):
     return learner
 
 
-def episodes_of(recorded):
+def replayed(recorded):
     """The transitions as replay buffers give them."""
-    batch = recorded.below("batch")
-    made = [
-        SingleAgentEpisode(
-            observations=[batch["obs"][i], batch["new_obs"][i]],
-            actions=[batch["actions"][i]],
-            rewards=[float(batch["rewards"][i])],
-            terminated=bool(batch["dones"][i]),
-            len_lookback_buffer=0,
-            extra_model_outputs={
-                "weights": [batch["weights"][i]],
-                "n_step": [recorded.settings["n_step"]],
-            },
-        )
-        for i in range(len(batch["obs"]))
-    ]
-    return [ray_versions.to_numpy(episode) for episode in made]
+    batch, n_step = recorded.below("batch"), recorded.settings["n_step"]
+    return episodes_of(batch, lambda i: {"weights": [batch["weights"][i]], "n_step": [n_step]})
 
 
 def updated(learner, recorded, monkeypatch):
     noise = torch.from_numpy(recorded.found["noise"])
     monkeypatch.setattr(torch, "normal", lambda *_, **__: noise.clone())
-    return updating(learner, episodes_of(recorded))
+    return updating(learner, replayed(recorded))
 
 
 @pytest.mark.parametrize("case", CASES)
