@@ -143,20 +143,13 @@ def complete(config: Mapping[str, Any], algorithm: str, legacy_ray: str) -> Whol
     for key, default in legacy_defaults(algorithm, legacy_ray).items():
         given: Any = config.get(key)
         if key not in config:
-            merged[key] = _respelled(key, default, algorithm)
+            merged[key] = default
             silent.add(f"$.{key}")
             silent.update(f"$.{key}.{inner}" for inner in _keys(default))
         elif _merges(key, default, given, algorithm):
             merged[key] = {**default, **given}
             silent.update(f"$.{key}.{inner}" for inner in default if inner not in given)
     return Whole(merged, frozenset(silent), table.nearest_release(legacy_ray))
-
-
-def _respelled(key: str, default: Any, algorithm: str) -> Any:
-    """A default that its Ray spelled otherwise (`SYNC`), as what users give is respelled, too."""
-    rule = find(key, (algorithm,))
-    also = getattr(rule and rule.value, "also", None) or {}
-    return also.get(default, default) if isinstance(default, str) else default
 
 
 def _keys(value: Any) -> Iterable[str]:

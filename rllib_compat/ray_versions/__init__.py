@@ -33,6 +33,7 @@ from rllib_compat.ray_versions.configs import (
     set_cache_of_module_configs,
     set_learner_class,
     todays_config,
+    vectorize_mode,
     vectorizes_multi_agent_envs,
     whole_model_config,
 )
@@ -233,6 +234,7 @@ __all__ = [
     "unpatched_msgpack",
     "untimed",
     "update_learners",
+    "vectorize_mode",
     "vectorizes_multi_agent_envs",
     "weigh_replayed",
     "weighted_buffer",

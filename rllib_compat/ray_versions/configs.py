@@ -55,6 +55,15 @@ def vectorizes_multi_agent_envs() -> bool:
     return at_least("2.44")
 
 
+def vectorize_mode(mode: str) -> str:
+    """How the installed Ray spells a member of gymnasium's `VectorizeMode`.
+
+    Ray 2.41 – 2.51 ask for its name (`SYNC`), later ones for its value (`sync`), and each refuses
+    what the others take.
+    """
+    return mode.lower() if at_least("2.52") else mode.upper()
+
+
 def keep_env_runners(config: AlgorithmConfig, observation_space: Any, action_space: Any) -> None:
     """Lets an offline algorithm have env runners, if only local ones.
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from rllib_compat import registry
+from rllib_compat import ray_versions, registry
 from rllib_compat.config import default_config, translate
 from rllib_compat.neutral.errors import UnknownKeysError
 from rllib_compat.neutral.report import Severity
@@ -38,6 +38,26 @@ def test_builds_and_validates(path):
     config = translated(path).algorithm_config
     config.validate()
     assert not set(vars(config)) - set(vars(type(config)())), "attributes that Ray never reads"
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"remote_worker_envs": True},
+        {"gym_env_vectorize_mode": "SYNC"},
+        {"gym_env_vectorize_mode": "async"},
+    ],
+    ids=str,
+)
+def test_modes_of_vector_environments_are_spelled_as_this_ray_wants_them(config):
+    """By name, by value, and as the default of an earlier Ray, which may have the other one."""
+    earlier = [ray for ray in ("2.46.0", "2.52.1") if ray_versions.at_least(ray)]
+    for legacy_ray in (None, *earlier):
+        given = {**config, "env": "CartPole-v1"}
+        translation = translate(given, algorithm="PPO", legacy_ray=legacy_ray)
+        translation.algorithm_config.validate()
 
 
 @pytest.mark.matrix

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rllib_compat import registry
+from rllib_compat import ray_versions, registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import MeanStdConnector
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, renamed, rllib_class
@@ -15,7 +15,7 @@ from rllib_compat.neutral.report import Severity, Verdict
 FAMILY = "rollouts"
 FRAGMENT = Whole(1, ample=1_000_000) | v.AUTO
 FILTER = Words(("NoFilter", "MeanStdFilter", "ConcurrentMeanStdFilter"))
-# Dumps of Ray 2.44 – 2.48 have the member's name, all others its value.
+# Ray 2.41 – 2.51 have the member's name, all others its value.
 VECTORIZE = Words(
     ("sync", "async", "vector_entry_point"),
     also={"SYNC": "sync", "ASYNC": "async", "VECTOR_ENTRY_POINT": "vector_entry_point"},
@@ -55,7 +55,13 @@ def _remote_worker_envs(value: Any, context: Context) -> Outcome:
         return Outcome({"env_runners.remote_worker_envs": bool(value)}, Verdict.KEPT)
     if not value:
         return Outcome(verdict=Verdict.DROPPED, message="it was switched off, as it is by default")
-    return Outcome({"env_runners.gym_env_vectorize_mode": "async"})
+    return _vectorize_mode("async", context)
+
+
+def _vectorize_mode(value: Any, _: Context) -> Outcome:
+    """By the installed Ray's spelling; a legacy default comes by that of its own."""
+    mode = ray_versions.vectorize_mode(value) if isinstance(value, str) else value
+    return Outcome({"env_runners.gym_env_vectorize_mode": mode})
 
 
 def _sync_filters(value: Any, context: Context) -> Outcome:
@@ -108,7 +114,6 @@ RULES = (
             "add_default_connectors_to_env_to_module_pipeline "
             "add_default_connectors_to_module_to_env_pipeline broadcast_env_runner_states "
             "use_env_runner_state_server episodes_to_numpy",
-            VECTORIZE: "gym_env_vectorize_mode",
             v.SECONDS: "sample_timeout_s",
             v.LENGTH: "max_requests_in_flight_per_env_runner episode_lookback_horizon",
             v.FLAG | Words(("training_only",)): "merge_env_runner_states",
@@ -127,6 +132,7 @@ RULES = (
         )
         for key in ("env_runner_cls", "worker_cls")
     ),
+    *kept(FAMILY, "env_runners", {VECTORIZE: "gym_env_vectorize_mode"}, convert=_vectorize_mode),
     Rule(
         FAMILY,
         "observation_filter",

@@ -47,8 +47,8 @@ def test_numbers_that_yaml_takes_for_text_are_numbers():
 
 
 @pytest.mark.skipif(
-    not ray_versions.has_setting("env_runners.gym_env_vectorize_mode"),
-    reason="the setting came after Ray 2.40",
+    not ray_versions.at_least("2.52"),
+    reason="Ray 2.40 has no such setting, and those until 2.51 want the name",
 )
 def test_a_member_of_an_enum_that_a_ray_dumped_by_name_is_its_value():
     calls = translate({"gym_env_vectorize_mode": "SYNC"}, algorithm="PPO").calls
