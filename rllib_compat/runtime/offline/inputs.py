@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
@@ -20,6 +20,7 @@ from rllib_compat.runtime.offline.lines import ONE_POLICY, from_json
 
 #: Columns that number steps; a recording without them counts nothing.
 COUNTERS = ("t", "eps_id", "unroll_id", "agent_index")
+_BEFORE = {"prev_actions": "actions", "prev_rewards": "rewards"}
 
 # Converted recordings by their files and the times of their last changes. A folder is deleted when
 # the process ends; until then, all configs that read the same files share it.
@@ -131,28 +132,43 @@ def _is_recording(source: Any) -> bool:
     return not named and "://" not in source and not registry_contains_input(source)
 
 
-def like_sampled(batch: Any, columns: Collection[str]) -> None:
+def like_sampled(batch: Any, columns: Mapping[str, Any]) -> None:
     """Gives a recorded batch the columns that a policy's own samples have, in place.
 
     A replay buffer joins batches of all sources, and dies of one that has other columns: those of
-    another algorithm, or of another Ray.
+    another algorithm, or of another Ray. Which ones a policy's samples have changes, too: all of
+    them until its loss was computed once, then those that the loss read.
 
     Args:
         batch: The batch.
-        columns: What the policy's samples have (its view requirements).
+        columns: What the policy's samples have: its view requirements by their names.
     """
-    for name in [name for name in batch if name not in columns]:
+    wanted = {name: view for name, view in columns.items() if view.used_for_training}
+    for name in [name for name in batch if name not in wanted]:
         del batch[name]
     number = len(batch["rewards"])
-    made: dict[str, Callable[[], Any]] = {
-        # What prioritized replay begins with.
-        "weights": lambda: np.ones(number, np.float32),
-        "infos": lambda: np.array([{} for _ in range(number)], dtype=object),
-        **dict.fromkeys(COUNTERS, lambda: np.zeros(number, np.int64)),
-    }
-    for name in made:
-        if name in columns and name not in batch:
-            batch[name] = made[name]()
+    for name, view in wanted.items():
+        if name in batch:
+            continue
+        if name == "weights":  # what prioritized replay begins with
+            batch[name] = np.ones(number, np.float32)
+        elif name == "infos":
+            batch[name] = np.array([{} for _ in range(number)], dtype=object)
+        elif name in COUNTERS:
+            batch[name] = np.zeros(number, np.int64)
+        elif name in _BEFORE and _BEFORE[name] in batch:
+            batch[name] = _shifted(batch[_BEFORE[name]], batch.get("t"))
+        else:  # an output of a policy that did not take these steps
+            batch[name] = np.zeros((number, *view.space.shape), view.space.dtype)
+
+
+def _shifted(values: Any, steps: Any) -> Any:
+    """What was there a step before, and zeros where an episode or the batch begins."""
+    before = np.zeros_like(values)
+    before[1:] = values[:-1]
+    if steps is not None:
+        before[np.asarray(steps) == 0] = 0
+    return before
 
 
 def _reader_class() -> Callable[..., Any]:
