@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from rllib_compat import ray_versions
 from rllib_compat.convert.given import Given
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
@@ -87,6 +88,9 @@ def fit(
         put(_RUNNERS, most, why, "--num-env-runners N, or --keep-resources")
     if told(_EVALUATORS) > most:
         put(_EVALUATORS, most, why, "--keep-resources")
+    here = not told(_LEARNER_GPUS) and not told(_LEARNERS)
+    if here and cpus > 1 and ray_versions.learns_elsewhere(defaults):
+        put(_LEARNERS, 1, "without a GPU, this Ray has the learner in a process of its own", "")
     return made, findings
 
 

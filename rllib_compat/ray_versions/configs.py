@@ -86,6 +86,13 @@ def learns_in_its_process() -> bool:
     return at_least("2.43") or not at_least("2.41")
 
 
+def learns_elsewhere(config: AlgorithmConfig | None) -> bool:
+    """Whether this algorithm is IMPALA or APPO on a Ray that refuses it here without a GPU."""
+    from ray.rllib.algorithms.impala import IMPALAConfig
+
+    return not learns_in_its_process() and isinstance(config, IMPALAConfig)
+
+
 def learn_in_this_process(config: AlgorithmConfig) -> None:
     """Lets an algorithm that is only built, not trained, have its one learner in this process."""
     config.learners(num_learners=0, num_gpus_per_learner=0)

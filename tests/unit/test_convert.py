@@ -498,6 +498,17 @@ def test_resources_that_only_rays_default_names_fit_the_machine(
     assert all("Ray's default is" in f.message for f in findings)
 
 
+def test_a_learner_whose_gpu_is_gone_is_where_this_ray_wants_it(monkeypatch):
+    from ray.rllib.algorithms.impala import IMPALAConfig
+
+    monkeypatch.setattr(config_machine, "_gpus", lambda: 0)
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    with_gpu = {"learners": {"num_learners": 0, "num_gpus_per_learner": 1}}
+    calls, _ = config_machine.fit(with_gpu, Given(), IMPALAConfig())
+    IMPALAConfig().learners(**calls["learners"]).validate()
+    assert calls["learners"]["num_gpus_per_learner"] == 0
+
+
 def test_resources_that_are_asked_for_are_taken(monkeypatch):
     monkeypatch.setattr(config_machine, "_gpus", lambda: 0)
     calls, findings = config_machine.fit({}, Given(num_gpus=2, num_env_runners=7))
