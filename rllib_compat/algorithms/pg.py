@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from rllib_compat.algorithms.names import register
@@ -58,6 +59,8 @@ class PGTorchLearner(PolicyGradientLearner):
         logp = self.action_distribution(module_id, fwd_out).logp(batch[Columns.ACTIONS])
         loss = -(logp * batch[Postprocessing.ADVANTAGES])[valid].mean()
         self.metrics.log_dict({"policy_loss": loss}, key=module_id, window=1)
+        if not isinstance(self.module[module_id].unwrapped(), ValueFunctionAPI):
+            return loss  # a network of an old Ray, where PG had no critic
         # No critic learns. Ray's learners and torch's data parallelism want a gradient for each
         # of its parameters nevertheless: zero, from which Adam learns nothing.
         return loss + 0.0 * self.values(module_id, batch, fwd_out).mean()

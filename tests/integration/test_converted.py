@@ -34,6 +34,7 @@ TRAINED_ON = [
     next(c for c in find(ray="2.40.0") if c.algorithm == "PPO" and c.variant == "small-relu"),
     next(c for c in find(ray="2.0.1") if c.algorithm == "A2C"),
     next(c for c in find(ray="0.7.6") if c.algorithm == "PG"),
+    next(c for c in find(ray="0.6.6") if c.algorithm == "PG"),  # of which no critic was stored
 ]
 
 
