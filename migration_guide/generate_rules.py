@@ -47,6 +47,7 @@ TITLES = {
     "a2c": "A2C",
     "bandits": "Bandits and Random",
     "crr": "CRR",
+    "qmix": "QMIX",
     "evolution": "ES and ARS",
     "ddpg": "DDPG and TD3",
     "impala_appo": "IMPALA and APPO",

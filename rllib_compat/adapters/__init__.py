@@ -32,6 +32,7 @@ _FILES = {
         "TellingRolloutWorker",
     ),
     "runtime.float_space": ("FloatSpace",),
+    "runtime.grouped_agents": ("GroupedObservations",),
     "runtime.learners": ("OptimizerLearner", "TellingLearner"),
     "runtime.offline.files": ("Recording",),
     "runtime.offline.inputs": ("Readers", "as_parquet"),

@@ -14,6 +14,7 @@ _FILES = {
     "linear_bandit": ("LinearBanditModule",),
     "policy": ("PolicyModule",),
     "q": ("QModule",),
+    "qmix": ("QMIXModule",),
     "random": ("RandomModule",),
     "sac": ("CQLModule", "NoCatalog", "SACModule"),
 }

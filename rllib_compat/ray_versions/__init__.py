@@ -52,6 +52,7 @@ from rllib_compat.ray_versions.connectors import (
 from rllib_compat.ray_versions.episodes import to_numpy
 from rllib_compat.ray_versions.external import news, ongoing_episodes
 from rllib_compat.ray_versions.learners import (
+    TakesArrays,
     add_next_observations,
     learner_with_targets,
     log_td_errors,
@@ -122,6 +123,7 @@ from rllib_compat.ray_versions.training import (
     sample_episodes,
     send_new_weights,
     update_learners,
+    update_learners_with_arrays,
 )
 from rllib_compat.ray_versions.tune import (
     give_trials_their_old_names,
@@ -136,6 +138,7 @@ __all__ = [
     "BC_MODULE_NAMES",
     "NEWEST",
     "OLDEST",
+    "TakesArrays",
     "TakesOldPolicies",
     "action_distribution",
     "add_next_observations",
@@ -236,6 +239,7 @@ __all__ = [
     "unpatched_msgpack",
     "untimed",
     "update_learners",
+    "update_learners_with_arrays",
     "vectorize_mode",
     "vectorizes_multi_agent_envs",
     "weigh_replayed",

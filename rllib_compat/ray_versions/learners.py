@@ -57,3 +57,15 @@ def log_td_errors(learner: Any, module_id: str, errors: Any) -> None:
     from ray.rllib.utils.metrics import TD_ERROR_KEY
 
     log_item(learner.metrics, (module_id, TD_ERROR_KEY), errors)
+
+
+class TakesArrays:
+    """The first base of a torch learner that is given batches of arrays, not episodes.
+
+    Ray 2.40 – 2.43 leave it to a learner's connectors to make tensors, which only see episodes.
+    """
+
+    def update_from_batch(self, batch: Any, **kwargs: Any) -> Any:
+        """Makes tensors of a batch and learns from it; those Rays' learner groups call it."""
+        tensors = self._convert_batch_type(batch)  # type: ignore[attr-defined]
+        return super().update_from_batch(batch=tensors, **kwargs)  # type: ignore[misc]

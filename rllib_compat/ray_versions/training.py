@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.ray_versions.metrics import count_once
@@ -37,10 +37,28 @@ def sample_episodes(algorithm: Algorithm, steps: int) -> list[Any]:
 
 
 def update_learners(algorithm: Algorithm, episodes: list[Any]) -> None:
-    """Lets the learners learn once from episodes, and logs what they tell.
+    """Lets the learners learn once from episodes, and logs what they tell."""
+    _update(algorithm, "episodes", episodes)
 
-    `LearnerGroup.update` takes episodes since a release after 2.40.
+
+def update_learners_with_arrays(
+    algorithm: Algorithm, batches: Mapping[str, Mapping[str, Any]], steps: int
+) -> None:
+    """Lets the learners learn once from arrays, and logs what they tell.
+
+    Args:
+        algorithm: The algorithm; its learner class is a `TakesArrays`.
+        batches: The columns of each module's batch.
+        steps: How many steps of the environment they were.
     """
+    from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+
+    columns = {module_id: SampleBatch(dict(batch)) for module_id, batch in batches.items()}
+    _update(algorithm, "batch", MultiAgentBatch(columns, steps))
+
+
+def _update(algorithm: Algorithm, kind: str, data: Any) -> None:
+    """Gives the learners episodes or a batch; `LearnerGroup.update` takes both since 2.44."""
     from ray.rllib.utils.metrics import (
         ENV_RUNNER_RESULTS,
         LEARNER_RESULTS,
@@ -50,11 +68,11 @@ def update_learners(algorithm: Algorithm, episodes: list[Any]) -> None:
     )
 
     group = algorithm.learner_group
-    takes_episodes = "episodes" in inspect.signature(group.update).parameters
-    update = group.update if takes_episodes else group.update_from_episodes
+    takes_it = kind in inspect.signature(group.update).parameters
+    update = group.update if takes_it else getattr(group, f"update_from_{kind}")
     sampled = algorithm.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
     with algorithm.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-        results = update(episodes=episodes, timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: sampled})
+        results = update(**{kind: data}, timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: sampled})
     _log(algorithm, results, LEARNER_RESULTS)
 
 

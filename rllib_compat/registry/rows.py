@@ -222,14 +222,20 @@ ROWS = (
     ),
     Algorithm(
         "QMIX",
-        why="no value-factorising algorithm is left in RLlib",
+        becomes="QMIX",
+        ours=True,
+        new_stack_only=True,
+        why="this package has it for the new API stack; episodes that a time limit cuts are "
+        "bootstrapped, as by RLlib since Ray 2.3",
         stems=("QMix", "QMIX"),
         modules=("qmix",),
         replays=True,
     ),
     Algorithm(
         "APEX_QMIX",
-        why="no value-factorising algorithm is left in RLlib",
+        becomes="QMIX",
+        why="QMIX with many env runners; its replay buffer is not distributed over actors, has no "
+        "priorities, and all env runners explore with the same epsilon",
         derives="QMIX",
         stems=("ApexQMix",),
         modules=("qmix",),

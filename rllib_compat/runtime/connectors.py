@@ -25,6 +25,8 @@ def add_preprocessors(config: AlgorithmConfig, *, flat: bool = False) -> None:
         config: The config.
         flat: Whether modules take flat vectors, whatever the observations are.
     """
+    if getattr(config, "groups_observations", False):
+        return  # the config's own pipeline makes arrays of them
     made = ray_versions.env_to_module_factory(config)
     if not (isinstance(made, partial) and made.func is with_preprocessors):
         multi_agent = ray_versions.is_multi_agent(config)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
+from ray.rllib.env.wrappers.group_agents_wrapper import GroupAgentsWrapper
 
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.runtime import gym_api
+from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.wrapping import WrapsLegacyEnv, metadata_of
-
-if TYPE_CHECKING:
-    from rllib_compat.runtime.env_settings import EnvSettings
 
 ALL = "__all__"
 # The agent's name where a config with policies has an environment of one agent, as RLlib had it.
@@ -27,6 +26,7 @@ def is_multi_agent(env: Any) -> bool:
 
 def adapt_multi_agent(env: Any, settings: EnvSettings) -> MultiAgentEnv:
     """Wraps `env` unless it is a complete `MultiAgentEnv` of today and nothing else is asked."""
+    _adapt_inside_groups(env)
     complete = (
         isinstance(env, MultiAgentEnv)
         and gym_api.takes_seed(env)
@@ -35,6 +35,20 @@ def adapt_multi_agent(env: Any, settings: EnvSettings) -> MultiAgentEnv:
         and env.action_spaces
     )
     return env if complete and not settings.asked else MultiAgentAdapter(env, settings)
+
+
+def _adapt_inside_groups(env: Any) -> None:
+    """Lets Ray's `GroupAgentsWrapper`, which is of today's API, stand around an old environment.
+
+    `with_agent_groups` makes one, wherever in an environment it is called.
+    """
+    layer = env
+    while (inner := getattr(layer, "env", None)) is not None:
+        adapted = getattr(inner, "wraps_legacy_env", False) or gym_api.is_todays(inner)
+        if isinstance(layer, GroupAgentsWrapper) and not adapted:
+            layer.env = MultiAgentAdapter(inner, EnvSettings(env=None))
+            return
+        layer = inner
 
 
 class MultiAgentAdapter(WrapsLegacyEnv, MultiAgentEnv):  # type: ignore[misc]  # Ray has no types

@@ -3,6 +3,8 @@
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.spaces import MultiDiscrete
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 import rllib_compat as compat
 from rllib_compat import ray_versions
@@ -121,6 +123,74 @@ def test_an_old_config_trains_with_the_old_result_keys_and_goes_on_from_its_chec
     assert type(algorithm).__name__ == name
     assert algorithm.train()["num_env_steps_sampled_lifetime"] > result["timesteps_total"]
     algorithm.stop()
+
+
+class TwoStepGame(MultiAgentEnv):
+    """The old environment of QMIX's examples: the first agent says which game both play then."""
+
+    def __init__(self):
+        super().__init__()
+        parts = {"obs": MultiDiscrete([2, 2, 2, 3]), "state": MultiDiscrete([2, 2, 2])}
+        self.observation_space = gymnasium.spaces.Dict(parts)
+        self.action_space = gymnasium.spaces.Discrete(2)
+
+    def seen(self):
+        return {agent: {"obs": np.append(self.at, agent + 1), "state": self.at} for agent in (0, 1)}
+
+    def reset(self):
+        self.at = np.array([1, 0, 0])
+        return self.seen()
+
+    def step(self, actions):
+        done = not self.at[0]
+        total = 7 if self.at[1] else [[0, 1], [1, 8]][actions[0]][actions[1]]
+        if not done:
+            self.at, total = np.eye(3, dtype=int)[1 + actions[0]], 0
+        return self.seen(), {0: total / 2, 1: total / 2}, {"__all__": done}, {}
+
+
+def grouped(_):
+    game = TwoStepGame()
+    tuples = [gymnasium.spaces.Tuple([s] * 2) for s in (game.observation_space, game.action_space)]
+    return game.with_agent_groups({"both": [0, 1]}, obs_space=tuples[0], act_space=tuples[1])
+
+
+def test_an_old_config_of_qmix_trains_grouped_agents_and_goes_on_from_its_checkpoint(tmp_path):
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    compat.tune.register_env("grouped_two_step_game", grouped)
+    old = {
+        "env": "grouped_two_step_game",
+        "num_workers": 0,
+        "learning_starts": 20,
+        "target_network_update_freq": 40,
+        "timesteps_per_iteration": 60,
+        "min_iter_time_s": 0,
+        "model": {"lstm_cell_size": 8},
+    }
+    trainer = compat.QMixTrainer(config=old)
+    try:
+        ((name, before),) = trainer.get_weights().items()
+        result = trainer.train()
+        assert result["timesteps_total"] >= 60
+        assert 0 < result["episode_reward_mean"] <= 8
+        told = result["info"]["learner"][name]["learner_stats"]
+        assert {"loss", "td_error_abs", "q_taken_mean", "target_mean"} <= told.keys()
+        after = trainer.get_weights()[name]
+        for part in before:
+            assert (after[part] != before[part]).any(), part
+        path = trainer.save(str(tmp_path))
+        trainer.restore(path)
+        assert trainer.train()["timesteps_total"] > result["timesteps_total"]
+    finally:
+        trainer.stop()
+    algorithm = Algorithm.from_checkpoint(path)
+    try:
+        assert type(algorithm).__name__ == "QMIX"
+        optimizer = ray_versions.local_learner(algorithm).get_optimizer(name)
+        assert all(slot["step"] > 0 for slot in optimizer.state.values())
+    finally:
+        algorithm.stop()
 
 
 def test_an_old_config_of_crr_learns_from_old_recordings_and_is_restored(tmp_path):

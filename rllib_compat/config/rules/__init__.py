@@ -27,6 +27,7 @@ from rllib_compat.config.rules import (
     multi_agent,
     offline,
     ppo,
+    qmix,
     removed,
     replay,
     reporting,
@@ -63,6 +64,7 @@ FAMILIES = {
     "bandits": bandits,
     "crr": crr,
     "evolution": evolution,
+    "qmix": qmix,
     "removed": removed,
 }
 

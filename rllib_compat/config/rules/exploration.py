@@ -84,7 +84,7 @@ def _exploration_config(value: Any, context: Context) -> Outcome:
         return drop_aloud(value, context)
     settings: dict[str, Any] = {}
     if context.algorithm == "DQN" and any(k in value for k in (*EPSILON, "warmup_timesteps")):
-        settings = {"training.epsilon": _epsilon(value)}
+        settings = {"training.epsilon": epsilon_of(value)}
     if context.algorithm == "SAC" and value.get("random_timesteps"):
         settings = _random_start(value["random_timesteps"], context)
     used = {*EPSILON, "warmup_timesteps"} if "training.epsilon" in settings else {"type"}
@@ -117,7 +117,8 @@ def _random_start(steps: int, context: Context) -> dict[str, Any]:
 LEARNING_STARTS = ("learning_starts", "num_steps_sampled_before_learning_starts")
 
 
-def _epsilon(config: Mapping[str, Any]) -> list[list[float]]:
+def epsilon_of(config: Mapping[str, Any]) -> list[list[float]]:
+    """The schedule of epsilon that an exploration config of epsilon-greedy describes."""
     first, last, steps = (config.get(k, default) for k, default in EPSILON.items())
     warmup = config.get("warmup_timesteps") or 0
     points = [[0, first], [warmup, first]] if warmup else [[0, first]]
@@ -126,7 +127,7 @@ def _epsilon(config: Mapping[str, Any]) -> list[list[float]]:
 
 def _before_0_8(_: Any, context: Context) -> Outcome:
     """Epsilon fell from 1.0 over `exploration_fraction × schedule_max_timesteps` steps."""
-    if context.algorithm != "DQN":
+    if context.algorithm not in ("DQN", "QMIX"):
         return drop_aloud(None, context)
     steps = context.get("exploration_fraction", 0.1) * context.get("schedule_max_timesteps", 100000)
     first = context.get("exploration_initial_eps", 1.0)

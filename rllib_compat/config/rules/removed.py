@@ -11,7 +11,6 @@ KEYS = {
         "max_weight_sync_delay replay_buffer_shards_colocated_with_driver "
         "no_local_replay_buffer max_requests_in_flight_per_replay_worker timeout_s_replay_manager"
     ),
-    "QMIX": "mixer mixing_embed_dim optim_alpha optim_eps",
     "MADDPG": "agent_id use_local_critic good_policy adv_policy actor_feature_reg",
     "AlphaZero": "mcts_config ranked_rewards",
     "MAML": "inner_adaptation_steps maml_optimizer_steps inner_lr use_meta_env",

@@ -24,8 +24,8 @@ from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "replay"
 BUFFER = "training.replay_buffer_config"
-# Everything else never read these keys.
-REPLAYING = registry.replaying()
+# Everything else never read these keys; QMIX has a buffer of its own, and rules of its own.
+REPLAYING = tuple(n for n in registry.replaying() if n not in registry.family("QMIX"))
 PLAIN, PRIORITIZED = "EpisodeReplayBuffer", "PrioritizedEpisodeReplayBuffer"
 OLD_PLAIN, OLD_PRIORITIZED = "MultiAgentReplayBuffer", "MultiAgentPrioritizedReplayBuffer"
 

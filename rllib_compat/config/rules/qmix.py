@@ -1,0 +1,217 @@
+"""QMIX, which this package has for the new API stack, and APEX_QMIX, which trains as it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rllib_compat import registry
+from rllib_compat.config.context import Context
+from rllib_compat.config.keys import was_default
+from rllib_compat.config.rule import (
+    Outcome,
+    Rule,
+    drop_aloud,
+    dropped,
+    empty_section,
+    kept,
+    needless,
+)
+from rllib_compat.config.rules.exploration import EPSILON, EXPLORATION, epsilon_of, type_name
+from rllib_compat.config.values import common as v
+from rllib_compat.config.values.kinds import Words
+from rllib_compat.neutral.report import Severity, Verdict
+
+FAMILY = "qmix"
+QMIX = registry.family("QMIX")
+SIZE = "training.buffer_size"
+STARTS = "training.num_steps_sampled_before_learning_starts"
+
+
+def _exploration(value: Any, context: Context) -> Outcome:
+    if not isinstance(value, Mapping):
+        return drop_aloud(value, context)
+    kind = type_name(value)
+    if was_default("exploration_config", value, context.legacy_algorithm):
+        kind = None
+    if kind not in (None, "EpsilonGreedy", "PerWorkerEpsilonGreedy"):
+        return Outcome(
+            {},
+            Verdict.REFUSED,
+            f"QMIX explores with epsilon-greedy actions, not by {kind}",
+            Severity.ERROR,
+            "override `_forward_exploration` of rllib_compat.modules.QMIXModule",
+        )
+    if kind == "PerWorkerEpsilonGreedy":
+        context.note(
+            Verdict.CONVERTED,
+            ".type",
+            "each worker had an epsilon of its own; all have the same now",
+            severity=Severity.WARNING,
+        )
+    if not needless(value.get("epsilon_schedule")):
+        context.note(
+            Verdict.DROPPED,
+            ".epsilon_schedule",
+            "epsilon falls in a straight line",
+            severity=Severity.WARNING,
+            hint="training(epsilon=[[step, epsilon], …])",
+        )
+    if not any(key in value for key in (*EPSILON, "warmup_timesteps")):
+        return Outcome(verdict=Verdict.DROPPED, message="epsilon-greedy, as by default")
+    return Outcome({"training.epsilon": epsilon_of(value)}, Verdict.CONVERTED)
+
+
+def _filter(value: Any, _: Context) -> Outcome:
+    if value in (None, "NoFilter"):
+        return Outcome(verdict=Verdict.DROPPED, message="no filter was asked for")
+    return Outcome(
+        {},
+        Verdict.REFUSED,
+        "it filtered action masks along with what is observed",
+        Severity.ERROR,
+        "scale the observations in the environment",
+    )
+
+
+def _custom_model(value: Any, _: Context) -> Outcome:
+    if needless(value):
+        return Outcome(verdict=Verdict.DROPPED, message="nothing was asked for")
+    return Outcome(
+        {},
+        Verdict.REFUSED,
+        "a ModelV2 class runs on the old API stack only",
+        Severity.ERROR,
+        "write an RLModule, a subclass of rllib_compat.modules.QMIXModule",
+    )
+
+
+def _prioritized(value: Any, _: Context) -> Outcome:
+    """Only APEX_QMIX's buffer read it."""
+    return Outcome(severity=None if needless(value) else Severity.WARNING)
+
+
+def _rule(
+    key: str, value: Any, why: str, convert: Any, target: str = "", verdict: Any = None
+) -> Rule:
+    return Rule(
+        FAMILY,
+        key,
+        verdict or Verdict.DROPPED,
+        why,
+        target=target,
+        convert=convert,
+        value=value,
+        algorithms=QMIX,
+    )
+
+
+def _renamed(target: str, why: str, keys: str, value: Any) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(FAMILY, key, Verdict.RENAMED, why, target=target, value=value, algorithms=QMIX)
+        for key in keys.split()
+    )
+
+
+RULES = (
+    *kept(
+        FAMILY,
+        "training",
+        {
+            Words(("qmix", "vdn")): "mixer",
+            v.CELL: "mixing_embed_dim",
+            v.FLAG: "double_q",
+            v.AMOUNT: "optim_alpha optim_eps",
+            v.SHARE: "tau",
+            v.STEPS: "target_network_update_freq num_steps_sampled_before_learning_starts",
+            v.SCHEDULED_SHARE: "epsilon",
+            v.ENTRIES: "buffer_size",
+        },
+        algorithms=QMIX,
+    ),
+    Rule(
+        FAMILY,
+        "replay_buffer_config",
+        Verdict.CONVERTED,
+        "QMIX's buffer has a size alone",
+        section=True,
+        algorithms=QMIX,
+        convert=empty_section,
+        value=v.SECTION,
+    ),
+    *_renamed(
+        SIZE,
+        "how many fragments are kept",
+        "replay_buffer_config.capacity replay_buffer_config.buffer_size optimizer.buffer_size",
+        v.ENTRIES,
+    ),
+    *_renamed(
+        STARTS,
+        "renamed in Ray 2.1",
+        "learning_starts replay_buffer_config.learning_starts optimizer.learning_starts",
+        v.STEPS,
+    ),
+    *(
+        Rule(
+            FAMILY,
+            f"model.{key}",
+            Verdict.RENAMED,
+            "a setting of the algorithm, no longer of its model",
+            target=f"training.{key}",
+            value=value,
+            algorithms=QMIX,
+        )
+        for key, value in (("lstm_cell_size", v.CELL), ("max_seq_len", v.LENGTH))
+    ),
+    _rule(
+        "exploration_config",
+        EXPLORATION,
+        "the module explores by itself, with epsilon",
+        _exploration,
+        "training.epsilon",
+        Verdict.CONVERTED,
+    ),
+    _rule(
+        "observation_filter",
+        Words(("NoFilter", "MeanStdFilter", "ConcurrentMeanStdFilter")) | v.CODE,
+        "groups' observations are not filtered",
+        _filter,
+    ),
+    _rule(
+        "model.custom_model",
+        v.CODE,
+        "a ModelV2 class runs on the old API stack only",
+        _custom_model,
+    ),
+    *(
+        _rule(key, v.FLAG, "fragments are drawn evenly", _prioritized)
+        for key in ("prioritized_replay", "replay_buffer_config.prioritized_replay")
+    ),
+    *dropped(
+        FAMILY,
+        [
+            f"{section}{key}"
+            for section in ("", "replay_buffer_config.")
+            for key in (
+                *("prioritized_replay_alpha", "prioritized_replay_beta", "prioritized_replay_eps"),
+                *("worker_side_prioritization", "replay_batch_size"),
+            )
+        ],
+        "fragments are drawn evenly, until there are `train_batch_size` steps",
+        algorithms=QMIX,
+    ),
+    *dropped(
+        FAMILY,
+        "replay_buffer_config.type replay_buffer_config.storage_unit "
+        "replay_buffer_config.replay_sequence_length",
+        "fragments are replayed, each a few whole episodes",
+        algorithms=QMIX,
+    ),
+    _rule(
+        "store_buffer_in_checkpoints",
+        v.FLAG,
+        "checkpoints do not hold what is replayed; the buffer is filled anew",
+        drop_aloud,
+    ),
+    *dropped(FAMILY, "adam_epsilon", "it learns with RMSprop", algorithms=QMIX),
+)

@@ -1,0 +1,211 @@
+"""The module of QMIX: a recurrent Q-network that all agents of a group share, and a mixer.
+
+Rashid et al., "QMIX: Monotonic value function factorisation" (2018); Sunehag et al.,
+"Value-decomposition networks" (2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import gymnasium
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
+from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+from ray.rllib.utils.schedules.scheduler import Scheduler
+from torch import Tensor, nn
+from torch.nn import functional
+
+from rllib_compat.networks.modules.grouped import MASK, OBS, STATE, grouped_space
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.public import public
+
+#: What `_forward_train` gives: the mixed values of the actions that were taken, the values of all
+#: actions after each step, and what the targets say of those.
+TAKEN, FOLLOWING, TARGETS = "q_taken", "q_following", "q_targets"
+#: The state of each agent's GRU.
+HIDDEN = "h"
+
+
+@public("rllib_compat.modules")
+class QMIXModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]
+    """Acts for a group of agents by one network, and adds their values up with a mixer.
+
+    It observes what `grouped_space` describes. The `model_config` has the `mixer` (`qmix`, `vdn` or
+    None), its `mixing_embed_dim`, the GRU's `lstm_cell_size`, and `epsilon`, a number or a schedule
+    `[[step, epsilon], …]`. Sequences are `[B, T, …]`, with `state_in` `[B, agents, units]`.
+    """
+
+    def setup(self) -> None:
+        """Builds the networks; Ray calls it once."""
+        told, space = self.model_config, grouped_space(self.observation_space)
+        sizes = {name: tuple(part.shape or ()) for name, part in space.spaces.items()}
+        self.actions = _actions_of(self.action_space)
+        self.agents, size = sizes[OBS]
+        if len(self.action_space.spaces) != self.agents:
+            raise ConfigError(
+                f"{self.agents} agents observe, and {len(self.action_space.spaces)} act.",
+                where="action_space",
+                fix="Give the group's spaces a part for each agent.",
+            )
+        if MASK in sizes and sizes[MASK][1] != self.actions:
+            raise ConfigError(
+                f"An action mask has {self.actions} numbers, one for each action, not "
+                f"{sizes[MASK][1]}.",
+                where="observation_space",
+                fix=f"{MASK}: Box(0, 1, ({self.actions},))",
+            )
+        self.units = told["lstm_cell_size"]
+        networks: dict[str, nn.Module] = {"agent": _AgentNetwork(size, self.units, self.actions)}
+        if not self.inference_only and told["mixer"] is not None:
+            inputs = sizes[STATE][0] if STATE in sizes else self.agents * size
+            kinds = {"qmix": _MonotonicMixer, "vdn": _Sum}
+            networks["mixer"] = kinds[told["mixer"]](inputs, self.agents, told["mixing_embed_dim"])
+        self.net = nn.ModuleDict(networks)
+        self._epsilon = Scheduler(fixed_value_or_schedule=told["epsilon"], framework="torch")
+
+    def get_initial_state(self) -> dict[str, Any]:
+        """Zeros, for each agent."""
+        return {HIDDEN: torch.zeros(self.agents, self.units)}
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """What env runners do without."""
+        return ["net.mixer", "target_net"]
+
+    def make_target_networks(self) -> None:
+        """Makes the targets, equal to what they follow; a learner calls it."""
+        self.target_net = deepcopy(self.net).requires_grad_(False)
+
+    def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
+        """The networks with those that follow them."""
+        return [(self.net, self.target_net)]
+
+    def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """What the targets say of all actions, `[B, T, agents, actions]`."""
+        return {TARGETS: self._values(self.target_net, batch[Columns.OBS])[0]}
+
+    def mixed(self, values: Tensor, observations: Mapping[str, Any], *, target: bool) -> Tensor:
+        """Values of the whole group.
+
+        Args:
+            values: One of each agent, `[B, T, agents]`.
+            observations: What was observed then.
+            target: Whether the target's mixer is asked.
+
+        Returns:
+            `[B, T, 1]`; without a mixer the agents' own, `[B, T, agents]`.
+        """
+        net = self.target_net if target else self.net
+        if "mixer" not in net:
+            return values
+        state = observations[STATE] if STATE in observations else observations[OBS].flatten(2)
+        mixed: Tensor = net["mixer"](values, state.float())
+        return mixed
+
+    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        values, state = self._acting(batch)
+        return self._answer(values.argmax(-1), state)
+
+    def _forward_exploration(self, batch: dict[str, Any], t: int = 0, **_: Any) -> dict[str, Any]:
+        """Each agent takes one of its valid actions at random, with probability epsilon."""
+        values, state = self._acting(batch)
+        best = values.argmax(-1)
+        self._epsilon.update(int(t))
+        epsilon = float(self._epsilon.get_current_value())
+        valid = (values > -torch.inf).float().flatten(0, -2)
+        drawn = torch.multinomial(valid, 1).reshape(best.shape)
+        explores = torch.rand(best.shape, device=best.device) < epsilon
+        return self._answer(torch.where(explores, drawn, best), state)
+
+    def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        values, _ = self._values(self.net, batch[Columns.OBS])
+        taken = values.gather(-1, batch[Columns.ACTIONS].long().unsqueeze(-1)).squeeze(-1)
+        with torch.no_grad():
+            following, _ = self._values(self.net, batch[Columns.NEXT_OBS])
+        mixed = self.mixed(taken, batch[Columns.OBS], target=False)
+        targets = self.forward_target({Columns.OBS: batch[Columns.NEXT_OBS]})
+        return {TAKEN: mixed, FOLLOWING: following, **targets}
+
+    def _acting(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        """Values, those of invalid actions minus infinity, and the next state."""
+        seen = batch[Columns.OBS]
+        values, state = self._values(self.net, seen, batch[Columns.STATE_IN][HIDDEN])
+        if MASK in seen:
+            values = values.masked_fill(seen[MASK] == 0, -torch.inf)
+        return values, state
+
+    def _answer(self, actions: Tensor, state: Tensor) -> dict[str, Any]:
+        return {
+            Columns.ACTIONS: tuple(actions.unbind(-1)),
+            Columns.STATE_OUT: {HIDDEN: state},
+        }
+
+    def _values(
+        self, net: Any, seen: Mapping[str, Any], state: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Values `[B, T, agents, actions]`, and the state after them `[B, agents, units]`."""
+        return net["agent"](seen[OBS].float(), state)  # type: ignore[no-any-return]
+
+
+class _AgentNetwork(nn.Module):  # type: ignore[misc]  # torch's stubs are not installed
+    """The Q-network of one agent: a dense layer, a GRU, a dense layer."""
+
+    def __init__(self, inputs: int, units: int, actions: int) -> None:
+        super().__init__()
+        self.encoder = nn.Linear(inputs, units)
+        self.gru = nn.GRU(units, units, batch_first=True)
+        self.q = nn.Linear(units, actions)
+
+    def forward(self, seen: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        batch, steps, agents, _ = seen.shape
+        features = functional.relu(self.encoder(seen)).transpose(1, 2).flatten(0, 1)
+        begin = None if state is None else state.reshape(1, batch * agents, -1).float()
+        out, last = self.gru(features, begin)
+        values = self.q(out).reshape(batch, agents, steps, -1).transpose(1, 2)
+        return values, last.reshape(batch, agents, -1)
+
+
+class _Sum(nn.Module):  # type: ignore[misc]  # torch's stubs are not installed
+    """VDN: the group's value is the sum of the agents'."""
+
+    def __init__(self, *_: int) -> None:
+        super().__init__()
+
+    def forward(self, values: Tensor, _: Tensor) -> Tensor:
+        return values.sum(-1, keepdim=True)
+
+
+class _MonotonicMixer(nn.Module):  # type: ignore[misc]  # torch's stubs are not installed
+    """QMIX: two layers whose weights, none below zero, another network makes of the state."""
+
+    def __init__(self, inputs: int, agents: int, units: int) -> None:
+        super().__init__()
+        self._agents, self._units = agents, units
+        self.first_weight = nn.Linear(inputs, agents * units)
+        self.first_bias = nn.Linear(inputs, units)
+        self.last_weight = nn.Linear(inputs, units)
+        self.last_bias = nn.Sequential(nn.Linear(inputs, units), nn.ReLU(), nn.Linear(units, 1))
+
+    def forward(self, values: Tensor, state: Tensor) -> Tensor:
+        weight = self.first_weight(state).abs().unflatten(-1, (self._agents, self._units))
+        mixed = torch.einsum("bta,btau->btu", values, weight)
+        hidden = functional.elu(mixed + self.first_bias(state))
+        last = (hidden * self.last_weight(state).abs()).sum(-1, keepdim=True)
+        out: Tensor = last + self.last_bias(state)
+        return out
+
+
+def _actions_of(space: Any) -> int:
+    """How many actions each agent has."""
+    parts = space.spaces if isinstance(space, gymnasium.spaces.Tuple) else ()
+    sizes = {int(part.n) if isinstance(part, gymnasium.spaces.Discrete) else -1 for part in parts}
+    if len(sizes) != 1 or -1 in sizes:
+        raise ConfigError(
+            f"The agents of a group have the same Discrete actions, not {space}.",
+            where="action_space",
+            fix="Group the agents: env.with_agent_groups(groups, obs_space=…, act_space=…).",
+        )
+    return sizes.pop()

@@ -1,0 +1,365 @@
+"""What the learner of QMIX computes is what a real old Ray computed; groups, replay, acting.
+
+`tests/legacy/losses/record_qmix.py` made the numbers, with Ray 1.13.0 and torch.
+"""
+
+import ast
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray")
+
+import gymnasium
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from ray.rllib.core.columns import Columns
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
+from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.fragments import Fragment, FragmentBuffer, fragment, sequences
+from rllib_compat.config import translate
+from rllib_compat.networks.modules.grouped import grouped, grouped_space
+from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
+from rllib_compat.runtime.env_settings import EnvSettings
+from rllib_compat.runtime.multi_agent import adapt_multi_agent
+from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms.test_losses import MODULE, RECORDS, close
+
+pytestmark = OTHERS_WARNINGS
+
+HERE = RECORDS / "qmix"
+CASES = sorted(path.stem for path in HERE.glob("*.npz"))
+PARTS = ("obs", "action_mask", "state")
+TWO_ACTORS = gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(3)] * 2)
+
+#: The old names of layers → ours.
+LAYERS = {
+    "model.fc1": "agent.encoder",
+    "model.fc2": "agent.q",
+    "mixer.hyper_w_1": "mixer.first_weight",
+    "mixer.hyper_b_1": "mixer.first_bias",
+    "mixer.hyper_w_final": "mixer.last_weight",
+    "mixer.V": "mixer.last_bias",
+}
+
+
+class Recorded:
+    """One case, by the names of today."""
+
+    def __init__(self, case):
+        with np.load(HERE / f"{case}.npz") as file:
+            self.found = {name: file[name] for name in file}
+        self.settings = {name: _read(str(text)) for name, text in self.below("config").items()}
+        count = len({name.split(".")[1] for name in self.found if name.startswith("chunk.")})
+        self.chunks = [self._chunk(self.below(f"chunk.{i}")) for i in range(count)]
+
+    def below(self, kind):
+        return {
+            name.removeprefix(f"{kind}."): value
+            for name, value in self.found.items()
+            if name.startswith(f"{kind}.")
+        }
+
+    def arrays(self, kind, prefix="net."):
+        return {prefix + _ours(name): array for name, array in self.below(kind).items()}
+
+    def space(self):
+        seen = self.chunks[0][Columns.OBS]
+        boxes = {n: gymnasium.spaces.Box(-9, 9, a.shape[1:], np.float32) for n, a in seen.items()}
+        return gymnasium.spaces.Dict(boxes)
+
+    @staticmethod
+    def _chunk(found):
+        seen = {name: found[name] for name in PARTS if name in found}
+        rest = {name: found[name] for name in ("actions", "rewards")}
+        return {Columns.OBS: seen, **rest, "terminated": bool(found["done"])}
+
+
+def _read(text):
+    return (
+        text if text.isalpha() and text not in ("None", "True", "False") else ast.literal_eval(text)
+    )
+
+
+def _ours(name):
+    gru = re.fullmatch(r"model\.rnn\.(\w+)", name)
+    if gru:
+        return f"agent.gru.{gru[1]}_l0"
+    old = next(layer for layer in LAYERS if name.startswith(f"{layer}."))
+    return LAYERS[old] + name.removeprefix(old)
+
+
+def learner_of(recorded, **more):
+    """A learner with the recorded weights, also of the targets."""
+    config = ray_versions.todays_config("QMIX")
+    config.training(lstm_cell_size=7, **{**recorded.settings, **more})
+    learner = config.build_learner(spaces={MODULE: (recorded.space(), TWO_ACTORS)})
+    told = recorded.arrays("weights") | recorded.arrays("targets", "target_net.")
+    assert learner.module[MODULE].get_state().keys() == told.keys()
+    learner.module[MODULE].set_state(told)
+    return learner
+
+
+def updated(learner, chunks, sampled=0):
+    """Updates a learner; returns what it told, and its gradients before they are clipped."""
+    told, gradients, compute = {}, {}, learner.compute_gradients
+
+    def see(loss):
+        names = {parameter: name for name, parameter in learner.module[MODULE].named_parameters()}
+        made = compute(loss)
+        gradients.update({names[p]: g.numpy().copy() for p, g in made.items()})
+        return made
+
+    learner.compute_gradients = see
+    learner.metrics.log_dict = lambda values, **_: told.update(values)
+    made = sequences(chunks, learner.config.max_seq_len)
+    batch = MultiAgentBatch({MODULE: SampleBatch(made)}, len(chunks))
+    update = learner.update if ray_versions.at_least("2.44") else learner.update_from_batch
+    update(batch=batch, timesteps={"num_env_steps_sampled_lifetime": sampled})
+    learner.compute_gradients = compute
+    return {name: float(value) for name, value in told.items() if isinstance(name, str)}, gradients
+
+
+@pytest.fixture(params=CASES)
+def recorded(request):
+    return Recorded(request.param)
+
+
+def test_loss_and_gradients_are_those_of_ray_1_13(recorded):
+    told, gradients = updated(learner_of(recorded), recorded.chunks)
+    for name in ("loss", "td_error_abs", "q_taken_mean", "target_mean"):
+        close(told[name], recorded.found[f"stats.{name}"], 1e-5)
+    theirs = recorded.arrays("gradients")
+    assert gradients.keys() == theirs.keys()
+    for name, gradient in gradients.items():
+        close(gradient, theirs[name], 1e-5)
+
+
+def test_an_update_gives_the_weights_that_ray_1_13_had_after_it(recorded):
+    learner = learner_of(recorded)
+    updated(learner, recorded.chunks)
+    state, before = learner.module[MODULE].get_state(), recorded.arrays("weights")
+    for name, theirs in recorded.arrays("after").items():
+        close(state[name], theirs, 1e-4)
+    assert np.abs(state["net.agent.q.weight"] - before["net.agent.q.weight"]).max() > 1e-5
+
+
+def test_values_are_those_of_ray_1_13_a_step_at_a_time_and_only_valid_actions_are_taken(recorded):
+    module = learner_of(recorded).module[MODULE].unwrapped()
+    state = {"h": module.get_initial_state()["h"][None]}
+    chunk = recorded.chunks[0][Columns.OBS]
+    for step, wanted in enumerate(recorded.found["acting.values"]):
+        seen = {name: torch.from_numpy(array[step][None, None]) for name, array in chunk.items()}
+        values, _ = module._values(module.net, seen, state["h"])
+        close(values[0, 0].detach().numpy(), wanted, 1e-5)
+        mask = chunk.get("action_mask", np.ones((len(chunk["obs"]), 2, 3)))[step]
+        batch = {Columns.OBS: seen, Columns.STATE_IN: state}
+        best = module.forward_inference(batch)
+        for agent, action in enumerate(best[Columns.ACTIONS]):
+            assert action.item() == np.where(mask[agent] == 1, wanted[agent], -np.inf).argmax()
+        drawn = [module.forward_exploration(batch, t=0)[Columns.ACTIONS] for _ in range(40)]
+        for agent in range(2):  # all at random before the first step
+            taken = {int(actions[agent]) for actions in drawn}
+            assert taken == set(np.flatnonzero(mask[agent]))
+        state = best[Columns.STATE_OUT]
+
+
+def test_exploration_ends_with_its_schedule():
+    recorded = Recorded("none")
+    module = learner_of(recorded, epsilon=[[0, 1.0], [100, 0.0]]).module[MODULE].unwrapped()
+    seen = {n: torch.from_numpy(a[:1][None]) for n, a in recorded.chunks[0][Columns.OBS].items()}
+    state = {"h": module.get_initial_state()["h"][None]}
+    batch = {Columns.OBS: seen, Columns.STATE_IN: state}
+    best = module.forward_inference(batch)[Columns.ACTIONS]
+    for _ in range(20):
+        assert module.forward_exploration(batch, t=100)[Columns.ACTIONS] == best
+
+
+def test_targets_follow_once_enough_steps_were_sampled():
+    recorded = Recorded("qmix")
+    learner = learner_of(recorded, target_network_update_freq=50)
+    name = "target_net.mixer.first_bias.weight"
+    before = recorded.arrays("targets", "target_net.")[name]
+    for sampled, moved in ((49, False), (50, True)):
+        updated(learner, recorded.chunks, sampled)
+        state = learner.module[MODULE].get_state()
+        assert (state[name] != before).any() == moved
+    close(state[name], state["net.mixer.first_bias.weight"], 1e-7)
+
+
+def test_a_terminal_step_needs_no_valid_action_and_any_other_does():
+    recorded = Recorded("none")
+    last = recorded.chunks[0][Columns.OBS]["action_mask"]
+    before = updated(learner_of(recorded), recorded.chunks)[0]
+    last[-1] = 0.0
+    close(updated(learner_of(recorded), recorded.chunks)[0]["loss"], before["loss"], 1e-6)
+    last[-2] = 0.0
+    with pytest.raises(ConfigError, match="valid action"):
+        updated(learner_of(recorded), recorded.chunks)
+
+
+LENGTHS = st.lists(st.tuples(st.integers(1, 7), st.booleans()), min_size=1, max_size=5)
+
+
+@given(LENGTHS, st.integers(1, 9))
+def test_sequences_hold_each_step_once_with_what_was_observed_after_it(lengths, longest):
+    chunks, number = [], 0
+    for steps, ended in lengths:
+        seen = np.arange(number, number + steps + 1, dtype=np.float32)
+        column = seen[:-1, None]
+        chunk = {"obs": {"obs": seen[:, None]}, "actions": column, "rewards": column}
+        chunks.append({**chunk, "terminated": ended})
+        number += steps + 1
+    made = sequences(chunks, longest)
+    real = made["loss_mask"]
+    assert real.shape[1] == min(longest, max(steps for steps, _ in lengths))
+    wanted = np.concatenate([chunk["rewards"] for chunk in chunks])
+    for name in ("actions", "rewards"):
+        np.testing.assert_array_equal(made[name][real], wanted)
+    np.testing.assert_array_equal(made["obs"]["obs"][real], wanted)
+    np.testing.assert_array_equal(made[Columns.NEXT_OBS]["obs"][real], wanted + 1)
+    ends = [chunk["rewards"][-1, 0] for chunk in chunks if chunk["terminated"]]
+    assert sorted(made["rewards"][made["terminateds"]].ravel()) == ends
+    assert not made["rewards"][~real].any()
+
+
+def test_the_buffer_forgets_the_oldest_and_draws_until_there_are_enough_steps():
+    buffer = FragmentBuffer(3)
+    for number in range(5):
+        buffer.add(Fragment(4, {"a": [number]}))
+    drawn = buffer.sample(400)
+    assert drawn.steps == 400
+    assert set(drawn.chunks["a"]) == {2, 3, 4}
+    assert buffer.sample(5).steps == 8
+
+
+class Pair(MultiAgentEnv):
+    """An old environment of two agents."""
+
+    def __init__(self):
+        super().__init__()
+        parts = {
+            "obs": gymnasium.spaces.MultiDiscrete([2, 3]),
+            "state": gymnasium.spaces.Discrete(4),
+        }
+        self.observation_space = gymnasium.spaces.Dict(parts)
+        self.action_space = gymnasium.spaces.Discrete(3)
+
+    def seen(self):
+        return {agent: {"obs": [1, agent], "state": 3} for agent in (0, 1)}
+
+    def reset(self):
+        return self.seen()
+
+    def step(self, actions):
+        return self.seen(), {0: 1.0, 1: 2.0}, {"__all__": True}, {}
+
+
+def test_groups_of_an_old_environment_observe_what_their_module_takes():
+    inner = Pair()
+    spaces = (gymnasium.spaces.Tuple([inner.observation_space] * 2), TWO_ACTORS)
+    env = adapt_multi_agent(
+        inner.with_agent_groups({"both": [0, 1]}, *spaces), EnvSettings(env=None)
+    )
+    seen, _ = env.reset(seed=1)
+    _, rewards, terminateds, _, infos = env.step({"both": (0, 2)})
+    assert rewards == {"both": 3.0}
+    assert infos["both"]["_group_rewards"] == [1.0, 2.0]
+    assert terminateds["__all__"]
+    made = grouped(spaces[0], seen["both"])
+    np.testing.assert_array_equal(made["obs"], [[0, 1, 1, 0, 0], [0, 1, 0, 1, 0]])
+    np.testing.assert_array_equal(made["state"], [0, 0, 0, 1])
+    assert grouped_space(spaces[0]).contains(made)
+    assert grouped_space(grouped_space(spaces[0])) == grouped_space(spaces[0])
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        gymnasium.spaces.Discrete(2),
+        gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(3)]),
+        gymnasium.spaces.Tuple([gymnasium.spaces.Dict({"seen": gymnasium.spaces.Discrete(2)})]),
+    ],
+)
+def test_spaces_that_are_no_groups_are_refused_with_what_to_do(space):
+    with pytest.raises(ConfigError) as told:
+        grouped_space(space)
+    assert told.value.where == "observation_space"
+    assert told.value.fix
+
+
+def test_an_environment_without_the_rewards_of_each_agent_is_told():
+    from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+    seen = {"obs": np.zeros((2, 1), np.float32)}
+    episode = SingleAgentEpisode(
+        observations=[seen, seen],
+        actions=[(0, 1)],
+        rewards=[1.0],
+        infos=[{}, {}],
+        len_lookback_buffer=0,
+    )
+    with pytest.raises(LegacyEnvError, match="_group_rewards"):
+        fragment([episode])
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"mixer": "sum"}, {"buffer_size": 0}, {"max_seq_len": 0}], ids=lambda w: next(iter(w))
+)
+def test_settings_that_nothing_can_run_are_told(wrong):
+    config = ray_versions.todays_config("QMIX").training(**wrong)
+    with pytest.raises(ConfigError) as told:
+        config.validate()
+    assert told.value.where == next(iter(wrong))
+
+
+#: Ray → what it was by default.
+DEFAULTS = {
+    "0.6.6": ([[0, 1.0], [10000, 0.02]], 10000),
+    "1.0.1": ([[0, 1.0], [10000, 0.02]], 1000),
+    "1.13.0": ([[0, 1.0], [40000, 0.01]], 1000),
+    "2.7.2": ([[0, 1.0], [40000, 0.01]], 1000),
+}
+
+
+@pytest.mark.parametrize("ray", DEFAULTS)
+def test_an_old_config_has_the_defaults_of_its_ray(ray):
+    old = {"env": "CartPole-v1", "mixer": None, "model": {"lstm_cell_size": 5}}
+    config = translate(old, algorithm="QMIX", legacy_ray=ray).algorithm_config
+    assert (config.epsilon, config.buffer_size) == DEFAULTS[ray]
+    assert (config.mixer, config.lstm_cell_size, config.max_seq_len) == (None, 5, 999_999)
+    assert (config.grad_clip, config.num_steps_sampled_before_learning_starts) == (10, 1000)
+    assert config.batch_mode == "complete_episodes"
+
+
+def test_a_given_epsilon_is_completed_from_the_defaults_of_its_ray():
+    old = {"env": "CartPole-v1", "exploration_config": {"final_epsilon": 0.0}}
+    for ray, steps in (("1.0.1", 10000), ("1.13.0", 40000)):
+        config = translate(old, algorithm="QMIX", legacy_ray=ray).algorithm_config
+        assert config.epsilon == [[0, 1.0], [steps, 0.0]]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"exploration_config": {"type": "SoftQ"}},
+        {"observation_filter": "MeanStdFilter"},
+        {"model": {"custom_model": "mine"}},
+    ],
+    ids=lambda w: next(iter(w)),
+)
+def test_what_qmix_can_no_longer_do_is_refused(wrong):
+    old = {"env": "CartPole-v1", **wrong}
+    assert translate(old, algorithm="QMIX", legacy_ray="1.13.0").refused
+
+
+def test_an_old_config_of_apex_qmix_trains_as_qmix():
+    old = {"env": "CartPole-v1", "num_workers": 3, "prioritized_replay": True}
+    translation = translate(old, algorithm="APEX_QMIX")
+    assert not translation.refused
+    assert translation.algorithm == "QMIX"
+    assert translation.algorithm_config.num_env_runners == 3
