@@ -32,8 +32,8 @@ _moved.install()
 #: The modules that stay: `agents`, `tune` and `gym` stand where old code imported Ray's and gym's;
 #: `adapters` and `modules` are named in checkpoints and in printed code; `errors` is for `except`.
 PUBLIC_MODULES = (
-    *("adapters", "agents", "artifacts", "episode_data", "errors", "gym", "legacy", "modules"),
-    "tune",
+    *("adapters", "agents", "artifacts", "episode_data", "errors", "gym", "league"),
+    *("legacy", "modules", "tune"),
 )
 
 __all__ = [

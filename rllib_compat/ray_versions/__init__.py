@@ -51,6 +51,12 @@ from rllib_compat.ray_versions.connectors import (
 )
 from rllib_compat.ray_versions.episodes import to_numpy
 from rllib_compat.ray_versions.external import news, ongoing_episodes
+from rllib_compat.ray_versions.leagues import (
+    after_restores,
+    frozen_and_trained,
+    local_env_runner,
+    module_weights,
+)
 from rllib_compat.ray_versions.learners import (
     TakesArrays,
     add_next_observations,
@@ -142,6 +148,7 @@ __all__ = [
     "TakesOldPolicies",
     "action_distribution",
     "add_next_observations",
+    "after_restores",
     "agent_steps",
     "at_least",
     "bc_module_names",
@@ -160,6 +167,7 @@ __all__ = [
     "folder_of",
     "foreach_env_runner",
     "foreach_learner",
+    "frozen_and_trained",
     "frozen_statistics",
     "give_trials_their_old_names",
     "has_setting",
@@ -180,6 +188,7 @@ __all__ = [
     "learns_elsewhere",
     "learns_in_its_process",
     "load_algorithm",
+    "local_env_runner",
     "local_learner",
     "log_item",
     "log_of_env_runners",
@@ -193,6 +202,7 @@ __all__ = [
     "mark_steps_as_counted",
     "module_to_env",
     "module_to_env_factory",
+    "module_weights",
     "network_forward",
     "news",
     "numbered_env_runners",

@@ -144,6 +144,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         self.algorithm = self._built()
         ray_versions.keep_optimizers_through_restores(self.algorithm)
         ray_versions.start_counting(self.algorithm)
+        self.share_frozen_policies()
         for callbacks in self._adapters():
             callbacks.adopt(self)
         self._call_hook("after_init")

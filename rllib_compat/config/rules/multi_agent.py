@@ -308,18 +308,23 @@ RULES = (
     *_both(
         "policy_map_capacity",
         Verdict.DROPPED,
-        "all modules stay in memory",
+        "no argument of today's config; an env runner of a Trainer holds so many frozen policies",
         old_target="multi_agent.policy_map_capacity",
         value=v.LENGTH,
     ),
     *_both(
         "policy_states_are_swappable",
         Verdict.DROPPED,
-        "all modules stay in memory",
+        "frozen policies of a Trainer share their weights whether they were or not",
         old_target="multi_agent.policy_states_are_swappable",
         value=v.FLAG,
     ),
-    *_both("policy_map_cache", Verdict.DROPPED, "all modules stay in memory", value=UNREAD),
+    *_both(
+        "policy_map_cache",
+        Verdict.DROPPED,
+        "Ray's object store writes to disk by itself what does not fit",
+        value=UNREAD,
+    ),
     *_both(
         "count_steps_by",
         Verdict.MOVED,

@@ -1,0 +1,11 @@
+"""Leagues: the weights of frozen policies once on each node, for all of its env runners."""
+
+from rllib_compat.neutral.public import lazily
+
+_FILES = {"memory": ("share_frozen",)}
+
+__getattr__, __all__ = lazily(__name__, __name__, _FILES)
+
+
+def __dir__() -> list[str]:
+    return __all__

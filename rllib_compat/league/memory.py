@@ -1,0 +1,176 @@
+"""In the algorithm's process: which policies are frozen, and where their weights are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from rllib_compat import ray_versions
+from rllib_compat.league.modules import give_back, take
+from rllib_compat.neutral.errors import CompatError
+
+
+def share_frozen(algorithm: Any, *, capacity: int | None = None, **_: Any) -> None:
+    """Puts frozen policies' weights into Ray's object store, once for all env runners of a node.
+
+    A policy is frozen while `policies_to_train` leaves it out. It is enough to call this once,
+    after the algorithm was built, or as a callback: `config.callbacks(on_algorithm_init=
+    league.share_frozen)`, which Rays from 2.42 on take. Policies that come, go, are frozen or are
+    trained again later are followed. A `compat.Trainer` calls it by itself.
+
+    Args:
+        algorithm: The algorithm, with several policies, on the new API stack.
+        capacity: How many frozen policies an env runner holds at a time; it lets go of what it has
+            not used for longest, which Ray may then spill to disk. None for all.
+
+    Raises:
+        CompatError: The algorithm has one policy, or is on the old API stack.
+    """
+    if algorithm.learner_group is None or not ray_versions.is_multi_agent(algorithm.config):
+        raise CompatError(
+            "Only an algorithm with several policies on the new API stack can share their weights.",
+            where="league.share_frozen()",
+            fix="give config.multi_agent(policies=…), or leave the call out",
+        )
+    if not getattr(algorithm, "shares_frozen_policies", False):
+        algorithm.shares_frozen_policies = True
+        LeagueMemory(algorithm, capacity).begin()
+
+
+class LeagueMemory:
+    """Puts frozen policies' weights into the object store, and tells env runners where they are.
+
+    Ray sends weights by `EnvRunnerGroup.sync_weights`, whoever asks for it: a training step, an
+    evaluation, a policy that was added, a restore. This stands in its place: it sends what is
+    trained as Ray does, and of what is frozen only references.
+
+    Args:
+        algorithm: The algorithm.
+        capacity: How many frozen policies an env runner holds at a time; None for all.
+    """
+
+    def __init__(self, algorithm: Any, capacity: int | None) -> None:
+        self._algorithm = algorithm
+        self._capacity = capacity
+        self._training = False
+        self._versions: dict[str, Any] = {}  # what the learners' tensors were when they were put
+        self._stored: dict[str, tuple[bytes, Any]] = {}  # digest and reference by policy
+        self._told: dict[int, dict[str, Any]] = {}  # what the runners of a group have, by its id
+
+    def begin(self) -> None:
+        """Takes the place of Ray's methods, and shares what is frozen now."""
+        algorithm = self._algorithm
+        algorithm.training_step = partial(self._train, algorithm.training_step)
+        ray_versions.after_restores(algorithm, self._tell_again)
+        for group in self._groups():
+            self._told[id(group)] = {}
+            group.sync_weights = partial(self._sync, group.sync_weights, group)
+            group.sync_weights(
+                from_worker_or_learner_group=algorithm.learner_group, inference_only=True
+            )
+
+    def _groups(self) -> Iterator[Any]:
+        algorithm = self._algorithm
+        for group in (algorithm.env_runner_group, algorithm.eval_env_runner_group):
+            if group is not None:
+                yield group
+
+    def _train(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        with self._in_training():
+            return step(*args, **kwargs)
+
+    @contextmanager
+    def _in_training(self) -> Iterator[None]:
+        self._training = True
+        try:
+            yield
+        finally:
+            self._training = False
+
+    def _sync(
+        self,
+        send: Callable[..., None],
+        group: Any,
+        policies: Collection[str] | None = None,
+        from_worker_or_learner_group: Any = None,
+        to_worker_indices: list[int] | None = None,
+        inference_only: bool = False,
+        **more: Any,
+    ) -> None:
+        """What `sync_weights` does, with the same arguments."""
+        answers = ray_versions.foreach_learner(self._algorithm, ray_versions.frozen_and_trained)
+        versions, trained = answers[0]
+        frozen = set(versions)
+        told = self._told[id(group)]
+        self._forget(group, told.keys() - frozen)
+        source = from_worker_or_learner_group
+        if source is None:
+            source = ray_versions.local_env_runner(group)
+        asked = frozen if policies is None else frozen.intersection(policies)
+        if self._training:
+            # Ray names every policy that has a metric. What is frozen has changed only if somebody
+            # has written to the learners' tensors since.
+            asked = {p for p in asked if versions[p] != self._versions.get(p)}
+        asked |= frozen - self._stored.keys()
+        self._put(source, asked, inference_only)
+        self._versions.update({policy: versions[policy] for policy in asked})
+        refs = {p: self._stored[p][1] for p in frozen}
+        if not self._training or refs != told or to_worker_indices is not None:
+            self._tell(group, refs, remote_worker_ids=to_worker_indices)
+        if frozen:
+            policies = [p for p in trained if policies is None or p in policies]
+        if policies is None or len(policies) > 0:
+            send(
+                policies=policies,
+                from_worker_or_learner_group=from_worker_or_learner_group,
+                to_worker_indices=to_worker_indices,
+                inference_only=inference_only,
+                **more,
+            )
+
+    def _put(self, source: Any, policies: set[str], inference_only: bool) -> None:
+        """Puts the weights of policies into the object store, unless the same ones are there."""
+        import ray
+
+        if not policies:
+            return
+        weights = ray_versions.module_weights(source, sorted(policies), inference_only)
+        for policy, arrays in weights.items():
+            digest = _digest(arrays)
+            if policy not in self._stored or self._stored[policy][0] != digest:
+                self._stored[policy] = (digest, ray.put(arrays))
+
+    def _tell(self, group: Any, refs: Mapping[str, Any], **to: Any) -> None:
+        if refs:
+            ray_versions.foreach_env_runner(group, partial(take, dict(refs), self._capacity), **to)
+        self._told[id(group)] = dict(refs)
+
+    def _tell_again(self, group: Any) -> None:
+        """Env runners were replaced; those that were not know it all and do nothing."""
+        if id(group) in self._told:
+            self._tell(group, self._told[id(group)])
+
+    def _forget(self, group: Any, policies: Collection[str]) -> None:
+        """Makes policies private again that are trained from now on, or gone."""
+        if not policies:
+            return
+        ray_versions.foreach_env_runner(group, partial(give_back, frozenset(policies)))
+        for policy in policies:
+            del self._told[id(group)][policy]
+            self._versions.pop(policy, None)
+            if not any(policy in told for told in self._told.values()):
+                self._stored.pop(policy, None)
+
+
+def _digest(arrays: Mapping[str, Any]) -> bytes:
+    import numpy as np
+
+    digest = hashlib.sha1(usedforsecurity=False)  # the fastest there is
+    for name, array in sorted(arrays.items()):
+        array = np.asarray(array)
+        digest.update(f"{name} {array.dtype} {array.shape};".encode())
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.digest()
