@@ -33,7 +33,7 @@ _FILES = {
     ),
     "runtime.float_space": ("FloatSpace",),
     "runtime.grouped_agents": ("GroupedObservations",),
-    "runtime.learners": ("OptimizerLearner", "TellingLearner"),
+    "runtime.learners": ("OneBatchLearner", "OptimizerLearner", "TellingLearner"),
     "runtime.offline.files": ("Recording",),
     "runtime.offline.inputs": ("Readers", "as_parquet"),
     "runtime.overrides": ("OverridesCache",),

@@ -110,4 +110,5 @@ class Translation:
         unweighted = ray_versions.weighted_buffer(str(buffer)) is not None
         of_learners = self.calls.get(ray_versions.learner_method(), {})
         optimizer = "legacy_optimizer" in (of_learners.get("learner_config_dict") or {})
-        return unweighted or optimizer or "callbacks_class" in self.calls.get("callbacks", {})
+        told = unweighted or optimizer or "callbacks_class" in self.calls.get("callbacks", {})
+        return told or self.algorithm == "CQL"

@@ -60,6 +60,7 @@ from rllib_compat.ray_versions.leagues import (
 from rllib_compat.ray_versions.learners import (
     TakesArrays,
     add_next_observations,
+    hand_over_batch,
     learner_with_targets,
     log_td_errors,
 )
@@ -170,6 +171,7 @@ __all__ = [
     "frozen_and_trained",
     "frozen_statistics",
     "give_trials_their_old_names",
+    "hand_over_batch",
     "has_setting",
     "has_storage",
     "installed",

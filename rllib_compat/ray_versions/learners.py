@@ -1,4 +1,4 @@
-"""Learners with target networks."""
+"""Learners with target networks, and what learners are given."""
 
 from __future__ import annotations
 
@@ -69,3 +69,12 @@ class TakesArrays:
         """Makes tensors of a batch and learns from it; those Rays' learner groups call it."""
         tensors = self._convert_batch_type(batch)  # type: ignore[attr-defined]
         return super().update_from_batch(batch=tensors, **kwargs)  # type: ignore[misc]
+
+
+def hand_over_batch(training_data: Any) -> None:
+    """Puts a train batch where learners look for one, if it stands in an iterator's place."""
+    from ray.rllib.policy.sample_batch import MultiAgentBatch
+
+    if isinstance(training_data.data_iterators, MultiAgentBatch):
+        training_data.batch = training_data.data_iterators
+        training_data.data_iterators = None

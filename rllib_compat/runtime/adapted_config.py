@@ -17,12 +17,12 @@ def adapt_config(config: AlgorithmConfig) -> AlgorithmConfig:
 
     Observations are preprocessed where they are no arrays of floats, callbacks that listen to
     learners are called by them, optimizers are what policies had, logged actions are recorded,
-    RLlib's `VectorEnv` gets the env runner that takes one, and replay buffers give the weights that
-    learners ask for.
+    RLlib's `VectorEnv` gets the env runner that takes one, replay buffers give the weights that
+    learners ask for, and CQL's learner takes the batches that CQL gives it.
     """
     from rllib_compat.runtime.connectors import add_preprocessors, may_need_preprocessors
     from rllib_compat.runtime.external import record_logged_actions
-    from rllib_compat.runtime.learners import give_optimizer, tell_callbacks
+    from rllib_compat.runtime.learners import give_optimizer, take_one_batch, tell_callbacks
     from rllib_compat.runtime.vector_envs import allow_vector_envs
 
     if may_need_preprocessors(config.env):  # else it is one of gymnasium's own
@@ -31,5 +31,6 @@ def adapt_config(config: AlgorithmConfig) -> AlgorithmConfig:
         allow_vector_envs(config)
     give_optimizer(config)
     tell_callbacks(config)
+    take_one_batch(config)
     ray_versions.weigh_replayed(config)
     return config

@@ -39,6 +39,20 @@ def give_optimizer(config: AlgorithmConfig) -> None:
     _put_before(OptimizerLearner, "Optimizer", config)
 
 
+def take_one_batch(config: AlgorithmConfig) -> None:
+    """Gives CQL with a learner in its process the one that takes what CQL hands it."""
+    base = config.learner_class
+    if config.num_learners or issubclass(base, OneBatchLearner) or not _is_cql(config):
+        return
+    _put_before(OneBatchLearner, "OneBatch", config)
+
+
+def _is_cql(config: AlgorithmConfig) -> bool:
+    from ray.rllib.algorithms.cql import CQLConfig
+
+    return isinstance(config, CQLConfig)
+
+
 def _put_before(first: type, word: str, config: AlgorithmConfig) -> None:
     """Gives a config a learner class that has `first` before its own."""
     base = config.learner_class
@@ -115,3 +129,18 @@ def _like(tensor: Any, array: Any) -> Any:
     import torch
 
     return torch.as_tensor(array, dtype=tensor.dtype, device=tensor.device)
+
+
+@public("rllib_compat.adapters")
+class OneBatchLearner:
+    """Learns from a train batch where an iterator over recordings belongs; a first base.
+
+    `CQL.training_step` of Ray 2.44 – 2.60 hands over whatever it has sampled as `data_iterators`,
+    and dies of `KeyError: 0` where an iteration is one batch, as it always was.
+    """
+
+    def update(self, training_data: Any = None, **kwargs: Any) -> Any:
+        """Updates the modules once with each minibatch."""
+        if training_data is not None:
+            ray_versions.hand_over_batch(training_data)
+        return super().update(training_data=training_data, **kwargs)  # type: ignore[misc]
