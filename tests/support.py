@@ -1,6 +1,7 @@
 """The guide's table of what is supported, made from the museum's real files.
 
-`python -m tests.support` writes it anew; a test holds the page against it.
+`python -m tests.support` writes it anew; a test holds the page against it. What trains on is what
+did so: `tests.trained` has recorded it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections import defaultdict
 
 from rllib_compat.convert.decide import Form, decide
 from rllib_compat.formats import layouts
+from tests import trained
 from tests.docs import ROOT
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import given_if_asked
@@ -32,12 +34,12 @@ REFUSED: dict[str, str] = {
 }
 
 _BY_NAME = "weights by name, with `--model`"
-_TRAINS, _INFERS = "exact, trains on", "exact, inference"
+_INFERS = "exact, inference"
 
 
 def rows() -> list[tuple[str, str, str, str, str]]:
     """Network, algorithm, framework, Rays with a file behind the row, and what becomes of it."""
-    found = defaultdict(set)
+    found, outcomes = defaultdict(set), trained.recorded()
     for case in all_cases():
         if reason := REFUSED.get(str(case)):
             kind, outcome = case.variant, f"refused: {reason}"
@@ -46,10 +48,15 @@ def rows() -> list[tuple[str, str, str, str, str]]:
         else:
             plan = decide(layouts.read(case.checkpoint), given_if_asked(case))
             kind = " and ".join(sorted({network.kind for network in plan.networks.values()}))
-            outcome = _TRAINS if plan.form is Form.WHOLE else f"{_INFERS}: {plan.why}"
+            whole = plan.form is Form.WHOLE
+            outcome = _trained(outcomes[str(case)]) if whole else f"{_INFERS}: {plan.why}"
         framework = case.framework + ("" if case.stack == "old" else f", {case.stack} API")
         found[kind, case.algorithm, framework, outcome].add(case.version)
     return sorted((k, a, f, _span(versions), o) for (k, a, f, o), versions in found.items())
+
+
+def _trained(outcome: str) -> str:
+    return "exact, trains on" if outcome == trained.LEARNED else f"exact; {outcome}"
 
 
 def _span(versions: set[tuple[int, ...]]) -> str:

@@ -64,9 +64,12 @@ def environment(spaces: Mapping[str, tuple[Any, Any]]) -> type:
 
 
 def train(case: Case) -> str | None:
-    """What came of one iteration, or None where the checkpoint becomes modules only."""
+    """What came of it, or None where the checkpoint is refused or becomes modules only."""
     given = given_if_asked(case)
-    plan = decide(layouts.read(case.checkpoint), given)
+    try:
+        plan = decide(layouts.read(case.checkpoint), given)
+    except CompatError:
+        return None
     if plan.form is not Form.WHOLE:
         return None
     spaces = {
@@ -159,14 +162,14 @@ def _group(case: Case) -> tuple[str, str]:
 
 if __name__ == "__main__":
     asked = set(sys.argv[1:])
-    cases = recorded() if asked else {}
+    cases: dict[str, str | None] = dict(recorded()) if asked else {}
     todo = [case for case in all_cases() if not asked or str(case) in asked]
     for _, group in itertools.groupby(sorted(todo, key=_group), _group):
         with ray_versions.quiet_ray(num_cpus=4):
             for case in group:
                 outcome = outcome_of(case)
                 print(case, outcome, flush=True)
-                if outcome is not None:
-                    cases[str(case)] = outcome
-    made = {"ray": str(ray_versions.installed()), "cases": dict(sorted(cases.items()))}
+                cases[str(case)] = outcome
+    seen = {name: outcome for name, outcome in sorted(cases.items()) if outcome is not None}
+    made = {"ray": str(ray_versions.installed()), "cases": seen}
     RECORD.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
