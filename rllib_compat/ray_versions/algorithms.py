@@ -31,22 +31,31 @@ def load_algorithm(tree: Path) -> Algorithm:
 def restores_offline() -> Iterator[None]:
     """Lets an algorithm that learns from recordings be restored on every release.
 
-    Ray 2.41 – 2.47 give it no env runners, and die of sending these the weights.
+    Ray 2.41 – 2.47 give it no env runners, and die of handing these their state and the weights.
     """
     from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.core import COMPONENT_ENV_RUNNER
     from ray.rllib.utils.checkpoints import Checkpointable
 
-    whole = Algorithm.restore_from_path
+    whole, whole_state = Algorithm.restore_from_path, Algorithm.set_state
+
+    def samples(algorithm: Algorithm) -> bool:
+        return getattr(algorithm, "env_runner_group", None) is not None
 
     def restore(algorithm: Algorithm, *args: Any, **kwargs: Any) -> None:
-        sends = getattr(algorithm, "env_runner_group", None) is not None
-        (whole if sends else Checkpointable.restore_from_path)(algorithm, *args, **kwargs)
+        last = whole if samples(algorithm) else Checkpointable.restore_from_path
+        last(algorithm, *args, **kwargs)
 
-    Algorithm.restore_from_path = restore
+    def set_state(algorithm: Algorithm, state: dict[str, Any]) -> None:
+        if not samples(algorithm):
+            state = {name: part for name, part in state.items() if name != COMPONENT_ENV_RUNNER}
+        whole_state(algorithm, state)
+
+    Algorithm.restore_from_path, Algorithm.set_state = restore, set_state
     try:
         yield
     finally:
-        Algorithm.restore_from_path = whole
+        Algorithm.restore_from_path, Algorithm.set_state = whole, whole_state
 
 
 def stop_algorithm(algorithm: Algorithm) -> None:
