@@ -131,11 +131,12 @@ def record(folder: Path, observations: Any, actions: Any) -> None:
 
 
 def _weights(algorithm: Any) -> dict[str, Any]:
-    states = ray_versions.local_learner(algorithm).module.get_state()
+    whole = ray_versions.local_learner(algorithm).module
+    states = whole.get_state()  # Ray 2.40 has their spec in it, too
     return {
         f"{module_id}.{name}": np.array(array, copy=True)
-        for module_id, state in states.items()
-        for name, array in state.items()
+        for module_id in whole.keys()  # noqa: SIM118 - it is no dict
+        for name, array in states[module_id].items()
     }
 
 
