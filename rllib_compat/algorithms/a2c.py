@@ -71,15 +71,7 @@ class A2CConfig(SynchronousConfig):
             The config itself.
         """
         super().training(**kwargs)
-        given = {
-            "use_gae": use_gae,
-            "use_critic": use_critic,
-            "lambda_": lambda_,
-            "vf_loss_coeff": vf_loss_coeff,
-            "entropy_coeff": entropy_coeff,
-            "microbatch_size": microbatch_size,
-        }
-        self.set_given(given)
+        self.set_given(locals())
         return self
 
     def get_default_learner_class(self) -> type:

@@ -81,18 +81,7 @@ class ARSConfig(EvolutionConfig):
             The config itself.
         """
         super().training(**kwargs)
-        given = {
-            "action_noise_std": action_noise_std,
-            "eval_prob": eval_prob,
-            "noise_size": noise_size,
-            "noise_stdev": noise_stdev,
-            "num_rollouts": num_rollouts,
-            "offset": offset,
-            "report_length": report_length,
-            "rollouts_used": rollouts_used,
-            "sgd_stepsize": sgd_stepsize,
-        }
-        self.set_given(given)
+        self.set_given(locals())
         return self
 
     def get_default_learner_class(self) -> type:

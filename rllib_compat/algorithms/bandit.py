@@ -131,7 +131,7 @@ class BanditConfig(DefaultsConfig):
             The config itself.
         """
         super().training(**kwargs)
-        self.set_given({"alpha": alpha, "lambda_": lambda_})
+        self.set_given(locals())
         return self
 
     def get_default_learner_class(self) -> type:

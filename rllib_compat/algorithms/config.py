@@ -11,6 +11,9 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.neutral.errors import ConfigError
 
+#: What else is local to a method that calls `super()` with the rest of its arguments.
+_NO_SETTINGS = ("self", "kwargs", "__class__")
+
 
 class DefaultsConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     """A config that starts from the defaults that the old algorithm had.
@@ -34,10 +37,14 @@ class DefaultsConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         told = {name: getattr(self, name) for name in self.of_the_module}
         return {**super()._model_config_auto_includes, **told}
 
-    def set_given(self, settings: Mapping[str, Any]) -> None:
-        """Sets those settings that were given."""
-        for name, value in settings.items():
-            if value is not NotProvided:
+    def set_given(self, arguments: Mapping[str, Any]) -> None:
+        """Sets the settings that were given.
+
+        Args:
+            arguments: The `locals()` of the method whose arguments are called as the settings are.
+        """
+        for name, value in arguments.items():
+            if name not in _NO_SETTINGS and value is not NotProvided:
                 setattr(self, name, value)
 
     def require_new_stack(self) -> None:

@@ -115,25 +115,7 @@ class CRRConfig(DefaultsConfig):
             The config itself.
         """
         super().training(**kwargs)
-        given = {
-            "weight_type": weight_type,
-            "temperature": temperature,
-            "max_weight": max_weight,
-            "advantage_type": advantage_type,
-            "n_action_sample": n_action_sample,
-            "twin_q": twin_q,
-            "target_network_update_freq": target_network_update_freq,
-            "actor_hiddens": actor_hiddens,
-            "actor_hidden_activation": actor_hidden_activation,
-            "critic_hiddens": critic_hiddens,
-            "critic_hidden_activation": critic_hidden_activation,
-            "actor_lr": actor_lr,
-            "critic_lr": critic_lr,
-            "tau": tau,
-            "td_error_loss_fn": td_error_loss_fn,
-            "categorical_distribution_temperature": categorical_distribution_temperature,
-        }
-        self.set_given(given)
+        self.set_given(locals())
         return self
 
     def get_default_learner_class(self) -> type:

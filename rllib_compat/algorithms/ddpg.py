@@ -131,34 +131,11 @@ class DDPGConfig(DefaultsConfig):
             The config itself.
         """
         super().training(**kwargs)
-        given = {
-            "twin_q": twin_q,
-            "policy_delay": policy_delay,
-            "smooth_target_policy": smooth_target_policy,
-            "target_noise": target_noise,
-            "target_noise_clip": target_noise_clip,
-            "use_state_preprocessor": use_state_preprocessor,
-            "actor_hiddens": actor_hiddens,
-            "actor_hidden_activation": actor_hidden_activation,
-            "critic_hiddens": critic_hiddens,
-            "critic_hidden_activation": critic_hidden_activation,
-            "actor_lr": actor_lr,
-            "critic_lr": critic_lr,
-            "l2_reg": l2_reg,
-            "use_huber": use_huber,
-            "huber_threshold": huber_threshold,
-            "n_step": n_step,
-            "tau": tau,
-            "target_network_update_freq": target_network_update_freq,
-            "num_steps_sampled_before_learning_starts": num_steps_sampled_before_learning_starts,
-            "store_buffer_in_checkpoints": store_buffer_in_checkpoints,
-            "training_intensity": training_intensity,
-        }
-        self.set_given(given)
         if exploration_noise is not NotProvided:
-            self.exploration_noise = _merged(self.exploration_noise, exploration_noise)
+            exploration_noise = _merged(self.exploration_noise, exploration_noise)
         if replay_buffer_config is not NotProvided:
-            self.replay_buffer_config = _merged(self.replay_buffer_config, replay_buffer_config)
+            replay_buffer_config = _merged(self.replay_buffer_config, replay_buffer_config)
+        self.set_given(locals())
         return self
 
     def update_from_dict(self, config_dict: dict[str, Any]) -> DDPGConfig:

@@ -89,17 +89,7 @@ class ESConfig(EvolutionConfig):
             The config itself.
         """
         super().training(**kwargs)
-        given = {
-            "action_noise_std": action_noise_std,
-            "episodes_per_batch": episodes_per_batch,
-            "eval_prob": eval_prob,
-            "l2_coeff": l2_coeff,
-            "noise_size": noise_size,
-            "noise_stdev": noise_stdev,
-            "report_length": report_length,
-            "stepsize": stepsize,
-        }
-        self.set_given(given)
+        self.set_given(locals())
         return self
 
     def get_default_learner_class(self) -> type:

@@ -14,8 +14,6 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
-from ray.rllib.core.learner.utils import update_target_network
-from ray.rllib.core.rl_module.apis import TargetNetworkAPI
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
 from ray.rllib.utils.schedules.scheduler import Scheduler
@@ -149,21 +147,7 @@ class QMIXConfig(DefaultsConfig):
             The config itself.
         """
         super().training(**kwargs)
-        given = {
-            "mixer": mixer,
-            "mixing_embed_dim": mixing_embed_dim,
-            "double_q": double_q,
-            "lstm_cell_size": lstm_cell_size,
-            "max_seq_len": max_seq_len,
-            "epsilon": epsilon,
-            "buffer_size": buffer_size,
-            "num_steps_sampled_before_learning_starts": num_steps_sampled_before_learning_starts,
-            "target_network_update_freq": target_network_update_freq,
-            "tau": tau,
-            "optim_alpha": optim_alpha,
-            "optim_eps": optim_eps,
-        }
-        self.set_given(given)
+        self.set_given(locals())
         return self
 
     def get_default_learner_class(self) -> type:
@@ -206,20 +190,11 @@ class QMIXConfig(DefaultsConfig):
         )
 
 
-class QMIXTorchLearner(ray_versions.TakesArrays, TorchLearner):  # type: ignore[misc]
+_WithTargets: Any = ray_versions.learner_with_targets()
+
+
+class QMIXTorchLearner(ray_versions.TakesArrays, _WithTargets, TorchLearner):  # type: ignore[misc]
     """Computes the loss: what `QMixLoss` of QMIX's torch policy computed."""
-
-    def build(self) -> None:
-        """Builds modules, their targets and the optimizers."""
-        super().build()
-        self._followed: dict[str, int] = {}
-        for module_id in self.module.keys():  # noqa: SIM118 - it is no dict
-            self.module[module_id].unwrapped().make_target_networks()
-
-    @classmethod
-    def rl_module_required_apis(cls) -> list[type]:
-        """What it asks of a module."""
-        return [TargetNetworkAPI]
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """Makes one RMSprop for the network and the mixer."""
@@ -255,18 +230,6 @@ class QMIXTorchLearner(ray_versions.TakesArrays, TorchLearner):  # type: ignore[
         }
         self.metrics.log_dict(told, key=module_id, window=1)
         return loss
-
-    def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
-        """Lets targets follow, by the steps that were sampled."""
-        super().after_gradient_based_update(timesteps=timesteps)
-        sampled = timesteps.get(NUM_ENV_STEPS_SAMPLED_LIFETIME, 0)
-        for module_id in self.module.keys():  # noqa: SIM118 - it is no dict
-            config = self.config.get_config_for_module(module_id)
-            if sampled - self._followed.get(module_id, 0) < config.target_network_update_freq:
-                continue
-            self._followed[module_id] = sampled
-            for main, target in self.module[module_id].unwrapped().get_target_network_pairs():
-                update_target_network(main_net=main, target_net=target, tau=config.tau)
 
 
 def _best(fwd_out: Any, batch: Any, config: Any, irrelevant: Any) -> Any:

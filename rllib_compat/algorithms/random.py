@@ -68,7 +68,7 @@ class RandomConfig(DefaultsConfig):
             The config itself.
         """
         super().training(**kwargs)
-        self.set_given({"rollouts_per_iteration": rollouts_per_iteration})
+        self.set_given(locals())
         return self
 
     def get_default_learner_class(self) -> type:

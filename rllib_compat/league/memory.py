@@ -29,7 +29,7 @@ def share_frozen(algorithm: Any, *, capacity: int | None = None, **_: Any) -> No
     Raises:
         CompatError: The algorithm has one policy, or is on the old API stack.
     """
-    if algorithm.learner_group is None or not ray_versions.is_multi_agent(algorithm.config):
+    if not has_policies(algorithm):
         raise CompatError(
             "Only an algorithm with several policies on the new API stack can share their weights.",
             where="league.share_frozen()",
@@ -38,6 +38,12 @@ def share_frozen(algorithm: Any, *, capacity: int | None = None, **_: Any) -> No
     if not getattr(algorithm, "shares_frozen_policies", False):
         algorithm.shares_frozen_policies = True
         LeagueMemory(algorithm, capacity).begin()
+
+
+def has_policies(algorithm: Any) -> bool:
+    """Whether an algorithm has several policies, on the new API stack."""
+    on_new_stack = algorithm.learner_group is not None
+    return on_new_stack and ray_versions.is_multi_agent(algorithm.config)
 
 
 class LeagueMemory:
@@ -108,7 +114,7 @@ class LeagueMemory:
         self._forget(group, told.keys() - frozen)
         source = from_worker_or_learner_group
         if source is None:
-            source = ray_versions.local_env_runner(group)
+            source = group.local_env_runner
         asked = frozen if policies is None else frozen.intersection(policies)
         if self._training:
             # Ray names every policy that has a metric. What is frozen has changed only if somebody

@@ -54,7 +54,6 @@ from rllib_compat.ray_versions.external import news, ongoing_episodes
 from rllib_compat.ray_versions.leagues import (
     after_restores,
     frozen_and_trained,
-    local_env_runner,
     module_weights,
 )
 from rllib_compat.ray_versions.learners import (
@@ -190,7 +189,6 @@ __all__ = [
     "learns_elsewhere",
     "learns_in_its_process",
     "load_algorithm",
-    "local_env_runner",
     "local_learner",
     "log_item",
     "log_of_env_runners",

@@ -114,11 +114,6 @@ def module_weights(
     return dict((state["learner"] if of_learners else state)["rl_module"])
 
 
-def local_env_runner(group: Any) -> Any:
-    """The env runner of a group in this process, or None."""
-    return group.local_env_runner
-
-
 def after_restores(algorithm: Algorithm, tell: Callable[[Any], None]) -> None:
     """Calls `tell(group)` whenever env runners of a group were replaced and have their state.
 

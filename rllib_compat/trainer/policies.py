@@ -8,7 +8,7 @@ from typing import Any
 
 from rllib_compat import ray_versions
 from rllib_compat.config import Translation, translate
-from rllib_compat.league.memory import share_frozen
+from rllib_compat.league.memory import has_policies, share_frozen
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.runtime.episodes import ONLY_POLICY
@@ -60,13 +60,13 @@ class Policies:
 
     def share_frozen_policies(self) -> None:
         """Lets all env runners of a node share the weights of policies that are not trained."""
+        if not has_policies(self.algorithm):
+            return
         given = self.translation.legacy_config
         capacity = given.get("multiagent", {}).get("policy_map_capacity")
         if capacity is None:
             capacity = given.get("policy_map_capacity")
-        group = self.algorithm.learner_group
-        if group is not None and ray_versions.is_multi_agent(self.algorithm.config):
-            share_frozen(self.algorithm, capacity=capacity)
+        share_frozen(self.algorithm, capacity=capacity)
 
     def get_policy(self, policy_id: str = ONLY_POLICY) -> Any:
         """The policy of that id, or None; what is set in it reaches the learners."""

@@ -62,10 +62,9 @@ CONFIG = {
 
 
 @pytest.fixture(scope="module")
-def trainer(tmp_path_factory):
+def trainer(tmp_path_factory, one_ray):
     home = pytest.MonkeyPatch()
     home.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
     league = compat.PPOTrainer.with_updates(
         name="League",
         default_config={"num_sgd_iter": 1},
@@ -76,7 +75,6 @@ def trainer(tmp_path_factory):
     made.train()
     yield made
     made.stop()
-    ray.shutdown()
     home.undo()
 
 

@@ -16,6 +16,7 @@ from tests.integration.test_league import ACT, OBS, Duel, sides
 from tests.marks import TRAINERS
 
 pytestmark = TRAINERS
+CPUS = 1  # for two workers, half a CPU each
 
 # What env runners need of these modules travels by value: they could not import them.
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -39,14 +40,12 @@ CONFIG = {
 
 
 @pytest.fixture(scope="module")
-def trainer(tmp_path_factory):
+def trainer(tmp_path_factory, one_ray):
     home = pytest.MonkeyPatch()
     home.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, configure_logging=False)
     made = compat.PPOTrainer(config=CONFIG)
     yield made
     made.stop()
-    ray.shutdown()
     home.undo()
 
 

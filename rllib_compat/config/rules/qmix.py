@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rllib_compat import registry
@@ -16,6 +16,7 @@ from rllib_compat.config.rule import (
     empty_section,
     kept,
     needless,
+    renamed,
 )
 from rllib_compat.config.rules.exploration import EPSILON, EXPLORATION, epsilon_of, type_name
 from rllib_compat.config.values import common as v
@@ -23,9 +24,14 @@ from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "qmix"
+OLD_MODEL = "a ModelV2 class runs on the old API stack only"
 QMIX = registry.family("QMIX")
-SIZE = "training.buffer_size"
-STARTS = "training.num_steps_sampled_before_learning_starts"
+SIZES = (
+    "replay_buffer_config.capacity",
+    "replay_buffer_config.buffer_size",
+    "optimizer.buffer_size",
+)
+STARTS = ("learning_starts", "replay_buffer_config.learning_starts", "optimizer.learning_starts")
 
 
 def _exploration(value: Any, context: Context) -> Outcome:
@@ -62,28 +68,15 @@ def _exploration(value: Any, context: Context) -> Outcome:
     return Outcome({"training.epsilon": epsilon_of(value)}, Verdict.CONVERTED)
 
 
-def _filter(value: Any, _: Context) -> Outcome:
-    if value in (None, "NoFilter"):
-        return Outcome(verdict=Verdict.DROPPED, message="no filter was asked for")
-    return Outcome(
-        {},
-        Verdict.REFUSED,
-        "it filtered action masks along with what is observed",
-        Severity.ERROR,
-        "scale the observations in the environment",
-    )
+def _refused(nothing: Callable[[Any], bool], idle: str, why: str, hint: str) -> Any:
+    """Refuses what was asked for, unless that was nothing."""
 
+    def convert(value: Any, _: Context) -> Outcome:
+        if nothing(value):
+            return Outcome(verdict=Verdict.DROPPED, message=idle)
+        return Outcome({}, Verdict.REFUSED, why, Severity.ERROR, hint)
 
-def _custom_model(value: Any, _: Context) -> Outcome:
-    if needless(value):
-        return Outcome(verdict=Verdict.DROPPED, message="nothing was asked for")
-    return Outcome(
-        {},
-        Verdict.REFUSED,
-        "a ModelV2 class runs on the old API stack only",
-        Severity.ERROR,
-        "write an RLModule, a subclass of rllib_compat.modules.QMIXModule",
-    )
+    return convert
 
 
 def _prioritized(value: Any, _: Context) -> Outcome:
@@ -103,13 +96,6 @@ def _rule(
         convert=convert,
         value=value,
         algorithms=QMIX,
-    )
-
-
-def _renamed(target: str, why: str, keys: str, value: Any) -> tuple[Rule, ...]:
-    return tuple(
-        Rule(FAMILY, key, Verdict.RENAMED, why, target=target, value=value, algorithms=QMIX)
-        for key in keys.split()
     )
 
 
@@ -139,29 +125,29 @@ RULES = (
         convert=empty_section,
         value=v.SECTION,
     ),
-    *_renamed(
-        SIZE,
-        "how many fragments are kept",
-        "replay_buffer_config.capacity replay_buffer_config.buffer_size optimizer.buffer_size",
-        v.ENTRIES,
+    *renamed(
+        FAMILY,
+        "training",
+        {v.ENTRIES: dict.fromkeys(SIZES, "buffer_size")},
+        why="how many fragments are kept",
+        algorithms=QMIX,
     ),
-    *_renamed(
-        STARTS,
-        "renamed in Ray 2.1",
-        "learning_starts replay_buffer_config.learning_starts optimizer.learning_starts",
-        v.STEPS,
+    *renamed(
+        FAMILY,
+        "training",
+        {v.STEPS: dict.fromkeys(STARTS, "num_steps_sampled_before_learning_starts")},
+        why="renamed in Ray 2.1",
+        algorithms=QMIX,
     ),
-    *(
-        Rule(
-            FAMILY,
-            f"model.{key}",
-            Verdict.RENAMED,
-            "a setting of the algorithm, no longer of its model",
-            target=f"training.{key}",
-            value=value,
-            algorithms=QMIX,
-        )
-        for key, value in (("lstm_cell_size", v.CELL), ("max_seq_len", v.LENGTH))
+    *renamed(
+        FAMILY,
+        "training",
+        {
+            v.CELL: {"model.lstm_cell_size": "lstm_cell_size"},
+            v.LENGTH: {"model.max_seq_len": "max_seq_len"},
+        },
+        why="a setting of the algorithm, no longer of its model",
+        algorithms=QMIX,
     ),
     _rule(
         "exploration_config",
@@ -175,13 +161,23 @@ RULES = (
         "observation_filter",
         Words(("NoFilter", "MeanStdFilter", "ConcurrentMeanStdFilter")) | v.CODE,
         "groups' observations are not filtered",
-        _filter,
+        _refused(
+            lambda value: value in (None, "NoFilter"),
+            "no filter was asked for",
+            "it filtered action masks along with what is observed",
+            "scale the observations in the environment",
+        ),
     ),
     _rule(
         "model.custom_model",
         v.CODE,
-        "a ModelV2 class runs on the old API stack only",
-        _custom_model,
+        OLD_MODEL,
+        _refused(
+            needless,
+            "nothing was asked for",
+            OLD_MODEL,
+            "write an RLModule, a subclass of rllib_compat.modules.QMIXModule",
+        ),
     ),
     *(
         _rule(key, v.FLAG, "fragments are drawn evenly", _prioritized)

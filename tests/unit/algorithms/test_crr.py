@@ -17,6 +17,7 @@ from rllib_compat import ray_versions
 from rllib_compat.config import translate
 from rllib_compat.neutral.errors import ConfigError
 from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms.recordings import Recording
 from tests.unit.algorithms.test_losses import MODULE, RECORDS, close, updating
 from tests.unit.algorithms.transitions import episodes_of
 
@@ -30,21 +31,13 @@ BOX = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
 KINDS = torch.distributions.Categorical, torch.distributions.Normal
 
 
-class Recorded:
+class Recorded(Recording):
     """One case, by the names of today."""
 
     def __init__(self, case):
-        with np.load(HERE / f"{case}.npz") as file:
-            self.found = {name: file[name] for name in file}
+        super().__init__(HERE / f"{case}.npz")
         self.settings = {n: value.tolist() for n, value in self.below("config").items()}
         self.actions = BOX if "box" in case else DISCRETE
-
-    def below(self, kind):
-        return {
-            name.removeprefix(f"{kind}."): value
-            for name, value in self.found.items()
-            if name.startswith(f"{kind}.")
-        }
 
     def arrays(self, kind, prefix="net."):
         return {prefix + _ours(name): array for name, array in self.below(kind).items()}

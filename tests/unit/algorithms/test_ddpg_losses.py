@@ -16,6 +16,7 @@ from rllib_compat.networks.mapping import to_canonical
 from rllib_compat.networks.names.ddpg import LOW, RANGE, TORCH
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
 from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms.recordings import Recording
 from tests.unit.algorithms.test_losses import MODULE, RECORDS, close, updating
 from tests.unit.algorithms.transitions import episodes_of
 
@@ -28,21 +29,13 @@ SPACES = (
 )
 
 
-class Recorded:
+class Recorded(Recording):
     """One case, by the names of today."""
 
     def __init__(self, case):
-        with np.load(RECORDS / f"{case}.npz") as file:
-            self.found = {name: file[name] for name in file}
+        super().__init__(RECORDS / f"{case}.npz")
         self.algorithm = case.partition("-")[0].upper()
         self.settings = {n: v.tolist() for n, v in self.below("config").items()}
-
-    def below(self, kind):
-        return {
-            name.removeprefix(f"{kind}."): value
-            for name, value in self.found.items()
-            if name.startswith(f"{kind}.")
-        }
 
     def arrays(self, kind, prefix=OWN_PREFIX):
         """Weights or gradients by the names of our module."""

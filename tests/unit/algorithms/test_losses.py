@@ -15,6 +15,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat import ray_versions
 from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms.recordings import Recording
 
 RECORDS = Path(__file__).parents[2] / "legacy" / "losses" / "1.13.0"
 CASES = sorted(path.stem for path in RECORDS.glob("*.npz") if path.stem[:3] in ("a2c", "pg-"))
@@ -36,24 +37,16 @@ SEPARATE = {
 HEADS = {"_logits._model.0": "pi.net.mlp.0", "_value_branch._model.0": "vf.net.mlp.0"}
 
 
-class Recorded:
+class Recorded(Recording):
     """One case, by the names of today."""
 
     def __init__(self, case):
-        with np.load(RECORDS / f"{case}.npz") as file:
-            self.found = {name: file[name] for name in file}
+        super().__init__(RECORDS / f"{case}.npz")
         separate = any("_value_branch_separate" in name for name in self.found)
         self.separate = separate
         self.layers = HEADS | (SEPARATE if separate else SHARED)
         self.algorithm = case.partition("-")[0].upper()
         self.settings = {n: v.item() for n, v in self.below("config").items()}
-
-    def below(self, kind):
-        return {
-            name.removeprefix(f"{kind}."): value
-            for name, value in self.found.items()
-            if name.startswith(f"{kind}.")
-        }
 
     def arrays(self, kind):
         """Weights or gradients by today's names."""
@@ -62,10 +55,6 @@ class Recorded:
             layer, _, part = name.rpartition(".")
             found[f"{self.layers[layer]}.{part}"] = array
         return found
-
-    def chunks(self):
-        count = len({name.split(".")[1] for name in self.found if name.startswith("chunk.")})
-        return [self.below(f"chunk.{index}") for index in range(count)]
 
     def action_space(self):
         actions = self.chunks()[0]["actions"]

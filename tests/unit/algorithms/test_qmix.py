@@ -27,6 +27,7 @@ from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.multi_agent import adapt_multi_agent
 from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms.recordings import Recording
 from tests.unit.algorithms.test_losses import MODULE, RECORDS, close
 
 pytestmark = OTHERS_WARNINGS
@@ -47,28 +48,21 @@ LAYERS = {
 }
 
 
-class Recorded:
+class Recorded(Recording):
     """One case, by the names of today."""
 
     def __init__(self, case):
-        with np.load(HERE / f"{case}.npz") as file:
-            self.found = {name: file[name] for name in file}
+        super().__init__(HERE / f"{case}.npz")
         self.settings = {name: _read(str(text)) for name, text in self.below("config").items()}
-        count = len({name.split(".")[1] for name in self.found if name.startswith("chunk.")})
-        self.chunks = [self._chunk(self.below(f"chunk.{i}")) for i in range(count)]
 
-    def below(self, kind):
-        return {
-            name.removeprefix(f"{kind}."): value
-            for name, value in self.found.items()
-            if name.startswith(f"{kind}.")
-        }
+    def chunks(self):
+        return [self._chunk(found) for found in super().chunks()]
 
     def arrays(self, kind, prefix="net."):
         return {prefix + _ours(name): array for name, array in self.below(kind).items()}
 
     def space(self):
-        seen = self.chunks[0][Columns.OBS]
+        seen = self.chunks()[0][Columns.OBS]
         boxes = {n: gymnasium.spaces.Box(-9, 9, a.shape[1:], np.float32) for n, a in seen.items()}
         return gymnasium.spaces.Dict(boxes)
 
@@ -130,7 +124,7 @@ def recorded(request):
 
 
 def test_loss_and_gradients_are_those_of_ray_1_13(recorded):
-    told, gradients = updated(learner_of(recorded), recorded.chunks)
+    told, gradients = updated(learner_of(recorded), recorded.chunks())
     for name in ("loss", "td_error_abs", "q_taken_mean", "target_mean"):
         close(told[name], recorded.found[f"stats.{name}"], 1e-5)
     theirs = recorded.arrays("gradients")
@@ -141,7 +135,7 @@ def test_loss_and_gradients_are_those_of_ray_1_13(recorded):
 
 def test_an_update_gives_the_weights_that_ray_1_13_had_after_it(recorded):
     learner = learner_of(recorded)
-    updated(learner, recorded.chunks)
+    updated(learner, recorded.chunks())
     state, before = learner.module[MODULE].get_state(), recorded.arrays("weights")
     for name, theirs in recorded.arrays("after").items():
         close(state[name], theirs, 1e-4)
@@ -151,7 +145,7 @@ def test_an_update_gives_the_weights_that_ray_1_13_had_after_it(recorded):
 def test_values_are_those_of_ray_1_13_a_step_at_a_time_and_only_valid_actions_are_taken(recorded):
     module = learner_of(recorded).module[MODULE].unwrapped()
     state = {"h": module.get_initial_state()["h"][None]}
-    chunk = recorded.chunks[0][Columns.OBS]
+    chunk = recorded.chunks()[0][Columns.OBS]
     for step, wanted in enumerate(recorded.found["acting.values"]):
         seen = {name: torch.from_numpy(array[step][None, None]) for name, array in chunk.items()}
         values, _ = module._values(module.net, seen, state["h"])
@@ -171,7 +165,7 @@ def test_values_are_those_of_ray_1_13_a_step_at_a_time_and_only_valid_actions_ar
 def test_exploration_ends_with_its_schedule():
     recorded = Recorded("none")
     module = learner_of(recorded, epsilon=[[0, 1.0], [100, 0.0]]).module[MODULE].unwrapped()
-    seen = {n: torch.from_numpy(a[:1][None]) for n, a in recorded.chunks[0][Columns.OBS].items()}
+    seen = {n: torch.from_numpy(a[:1][None]) for n, a in recorded.chunks()[0][Columns.OBS].items()}
     state = {"h": module.get_initial_state()["h"][None]}
     batch = {Columns.OBS: seen, Columns.STATE_IN: state}
     best = module.forward_inference(batch)[Columns.ACTIONS]
@@ -185,7 +179,7 @@ def test_targets_follow_once_enough_steps_were_sampled():
     name = "target_net.mixer.first_bias.weight"
     before = recorded.arrays("targets", "target_net.")[name]
     for sampled, moved in ((49, False), (50, True)):
-        updated(learner, recorded.chunks, sampled)
+        updated(learner, recorded.chunks(), sampled)
         state = learner.module[MODULE].get_state()
         assert (state[name] != before).any() == moved
     close(state[name], state["net.mixer.first_bias.weight"], 1e-7)
@@ -193,13 +187,13 @@ def test_targets_follow_once_enough_steps_were_sampled():
 
 def test_a_terminal_step_needs_no_valid_action_and_any_other_does():
     recorded = Recorded("none")
-    last = recorded.chunks[0][Columns.OBS]["action_mask"]
-    before = updated(learner_of(recorded), recorded.chunks)[0]
+    last = recorded.chunks()[0][Columns.OBS]["action_mask"]
+    before = updated(learner_of(recorded), recorded.chunks())[0]
     last[-1] = 0.0
-    close(updated(learner_of(recorded), recorded.chunks)[0]["loss"], before["loss"], 1e-6)
+    close(updated(learner_of(recorded), recorded.chunks())[0]["loss"], before["loss"], 1e-6)
     last[-2] = 0.0
     with pytest.raises(ConfigError, match="valid action"):
-        updated(learner_of(recorded), recorded.chunks)
+        updated(learner_of(recorded), recorded.chunks())
 
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 7), st.booleans()), min_size=1, max_size=5)
