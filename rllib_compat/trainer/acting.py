@@ -17,8 +17,8 @@ class Acting:
 
     algorithm: Any
 
-    def sync_local_runner(self) -> None:
-        """Gives the local env runner the weights that were trained last."""
+    def local_runner(self) -> Any:
+        """The env runner in this process, with the weights that were trained last."""
         raise NotImplementedError
 
     def compute_single_action(
@@ -163,12 +163,12 @@ class Acting:
                 unsquash_action=unsquash,
                 clip_action=clip,
             )
-        self.sync_local_runner()
+        runner = self.local_runner()
         steps = ("env_runners", "num_env_steps_sampled_lifetime")
         if timestep is None:
             timestep = int(self.algorithm.metrics.peek(steps, default=0))
         return inference.compute(
-            self.algorithm.env_runner,
+            runner,
             requests,
             policy_id,
             explore=config.explore if explore is None else explore,

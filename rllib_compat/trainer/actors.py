@@ -105,8 +105,9 @@ class AlgorithmActor(Acting, Actor):
         """The policy of an agent, by the config's function."""
         return str(self.algorithm.config.policy_mapping_fn(agent, episode))
 
-    def sync_local_runner(self) -> None:
-        """Does nothing: the local runner was loaded with the weights."""
+    def local_runner(self) -> Any:
+        """The env runner, which was loaded with the weights."""
+        return self.algorithm.env_runner
 
     def act(self, policy_id: str, request: Request, *, explore: bool) -> Computed:
         """Computes one action."""

@@ -23,8 +23,8 @@ class Exports:
         """Where files of this trainer go."""
         raise NotImplementedError
 
-    def sync_local_runner(self) -> None:
-        """Gives the local env runner the weights that were trained last."""
+    def local_runner(self) -> Any:
+        """The env runner in this process, with the weights that were trained last."""
         raise NotImplementedError
 
     def export_policy_model(
@@ -113,8 +113,7 @@ class Exports:
         return folders
 
     def _module(self, policy_id: str) -> Any:
-        self.sync_local_runner()
-        policies = LegacyPolicies(self.algorithm.env_runner)
+        policies = LegacyPolicies(self.local_runner())
         if policy_id not in policies:
             raise CompatError(
                 f"There is no policy {policy_id!r}.",

@@ -193,12 +193,15 @@ def _known_to(trainer: Trainer) -> Given:
     """What the trainer can tell about a checkpoint that was made with its config."""
     from rllib_compat.convert.given import Given
 
-    algorithm = trainer.algorithm
-    pipeline = ray_versions.env_to_module(algorithm.env_runner)
-    observation, action = pipeline.input_observation_space, pipeline.input_action_space
+    config = trainer.algorithm.config
+    observation, action = config.observation_space, config.action_space
+    if acts := trainer.algorithm.env_runner_group is not None:
+        runner = trainer.algorithm.env_runner
+        pipeline = ray_versions.env_to_module(runner)
+        observation, action = pipeline.input_observation_space, pipeline.input_action_space
     by_policy = {"default_policy": (observation, action)}
-    if ray_versions.is_multi_agent(algorithm.config):
-        agents = {policy: agent_of(algorithm.env_runner, policy) for policy in _policies(trainer)}
+    if acts and ray_versions.is_multi_agent(config):
+        agents = {policy: agent_of(runner, policy) for policy in _policies(trainer)}
         by_policy = {p: (observation[agent], action[agent]) for p, agent in agents.items()}
     records = {
         policy: tuple(spaces.from_object(space) for space in pair)
@@ -213,4 +216,4 @@ def _known_to(trainer: Trainer) -> Given:
 
 
 def _policies(trainer: Trainer) -> list[str]:
-    return list(trainer.workers.local_worker().policy_map)
+    return list(trainer.get_weights())

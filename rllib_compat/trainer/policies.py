@@ -10,7 +10,7 @@ from rllib_compat import ray_versions
 from rllib_compat.config import Translation, translate
 from rllib_compat.league.memory import has_policies, share_frozen
 from rllib_compat.neutral import spaces
-from rllib_compat.neutral.errors import CompatError, GoneError
+from rllib_compat.neutral.errors import CompatError, GoneError, RayNotSupportedError
 from rllib_compat.runtime.episodes import ONLY_POLICY
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import MappingFn
@@ -30,8 +30,22 @@ class Policies:
 
     @property
     def workers(self) -> LegacyWorkers:
-        """All workers."""
-        return LegacyWorkers(self, self.algorithm.env_runner_group)
+        """All workers; those that evaluate, where an algorithm learns from recordings alone.
+
+        Raises:
+            RayNotSupportedError: There are none: Ray 2.41 – 2.47 make none for such an algorithm.
+        """
+        if self._group is None:
+            raise RayNotSupportedError(
+                "On this Ray, what learns from recordings alone has no worker to act with.",
+                where="trainer.workers",
+                fix="set `evaluation_interval` in the config, which makes one",
+            )
+        return LegacyWorkers(self, self._group)
+
+    @property
+    def _group(self) -> Any:
+        return self.algorithm.env_runner_group or self.algorithm.eval_env_runner_group
 
     @property
     def evaluation_workers(self) -> LegacyWorkers | None:
@@ -49,14 +63,22 @@ class Policies:
         """The actors of the other workers, by their name of Ray 0.5 and 0.6."""
         return self.workers.remote_workers()
 
+    def local_runner(self) -> Any:
+        """The env runner in this process, with the weights that were trained last."""
+        return self.workers.local_worker().env_runner
+
     def sync_local_runner(self) -> None:
         """Gives the local env runner the weights that were trained last.
 
         Ray sends them only to those that sample.
         """
         if self._local_is_stale:
-            self.workers.sync_weights()
-            self._local_is_stale = False
+            self._send_weights()
+
+    def _send_weights(self) -> None:
+        if self._group is not None:
+            ray_versions.send_weights(self.algorithm, self._group)
+        self._local_is_stale = False
 
     def share_frozen_policies(self) -> None:
         """Lets all env runners of a node share the weights of policies that are not trained."""
@@ -89,12 +111,12 @@ class Policies:
         """Sets weights by policy and name, in the learners and in all workers."""
         if self.algorithm.learner_group is None:
             self.algorithm.set_weights(weights)
-            self.workers.sync_weights()
+            self._send_weights()
             return
         learner = {"rl_module": {policy: dict(values) for policy, values in weights.items()}}
         # `Algorithm.set_weights` does this, and then calls a method that only raises.
         self.algorithm.set_state({"learner_group": {"learner": learner}})
-        self.workers.sync_weights()
+        self._send_weights()
 
     def add_policy(
         self,

@@ -164,6 +164,7 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         config.fault_tolerance(restart_failed_env_runners=restart)
         if config.enable_env_runner_and_connector_v2:
             add_preprocessors(config)
+            ray_versions.keep_env_runners(config, config.observation_space, config.action_space)
         tell_errors(config)
         tame(config)
         ray_versions.without_logger(config, self.logdir)
@@ -317,18 +318,18 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         """
         from rllib_compat.trainer.legacy_checkpoints import as_todays, restore_old_stack
 
+        given = Path(checkpoint_dir)
         on_old_stack = not self.algorithm.config.enable_rl_module_and_learner
         if on_old_stack and not trusted:
-            restore_old_stack(Path(checkpoint_dir), self)
+            restore_old_stack(given, self)
         else:
-            with as_todays(Path(checkpoint_dir), self, trusted=trusted) as path:
+            with ray_versions.restores_offline(), as_todays(given, self, trusted=trusted) as path:
                 self.algorithm.load_checkpoint(str(path))
         ray_versions.mark_restored(self, iteration=self.algorithm.iteration)
         ray_versions.mark_steps_as_counted(self.algorithm)
         if self.algorithm.learner_group is not None:
             self.algorithm.learner_group.foreach_learner(ray_versions.take_learning_rates_of_config)
-        self.workers.sync_weights()
-        self._local_is_stale = False
+        self._send_weights()
 
     # What the class knows
 

@@ -13,12 +13,19 @@ import pytest
 import tree
 
 from rllib_compat import ray_versions
-from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
+from rllib_compat.neutral.errors import (
+    CheckpointError,
+    CorruptCheckpointError,
+    RayNotSupportedError,
+)
+from tests import trained
 from tests.legacy.cases import find
 from tests.marks import TRAINERS
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
+#: Whoever learns from recordings has actors that read them.
+CPUS = 8
 COMMON = {"num_workers": 0, "model": {"fcnet_hiddens": [8]}, "framework": "torch"}
 CASES = {
     "PPOTrainer": {
@@ -90,6 +97,32 @@ def test_what_a_trainer_saved_comes_back_exactly(name, make, tmp_path):
     different = [w for (w, a), (_, b) in zip(saved, found, strict=True) if not same(a, b)]
     assert different == []
     assert fresh.train()["timesteps_total"] == total
+
+
+@pytest.mark.parametrize("name", ["MARWILTrainer", "CQLTrainer"])
+def test_a_trainer_that_learns_from_recordings_comes_back(name, make, tmp_path):
+    observations, actions = spaces.Box(-1, 1, (3,)), spaces.Box(-1, 1, (2,))
+    trained.record(tmp_path, observations, actions)
+    config = {
+        "env": trained.environment({"default_policy": (observations, actions)}),
+        "input": str(tmp_path),
+        "num_workers": 0,
+        "train_batch_size": 16,
+    }
+    trainer = make(name, config=config)  # its first batch takes as long as all that follows
+    before = trainer.get_weights()["default_policy"]
+    path = trainer.save(str(tmp_path / "saved"))
+    fresh = make(name, config=config)
+    fresh.restore(path)
+    for weight, value in fresh.get_weights()["default_policy"].items():
+        np.testing.assert_array_equal(value, before[weight])
+    if fresh.algorithm.env_runner_group is None:  # Ray 2.41 – 2.47
+        with pytest.raises(RayNotSupportedError, match="evaluation_interval"):
+            fresh.compute_action(observations.sample())
+    else:
+        assert fresh.compute_action(observations.sample()) in actions
+    fresh.train()
+    assert any((before[k] != v).any() for k, v in fresh.get_weights()["default_policy"].items())
 
 
 def same(one, other):
