@@ -31,9 +31,9 @@ rllib-compat works with Ray 2.40 and later. These tables are made by the runs th
 
 ## What was run
 
-`fast` is what starts no Ray, in two processes. `integration` is what starts Ray (`pytest -m ray`),
-one at a time. `subset` are the tests that touch Ray most (`pytest -m matrix`): converting,
-restoring, training on, the trainer, callbacks, Tune.
+`fast` is what starts no Ray, `integration` what does (`pytest -m ray`), and `subset` the part of it
+that touches Ray most (`pytest -m matrix`): converting, restoring, training on, the trainer,
+callbacks, Tune. All in two processes.
 
 | Ray | suite | passed | failed | skipped | minutes |
 |---|---|---:|---:|---:|---:|
