@@ -78,6 +78,13 @@ def test_the_guides_example_of_simulators_runs(tmp_path):
     assert verify(last.split()[2]) == []
 
 
+@pytest.mark.ray
+def test_the_guides_example_of_a_league_runs(tmp_path):
+    told = [line for line in example(tmp_path, "league_memory.py") if " against self-0 " in line]
+    assert [line.split(" {")[0] for line in told] == ["1 against self-0", "2 against self-0 self-1"]
+    assert all("'main'" in line for line in told)
+
+
 def test_a_scripts_error_is_told_as_python_does(tmp_path):
     script = tmp_path / "broken.py"
     script.write_text(
