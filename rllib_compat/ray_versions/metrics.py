@@ -69,8 +69,10 @@ def set_steps_of_env_runner(algorithm: Algorithm, steps: int, env_runners: int) 
     """
     runner = algorithm.env_runner
     if not hasattr(runner, "num_env_steps_sampled_lifetime"):
-        if env_runners == 0:
-            algorithm.metrics.set_value(("env_runners", "num_env_steps_sampled_lifetime"), 0)
+        counted = ("env_runners", "num_env_steps_sampled_lifetime")
+        # Nothing is set that is not there: it would become a mean.
+        if env_runners == 0 and algorithm.metrics.peek(counted, default=0):
+            algorithm.metrics.set_value(counted, 0)
         steps //= max(env_runners, 1)
     runner.set_state({"num_env_steps_sampled_lifetime": steps})
 

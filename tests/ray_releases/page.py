@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.ray_releases.record_all import API, HERE, age
+from tests.ray_releases.travel import GOES_ON
 
 RUNS = HERE / "runs.json"
 TRAVELS = HERE / "travels.json"
@@ -43,7 +44,8 @@ TRAVELLED = """
 ## Converted here, loaded there
 
 Each row is the Ray that a checkpoint was converted with, each column the Ray that restored it
-(`Algorithm.from_checkpoint`), found the same weights in it, and trained an iteration.
+(`Algorithm.from_checkpoint`), found the same weights in it, and trained an iteration (✓). Where Ray
+could not, for the reason below, `rllib-compat convert` made a tree there with which it did (c).
 """
 
 CHANGED = """
@@ -88,7 +90,7 @@ def page(runs: dict[str, Any], travels: dict[str, Any], changes: dict[str, Any])
     return text + CHANGED + "\n" + changes_by_release(changes)
 
 
-def matrix(writers: dict[str, dict[str, str]]) -> str:
+def matrix(writers: dict[str, dict[str, list[str]]]) -> str:
     """A triangle of writers and readers; what is not "goes on" is explained below it."""
     readers = sorted({reader for by in writers.values() for reader in by}, key=age)
     text = row("", *readers) + row("---", *("---" for _ in readers))
@@ -96,16 +98,19 @@ def matrix(writers: dict[str, dict[str, str]]) -> str:
     for writer in sorted(writers, key=age):
         cells = []
         for reader in readers:
-            outcome = writers[writer].get(reader, "")
-            if outcome and outcome != "goes on" and outcome not in notes:
-                notes.append(outcome)
-            cells.append({"goes on": "✓", "": ""}.get(outcome) or _number(outcome, notes))
+            outcomes = writers[writer].get(reader, [])
+            cells.append(" ".join(_mark(*outcome, notes) for outcome in enumerate(outcomes)))
         text += row(writer, *cells)
     return text + "".join(f"\n({i}) `{note}`\n" for i, note in enumerate(notes, 1))
 
 
-def _number(outcome: str, notes: list[str]) -> str:
-    return f"({notes.index(outcome) + 1})" if outcome else ""
+def _mark(nth: int, outcome: str, notes: list[str]) -> str:
+    """A mark for the outcome of a tree as it is (0) or converted (1)."""
+    if outcome == GOES_ON:
+        return "✓c"[nth]
+    if outcome not in notes:
+        notes.append(outcome)
+    return f"({notes.index(outcome) + 1})"
 
 
 def changes_by_release(changes: dict[str, Any]) -> str:

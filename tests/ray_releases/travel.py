@@ -4,7 +4,8 @@
     python -m tests.ray_releases.travel load FOLDER     # on each: loads what older ones wrote
 
 `load` looks at the weights in the loaded algorithm, trains a step, and adds to `travels.json` what
-became of each tree; `python -m tests.ray_releases.page` makes a table of that.
+became of each tree. One that Ray cannot load is converted on this release, and the new tree has to
+do the same. `python -m tests.ray_releases.page` makes a table of that.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import tempfile
 import warnings
 from importlib import metadata
 from pathlib import Path
@@ -21,10 +23,12 @@ import numpy as np
 from rllib_compat import ray_versions
 from rllib_compat.convert.complete import Given
 from rllib_compat.convert.pipeline import convert
+from rllib_compat.neutral.errors import CompatError
 from tests.legacy.cases import find
 from tests.ray_releases.record_all import age
 
 RESULTS = Path(__file__).with_name("travels.json")
+GOES_ON = "goes on"
 TREES = {
     "PPO": ("0.8.5/ppo-tf-worker1", None),
     "DQN": ("1.13.0/dqn-torch-hiddens2", "CartPole-v1"),
@@ -47,18 +51,37 @@ def write(folder: Path) -> None:
         np.savez(target.with_suffix(".npz"), **network.target.arrays(network.arrays))
 
 
-def load(folder: Path) -> dict[str, dict[str, str]]:
-    """What became of the trees of older releases, and of this one's own, by algorithm."""
-    found: dict[str, dict[str, str]] = {}
+def load(folder: Path) -> dict[str, dict[str, list[str]]]:
+    """What became of the trees of older releases, and of this one's own, by algorithm.
+
+    A second outcome is that after a conversion, where Ray could not load the tree as it is.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
     for name in TREES:
         for tree in sorted(folder.glob(f"*/{name}"), key=lambda p: age(p.parent.name)):
-            if age(tree.parent.name) <= age(here()):
-                found.setdefault(name, {})[tree.parent.name] = what_became_of(tree)
-                print(here(), name, tree.parent.name, found[name][tree.parent.name], flush=True)
+            if age(tree.parent.name) > age(here()):
+                continue
+            outcomes = [what_became_of(tree, tree.with_suffix(".npz"))]
+            if outcomes != [GOES_ON]:
+                outcomes.append(what_becomes_of_a_conversion(tree, folder / here() / f"{name}.npz"))
+            found.setdefault(name, {})[tree.parent.name] = outcomes
+            print(here(), name, tree.parent.name, *outcomes, flush=True)
     return found
 
 
-def what_became_of(tree: Path) -> str:
+def what_becomes_of_a_conversion(tree: Path, weights: Path) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "converted"
+        env = TREES[tree.name][1]
+        try:
+            convert(tree, target, given=Given(env=env), inputs=50)
+        except CompatError as error:
+            return shortly(error, tree)
+        return what_became_of(target, weights)
+
+
+def what_became_of(tree: Path, weights: Path) -> str:
+    """What an algorithm that is loaded from a tree does, which should have these weights."""
     from ray.rllib.algorithms.algorithm import Algorithm
 
     try:
@@ -66,14 +89,14 @@ def what_became_of(tree: Path) -> str:
     except Exception as error:
         return shortly(error, tree)
     try:
-        with np.load(tree.with_suffix(".npz")) as arrays:
+        with np.load(weights) as arrays:
             state = ray_versions.local_learner(algorithm).module["default_policy"].get_state()
             lost = [key for key, array in arrays.items() if not np.array_equal(state[key], array)]
         if lost:
             return f"other weights in {len(lost)} arrays"
         before = algorithm.iteration
         result = algorithm.train()
-        return "goes on" if result["training_iteration"] == before + 1 else "counts anew"
+        return GOES_ON if result["training_iteration"] == before + 1 else "counts anew"
     except Exception as error:
         return f"loads; {shortly(error, tree)}"
     finally:

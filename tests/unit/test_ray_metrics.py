@@ -65,6 +65,15 @@ def test_counters_of_a_checkpoint_are_there_after_the_first_sample():
     assert _send(algorithm, [runner.sample(50)]) == 1050
 
 
+def test_a_runner_that_knows_no_steps_yet_can_send_its_first_ones():
+    told, runner = {}, Runner()
+    env_runner = SimpleNamespace(set_state=told.update)
+    algorithm = SimpleNamespace(metrics=MetricsLogger(), env_runner=env_runner)
+    ray_versions.set_steps_of_env_runner(algorithm, 0, 0)
+    assert told == {STEPS: 0}
+    assert _send(algorithm, [runner.sample(50)]) == 50
+
+
 def test_all_episodes_of_an_iteration_reach_its_result():
     runner, algorithm = MetricsLogger(), MetricsLogger()
     records = [EpisodeRecord(5, 5.0, {}, {}, {}, {}), EpisodeRecord(6, 6.0, {}, {}, {}, {})]

@@ -116,7 +116,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         policies=policies,
         policy_mapping_fn=config.get("policy_mapping_fn") or config.get("_policy_mapping_fn"),
         policies_to_train=config.get("policies_to_train"),
-        counters=_counters(state),
+        counters=_counters(state, _state(folder, "env_runner/state") or {}),
         findings=tuple(folder.findings),
         stand_ins=folder.stand_ins,
         extra={**by_text({k: v for k, v in state.items() if k != _ITERATION}), **other_filters},
@@ -264,7 +264,12 @@ def _filter(entry: Mapping[str, Any], folder: Folder, where: str) -> Observation
     )
 
 
-def _counters(state: Mapping[str, Any]) -> Counters:
+def _counters(state: Mapping[str, Any], runner: Mapping[str, Any]) -> Counters:
+    """What was counted, by the algorithm's state and that of its local env runner.
+
+    Where there is no other runner, a converted checkpoint of Ray 2.40 – 2.52 has the steps in the
+    runner's state alone: these Rays would add up both (`ray_versions.set_steps_of_env_runner`).
+    """
     logger = state.get("metrics_logger")
     found = logger.get("stats") if isinstance(logger, Mapping) else None
     stats: dict[Any, Any] = dict(found) if isinstance(found, Mapping) else {}
@@ -282,6 +287,6 @@ def _counters(state: Mapping[str, Any]) -> Counters:
     iteration = state.get(_ITERATION)
     return Counters(
         iteration=integer(iteration),
-        env_steps=lifetime(_STEPS),
+        env_steps=lifetime(_STEPS) or integer(runner.get(_STEPS[1])),
         episodes=lifetime(_EPISODES),
     )
