@@ -40,8 +40,9 @@ def test_a_trees_steps_are_there_after_another_conversion(tmp_path):
     (old,) = [c for c in find(ray="1.13.0", algorithm="DQN") if c.path.name == "dqn-torch-hiddens2"]
     given = Given(algorithm="DQN", env="CartPole-v1")
     first = convert(old.checkpoint, tmp_path / "first", given=given, inputs=5)
-    again = convert(tmp_path / "first", tmp_path / "again", given=Given(env="CartPole-v1"), inputs=5)
     assert first.checkpoint.counters.env_steps == 400
+    given = Given(env="CartPole-v1")
+    again = convert(tmp_path / "first", tmp_path / "again", given=given, inputs=5)
     assert again.checkpoint.counters.env_steps == 400
 
 
