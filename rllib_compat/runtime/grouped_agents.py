@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -52,7 +53,10 @@ class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no type
             before, after = self.input_observation_space, self.observation_space
             if self._multi_agent:
                 before, after = before[episode.agent_id], after[episode.agent_id]
-            made = grouped(before, episode.get_observations(-1))
+            observation = episode.get_observations(-1)
+            if isinstance(observation, Mapping):
+                continue  # Ray 2.48, for one, passes the last one of an episode twice
+            made = grouped(before, observation)
             # Without it, the episode would refuse what is not of its space.
             episode.observation_space = after
             episode.set_observations(at_indices=-1, new_data=made)

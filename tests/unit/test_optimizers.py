@@ -221,6 +221,20 @@ BROKEN = {
 }
 
 
+def test_what_a_ray_rounds_when_it_loads_a_state_goes_over():
+    """Ray 2.41 – 2.55 round settings to 32 bits, and make texts of the parameters' numbers."""
+
+    def rounded(state, _):
+        (group,) = state["param_groups"]
+        group |= {"betas": np.float32([0.9, 0.999]).astype(float).tolist(), "eps": np.float32(1e-8)}
+        group |= {"lr": float(np.float32(0.001)), "params": np.array(group["params"]).astype(str)}
+
+    policy, network = one(TORCH)
+    told = plan({"p": policy}, {"p": network})[1]
+    policy = replace(policy, optimizer=_change(rounded)(policy.optimizer))
+    assert plan({"p": policy}, {"p": network})[1] == told
+
+
 @pytest.mark.parametrize("reason", BROKEN)
 def test_half_a_state_or_another_optimizers_is_left_behind_with_the_reason(reason):
     policy, network = one(TORCH)

@@ -144,7 +144,7 @@ def from_torch(
         raise CheckpointError(f"{missing[0]} and {len(missing) - 1} more were never updated")
     if odd := set[str]().union(*slots.values()) ^ _SLOT:
         raise CheckpointError(f"it is not plain Adam: see its {', '.join(sorted(odd))}")
-    settings = {k: tuple(v) if isinstance(v, list) else v for k, v in groups[0].items()}
+    settings = {k: _setting(v) for k, v in groups[0].items() if k != "params"}
     if odd_settings := [k for k, v in settings.items() if not _is_setting(v)]:
         raise CheckpointError(f"its {odd_settings[0]} is not a number")
     other = [k for k in _DECISIVE if k in settings and settings[k] != TARGET[k]]
@@ -189,10 +189,23 @@ def with_idle_critic(state: Adam, trained: Mapping[str, Array]) -> Adam:
 
 
 def _is_setting(value: Any) -> bool:
-    """Whether it is what torch's Adam keeps beside its parameters: numbers, flags, None, ids."""
-    if isinstance(value, (tuple, list)):
+    """Whether it is what torch's Adam keeps beside its parameters: numbers, flags, None, names."""
+    if isinstance(value, tuple):
         return all(map(_is_setting, value))
-    return value is None or isinstance(value, (bool, int, float, str, np.number, np.bool_))
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def _setting(value: Any) -> Any:
+    """A setting as it was given: Ray 2.41 – 2.55 round it to 32 bits when they load a state."""
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_setting, value))
+    if isinstance(value, (np.generic, np.ndarray)) and value.size == 1:
+        value = value.item()
+    if not isinstance(value, float):
+        return value
+    with np.errstate(over="ignore"):
+        rounded = np.float32(value)
+    return float(str(rounded)) if float(rounded) == value else value
 
 
 def _parameters(group: Group, weights: Iterable[str], network: Weights) -> Iterator[str]:
