@@ -4,7 +4,8 @@ from rllib_compat.neutral.public import lazily
 
 _FILES = {
     "collecting": ("SimulatorFolders",),
-    "stored": ("Manifest", "extract", "read_manifest", "verify"),
+    "manifest": ("Manifest", "read_manifest"),
+    "stored": ("extract", "verify"),
 }
 
 __getattr__, __all__ = lazily(__name__, "rllib_compat.runtime.artifacts", _FILES)

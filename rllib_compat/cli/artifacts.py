@@ -32,8 +32,9 @@ def command(checkpoint: Path, *, verify: bool, extract: Path | None, as_json: bo
       rllib-compat artifacts checkpoint_000010 --verify --extract results
     """
     from rllib_compat.runtime.artifacts import stored
+    from rllib_compat.runtime.artifacts.manifest import read_manifest
 
-    manifest = stored.read_manifest(checkpoint)
+    manifest = read_manifest(checkpoint)
     told = list(manifest.complaints)
     if verify:
         told += stored.verify(checkpoint)

@@ -94,7 +94,7 @@ class DefaultCallbacks:
         self._call("on_train_result", trainer=trainer, agent=trainer, result=result)
 
     def on_checkpoint_saved(self, *, trainer: Any, checkpoint_dir: str) -> None:
-        """Runs when a trainer of this package has written a checkpoint; no Ray called that."""
+        """Runs when a trainer, or an algorithm without one, has saved; no Ray called that."""
 
     def _call(self, event: str, **info: Any) -> None:
         function = self.legacy_callbacks.get(event)

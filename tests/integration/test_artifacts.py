@@ -2,12 +2,16 @@
 
 import sys
 
+import gymnasium as gym
 import gymnasium.spaces as spaces
+import numpy as np
 import pytest
 import ray
 from ray import cloudpickle
+from ray.rllib.algorithms.ppo import PPOConfig
 
 from rllib_compat import ray_versions
+from rllib_compat.adapters import adapt_callbacks
 from rllib_compat.artifacts import SimulatorFolders, extract, read_manifest, verify
 from tests.marks import TRAINERS
 
@@ -41,6 +45,43 @@ class Simulator:
         if self._steps == 10:
             (self._folder / f"episode-{self._episode}.csv").write_bytes(bytes(5_000_000))
         return [self._steps], 1.0, self._steps == 10, {}
+
+
+class TodaysSimulator(gym.Env):
+    observation_space, action_space = Simulator.observation_space, Simulator.action_space
+
+    def __init__(self, config):
+        self._old = Simulator(config)
+        self.output_folder = self._old.results_folder()
+
+    def reset(self, *, seed=None, options=None):
+        return np.float32(self._old.reset()), {}
+
+    def step(self, action):
+        seen, reward, done, _ = self._old.step(action)
+        return np.float32(seen), reward, done, False, {}
+
+
+def test_an_algorithm_that_ray_alone_saves_has_them_too(tmp_path):
+    (tmp_path / "base").mkdir()
+    config = (
+        PPOConfig()
+        .environment(TodaysSimulator, env_config={"base": tmp_path / "base"})
+        .env_runners(num_env_runners=0)
+        .training(train_batch_size=80, minibatch_size=40, num_epochs=1)
+        .callbacks(adapt_callbacks(SimulatorFolders(archives=True)))
+    )
+    algorithm = ray_versions.build_algorithm(config)
+    algorithm.train()
+    for path in (tmp_path / "direct", tmp_path / "tunes"):
+        path.mkdir()
+    algorithm.save_to_path(str(tmp_path / "direct"))
+    algorithm.save_checkpoint(str(tmp_path / "tunes"))
+    algorithm.stop()
+    for path in (tmp_path / "direct", tmp_path / "tunes"):
+        (folder,) = read_manifest(path).folders
+        assert (folder.place, folder.archive, len(folder.files)) == ("runner-0/env-0", True, 8)
+        assert verify(path) == []
 
 
 def test_every_runners_folders_are_in_a_checkpoint_and_a_dead_one_is_named(make, tmp_path):

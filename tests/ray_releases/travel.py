@@ -112,7 +112,8 @@ def shortly(error: Exception, tree: Path) -> str:
 def main(verb: str, folder: str) -> None:
     warnings.simplefilter("ignore")
     logging.getLogger("ray").setLevel(logging.ERROR)
-    with ray_versions.quiet_ray(num_cpus=2):
+    # What Ray fails to load leaves its env runner alive.
+    with ray_versions.quiet_ray(num_cpus=64):
         if verb == "write":
             write(Path(folder))
             return

@@ -8,6 +8,7 @@ import socket
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,8 +17,8 @@ from rllib_compat import ray_versions
 from rllib_compat.formats.disk import disk_errors
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
-from rllib_compat.runtime.artifacts.reading import Listed, Listing, is_plain, list_files, read_piece
-from rllib_compat.runtime.artifacts.stored import (
+from rllib_compat.runtime.artifacts.archives import pack
+from rllib_compat.runtime.artifacts.manifest import (
     FILES,
     FOLDER,
     Manifest,
@@ -25,6 +26,7 @@ from rllib_compat.runtime.artifacts.stored import (
     StoredFolder,
     name_of_runner,
 )
+from rllib_compat.runtime.artifacts.reading import Listed, Listing, is_plain, list_files, read_piece
 from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
 from rllib_compat.runtime.workers import user_env
 
@@ -50,6 +52,9 @@ class SimulatorFolders(DefaultCallbacks):
     Args:
         folder: Where an environment tells its folder: the name of an attribute or of a method
             without arguments, or a function of the environment. None means that there is none yet.
+        archives: Whether each folder becomes one ZIP archive.
+        only_changed: Whether a checkpoint leaves out what the one before it has; its manifest says
+            which one holds it. Keep the earlier ones then.
         max_files: How many files of an environment a checkpoint takes.
         max_bytes: How many bytes a checkpoint takes in all; files that do not fit are left out.
         timeout: How many seconds a runner may take to answer. One that samples answers after it.
@@ -62,6 +67,8 @@ class SimulatorFolders(DefaultCallbacks):
         self,
         folder: str | Callable[[Any], Any] = "output_folder",
         *,
+        archives: bool = False,
+        only_changed: bool = False,
         max_files: int = 1000,
         max_bytes: int = 2 << 30,
         timeout: float = 120.0,
@@ -75,10 +82,13 @@ class SimulatorFolders(DefaultCallbacks):
             )
         self._arguments: dict[str, Any] = {
             "folder": folder,
+            "archives": archives,
+            "only_changed": only_changed,
             "max_files": max_files,
             "max_bytes": max_bytes,
             "timeout": timeout,
         }
+        self._stored: _Known = {}
         self._episodes: dict[int, deque[int]] = defaultdict(lambda: deque(maxlen=_EPISODES))
 
     def __call__(self: Self_) -> Self_:
@@ -94,7 +104,7 @@ class SimulatorFolders(DefaultCallbacks):
 
     def on_checkpoint_saved(self, *, trainer: Any, checkpoint_dir: str) -> None:
         """Collects what belongs to a checkpoint that was just written."""
-        algorithm = trainer.algorithm
+        algorithm = getattr(trainer, "algorithm", trainer)
         groups = (algorithm.env_runner_group, algorithm.eval_env_runner_group)
         runners = [
             _Runner(index, actor, evaluation=bool(number))
@@ -103,12 +113,13 @@ class SimulatorFolders(DefaultCallbacks):
             for index, actor in ray_versions.numbered_env_runners(group)
         ]
         folder = Path(checkpoint_dir) / FOLDER
-        collection = _Collection(folder, self._arguments)
+        known = self._stored if self._arguments["only_changed"] else {}
+        collection = _Collection(folder, self._arguments, int(algorithm.iteration), known)
         with disk_errors(folder):
             manifest = collection.collect(runners)
-            manifest.iteration = int(trainer.iteration)
             folder.mkdir(parents=True, exist_ok=True)
             manifest.write(folder)
+        self._stored = collection.stored
 
     def listings(self, envs: list[Any]) -> list[Listing]:
         """What there is to collect of a runner's environments; on the runner."""
@@ -134,6 +145,10 @@ class SimulatorFolders(DefaultCallbacks):
             return declared(env)
         found = getattr(env, declared)
         return found() if callable(found) else found
+
+
+#: What a checkpoint has of files, by place, folder and path: its size and time, and where it is.
+_Known = dict[tuple[str, str, str], tuple[int, int, StoredFile]]
 
 
 class _LostError(Exception):
@@ -181,12 +196,20 @@ class _Collection:
     Args:
         folder: Where it goes.
         limits: The arguments of `SimulatorFolders`.
+        iteration: The training iteration.
+        known: What the checkpoint before has, which is not stored again.
+
+    Attributes:
+        stored: What this one has, or says where it is.
     """
 
-    def __init__(self, folder: Path, limits: dict[str, Any]) -> None:
-        self._folder, self._limits = folder, limits
-        self._manifest = Manifest(time.time(), 0)
+    def __init__(
+        self, folder: Path, limits: dict[str, Any], iteration: int = 0, known: _Known | None = None
+    ) -> None:
+        self._folder, self._limits, self._known = folder, limits, known or {}
+        self._manifest = Manifest(time.time(), iteration)
         self._bytes = 0
+        self.stored: _Known = {}
 
     def collect(self, runners: list[_Runner]) -> Manifest:
         """Collects what runners have, one piece at a time: Ray's store stays small."""
@@ -217,6 +240,8 @@ class _Collection:
         self._manifest.folders.append(stored)
         for number, file in enumerate(listing.files):
             try:
+                if self._has_earlier(stored, file):
+                    continue
                 why = self._refusal(file) or self._fetch(runner, stored, file)
             except _LostError:
                 rest = ["/".join(f.parts) for f in listing.files[number:]]
@@ -224,6 +249,20 @@ class _Collection:
                 raise
             if why is not None:
                 left_out.append({"path": "/".join(file.parts), "why": why})
+        target = self._folder / FILES / stored.place
+        if self._limits.get("archives") and target.is_dir():
+            pack(target)
+            stored.archive = True
+
+    def _has_earlier(self, stored: StoredFolder, file: Listed) -> bool:
+        """Whether an earlier checkpoint has a file as it is; it is then named in the manifest."""
+        key = (stored.place, stored.folder, "/".join(file.parts))
+        *at, found = self._known.get(key, (None, None, None))
+        if found is None or at != [file.size, file.mtime_ns]:
+            return False
+        stored.files.append(found)
+        self.stored[key] = self._known[key]
+        return True
 
     def _refusal(self, file: Listed) -> str | None:
         if not is_plain(file.parts):
@@ -252,10 +291,12 @@ class _Collection:
                 return str(error)
             raise
         self._bytes += size
-        seconds = file.mtime_ns / 1e9
-        stored.files.append(
-            StoredFile("/".join(file.parts), size, digest.hexdigest(), seconds, changed)
-        )
+        path, seconds = "/".join(file.parts), file.mtime_ns / 1e9
+        found = StoredFile(path, size, digest.hexdigest(), seconds, changed)
+        stored.files.append(found)
+        if not changed:
+            later = replace(found, iteration=self._manifest.iteration)
+            self.stored[stored.place, stored.folder, path] = file.size, file.mtime_ns, later
         return None
 
     def _pieces(

@@ -1,174 +1,74 @@
-"""Simulators' files inside a checkpoint: their manifest, and how they are checked and unpacked."""
+"""Simulators' files inside checkpoints: how they are checked and unpacked."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from rllib_compat.formats import texts
-from rllib_compat.formats.atomic import atomic_directory, atomic_file
+from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.disk import disk_errors
-from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
-from rllib_compat.runtime.artifacts.reading import is_plain, open_inside
+from rllib_compat.runtime.artifacts import archives
+from rllib_compat.runtime.artifacts.manifest import (
+    FILES,
+    FOLDER,
+    Manifest,
+    StoredFile,
+    StoredFolder,
+    read_manifest,
+)
+from rllib_compat.runtime.artifacts.reading import open_inside
 
-#: The folder inside the checkpoint; then the manifest in it, and the folder of the files.
-FOLDER, MANIFEST, FILES = "artifacts", "manifest.json", "files"
-_VERSION = 1
 _PIECE = 1 << 20
 
 
-def name_of_runner(index: int, *, evaluation: bool) -> str:
-    """What an env runner is called in a manifest, and its folder."""
-    return f"{'evaluation-runner' if evaluation else 'runner'}-{index}"
-
-
-@dataclass
-class StoredFile:
-    """A file in a checkpoint.
-
-    Attributes:
-        path: Its path in the simulator's folder.
-        size: In bytes.
-        sha256: The digest of what is stored, in hexadecimal digits.
-        mtime: When it was last written, in seconds since 1970.
-        changed: Whether it was written while it was read: what is stored may be of two times.
-    """
-
-    path: str
-    size: int
-    sha256: str
-    mtime: float
-    changed: bool = False
-
-
-@dataclass
-class StoredFolder:
-    """What was collected of one environment.
-
-    Attributes:
-        runner: The index of its env runner; 0 is the local one.
-        evaluation: Whether the runner is one for evaluation.
-        env: The environment's index on its runner.
-        node: The name of the machine.
-        folder: The simulator's folder there.
-        episodes: The numbers of its episodes since the last checkpoint, the last ones.
-        files: The files.
-        left_out: What was not stored, as `path` and `why`.
-    """
-
-    runner: int
-    evaluation: bool
-    env: int
-    node: str
-    folder: str
-    episodes: list[int] = field(default_factory=list)
-    files: list[StoredFile] = field(default_factory=list)
-    left_out: list[dict[str, str]] = field(default_factory=list)
-
-    @property
-    def place(self) -> str:
-        """The folder below `artifacts/files`."""
-        return f"{name_of_runner(self.runner, evaluation=self.evaluation)}/env-{self.env}"
-
-
-@dataclass
-class Manifest:
-    """What a checkpoint holds of simulators' folders.
-
-    Attributes:
-        time: When it was collected, in seconds since 1970.
-        iteration: The training iteration.
-        folders: One an environment that has declared a folder.
-        problems: What could not be collected, as `runner` and `why`.
-    """
-
-    time: float
-    iteration: int
-    folders: list[StoredFolder] = field(default_factory=list)
-    problems: list[dict[str, str]] = field(default_factory=list)
-
-    def write(self, folder: Path) -> None:
-        """Writes it into the folder of the files."""
-        text = json.dumps({"version": _VERSION, **asdict(self)}, indent=1)
-        with atomic_file(folder / MANIFEST) as partial:
-            partial.write_text(text, "ascii")
-
-    @property
-    def complaints(self) -> list[str]:
-        """A sentence for each thing that is not stored, or not surely as it was."""
-        told = [f"{p['runner']}: {p['why']}" for p in self.problems]
-        for folder in self.folders:
-            told += [f"{folder.place}/{o['path']}: left out, {o['why']}" for o in folder.left_out]
-            told += [
-                f"{folder.place}/{f.path}: written while it was read"
-                for f in folder.files
-                if f.changed
-            ]
-        return told
-
-
-def read_manifest(checkpoint: str | Path) -> Manifest:
-    """What a checkpoint holds of simulators' folders.
+class _Shelf:
+    """A checkpoint and those beside it, which may hold files that it names.
 
     Args:
         checkpoint: The checkpoint's folder.
-
-    Raises:
-        CheckpointError: It has no such manifest.
-        CorruptCheckpointError: The manifest is damaged, or names a path outside of its folder.
     """
-    path = Path(checkpoint) / FOLDER / MANIFEST
-    if not path.is_file():
-        raise CheckpointError(
-            "This checkpoint holds no simulators' folders.",
-            where=str(path),
-            fix='Train with "callbacks": SimulatorFolders(…), and give the folder of a checkpoint.',
-        )
-    found = texts.read_json(path, Budget(), str(path))
-    try:
-        if found.pop("version") != _VERSION:
-            raise ValueError("its version is unknown")
-        folders = [
-            StoredFolder(**{**folder, "files": [StoredFile(**f) for f in folder["files"]]})
-            for folder in found.pop("folders")
-        ]
-        manifest = Manifest(**found, folders=folders)
-        _check(manifest)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptCheckpointError(
-            f"The manifest can't be read: {error}", where=str(path)
-        ) from error
-    return manifest
 
+    def __init__(self, checkpoint: str | Path) -> None:
+        self.manifest = read_manifest(checkpoint)
+        self._checkpoint = Path(checkpoint)
+        self._beside: dict[tuple[int, str], tuple[Path, StoredFolder]] | None = None
 
-def _check(manifest: Manifest) -> None:
-    """Raises a ValueError where a value is not what it has to be: the file may be a stranger's."""
-    places = [folder.place for folder in manifest.folders]
-    if len(set(places)) < len(places):
-        raise ValueError("two folders have one place")
-    reasons = [*manifest.problems, *(o for folder in manifest.folders for o in folder.left_out)]
-    told: list[Any] = [text for reason in reasons for text in reason.values()]
-    told += [text for folder in manifest.folders for text in (folder.folder, folder.node)]
-    numbers: list[Any] = [n for folder in manifest.folders for n in (folder.runner, folder.env)]
-    for folder in manifest.folders:
-        paths: list[Any] = [file.path for file in folder.files]
-        wrong = [p for p in paths if not isinstance(p, str) or not is_plain(p.split("/"))]
-        if wrong:
-            raise ValueError(f"{wrong[0]!r} is no path inside the folder")
-        if len(set(paths)) < len(paths):
-            raise ValueError("a file is named twice")
-        numbers += [file.size for file in folder.files]
-        told += [file.sha256 for file in folder.files]
-    if not all(isinstance(text, str) for text in told):
-        raise ValueError("a name, reason or digest is no text")
-    if not all(type(number) is int and number >= 0 for number in numbers):
-        raise ValueError("an index or size is no number")
+    @property
+    def root(self) -> Path:
+        """Where the checkpoint's own files are."""
+        return self._checkpoint / FOLDER / FILES
+
+    def difference(
+        self, folder: StoredFolder, file: StoredFile, copy: Path | None = None
+    ) -> str | None:
+        """How a stored file differs from the manifest, if it does; it is copied on the way."""
+        if file.iteration is None:
+            return _difference(self.root, folder, file, copy)
+        held = self._others().get((file.iteration, folder.place))
+        if held is None:
+            return (
+                f"it is in the checkpoint of iteration {file.iteration}, which is not beside this "
+                "one"
+            )
+        return _difference(*held, file, copy)
+
+    def _others(self) -> dict[tuple[int, str], tuple[Path, StoredFolder]]:
+        """The folders of the other checkpoints: where their files are, by iteration and place."""
+        if self._beside is None:
+            self._beside = {}
+            own = self._checkpoint.absolute()
+            for path in sorted(own.parent.iterdir()):
+                with suppress(CheckpointError):
+                    manifest = read_manifest(path) if path != own else Manifest(0, 0)
+                    root = path / FOLDER / FILES
+                    self._beside |= {
+                        (manifest.iteration, f.place): (root, f) for f in manifest.folders
+                    }
+        return self._beside
 
 
 def verify(checkpoint: str | Path) -> list[str]:
@@ -180,21 +80,29 @@ def verify(checkpoint: str | Path) -> list[str]:
     Raises:
         CheckpointError: As `read_manifest`.
     """
-    manifest = read_manifest(checkpoint)
-    root = Path(checkpoint) / FOLDER / FILES
+    shelf = _Shelf(checkpoint)
     told, known = [], set()
-    for folder in manifest.folders:
+    for folder in shelf.manifest.folders:
         for file in folder.files:
-            known.add(f"{folder.place}/{file.path}")
-            if (problem := _difference(root, folder, file)) is not None:
+            if file.iteration is None:
+                known.add(f"{folder.place}/{file.path}")
+            if (problem := shelf.difference(folder, file)) is not None:
                 told.append(f"{folder.place}/{file.path}: {problem}")
+    packed = {f.place + archives.SUFFIX: f.place for f in shelf.manifest.folders if f.archive}
+    for path in _paths(shelf.root):
+        inside = [path]
+        if path in packed:
+            inside = [f"{packed[path]}/{name}" for name in archives.names(shelf.root / path)]
+        told += [f"{name}: it is not in the manifest" for name in inside if name not in known]
+    return told
+
+
+def _paths(root: Path) -> Iterator[str]:
+    """What is below a folder, but folders."""
     for name, folders, files in os.walk(root):
         links = [f for f in folders if (Path(name) / f).is_symlink()]
         for file_name in [*files, *links]:
-            path = (Path(name) / file_name).relative_to(root).as_posix()
-            if path not in known:
-                told.append(f"{path}: it is not in the manifest")
-    return told
+            yield (Path(name) / file_name).relative_to(root).as_posix()
 
 
 def extract(checkpoint: str | Path, target: str | Path) -> Manifest:
@@ -209,33 +117,30 @@ def extract(checkpoint: str | Path, target: str | Path) -> Manifest:
         CorruptCheckpointError: A file is missing or differs from the manifest.
         TargetExistsError: `target` is there already.
     """
-    manifest = read_manifest(checkpoint)
-    root = Path(checkpoint) / FOLDER / FILES
+    shelf = _Shelf(checkpoint)
     with atomic_directory(target, source=checkpoint) as new:
-        for folder in manifest.folders:
+        for folder in shelf.manifest.folders:
             (new / folder.place).mkdir(parents=True)
             for file in folder.files:
                 copy = new / folder.place / file.path
                 copy.parent.mkdir(parents=True, exist_ok=True)
-                problem = _difference(root, folder, file, copy)
+                problem = shelf.difference(folder, file, copy)
                 if problem is not None:
                     raise CorruptCheckpointError(
                         f"A stored file is not what it was: {problem}.",
-                        where=str(root / folder.place / file.path),
+                        where=str(shelf.root / folder.place / file.path),
                         fix="`rllib-compat artifacts CHECKPOINT --verify` names all such files.",
                     )
-    return manifest
+    return shelf.manifest
 
 
 def _difference(
     root: Path, folder: StoredFolder, file: StoredFile, copy: Path | None = None
 ) -> str | None:
-    """How a stored file differs from the manifest, if it does; it is copied on the way."""
     digest, size = hashlib.sha256(), 0
-    parts = [*folder.place.split("/"), *file.path.split("/")]
     with disk_errors(copy or root), open(copy or os.devnull, "xb" if copy else "wb") as out:  # noqa: PTH123
         try:
-            for piece in _pieces(root, parts):
+            for piece in _pieces(root, folder, file):
                 digest.update(piece)
                 size += len(piece)
                 if size > file.size:
@@ -250,11 +155,17 @@ def _difference(
     return None if digest.hexdigest() == file.sha256 else "its contents differ"
 
 
-def _pieces(root: Path, parts: list[str]) -> Iterator[bytes]:
+def _pieces(root: Path, folder: StoredFolder, file: StoredFile) -> Iterator[bytes]:
+    *before, last = folder.place.split("/")
+    parts = [*before, last + archives.SUFFIX] if folder.archive else [*before, last]
     try:
-        with open_inside(str(root), parts) as file:
+        if folder.archive:
+            with open_inside(str(root), parts) as archive:
+                yield from archives.pieces(archive, file.path, _PIECE)
+            return
+        with open_inside(str(root), [*parts, *file.path.split("/")]) as opened:
             start = 0
-            while piece := os.pread(file, _PIECE, start):
+            while piece := os.pread(opened, _PIECE, start):
                 yield piece
                 start += len(piece)
     except FileNotFoundError:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import zipfile
 
 import pytest
 
@@ -63,8 +64,11 @@ def left_out(checkpoint):
     return {o["path"]: o["why"] for o in folder.left_out}
 
 
-def test_a_folder_comes_out_as_it_was(tmp_path, results):
-    checkpoint = collected(tmp_path, Asked(results))
+@pytest.mark.parametrize("archives", [False, True])
+def test_a_folder_comes_out_as_it_was(tmp_path, results, archives):
+    checkpoint = collected(tmp_path, Asked(results), archives=archives)
+    stored = {p.name for p in (checkpoint / "artifacts/files/runner-1").iterdir()}
+    assert stored == ({"env-0.zip"} if archives else {"env-0"})
     assert verify(checkpoint) == read_manifest(checkpoint).complaints == []
     extract(checkpoint, tmp_path / "out")
     found = tmp_path / "out/runner-1/env-0"
@@ -211,3 +215,61 @@ def test_a_piece_of_what_is_no_file_is_an_error(tmp_path, results):
 def test_arguments_that_mean_nothing_are_refused():
     with pytest.raises(CompatError, match="SimulatorFolders can't take"):
         SimulatorFolders("no name")
+
+
+def later(tmp_path, results, number, known, **limits):
+    """A checkpoint of a trial that leaves out what an earlier one has, and what is known then."""
+    checkpoint = tmp_path / f"checkpoint_{number}"
+    collection = _Collection(checkpoint / "artifacts", {**LIMITS, **limits}, number, known)
+    manifest = collection.collect([Asked(results)])
+    (checkpoint / "artifacts").mkdir(parents=True, exist_ok=True)
+    manifest.write(checkpoint / "artifacts")
+    return checkpoint, collection.stored
+
+
+@pytest.mark.parametrize("archives", [False, True])
+def test_what_did_not_change_is_stored_once_and_all_of_it_comes_out(tmp_path, results, archives):
+    first, known = later(tmp_path, results, 1, {}, archives=archives)
+    (results / "a.csv").write_text("1,2\n3,4\n")
+    (results / "empty").unlink()
+    second, known = later(tmp_path, results, 2, known, archives=archives)
+    third, _ = later(tmp_path, results, 3, known, archives=archives)
+    (folder,) = read_manifest(third).folders
+    assert {f.path: f.iteration for f in folder.files} == {
+        "a.csv": 2,
+        "large.sql": 1,
+        "logs/day 1/ü.html": 1,
+    }
+    stored = [p.stat().st_size for p in (third / "artifacts").rglob("*") if p.is_file()]
+    assert sum(stored) < 5000  # the manifest alone
+    assert verify(first) == verify(second) == verify(third) == []
+    extract(third, tmp_path / "out")
+    found = tmp_path / "out/runner-1/env-0"
+    names = {p.relative_to(results) for p in results.rglob("*") if p.is_file()}
+    assert {p.relative_to(found) for p in found.rglob("*") if p.is_file()} == names
+    assert all((found / n).read_bytes() == (results / n).read_bytes() for n in names)
+    shutil.rmtree(second)
+    (told,) = verify(third)
+    assert told.startswith("runner-1/env-0/a.csv: it is in the checkpoint of iteration 2")
+    with pytest.raises(CorruptCheckpointError, match="iteration 2"):
+        extract(third, tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+
+
+def test_an_archive_that_is_not_as_the_manifest_says_is_told_and_not_unpacked(tmp_path, results):
+    checkpoint = collected(tmp_path, Asked(results), archives=True)
+    archive = checkpoint / "artifacts/files/runner-1/env-0.zip"
+    whole = archive.read_bytes()
+    with zipfile.ZipFile(archive, "a") as opened:
+        opened.writestr("../outside", "text")
+    assert verify(checkpoint) == ["runner-1/env-0/../outside: it is not in the manifest"]
+    extract(checkpoint, tmp_path / "out")
+    assert not (tmp_path / "out/runner-1/outside").exists()
+    broken = bytearray(whole)
+    broken[len(whole) // 2] ^= 1
+    for content in (bytes(broken), whole[: len(whole) // 2], b""):
+        archive.write_bytes(content)
+        assert verify(checkpoint)
+        with pytest.raises(CorruptCheckpointError):
+            extract(checkpoint, tmp_path / "again")
+        assert not (tmp_path / "again").exists()

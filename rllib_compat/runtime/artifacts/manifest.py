@@ -1,0 +1,172 @@
+"""The manifest: what a checkpoint holds of simulators' folders."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.formats import texts
+from rllib_compat.formats.atomic import atomic_file
+from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
+from rllib_compat.runtime.artifacts.reading import is_plain
+
+#: The folder inside the checkpoint; then the manifest in it, and the folder of the files.
+FOLDER, MANIFEST, FILES = "artifacts", "manifest.json", "files"
+_VERSION = 1
+
+
+def name_of_runner(index: int, *, evaluation: bool) -> str:
+    """What an env runner is called in a manifest, and its folder."""
+    return f"{'evaluation-runner' if evaluation else 'runner'}-{index}"
+
+
+@dataclass
+class StoredFile:
+    """A file in a checkpoint.
+
+    Attributes:
+        path: Its path in the simulator's folder.
+        size: In bytes.
+        sha256: The digest of what is stored, in hexadecimal digits.
+        mtime: When it was last written, in seconds since 1970.
+        changed: Whether it was written while it was read: what is stored may be of two times.
+        iteration: The training iteration of the earlier checkpoint that holds it; None: this one
+            does.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    mtime: float
+    changed: bool = False
+    iteration: int | None = None
+
+
+@dataclass
+class StoredFolder:
+    """What was collected of one environment.
+
+    Attributes:
+        runner: The index of its env runner; 0 is the local one.
+        evaluation: Whether the runner is one for evaluation.
+        env: The environment's index on its runner.
+        node: The name of the machine.
+        folder: The simulator's folder there.
+        episodes: The numbers of its episodes since the last checkpoint, the last ones.
+        files: The files.
+        left_out: What was not stored, as `path` and `why`.
+        archive: Whether the files are in one ZIP archive, beside where their folder would be.
+    """
+
+    runner: int
+    evaluation: bool
+    env: int
+    node: str
+    folder: str
+    episodes: list[int] = field(default_factory=list)
+    files: list[StoredFile] = field(default_factory=list)
+    left_out: list[dict[str, str]] = field(default_factory=list)
+    archive: bool = False
+
+    @property
+    def place(self) -> str:
+        """The folder below `artifacts/files`."""
+        return f"{name_of_runner(self.runner, evaluation=self.evaluation)}/env-{self.env}"
+
+
+@dataclass
+class Manifest:
+    """What a checkpoint holds of simulators' folders.
+
+    Attributes:
+        time: When it was collected, in seconds since 1970.
+        iteration: The training iteration.
+        folders: One an environment that has declared a folder.
+        problems: What could not be collected, as `runner` and `why`.
+    """
+
+    time: float
+    iteration: int
+    folders: list[StoredFolder] = field(default_factory=list)
+    problems: list[dict[str, str]] = field(default_factory=list)
+
+    def write(self, folder: Path) -> None:
+        """Writes it into the folder of the files."""
+        text = json.dumps({"version": _VERSION, **asdict(self)}, indent=1)
+        with atomic_file(folder / MANIFEST) as partial:
+            partial.write_text(text, "ascii")
+
+    @property
+    def complaints(self) -> list[str]:
+        """A sentence for each thing that is not stored, or not surely as it was."""
+        told = [f"{p['runner']}: {p['why']}" for p in self.problems]
+        for folder in self.folders:
+            told += [f"{folder.place}/{o['path']}: left out, {o['why']}" for o in folder.left_out]
+            told += [
+                f"{folder.place}/{f.path}: written while it was read"
+                for f in folder.files
+                if f.changed
+            ]
+        return told
+
+
+def read_manifest(checkpoint: str | Path) -> Manifest:
+    """What a checkpoint holds of simulators' folders.
+
+    Args:
+        checkpoint: The checkpoint's folder.
+
+    Raises:
+        CheckpointError: It has no such manifest.
+        CorruptCheckpointError: The manifest is damaged, or names a path outside of its folder.
+    """
+    path = Path(checkpoint) / FOLDER / MANIFEST
+    if not path.is_file():
+        raise CheckpointError(
+            "This checkpoint holds no simulators' folders.",
+            where=str(path),
+            fix='Train with "callbacks": SimulatorFolders(…), and give the folder of a checkpoint.',
+        )
+    found = texts.read_json(path, Budget(), str(path))
+    try:
+        if found.pop("version") != _VERSION:
+            raise ValueError("its version is unknown")
+        folders = [
+            StoredFolder(**{**folder, "files": [StoredFile(**f) for f in folder["files"]]})
+            for folder in found.pop("folders")
+        ]
+        manifest = Manifest(**found, folders=folders)
+        _check(manifest)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CorruptCheckpointError(
+            f"The manifest can't be read: {error}", where=str(path)
+        ) from error
+    return manifest
+
+
+def _check(manifest: Manifest) -> None:
+    """Raises a ValueError where a value is not what it has to be: the file may be a stranger's."""
+    places = [folder.place for folder in manifest.folders]
+    if len(set(places)) < len(places):
+        raise ValueError("two folders have one place")
+    reasons = [*manifest.problems, *(o for folder in manifest.folders for o in folder.left_out)]
+    told: list[Any] = [text for reason in reasons for text in reason.values()]
+    told += [text for folder in manifest.folders for text in (folder.folder, folder.node)]
+    numbers: list[Any] = [n for folder in manifest.folders for n in (folder.runner, folder.env)]
+    for folder in manifest.folders:
+        paths: list[Any] = [file.path for file in folder.files]
+        wrong = [p for p in paths if not isinstance(p, str) or not is_plain(p.split("/"))]
+        if wrong:
+            raise ValueError(f"{wrong[0]!r} is no path inside the folder")
+        if len(set(paths)) < len(paths):
+            raise ValueError("a file is named twice")
+        numbers += [file.size for file in folder.files]
+        numbers += [file.iteration for file in folder.files if file.iteration is not None]
+        told += [file.sha256 for file in folder.files]
+    if not all(isinstance(text, str) for text in told):
+        raise ValueError("a name, reason or digest is no text")
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise ValueError("an index or size is no number")
