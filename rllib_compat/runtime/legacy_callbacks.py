@@ -96,6 +96,9 @@ class DefaultCallbacks:
     def on_checkpoint_saved(self, *, trainer: Any, checkpoint_dir: str) -> None:
         """Runs when a trainer, or an algorithm without one, has saved; no Ray called that."""
 
+    def on_checkpoint_restored(self, *, trainer: Any, checkpoint_dir: str) -> None:
+        """Runs when a trainer has restored a checkpoint; no Ray told its place."""
+
     def _call(self, event: str, **info: Any) -> None:
         function = self.legacy_callbacks.get(event)
         if function is not None:

@@ -1,4 +1,4 @@
-"""Who wants to know that an algorithm has saved a checkpoint: no Ray tells its callbacks."""
+"""Who wants to know of an algorithm's checkpoints: no Ray tells its callbacks where they are."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
 
 logger = logging.getLogger(__name__)
 
+#: The methods that save and restore, on the new API stack and on the old one.
+_METHODS = {
+    True: ("save_to_path", "restore_from_path"),
+    False: ("save_checkpoint", "load_checkpoint"),
+}
+
 
 def hears_of_saves(callbacks: Any) -> bool:
     """Whether an object of callbacks does something when a checkpoint was saved."""
@@ -19,25 +25,30 @@ def hears_of_saves(callbacks: Any) -> bool:
     return ours and type(callbacks).on_checkpoint_saved is not DefaultCallbacks.on_checkpoint_saved
 
 
-def tell_of_saves(algorithm: Any, saved: Callable[[Any, str], None]) -> None:
-    """Calls a function after each checkpoint that an algorithm saves.
+def tell_of_checkpoints(
+    algorithm: Any, saved: Callable[[Any, str], None], restored: Callable[[Any, str], None]
+) -> None:
+    """Calls functions after each checkpoint that an algorithm saves, and that it restores.
 
     Args:
         algorithm: The algorithm, of either API stack. No trainer owns it, which would tell.
         saved: It gets the algorithm and the checkpoint's folder.
+        restored: Likewise.
     """
-    on_new_stack = algorithm.config.enable_rl_module_and_learner
-    name = "save_to_path" if on_new_stack else "save_checkpoint"
-    save = getattr(algorithm, name)
+    names = _METHODS[bool(algorithm.config.enable_rl_module_and_learner)]
+    for name, tell in zip(names, (saved, restored), strict=True):
+        setattr(algorithm, name, _telling(algorithm, getattr(algorithm, name), tell))
 
-    @functools.wraps(save)
-    def save_and_tell(*args: Any, **kwargs: Any) -> Any:
-        found = save(*args, **kwargs)
-        folder = Path(found if found is not None else [*args, *kwargs.values()][0])
+
+def _telling(algorithm: Any, method: Any, tell: Callable[[Any, str], None]) -> Any:
+    @functools.wraps(method)
+    def call_and_tell(*args: Any, **kwargs: Any) -> Any:
+        found = method(*args, **kwargs)
+        folder = Path(found if isinstance(found, (str, Path)) else [*args, *kwargs.values()][0])
         if folder.is_dir():
-            saved(algorithm, str(folder))
+            tell(algorithm, str(folder))
         else:
-            logger.warning("Nothing was added to %s: it is not on this machine.", folder)
+            logger.warning("Callbacks do not hear of %s: it is not on this machine.", folder)
         return found
 
-    setattr(algorithm, name, save_and_tell)
+    return call_and_tell

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import copy
-import io
 import logging
-import tempfile
-import zipfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 import ray
@@ -28,6 +24,7 @@ from rllib_compat.runtime.overrides import tame
 from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.trainer import templates
 from rllib_compat.trainer.acting import Acting
+from rllib_compat.trainer.checkpoints import Checkpoints
 from rllib_compat.trainer.defaults import defaults_of, merge
 from rllib_compat.trainer.exports import Exports
 from rllib_compat.trainer.optimizer import LegacyOptimizer
@@ -52,7 +49,7 @@ GONE = {
 }
 
 
-class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ray has no types
+class Trainer(Policies, Acting, Exports, Checkpoints, Trainable):  # type: ignore[misc]  # Ray has no types
     """Trains with the installed Ray, and looks like the Trainer of Ray 0.5 – 2.0.
 
     It owns an `Algorithm` and is none: what legacy code may ask is written out here, and what can't
@@ -247,89 +244,6 @@ class Trainer(Policies, Acting, Exports, Trainable):  # type: ignore[misc]  # Ra
         """Stops the algorithm; `stop()` calls it."""
         ray_versions.stop_algorithm(self.algorithm)
         getattr(self._logger, "close", lambda: None)()
-
-    # Checkpoints
-
-    def save(self, checkpoint_dir: str | None = None) -> Any:
-        """Saves a checkpoint.
-
-        Returns:
-            Its path, as it always was; Tune, which has a storage, gets what it wants.
-        """
-        if ray_versions.has_storage(self):
-            return super().save(checkpoint_dir)
-        path = Path(checkpoint_dir or self.logdir) / f"checkpoint_{self.iteration:06d}"
-        path.mkdir(parents=True, exist_ok=True)
-        self.save_checkpoint(str(path))
-        return str(path)
-
-    def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Writes today's checkpoint, which `Algorithm.from_checkpoint` loads too."""
-        self.algorithm.save_checkpoint(checkpoint_dir)
-        for callbacks in self._adapters():
-            callbacks.saved(self, checkpoint_dir)
-
-    def save_to_object(self) -> bytes:
-        """A checkpoint as bytes."""
-        with tempfile.TemporaryDirectory() as folder, io.BytesIO() as file:
-            self.save_checkpoint(folder)
-            with zipfile.ZipFile(file, "w") as archive:
-                for path in sorted(Path(folder).rglob("*")):
-                    archive.write(path, path.relative_to(folder))
-            return file.getvalue()
-
-    def restore(self, checkpoint_path: Any, *, trusted: bool = False) -> None:
-        """Restores a checkpoint: of this class, of today's `Algorithm`, or of an old Ray.
-
-        It is read without running anything that is in it, whoever wrote it, and Ray gets the data.
-
-        Args:
-            checkpoint_path: Its path, or what Tune has instead.
-            trusted: Whether Ray may load the files themselves, which runs what is in them. For
-                your own checkpoints that hold more than data.
-
-        Raises:
-            CheckpointError: It holds something that only Ray could load, or is damaged.
-        """
-        if isinstance(checkpoint_path, (str, Path)):
-            self.load_checkpoint(str(Path(checkpoint_path).expanduser()), trusted=trusted)
-            return
-        metrics = getattr(checkpoint_path, "metrics", None) or {}
-        with getattr(checkpoint_path, "checkpoint", checkpoint_path).as_directory() as folder:
-            self.load_checkpoint(folder, trusted=trusted)
-        ray_versions.mark_restored_by_tune(self, time_total=metrics.get("time_total_s", 0.0))
-
-    def restore_from_object(self, obj: bytes) -> None:
-        """Restores what `save_to_object` returned."""
-        from rllib_compat.trainer.legacy_checkpoints import unpack
-
-        with tempfile.TemporaryDirectory() as folder:
-            unpack(obj, folder)
-            self.load_checkpoint(folder)
-
-    def load_checkpoint(self, checkpoint_dir: str, *, trusted: bool = False) -> None:
-        """Loads what `save_checkpoint` wrote, or a legacy checkpoint after its conversion.
-
-        As ever, the config of this trainer counts and not that of the checkpoint.
-
-        Args:
-            checkpoint_dir: Its path.
-            trusted: See `restore`.
-        """
-        from rllib_compat.trainer.legacy_checkpoints import as_todays, restore_old_stack
-
-        given = Path(checkpoint_dir)
-        on_old_stack = not self.algorithm.config.enable_rl_module_and_learner
-        if on_old_stack and not trusted:
-            restore_old_stack(given, self)
-        else:
-            with ray_versions.restores_offline(), as_todays(given, self, trusted=trusted) as path:
-                self.algorithm.load_checkpoint(str(path))
-        ray_versions.mark_restored(self, iteration=self.algorithm.iteration)
-        ray_versions.mark_steps_as_counted(self.algorithm)
-        if self.algorithm.learner_group is not None:
-            self.algorithm.learner_group.foreach_learner(ray_versions.take_learning_rates_of_config)
-        self._send_weights()
 
     # What the class knows
 

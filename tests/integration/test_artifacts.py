@@ -1,5 +1,6 @@
 """Simulators' folders are in the checkpoints that they belong to."""
 
+import shutil
 import sys
 
 import gymnasium as gym
@@ -33,6 +34,9 @@ class Simulator:
         self._folder.mkdir()
         self._episode = 0
 
+    def take(self, folder):
+        self.took = sorted((file.name, file.stat().st_size) for file in folder.iterdir())
+
     def results_folder(self):
         return self._folder
 
@@ -61,6 +65,10 @@ class TodaysSimulator(gym.Env):
         seen, reward, done, _ = self._old.step(action)
         return np.float32(seen), reward, done, False, {}
 
+    def take_back(self, folder):
+        for file in folder.iterdir():
+            shutil.move(file, self.output_folder / file.name)
+
 
 def test_an_algorithm_that_ray_alone_saves_has_them_too(tmp_path):
     (tmp_path / "base").mkdir()
@@ -69,7 +77,7 @@ def test_an_algorithm_that_ray_alone_saves_has_them_too(tmp_path):
         .environment(TodaysSimulator, env_config={"base": tmp_path / "base"})
         .env_runners(num_env_runners=0)
         .training(train_batch_size=80, minibatch_size=40, num_epochs=1)
-        .callbacks(adapt_callbacks(SimulatorFolders(archives=True)))
+        .callbacks(adapt_callbacks(SimulatorFolders(archives=True, take_back="take_back")))
     )
     algorithm = ray_versions.build_algorithm(config)
     algorithm.train()
@@ -78,6 +86,13 @@ def test_an_algorithm_that_ray_alone_saves_has_them_too(tmp_path):
     algorithm.save_to_path(str(tmp_path / "direct"))
     algorithm.save_checkpoint(str(tmp_path / "tunes"))
     algorithm.stop()
+    again = ray_versions.build_algorithm(config.copy(copy_frozen=False))
+    (env,) = ray_versions.environments_of(again.env_runner)
+    assert not list(env.unwrapped.output_folder.iterdir())
+    again.restore_from_path(str(tmp_path / "direct"))
+    sizes = [file.stat().st_size for file in env.unwrapped.output_folder.iterdir()]
+    assert sizes == [5_000_000] * 8
+    again.stop()
     for path in (tmp_path / "direct", tmp_path / "tunes"):
         (folder,) = read_manifest(path).folders
         assert (folder.place, folder.archive, len(folder.files)) == ("runner-0/env-0", True, 8)
@@ -93,7 +108,7 @@ def test_every_runners_folders_are_in_a_checkpoint_and_a_dead_one_is_named(make,
             "env_config": {"base": tmp_path / "base"},
             "num_workers": 2,
             "num_envs_per_worker": 2,
-            "callbacks": [SimulatorFolders("results_folder", timeout=60)],
+            "callbacks": [SimulatorFolders("results_folder", take_back="take", timeout=60)],
         },
     )
     trainer.train()
@@ -113,6 +128,12 @@ def test_every_runners_folders_are_in_a_checkpoint_and_a_dead_one_is_named(make,
             original = tmp_path / "base" / folder.folder / file.path
             copy = tmp_path / "out" / folder.place / file.path
             assert copy.read_bytes() == original.read_bytes()
+
+    trainer.restore(saved)
+    took = trainer.workers.foreach_env(lambda env: env.took)
+    stored = {f.place: sorted((x.path, x.size) for x in f.files) for f in manifest.folders}
+    # The local worker has no environment.
+    assert [env for worker in took for env in worker] == [stored[place] for place in sorted(stored)]
 
     dead = dict(ray_versions.numbered_env_runners(trainer.algorithm.env_runner_group))[2]
     ray.kill(dead)

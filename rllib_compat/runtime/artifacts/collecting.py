@@ -18,20 +18,18 @@ from rllib_compat.formats.disk import disk_errors
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.artifacts.archives import pack
+from rllib_compat.runtime.artifacts.giving_back import give_back
 from rllib_compat.runtime.artifacts.manifest import (
     FILES,
     FOLDER,
     Manifest,
     StoredFile,
     StoredFolder,
-    name_of_runner,
 )
 from rllib_compat.runtime.artifacts.reading import Listed, Listing, is_plain, list_files, read_piece
+from rllib_compat.runtime.artifacts.runners import PIECE, LostError, Runner, envs_of, runners_of
 from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
-from rllib_compat.runtime.workers import user_env
 
-#: What goes through the object store at once.
-PIECE = 4 << 20
 #: How many numbers of episodes are kept of an environment between two checkpoints.
 _EPISODES = 1000
 
@@ -52,6 +50,9 @@ class SimulatorFolders(DefaultCallbacks):
     Args:
         folder: Where an environment tells its folder: the name of an attribute or of a method
             without arguments, or a function of the environment. None means that there is none yet.
+        take_back: What gets the files again after a restore: the name of a method of the
+            environment, which is called with a new folder (`pathlib.Path`) on its machine, or a
+            function of the environment and that folder. None: nothing does.
         archives: Whether each folder becomes one ZIP archive.
         only_changed: Whether a checkpoint leaves out what the one before it has; its manifest says
             which one holds it. Keep the earlier ones then.
@@ -67,6 +68,7 @@ class SimulatorFolders(DefaultCallbacks):
         self,
         folder: str | Callable[[Any], Any] = "output_folder",
         *,
+        take_back: str | Callable[[Any, Path], Any] | None = None,
         archives: bool = False,
         only_changed: bool = False,
         max_files: int = 1000,
@@ -82,6 +84,7 @@ class SimulatorFolders(DefaultCallbacks):
             )
         self._arguments: dict[str, Any] = {
             "folder": folder,
+            "take_back": take_back,
             "archives": archives,
             "only_changed": only_changed,
             "max_files": max_files,
@@ -105,13 +108,7 @@ class SimulatorFolders(DefaultCallbacks):
     def on_checkpoint_saved(self, *, trainer: Any, checkpoint_dir: str) -> None:
         """Collects what belongs to a checkpoint that was just written."""
         algorithm = getattr(trainer, "algorithm", trainer)
-        groups = (algorithm.env_runner_group, algorithm.eval_env_runner_group)
-        runners = [
-            _Runner(index, actor, evaluation=bool(number))
-            for number, group in enumerate(groups)
-            if group is not None
-            for index, actor in ray_versions.numbered_env_runners(group)
-        ]
+        runners = runners_of(algorithm)
         folder = Path(checkpoint_dir) / FOLDER
         known = self._stored if self._arguments["only_changed"] else {}
         collection = _Collection(folder, self._arguments, int(algorithm.iteration), known)
@@ -120,6 +117,13 @@ class SimulatorFolders(DefaultCallbacks):
             folder.mkdir(parents=True, exist_ok=True)
             manifest.write(folder)
         self._stored = collection.stored
+
+    def on_checkpoint_restored(self, *, trainer: Any, checkpoint_dir: str) -> None:
+        """Hands environments their files, if they take them back."""
+        take, timeout = self._arguments["take_back"], self._arguments["timeout"]
+        if take is not None:
+            algorithm = getattr(trainer, "algorithm", trainer)
+            give_back(algorithm, checkpoint_dir, take, timeout=timeout)
 
     def listings(self, envs: list[Any]) -> list[Listing]:
         """What there is to collect of a runner's environments; on the runner."""
@@ -151,43 +155,8 @@ class SimulatorFolders(DefaultCallbacks):
 _Known = dict[tuple[str, str, str], tuple[int, int, StoredFile]]
 
 
-class _LostError(Exception):
-    """A runner is dead, late, or fails."""
-
-
 class _GoneError(Exception):
     """A file can't be read any more."""
-
-
-class _Runner:
-    """One env runner that is asked: through Ray, or the local one at once."""
-
-    def __init__(self, index: int, runner: Any, *, evaluation: bool) -> None:
-        self.index, self.evaluation, self._runner = index, evaluation, runner
-
-    def __str__(self) -> str:
-        return name_of_runner(self.index, evaluation=self.evaluation)
-
-    def ask(self, function: Callable[..., Any]) -> Callable[[float], Any]:
-        """Lets the runner call a function with itself.
-
-        Returns:
-            What waits for the answer, so many seconds. It raises `_LostError` where none comes.
-        """
-        import ray
-
-        if not isinstance(self._runner, ray.actor.ActorHandle):
-            return lambda _: function(self._runner)
-        answer = self._runner.apply.remote(function)
-
-        def wait(seconds: float) -> Any:
-            try:
-                return ray.get(answer, timeout=seconds)
-            except Exception as error:  # whatever Ray raises for it
-                said = str(error).strip().splitlines()
-                raise _LostError(f"{type(error).__name__}: {said[-1] if said else ''}") from error
-
-        return wait
 
 
 class _Collection:
@@ -211,7 +180,7 @@ class _Collection:
         self._bytes = 0
         self.stored: _Known = {}
 
-    def collect(self, runners: list[_Runner]) -> Manifest:
+    def collect(self, runners: list[Runner]) -> Manifest:
         """Collects what runners have, one piece at a time: Ray's store stays small."""
         until = time.monotonic() + self._limits["timeout"]
         answers = [(runner, runner.ask(_listings)) for runner in runners]
@@ -219,14 +188,14 @@ class _Collection:
             try:
                 for listing in answer(max(0.0, until - time.monotonic())):
                     self._store(runner, listing)
-            except _LostError as error:
+            except LostError as error:
                 self._problem(runner, f"it does not answer: {error}")
         return self._manifest
 
-    def _problem(self, runner: _Runner, why: str) -> None:
+    def _problem(self, runner: Runner, why: str) -> None:
         self._manifest.problems.append({"runner": str(runner), "why": why})
 
-    def _store(self, runner: _Runner, listing: Listing) -> None:
+    def _store(self, runner: Runner, listing: Listing) -> None:
         if listing.problem is not None:
             self._problem(runner, f"environment {listing.env}: {listing.problem}")
         if listing.folder is None:
@@ -243,7 +212,7 @@ class _Collection:
                 if self._has_earlier(stored, file):
                     continue
                 why = self._refusal(file) or self._fetch(runner, stored, file)
-            except _LostError:
+            except LostError:
                 rest = ["/".join(f.parts) for f in listing.files[number:]]
                 left_out += [{"path": path, "why": "its runner is gone"} for path in rest]
                 raise
@@ -271,7 +240,7 @@ class _Collection:
             return f"its {file.size:,} bytes are more than the limit leaves"
         return None
 
-    def _fetch(self, runner: _Runner, stored: StoredFolder, file: Listed) -> str | None:
+    def _fetch(self, runner: Runner, stored: StoredFolder, file: Listed) -> str | None:
         """Fetches a file and notes it; returns why not, if not."""
         target = self._folder / FILES / stored.place / Path(*file.parts)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -300,7 +269,7 @@ class _Collection:
         return None
 
     def _pieces(
-        self, runner: _Runner, folder: str, file: Listed
+        self, runner: Runner, folder: str, file: Listed
     ) -> Iterator[tuple[bytes, tuple[int, int]]]:
         start = 0
         while True:
@@ -320,8 +289,7 @@ def _listings(env_runner: Any) -> list[Listing]:
     """What a runner has; called there."""
     held = (getattr(c, "legacy", ()) for c in ray_versions.callbacks_of(env_runner))
     mine = next(c for objects in held for c in objects if isinstance(c, SimulatorFolders))
-    envs = ray_versions.environments_of(env_runner)
-    return mine.listings([_users(env) for env in envs])
+    return mine.listings(envs_of(env_runner))
 
 
 def _piece(env_runner: Any, **where: Any) -> Any:
@@ -331,12 +299,6 @@ def _piece(env_runner: Any, **where: Any) -> Any:
         return read_piece(**where)
     except OSError as error:
         return f"it can't be read any more: {error.strerror or error}"
-
-
-def _users(env: Any) -> Any:
-    """The user's environment; an external one is served by another."""
-    found = user_env(env) if hasattr(env, "unwrapped") else env
-    return getattr(found, "external_env", found)
 
 
 def _remade(kind: type[SimulatorFolders], arguments: dict[str, Any]) -> SimulatorFolders:

@@ -10,8 +10,9 @@ import pytest
 from rllib_compat import cli
 from rllib_compat.artifacts import SimulatorFolders, extract, read_manifest, verify
 from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
-from rllib_compat.runtime.artifacts.collecting import PIECE, _Collection, _Runner
+from rllib_compat.runtime.artifacts.collecting import _Collection
 from rllib_compat.runtime.artifacts.reading import Listing, is_plain, list_files, read_piece
+from rllib_compat.runtime.artifacts.runners import PIECE, Runner
 
 LIMITS = {"max_bytes": 1 << 30, "timeout": 5.0}
 
@@ -21,7 +22,7 @@ class Simulator:
         self.output_folder = folder
 
 
-class Asked(_Runner):
+class Asked(Runner):
     """A runner in this process, with a folder; `between` happens between listing and reading."""
 
     def __init__(self, mine, *, between=lambda: None, most=100, **arguments):

@@ -1,0 +1,110 @@
+"""After a restore, environments get the files of their folders back, on whichever machine."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.runtime.artifacts.manifest import FOLDER, MANIFEST
+from rllib_compat.runtime.artifacts.runners import PIECE, LostError, envs_of, runners_of
+from rllib_compat.runtime.artifacts.stored import extract
+
+logger = logging.getLogger(__name__)
+
+
+def give_back(
+    algorithm: Any, checkpoint: str, take: str | Callable[[Any, Path], Any], *, timeout: float
+) -> None:
+    """Hands each environment a new folder with the files that a checkpoint has of it.
+
+    An environment is who has the same index on the runner of the same number. What can't be handed
+    over is told as a warning: a restore does not fail of it.
+
+    Args:
+        algorithm: The algorithm whose environments they are.
+        checkpoint: The checkpoint's folder; one without such files changes nothing.
+        take: The name of the environment's method that gets the folder, or a function of both.
+        timeout: How many seconds a runner may take to answer.
+    """
+    if not (Path(checkpoint) / FOLDER / MANIFEST).is_file():
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        files = Path(folder) / "files"
+        try:
+            manifest = extract(checkpoint, files)
+        except CheckpointError as error:
+            logger.warning("No environment gets its folder back: %s", error)
+            return
+        runners = {str(runner): runner for runner in runners_of(algorithm)}
+        for stored in manifest.folders:
+            runner = runners.get(stored.place.split("/")[0])
+            try:
+                if runner is None:
+                    raise LostError("there is no such runner now")
+                _send(partial(_asked, runner, timeout), stored.env, files / stored.place, take)
+            except LostError as error:
+                logger.warning("%s does not get its folder back: %s", stored.place, error)
+
+
+def _asked(runner: Any, timeout: float, function: Callable[..., Any], **arguments: Any) -> Any:
+    found = runner.ask(partial(function, **arguments))(timeout)
+    if isinstance(found, _Refusal):
+        raise LostError(found)
+    return found
+
+
+class _Refusal(str):
+    """Why a runner could not do what it was asked for."""
+
+    __slots__ = ()
+
+
+def _send(ask: Callable[..., Any], env: int, files: Path, take: Any) -> None:
+    """Sends a folder's files piece by piece, then lets the environment take them."""
+    target = ask(_begin)
+    for path in sorted(p for p in files.rglob("*") if p.is_file()):
+        with path.open("rb") as file:
+            name, piece = path.relative_to(files).as_posix(), file.read(PIECE)
+            ask(_add, target=target, name=name, piece=piece)
+            while piece := file.read(PIECE):
+                ask(_add, target=target, name=name, piece=piece)
+    ask(_hand_over, env=env, target=target, take=take)
+
+
+# These are called on the runner.
+
+
+def _begin(env_runner: Any) -> str:
+    del env_runner
+    return tempfile.mkdtemp(prefix="simulator-")
+
+
+def _add(env_runner: Any, *, target: str, name: str, piece: bytes) -> Any:
+    del env_runner
+    path = Path(target) / name  # `extract` has made such a path from the manifest before
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(piece)
+    except OSError as error:
+        return _Refusal(f"{name} can't be written: {error.strerror or error}")
+    return None
+
+
+def _hand_over(env_runner: Any, *, env: int, target: str, take: Any) -> Any:
+    envs = envs_of(env_runner)
+    if env >= len(envs):
+        return _Refusal("its runner has fewer environments now")
+    try:
+        if callable(take):
+            take(envs[env], Path(target))
+        else:
+            getattr(envs[env], take)(Path(target))
+    except Exception as error:  # the environment's own code: it does not fail a restore
+        return _Refusal(f"taking it failed: {error!r}")
+    return None
