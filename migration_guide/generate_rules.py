@@ -48,6 +48,8 @@ TITLES = {
     "bandits": "Bandits and Random",
     "crr": "CRR",
     "qmix": "QMIX",
+    "maddpg": "MADDPG",
+    "own_buffers": "Replay buffers of QMIX and MADDPG",
     "evolution": "ES and ARS",
     "ddpg": "DDPG and TD3",
     "impala_appo": "IMPALA and APPO",

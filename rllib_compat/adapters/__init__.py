@@ -39,7 +39,7 @@ _FILES = {
     "runtime.overrides": ("OverridesCache",),
     "runtime.placeholders": ("LegacyEnvByName",),
     "runtime.policy_filter": ("PolicyMeanStdFilter",),
-    "runtime.policy_mapping": ("MappingFn", "PolicyOfSameName"),
+    "runtime.policy_mapping": ("MappingFn", "PolicyOfSameName", "policy_by_number"),
     "runtime.previous_steps": ("PreviousSteps",),
     "runtime.vector_envs": ("LegacyEnvRunner",),
     "ray_versions.replay": ("old_replay_buffer",),

@@ -18,6 +18,8 @@ class ActorCriticLearner(ray_versions.learner_with_targets(), TorchLearner):  # 
 
     #: The epsilon that both had.
     epsilon: ClassVar[float] = 1e-8
+    #: What they were.
+    optimizer: ClassVar[type] = torch.optim.Adam
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """Makes both optimizers."""
@@ -28,7 +30,7 @@ class ActorCriticLearner(ray_versions.learner_with_targets(), TorchLearner):  # 
             self.register_optimizer(
                 module_id=module_id,
                 optimizer_name=part,
-                optimizer=torch.optim.Adam(parameters, eps=self.epsilon),
+                optimizer=self.optimizer(parameters, eps=self.epsilon),
                 params=parameters,
                 lr_or_lr_schedule=rate,
             )

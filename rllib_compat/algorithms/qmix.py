@@ -20,7 +20,13 @@ from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
-from rllib_compat.algorithms.fragments import Fragment, FragmentBuffer, fragment, sequences
+from rllib_compat.algorithms.fragments import (
+    Fragment,
+    FragmentBuffer,
+    fragment,
+    sample_at_least,
+    sequences,
+)
 from rllib_compat.algorithms.names import register
 from rllib_compat.networks.modules.grouped import MASK
 from rllib_compat.networks.modules.qmix import FOLLOWING, TAKEN, TARGETS, QMIXModule
@@ -72,13 +78,8 @@ class QMIX(Algorithm):  # type: ignore[misc]  # Ray has no types
 
 
 def _play(env_runner: Any, least: int) -> tuple[Fragment, Any]:
-    """At least so many steps of an env runner, of whole episodes if the config says so."""
-    if env_runner.config.batch_mode == "truncate_episodes":
-        return fragment(env_runner.sample(num_timesteps=least)), env_runner.get_metrics()
-    episodes: list[Any] = []
-    while sum(episode.env_steps() for episode in episodes) < least:
-        episodes += env_runner.sample(num_episodes=1)
-    return fragment(episodes), env_runner.get_metrics()
+    """At least so many steps of an env runner, and what it tells."""
+    return fragment(sample_at_least(env_runner, least)), env_runner.get_metrics()
 
 
 class QMIXConfig(DefaultsConfig):

@@ -12,6 +12,7 @@ _FILES = {
     "critic_regularized": ("CriticRegularizedModule",),
     "deterministic": ("DeterministicModule",),
     "linear_bandit": ("LinearBanditModule",),
+    "maddpg": ("MADDPGModule",),
     "policy": ("PolicyModule",),
     "q": ("QModule",),
     "qmix": ("QMIXModule",),

@@ -241,7 +241,16 @@ ROWS = (
         modules=("qmix",),
         replays=True,
     ),
-    Algorithm("MADDPG", why="train with SAC, one module per agent", replays=True),
+    Algorithm(
+        "MADDPG",
+        becomes="MADDPG",
+        ours=True,
+        new_stack_only=True,
+        why="this package has it for the new API stack; a step is terminal where the environment "
+        "says so, no longer where the agent's info has `done` alone",
+        optimizers=("actor", "critic"),
+        replays=True,
+    ),
     Algorithm(
         "ES",
         becomes="ES",

@@ -12,6 +12,7 @@ import importlib.util
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from rllib_compat import ray_versions
@@ -159,7 +160,20 @@ def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | No
         return None
     if _in_gym(env):
         return lambda _: importlib.import_module("gym").make(env)
-    return _by_path(env)
+    found = _by_path(env)
+    return None if found is None else partial(_with_arguments, found)
+
+
+def _with_arguments(creator: Callable[..., Any], context: Mapping[str, Any]) -> Any:
+    """Makes an environment that a path names: `env_config` is its arguments, as RLlib had it.
+
+    Where it takes no such arguments, it gets the context, as any other environment does.
+    """
+    try:
+        inspect.signature(creator).bind(**context)
+    except (TypeError, ValueError):
+        return creator(context)
+    return creator(**context) if context else creator(context)
 
 
 def without_paths(context: Mapping[str, Any]) -> dict[str, Any]:

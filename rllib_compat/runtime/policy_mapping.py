@@ -78,6 +78,13 @@ class PolicyOfSameName:
 
 
 @public("rllib_compat.adapters")
+def policy_by_number(agent_id: Any, episode: Any = None, **kwargs: Any) -> str:
+    """Maps agent 0 to the policy `p0`: the `PolicyMappingFn` of the examples of Ray 2.0 – 2.9."""
+    del episode, kwargs
+    return f"p{agent_id}"
+
+
+@public("rllib_compat.adapters")
 class MappingFn:
     """A legacy `policy_mapping_fn`, called as today's Ray does: with the agent and its episode.
 

@@ -193,6 +193,63 @@ def test_an_old_config_of_qmix_trains_grouped_agents_and_goes_on_from_its_checkp
         algorithm.stop()
 
 
+class TwoStepGameOfVectors(TwoStepGame):
+    """MADDPG's actions are vectors; the old environment draws one of two by them."""
+
+    def __init__(self, config):
+        super().__init__()
+
+    def step(self, actions):
+        return super().step({agent: np.random.choice(2, p=p) for agent, p in actions.items()})
+
+
+def test_an_old_config_of_maddpg_trains_all_agents_and_goes_on_from_its_checkpoint(tmp_path):
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    old = {
+        "env": TwoStepGameOfVectors,
+        "num_workers": 0,
+        "learning_starts": 20,
+        "rollout_fragment_length": 10,
+        "timesteps_per_iteration": 60,
+        "train_batch_size": 16,
+        "actor_hiddens": [8],
+        "multiagent": {
+            "policies": {
+                "p0": (None, None, None, {"agent_id": 0}),
+                "p1": (None, None, None, {"agent_id": 1, "use_local_critic": True}),
+            },
+            "policy_mapping_fn": lambda agent: f"p{agent}",
+        },
+    }
+    trainer = compat.MADDPGTrainer(config=old)
+    try:
+        before = trainer.get_weights()
+        result = trainer.train()
+        assert result["timesteps_total"] >= 60
+        assert 0 < result["episode_reward_mean"] <= 8
+        after = trainer.get_weights()
+        for name, inputs in {"p0": 2 * (15 + 2), "p1": 15 + 2}.items():
+            told = result["info"]["learner"][name]["learner_stats"]
+            assert {"actor_loss", "critic_loss", "mean_q", "mean_td_error"} <= told.keys()
+            assert after[name]["net.critic.0.weight"].shape[1] == inputs
+            for part in before[name]:
+                assert (after[name][part] != before[name][part]).any(), part
+        path = trainer.save(str(tmp_path))
+        trainer.restore(path)
+        assert trainer.train()["timesteps_total"] > result["timesteps_total"]
+    finally:
+        trainer.stop()
+    algorithm = Algorithm.from_checkpoint(path)
+    try:
+        assert type(algorithm).__name__ == "MADDPG"
+        for part in ("actor", "critic"):
+            optimizer = ray_versions.local_learner(algorithm).get_optimizer("p1", part)
+            assert all(slot["step"] > 0 for slot in optimizer.state.values())
+    finally:
+        algorithm.stop()
+
+
 def test_an_old_config_of_crr_learns_from_old_recordings_and_is_restored(tmp_path):
     from ray.rllib.algorithms.algorithm import Algorithm
 

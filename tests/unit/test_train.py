@@ -197,7 +197,7 @@ def test_a_trial_that_would_wait_for_ever_is_refused():
         ([], "No algorithm is named"),
         (["--run", "PPO"], "No environment is named"),
         (["--run", "Nonsense", "--env", "CartPole-v1"], "never had an algorithm"),
-        (["--run", "MADDPG", "--env", "CartPole-v1"], "MADDPG was removed"),
+        (["--run", "MAML", "--env", "CartPole-v1"], "MAML was removed"),
         (["--run", "PPO", "--env", "CartPole-v1", "--config", "{lr: 1}"], "Expecting property"),
         (["--run", "PPO", "--env", "CartPole-v1", "--config", '{"gama": 1}'], "gamma"),
         (["-f", "nothing.yaml"], "can't be read"),

@@ -63,8 +63,8 @@ def test_a_name_that_the_user_has_registered_is_the_users(ran, monkeypatch):
 
 
 def test_a_removed_algorithm_is_told_before_any_trial(ran):
-    with pytest.raises(RefusedKeysError, match="MADDPG was removed"):
-        tune.run("MADDPG")
+    with pytest.raises(RefusedKeysError, match="MAML was removed"):
+        tune.run("MAML")
     with pytest.raises(RefusedKeysError, match="SlateQ was removed"):
         tune.Tuner("SlateQ")
     assert not ran

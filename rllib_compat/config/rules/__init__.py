@@ -22,10 +22,12 @@ from rllib_compat.config.rules import (
     framework,
     impala_appo,
     internal,
+    maddpg,
     marwil_bc_cql,
     model,
     multi_agent,
     offline,
+    own_buffers,
     ppo,
     qmix,
     removed,
@@ -65,6 +67,8 @@ FAMILIES = {
     "crr": crr,
     "evolution": evolution,
     "qmix": qmix,
+    "maddpg": maddpg,
+    "own_buffers": own_buffers,
     "removed": removed,
 }
 

@@ -17,9 +17,12 @@ from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import from_object
+from rllib_compat.runtime.policy_mapping import policy_by_number
 
 FAMILY = "multi_agent"
 DEFAULT_POLICY = "default_policy"
+#: What tuned examples of Ray 2.0 – 2.9 named.
+EXAMPLE_MAPPING = "ray.rllib.examples.multi_agent_and_self_play.policy_mapping_fn.PolicyMappingFn"
 FIELDS = ("policy_class", "observation_space", "action_space", "config")
 
 # RLlib's own policy classes: to name one meant the same as to name none.
@@ -201,6 +204,8 @@ def _nest(settings: dict[str, Any], path: str, value: Any) -> None:
 def _mapping_fn(value: Any, _: Context) -> Outcome:
     if value is None or "DEFAULT_POLICY_MAPPING_FN" in getattr(value, "__qualname__", ""):
         return Outcome(verdict=Verdict.DROPPED, message=f"all agents follow {DEFAULT_POLICY!r}")
+    if isinstance(value, Mapping) and value.get("type") == EXAMPLE_MAPPING:
+        return Outcome({"multi_agent.policy_mapping_fn": AdaptedMapping(policy_by_number)})
     if not callable(value):
         return Outcome(
             verdict=Verdict.DROPPED,

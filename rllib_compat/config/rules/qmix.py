@@ -13,7 +13,6 @@ from rllib_compat.config.rule import (
     Rule,
     drop_aloud,
     dropped,
-    empty_section,
     kept,
     needless,
     renamed,
@@ -26,12 +25,6 @@ from rllib_compat.neutral.report import Severity, Verdict
 FAMILY = "qmix"
 OLD_MODEL = "a ModelV2 class runs on the old API stack only"
 QMIX = registry.family("QMIX")
-SIZES = (
-    "replay_buffer_config.capacity",
-    "replay_buffer_config.buffer_size",
-    "optimizer.buffer_size",
-)
-STARTS = ("learning_starts", "replay_buffer_config.learning_starts", "optimizer.learning_starts")
 
 
 def _exploration(value: Any, context: Context) -> Outcome:
@@ -79,11 +72,6 @@ def _refused(nothing: Callable[[Any], bool], idle: str, why: str, hint: str) -> 
     return convert
 
 
-def _prioritized(value: Any, _: Context) -> Outcome:
-    """Only APEX_QMIX's buffer read it."""
-    return Outcome(severity=None if needless(value) else Severity.WARNING)
-
-
 def _rule(
     key: str, value: Any, why: str, convert: Any, target: str = "", verdict: Any = None
 ) -> Rule:
@@ -109,34 +97,9 @@ RULES = (
             v.FLAG: "double_q",
             v.AMOUNT: "optim_alpha optim_eps",
             v.SHARE: "tau",
-            v.STEPS: "target_network_update_freq num_steps_sampled_before_learning_starts",
+            v.STEPS: "target_network_update_freq",
             v.SCHEDULED_SHARE: "epsilon",
-            v.ENTRIES: "buffer_size",
         },
-        algorithms=QMIX,
-    ),
-    Rule(
-        FAMILY,
-        "replay_buffer_config",
-        Verdict.CONVERTED,
-        "QMIX's buffer has a size alone",
-        section=True,
-        algorithms=QMIX,
-        convert=empty_section,
-        value=v.SECTION,
-    ),
-    *renamed(
-        FAMILY,
-        "training",
-        {v.ENTRIES: dict.fromkeys(SIZES, "buffer_size")},
-        why="how many fragments are kept",
-        algorithms=QMIX,
-    ),
-    *renamed(
-        FAMILY,
-        "training",
-        {v.STEPS: dict.fromkeys(STARTS, "num_steps_sampled_before_learning_starts")},
-        why="renamed in Ray 2.1",
         algorithms=QMIX,
     ),
     *renamed(
@@ -178,36 +141,6 @@ RULES = (
             OLD_MODEL,
             "write an RLModule, a subclass of rllib_compat.modules.QMIXModule",
         ),
-    ),
-    *(
-        _rule(key, v.FLAG, "fragments are drawn evenly", _prioritized)
-        for key in ("prioritized_replay", "replay_buffer_config.prioritized_replay")
-    ),
-    *dropped(
-        FAMILY,
-        [
-            f"{section}{key}"
-            for section in ("", "replay_buffer_config.")
-            for key in (
-                *("prioritized_replay_alpha", "prioritized_replay_beta", "prioritized_replay_eps"),
-                *("worker_side_prioritization", "replay_batch_size"),
-            )
-        ],
-        "fragments are drawn evenly, until there are `train_batch_size` steps",
-        algorithms=QMIX,
-    ),
-    *dropped(
-        FAMILY,
-        "replay_buffer_config.type replay_buffer_config.storage_unit "
-        "replay_buffer_config.replay_sequence_length",
-        "fragments are replayed, each a few whole episodes",
-        algorithms=QMIX,
-    ),
-    _rule(
-        "store_buffer_in_checkpoints",
-        v.FLAG,
-        "checkpoints do not hold what is replayed; the buffer is filled anew",
-        drop_aloud,
     ),
     *dropped(FAMILY, "adam_epsilon", "it learns with RMSprop", algorithms=QMIX),
 )

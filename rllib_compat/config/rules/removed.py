@@ -11,7 +11,6 @@ KEYS = {
         "max_weight_sync_delay replay_buffer_shards_colocated_with_driver "
         "no_local_replay_buffer max_requests_in_flight_per_replay_worker timeout_s_replay_manager"
     ),
-    "MADDPG": "agent_id use_local_critic good_policy adv_policy actor_feature_reg",
     "AlphaZero": "mcts_config ranked_rewards",
     "MAML": "inner_adaptation_steps maml_optimizer_steps inner_lr use_meta_env",
     "MBMPO": "dynamics_model custom_vector_env num_maml_steps",
@@ -35,8 +34,7 @@ KEYS = {
 }
 
 #: Keys that DDPG has, too, which this package trains.
-_HIDDENS = "actor_hiddens actor_hidden_activation critic_hiddens critic_hidden_activation"
-SHARED = {("MADDPG",): _HIDDENS, ("SlateQ",): "use_huber huber_threshold"}
+SHARED = {("SlateQ",): "use_huber huber_threshold"}
 
 
 def _rules() -> tuple[Rule, ...]:

@@ -17,6 +17,7 @@ from rllib_compat.config.rule import (
     renamed,
     words,
 )
+from rllib_compat.config.rules.own_buffers import OWN
 from rllib_compat.config.values import common as v
 from rllib_compat.config.values.containers import Fields
 from rllib_compat.config.values.kinds import Kind, Whole, Words
@@ -24,8 +25,8 @@ from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "replay"
 BUFFER = "training.replay_buffer_config"
-# Everything else never read these keys; QMIX has a buffer of its own, and rules of its own.
-REPLAYING = tuple(n for n in registry.replaying() if n not in registry.family("QMIX"))
+# Everything else never read these keys; buffers of our own have rules of their own.
+REPLAYING = tuple(n for n in registry.replaying() if n not in OWN)
 PLAIN, PRIORITIZED = "EpisodeReplayBuffer", "PrioritizedEpisodeReplayBuffer"
 OLD_PLAIN, OLD_PRIORITIZED = "MultiAgentReplayBuffer", "MultiAgentPrioritizedReplayBuffer"
 

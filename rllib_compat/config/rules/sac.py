@@ -201,7 +201,7 @@ RULES = (
         FAMILY,
         "use_state_preprocessor",
         "the model config says what comes before the heads",
-        algorithms=(*SAC, "MADDPG"),
+        algorithms=SAC,
     ),
     *dropped(FAMILY, "policy", "there is one kind of policy", algorithms=("SAC",)),
 )

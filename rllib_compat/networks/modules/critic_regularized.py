@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
@@ -16,16 +15,9 @@ from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import nn
 
 from rllib_compat import ray_versions
+from rllib_compat.networks.modules.layers import layers
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
-
-_ACTIVATIONS = {
-    "elu": nn.ELU,
-    "linear": nn.Identity,
-    "relu": nn.ReLU,
-    "swish": nn.SiLU,
-    "tanh": nn.Tanh,
-}
 
 
 @public("rllib_compat.modules")
@@ -54,12 +46,12 @@ class CriticRegularizedModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI)
         count = int(space.n) if self.discrete else int(np.prod(space.shape))
         hiddens, activation = told["actor_hiddens"], told["actor_hidden_activation"]
         outputs = count if self.discrete else 2 * count
-        networks = {"actor": _layers(inputs, hiddens, outputs, activation)}
+        networks = {"actor": layers(inputs, hiddens, outputs, activation)}
         if not self.inference_only:
             hiddens, activation = told["critic_hiddens"], told["critic_hidden_activation"]
             into, outputs = (inputs, count) if self.discrete else (inputs + count, 1)
             for name in ("q", "twin_q") if told["twin_q"] else ("q",):
-                networks[name] = _layers(into, hiddens, outputs, activation)
+                networks[name] = layers(into, hiddens, outputs, activation)
         self.net = nn.ModuleDict(networks)
 
     def get_non_inference_attributes(self) -> list[str]:
@@ -116,21 +108,3 @@ class CriticRegularizedModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI)
 
     def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
         return {Columns.ACTION_DIST_INPUTS: self._logits(self.net, batch)}
-
-
-def _layers(inputs: int, hiddens: list[int], outputs: int, activation: str) -> nn.Sequential:
-    """Dense layers that begin as they did: Xavier's weights, and no bias."""
-    if activation not in _ACTIVATIONS:
-        raise ConfigError(
-            f"{activation!r} is no activation of CRR.",
-            where="actor_hidden_activation, critic_hidden_activation",
-            fix=f"It had {', '.join(_ACTIVATIONS)}.",
-        )
-    sizes = [inputs, *hiddens, outputs]
-    layers: list[nn.Module] = []
-    for before, after in itertools.pairwise(sizes):
-        layer = nn.Linear(before, after)
-        nn.init.xavier_uniform_(layer.weight)
-        nn.init.zeros_(layer.bias)
-        layers += [layer, _ACTIVATIONS[activation]()]
-    return nn.Sequential(*layers[:-1])

@@ -30,6 +30,7 @@ KEYS = dict.fromkeys(OURS, "lr") | {
     "BanditLinUCB": "gamma",
     "CRR": "critic_lr",
     "DDPG": "actor_lr",
+    "MADDPG": "actor_lr",
     "Random": "gamma",
     "TD3": "critic_lr",
 }
@@ -39,6 +40,9 @@ KEYS = dict.fromkeys(OURS, "lr") | {
 def test_defaults_are_those_of_the_last_ray_that_had_the_algorithm(name):
     last = keys.default_config(name, LAST)
     config = ray_versions.todays_config(name)
+    if name == "MADDPG":  # which kept an older name
+        last = last | {"grad_clip": last["grad_norm_clipping"]}
+        last["buffer_size"] = last["replay_buffer_config"]["capacity"]
     for attribute, default in DEFAULTS[name].items():
         then = last[THEN.get(attribute, attribute)]
         if attribute == "replay_buffer_config":  # of episodes today

@@ -395,10 +395,10 @@ class TestAlgorithms:
             find_algorithm({}, "PPPO")
 
     def test_removed_ones_are_refused_with_advice(self):
-        translation = translate({"lr": 0.1}, algorithm="MADDPG")
+        translation = translate({"lr": 0.1}, algorithm="MAML")
         (row,) = translation.report.at_least(Severity.ERROR)
         assert row.rule == "algorithm.removed"
-        assert "SAC" in row.hint
+        assert "DifferentiableLearner" in row.hint
 
     def test_successors(self):
         translation = translate({}, algorithm="SimpleQ")
@@ -446,3 +446,32 @@ def test_another_algorithms_key_is_a_warning_only_if_it_asks_for_something(on, s
     report = translate({"dueling": on}, algorithm="PPO").report
     (row,) = [f for f in report if f.path == "$.dueling"]
     assert row.severity is severity
+
+
+def test_what_configs_of_maddpg_say():
+    spec = {"p0": (None, None, None, {"agent_id": 0, "use_local_critic": True}), "p1": None}
+    example = "ray.rllib.examples.multi_agent_and_self_play.policy_mapping_fn.PolicyMappingFn"
+    config = {
+        "learning_starts": 200,
+        "buffer_size": 500,
+        "grad_norm_clipping": 0.3,
+        "good_policy": "ddpg",
+        "lr": 0.1,
+        "multiagent": {
+            "policies": spec,
+            "policy_mapping_fn": {"type": example},
+            "replay_mode": "lockstep",
+        },
+    }
+    translation = translate(config, algorithm="contrib/MADDPG")
+    assert translation.algorithm == "MADDPG"
+    assert setting(translation, "training.num_steps_sampled_before_learning_starts") == 200
+    assert setting(translation, "training.buffer_size") == 500
+    assert setting(translation, "training.grad_clip") == 0.3
+    own = setting(translation, "multi_agent.algorithm_config_overrides_per_module")
+    assert own == {"p0": {"agent_id": 0, "use_local_critic": True}}
+    assert setting(translation, "multi_agent.policy_mapping_fn").build()(1) == "p1"
+    (row,) = translation.report.at_least(Severity.WARNING)
+    assert row.path == "$.good_policy"
+    with pytest.raises(RefusedKeysError, match="without a network before them"):
+        _ = translate({"use_state_preprocessor": True}, algorithm="MADDPG").algorithm_config

@@ -14,7 +14,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from rllib_compat.neutral import spaces as records
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.runtime.default_policy import with_default_policy
-from rllib_compat.runtime.envs import EnvSettings, adapt_env, resolve_env_name
+from rllib_compat.runtime.envs import EnvSettings, adapt_env, find_creator, resolve_env_name
 from rllib_compat.runtime.gym_api import GymAdapter, caster
 from rllib_compat.runtime.multi_agent import MultiAgentAdapter
 from rllib_compat.runtime.placeholders import (
@@ -206,6 +206,20 @@ def test_a_dotted_path_is_imported():
     path = f"{TodaysEnv.__module__}:TodaysEnv"
     assert isinstance(make(EnvSettings(path)), TodaysEnv)
     assert isinstance(make(EnvSettings(path.replace(":", "."))), TodaysEnv)
+
+
+class Named:
+    """Made by arguments, by a context, or with neither."""
+
+    def __init__(self, env_config=None, *, size=0):
+        self.made_of = (env_config, size)
+
+
+def test_what_a_path_names_gets_env_config_as_its_arguments_if_it_takes_such():
+    make = find_creator(f"{__name__}.Named")
+    assert make({"env_config": {"a": 1}, "size": 2}).made_of == ({"a": 1}, 2)
+    assert make({"other": 1}).made_of == ({"other": 1}, 0)
+    assert make({}).made_of == ({}, 0)
 
 
 def test_a_registered_name_comes_before_gymnasiums():

@@ -55,7 +55,7 @@ def test_every_algorithm_has_a_class(algorithm):
     assert algorithm in registry.class_names().values()
 
 
-@pytest.mark.parametrize("name", ["MADDPGTrainer", "SlateQTrainer"])
+@pytest.mark.parametrize("name", ["MAMLTrainer", "SlateQTrainer"])
 def test_what_ray_has_no_more_says_so_when_it_is_made(name):
     with pytest.raises(RefusedKeysError, match="was removed from RLlib") as error:
         getattr(compat, name)(config={})

@@ -1,0 +1,284 @@
+"""MADDPG (`rllib/contrib/maddpg` of Ray 0.7 – 1.13, `algorithms/maddpg` until 2.10).
+
+Each agent has an actor that sees what it observes, and a critic that sees the observations and
+actions of all. Steps are replayed for all agents at once.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import NotProvided
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
+from ray.rllib.utils.schedules.scheduler import Scheduler
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.actor_critic import ActorCriticLearner
+from rllib_compat.algorithms.adam import TensorFlowAdam
+from rllib_compat.algorithms.config import DefaultsConfig
+from rllib_compat.algorithms.fragments import sample_at_least
+from rllib_compat.algorithms.joint_steps import AHEAD, JointBuffer, JointSteps, joint_steps
+from rllib_compat.algorithms.names import register
+from rllib_compat.networks.modules.maddpg import (
+    EVERYONE,
+    Q_OF_POLICY,
+    MADDPGModule,
+    Q,
+    observed,
+    simplex,
+)
+from rllib_compat.neutral.errors import ConfigError
+
+
+class MADDPG(Algorithm):  # type: ignore[misc]  # Ray has no types
+    """Samples a fragment on each env runner, keeps its steps, learns from steps drawn evenly."""
+
+    @classmethod
+    def get_default_config(cls) -> MADDPGConfig:
+        """The config that it starts from."""
+        return MADDPGConfig()
+
+    @classmethod
+    def get_default_policy_class(cls, config: Any) -> None:
+        """None: the old API stack can't run it."""
+
+    def setup(self, config: Any) -> None:
+        """Builds env runners, learner and replay buffer."""
+        super().setup(config)
+        self._kept = JointBuffer(self.config.buffer_size)
+        self._owed = 0.0
+
+    def training_step(self) -> None:
+        """Samples; learns as often as the config says; sends the weights."""
+        group, config = self.env_runner_group, self.config
+        play = partial(_play, least=config.get_rollout_fragment_length())
+        local = group.num_remote_workers() == 0
+        told = ray_versions.foreach_env_runner(group, play, local_env_runner=local)
+        if not told:  # every env runner has failed
+            return
+        ray_versions.log_of_env_runners(self, [metrics for *_, metrics in told])
+        for _, sampled, _ in told:
+            for steps in sampled:
+                self._kept.add(steps)
+        counted = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
+        begin = config.num_steps_sampled_before_learning_starts
+        if not len(self._kept) or self.metrics.peek(counted, default=0) < begin:
+            return
+        for _ in range(self._updates(sum(steps for steps, *_ in told))):
+            drawn = self._kept.sample(config.total_train_batch_size)
+            ray_versions.update_learners_with_arrays(
+                self, _batches(drawn), config.total_train_batch_size
+            )
+        ray_versions.send_new_weights(self)
+
+    def _updates(self, sampled: int) -> int:
+        """How many updates are due after so many new steps."""
+        intensity = self.config.training_intensity
+        if intensity is None:
+            return 1
+        self._owed += intensity * sampled / self.config.total_train_batch_size
+        due = int(self._owed)
+        self._owed -= due
+        return due
+
+
+def _play(env_runner: Any, least: int) -> tuple[int, list[JointSteps], Any]:
+    """At least so many steps of an env runner: how many, as arrays, and what it tells."""
+    episodes = sample_at_least(env_runner, least)
+    config = env_runner.config
+    made = list(joint_steps(episodes, config.n_step, config.gamma))
+    return sum(episode.env_steps() for episode in episodes), made, env_runner.get_metrics()
+
+
+def _batches(steps: JointSteps) -> dict[str, dict[str, Any]]:
+    """A batch for each module: its own columns, and what its critic sees of everyone."""
+    seen = (Columns.OBS, Columns.ACTIONS, Columns.NEXT_OBS)
+    everyone = {agent: {name: columns[name] for name in seen} for agent, columns in steps.items()}
+    return {agent: {**columns, EVERYONE: everyone} for agent, columns in steps.items()}
+
+
+def _sizes(spec: Any) -> int:
+    """How many numbers a critic gets of an agent."""
+    return observed(spec.observation_space) + simplex(spec.action_space)
+
+
+class MADDPGConfig(DefaultsConfig):
+    """The config of MADDPG.
+
+    Its environment is a `MultiAgentEnv` in which all agents act in each step, and each agent has a
+    policy of its own. What differs between policies is given with
+    `multi_agent(algorithm_config_overrides_per_module={"policy": {"use_local_critic": True}})`.
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of `MADDPG`.
+    """
+
+    buffer_size: int
+    of_the_module = (
+        "actor_hiddens",
+        "actor_hidden_activation",
+        "critic_hiddens",
+        "critic_hidden_activation",
+    )
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class or MADDPG)
+        self.grad_clip_by = "norm"  # each variable's gradient by itself
+        # Ray's check takes a step with an action of the space, where ours is one of a simplex.
+        self.disable_env_checking = True
+
+    def training(
+        self,
+        *,
+        agent_id: Any = NotProvided,
+        use_local_critic: Any = NotProvided,
+        actor_hiddens: Any = NotProvided,
+        actor_hidden_activation: Any = NotProvided,
+        critic_hiddens: Any = NotProvided,
+        critic_hidden_activation: Any = NotProvided,
+        actor_lr: Any = NotProvided,
+        critic_lr: Any = NotProvided,
+        actor_feature_reg: Any = NotProvided,
+        n_step: Any = NotProvided,
+        tau: Any = NotProvided,
+        target_network_update_freq: Any = NotProvided,
+        num_steps_sampled_before_learning_starts: Any = NotProvided,
+        buffer_size: Any = NotProvided,
+        training_intensity: Any = NotProvided,
+        **kwargs: Any,
+    ) -> MADDPGConfig:
+        """Sets how it learns.
+
+        Args:
+            agent_id: The place of a policy's agent among all that the critics see: a number for
+                each policy. None: they stand in the order of the policies' names.
+            use_local_critic: Whether a critic sees its own agent alone, as DDPG's does.
+            actor_hiddens: The sizes of each actor's hidden layers.
+            actor_hidden_activation: Their activation.
+            critic_hiddens: The sizes of each critic's hidden layers.
+            critic_hidden_activation: Their activation.
+            actor_lr: The actors' learning rate, or a schedule `[[step, rate], …]`.
+            critic_lr: That of the critics.
+            actor_feature_reg: The weight of the squared logits of an actor in its loss; None: 0.
+            n_step: How many steps a target looks ahead.
+            tau: How far targets go towards their networks each time.
+            target_network_update_freq: After how many sampled steps they do; 0: at each update.
+            num_steps_sampled_before_learning_starts: After how many sampled steps it learns.
+            buffer_size: How many steps of the environment are kept for replay. Checkpoints do not
+                hold them.
+            training_intensity: How many steps are learned from for each one that is sampled. None:
+                one update for each fragment of all env runners.
+            **kwargs: What every algorithm has.
+
+        Returns:
+            The config itself.
+        """
+        super().training(**kwargs)
+        self.set_given(locals())
+        return self
+
+    def get_default_learner_class(self) -> type:
+        """The learner that computes the losses."""
+        return MADDPGTorchLearner
+
+    def get_default_rl_module_spec(self) -> Any:
+        """Describes the module of each agent."""
+        return RLModuleSpec(module_class=MADDPGModule)
+
+    def get_multi_rl_module_spec(self, **kwargs: Any) -> Any:
+        """Describes all modules, and tells each what its critic sees."""
+        made = super().get_multi_rl_module_spec(**kwargs)
+        specs = made.rl_module_specs
+        # Not `get_config_for_module`, which fails on the frozen configs of env runners.
+        own = self.algorithm_config_overrides_per_module
+        shared = {name: getattr(self, name) for name in ("agent_id", "use_local_critic")}
+        told = {name: {**shared, **own.get(name, {})} for name in specs}
+        everyone = sorted(specs, key=lambda name: (told[name]["agent_id"] or 0, str(name)))
+        for name, spec in specs.items():
+            sees = [name] if told[name]["use_local_critic"] else everyone
+            spec.model_config = {
+                **spec.model_config,
+                **{key: told[name][key] for key in self.of_the_module if key in told[name]},
+                "agent": name,
+                "critic_sees": sees,
+                "critic_inputs": sum(_sizes(specs[agent]) for agent in sees),
+            }
+        return made
+
+    def validate(self) -> None:
+        """Checks all settings against each other.
+
+        Raises:
+            ConfigError: Two of them contradict each other, or nothing can run them.
+        """
+        super().validate()
+        self.require_new_stack()
+        for name in ("buffer_size", "n_step"):
+            if getattr(self, name) < 1:
+                raise ConfigError(
+                    f"{name} is at least 1, not {getattr(self, name)}.",
+                    where=name,
+                    fix=f"{name}={getattr(MADDPGConfig(), name)}",
+                )
+        if self.get_rollout_fragment_length() < self.n_step and not self.in_evaluation:
+            raise ConfigError(
+                f"A fragment of {self.rollout_fragment_length} steps holds no target of "
+                f"{self.n_step} steps.",
+                where="rollout_fragment_length",
+                fix=f"rollout_fragment_length={self.n_step}",
+            )
+        for rate in ("actor_lr", "critic_lr"):
+            Scheduler.validate(
+                fixed_value_or_schedule=getattr(self, rate),
+                setting_name=rate,
+                description="learning rate",
+            )
+
+
+class MADDPGTorchLearner(ray_versions.TakesArrays, ActorCriticLearner):
+    """Computes the losses: what `MADDPGTFPolicy` computed."""
+
+    optimizer = TensorFlowAdam
+
+    def compute_loss_for_module(
+        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+    ) -> Any:
+        """The sum of the actor's and the critic's losses.
+
+        Neither has a gradient where the other one learns, so that their sum trains each alone.
+        """
+        targets = self._targets(module_id, config, batch)
+        errors = fwd_out[Q] - targets
+        critic_loss = errors.pow(2.0).mean()
+        regular = fwd_out[Columns.ACTION_DIST_INPUTS].pow(2.0).mean()
+        actor_loss = (config.actor_feature_reg or 0.0) * regular - fwd_out[Q_OF_POLICY].mean()
+        told = {
+            "actor_loss": actor_loss,
+            "critic_loss": critic_loss,
+            "mean_q": fwd_out[Q].mean(),
+            "mean_td_error": errors.mean(),
+        }
+        self.metrics.log_dict(told, key=module_id, window=1)
+        return actor_loss + critic_loss
+
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    def _targets(self, module_id: str, config: Any, batch: Any) -> Any:
+        """What the critic should have said, given what all actors that it sees would do next."""
+        module = self.module[module_id].unwrapped()
+        following = [batch[EVERYONE][agent][Columns.NEXT_OBS] for agent in module.critic_sees]
+        acted = [
+            self.module[agent].unwrapped().forward_target({Columns.OBS: seen})[Columns.ACTIONS]
+            for agent, seen in zip(module.critic_sees, following, strict=True)
+        ]
+        going_on = 1.0 - batch[Columns.TERMINATEDS].float()
+        discount = config.gamma ** batch.get(AHEAD, config.n_step)
+        value = module.target_value(following, acted)
+        return batch[Columns.REWARDS] + going_on * discount * value
+
+
+register(MADDPG)
