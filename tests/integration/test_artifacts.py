@@ -130,10 +130,12 @@ def test_every_runners_folders_are_in_a_checkpoint_and_a_dead_one_is_named(make,
             assert copy.read_bytes() == original.read_bytes()
 
     trainer.restore(saved)
-    took = trainer.workers.foreach_env(lambda env: env.took)
+    took = trainer.workers.foreach_env(lambda env: getattr(env, "took", None))
     stored = {f.place: sorted((x.path, x.size) for x in f.files) for f in manifest.folders}
-    # The local worker has no environment.
-    assert [env for worker in took for env in worker] == [stored[place] for place in sorted(stored)]
+    # The local worker has no environment, or on Ray 2.40 one that nothing was stored of.
+    assert [env for worker in took for env in worker if env is not None] == [
+        stored[place] for place in sorted(stored)
+    ]
 
     dead = dict(ray_versions.numbered_env_runners(trainer.algorithm.env_runner_group))[2]
     ray.kill(dead)
