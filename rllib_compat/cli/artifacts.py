@@ -19,8 +19,15 @@ from rllib_compat.cli import options, output
     metavar="FOLDER",
     help="Unpack all files into a new folder.",
 )
+@click.option(
+    "--remote",
+    is_flag=True,
+    help="Read what is in a store of its own (`upload_to`), too, at the addresses it names.",
+)
 @options.json_option
-def command(checkpoint: Path, *, verify: bool, extract: Path | None, as_json: bool) -> int:
+def command(
+    checkpoint: Path, *, verify: bool, extract: Path | None, remote: bool, as_json: bool
+) -> int:
     """Lists, checks and unpacks the simulators' folders inside a checkpoint.
 
     They are there if it was trained with `SimulatorFolders`. What was left out is told, and makes
@@ -37,9 +44,9 @@ def command(checkpoint: Path, *, verify: bool, extract: Path | None, as_json: bo
     manifest = read_manifest(checkpoint)
     told = list(manifest.complaints)
     if verify:
-        told += stored.verify(checkpoint)
+        told += stored.verify(checkpoint, remote=remote)
     if extract is not None:
-        stored.extract(checkpoint, extract)
+        stored.extract(checkpoint, extract, remote=remote)
     if as_json:
         output.emit_json({**dataclasses.asdict(manifest), "complaints": told})
     else:

@@ -6,18 +6,21 @@ import hashlib
 import os
 import socket
 import time
+import uuid
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from rllib_compat import ray_versions
 from rllib_compat.formats.disk import disk_errors
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.artifacts.archives import pack
+from rllib_compat.runtime.artifacts.elsewhere import upload
 from rllib_compat.runtime.artifacts.giving_back import give_back
 from rllib_compat.runtime.artifacts.manifest import (
     FILES,
@@ -56,12 +59,15 @@ class SimulatorFolders(DefaultCallbacks):
         archives: Whether each folder becomes one ZIP archive.
         only_changed: Whether a checkpoint leaves out what the one before it has; its manifest says
             which one holds it. Keep the earlier ones then.
+        upload_to: An address of `pyarrow.fs` (`s3://bucket/runs`). Each runner then writes its
+            files there by itself, into a folder of this run and iteration, and the checkpoint has
+            the manifest alone.
         max_files: How many files of an environment a checkpoint takes.
         max_bytes: How many bytes a checkpoint takes in all; files that do not fit are left out.
         timeout: How many seconds a runner may take to answer. One that samples answers after it.
 
     Raises:
-        ConfigError: `folder` is neither.
+        ConfigError: `folder` is neither, or archives are to be uploaded.
     """
 
     def __init__(
@@ -71,6 +77,7 @@ class SimulatorFolders(DefaultCallbacks):
         take_back: str | Callable[[Any, Path], Any] | None = None,
         archives: bool = False,
         only_changed: bool = False,
+        upload_to: str | None = None,
         max_files: int = 1000,
         max_bytes: int = 2 << 30,
         timeout: float = 120.0,
@@ -82,16 +89,24 @@ class SimulatorFolders(DefaultCallbacks):
                 where="SimulatorFolders(folder=…)",
                 fix="give the name of an attribute or method of the environment, or a function",
             )
+        if archives and upload_to:
+            raise ConfigError(
+                "What is uploaded is no archive.",
+                where="SimulatorFolders(archives=True, upload_to=…)",
+                fix="leave one of them out",
+            )
         self._arguments: dict[str, Any] = {
             "folder": folder,
             "take_back": take_back,
             "archives": archives,
             "only_changed": only_changed,
+            "upload_to": upload_to,
             "max_files": max_files,
             "max_bytes": max_bytes,
             "timeout": timeout,
         }
         self._stored: _Known = {}
+        self._run = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:8]}"
         self._episodes: dict[int, deque[int]] = defaultdict(lambda: deque(maxlen=_EPISODES))
 
     def __call__(self: Self_) -> Self_:
@@ -111,7 +126,10 @@ class SimulatorFolders(DefaultCallbacks):
         runners = runners_of(algorithm)
         folder = Path(checkpoint_dir) / FOLDER
         known = self._stored if self._arguments["only_changed"] else {}
-        collection = _Collection(folder, self._arguments, int(algorithm.iteration), known)
+        limits = dict(self._arguments)
+        if limits["upload_to"]:
+            limits["upload_to"] = f"{limits['upload_to'].rstrip('/')}/{self._run}"
+        collection = _Collection(folder, limits, int(algorithm.iteration), known)
         with disk_errors(folder):
             manifest = collection.collect(runners)
             folder.mkdir(parents=True, exist_ok=True)
@@ -123,7 +141,8 @@ class SimulatorFolders(DefaultCallbacks):
         take, timeout = self._arguments["take_back"], self._arguments["timeout"]
         if take is not None:
             algorithm = getattr(trainer, "algorithm", trainer)
-            give_back(algorithm, checkpoint_dir, take, timeout=timeout)
+            store = self._arguments["upload_to"]
+            give_back(algorithm, checkpoint_dir, take, timeout=timeout, store=store)
 
     def listings(self, envs: list[Any]) -> list[Listing]:
         """What there is to collect of a runner's environments; on the runner."""
@@ -206,6 +225,8 @@ class _Collection:
             episodes=listing.episodes,
             left_out=left_out,
         )
+        if base := self._limits.get("upload_to"):
+            stored.uri = f"{base}/iteration-{self._manifest.iteration:06d}/{stored.place}"
         self._manifest.folders.append(stored)
         for number, file in enumerate(listing.files):
             try:
@@ -241,7 +262,36 @@ class _Collection:
         return None
 
     def _fetch(self, runner: Runner, stored: StoredFolder, file: Listed) -> str | None:
-        """Fetches a file and notes it; returns why not, if not."""
+        """Fetches a file, or lets it be uploaded, and notes it; returns why not, if not."""
+        get = self._download if stored.uri is None else self._upload
+        try:
+            digest, size, changed = get(runner, stored, file)
+        except _GoneError as error:
+            return str(error)
+        self._bytes += size
+        path, seconds = "/".join(file.parts), file.mtime_ns / 1e9
+        found = StoredFile(path, size, digest, seconds, changed)
+        stored.files.append(found)
+        if not changed:
+            later = replace(found, iteration=self._manifest.iteration)
+            self.stored[stored.place, stored.folder, path] = file.size, file.mtime_ns, later
+        return None
+
+    def _upload(self, runner: Runner, stored: StoredFolder, file: Listed) -> tuple[str, int, bool]:
+        """Lets the runner write a file to the store; its digest, size, and whether it changed."""
+        names = "/".join(quote(part) for part in file.parts)
+        where: dict[str, Any] = {"folder": stored.folder, "parts": file.parts, "size": file.size}
+        send = partial(upload, **where, uri=f"{stored.uri}/{names}", piece=PIECE)
+        found = runner.ask(send)(self._limits["timeout"])
+        if isinstance(found, str):
+            raise _GoneError(found)
+        digest, *now = found
+        return digest, file.size, now != [file.size, file.mtime_ns]
+
+    def _download(
+        self, runner: Runner, stored: StoredFolder, file: Listed
+    ) -> tuple[str, int, bool]:
+        """Fetches a file into the checkpoint; its digest, size, and whether it changed."""
         target = self._folder / FILES / stored.place / Path(*file.parts)
         target.parent.mkdir(parents=True, exist_ok=True)
         digest, size, changed = hashlib.sha256(), 0, False
@@ -254,19 +304,10 @@ class _Collection:
                     changed = changed or now != (file.size, file.mtime_ns)
             if size < file.size:
                 raise _GoneError("it became smaller while it was read")
-        except BaseException as error:
+        except BaseException:
             target.unlink()
-            if isinstance(error, _GoneError):
-                return str(error)
             raise
-        self._bytes += size
-        path, seconds = "/".join(file.parts), file.mtime_ns / 1e9
-        found = StoredFile(path, size, digest.hexdigest(), seconds, changed)
-        stored.files.append(found)
-        if not changed:
-            later = replace(found, iteration=self._manifest.iteration)
-            self.stored[stored.place, stored.folder, path] = file.size, file.mtime_ns, later
-        return None
+        return digest.hexdigest(), size, changed
 
     def _pieces(
         self, runner: Runner, folder: str, file: Listed

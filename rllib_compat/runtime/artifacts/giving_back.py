@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat.neutral.errors import CheckpointError
-from rllib_compat.runtime.artifacts.manifest import FOLDER, MANIFEST
+from rllib_compat.runtime.artifacts.manifest import FOLDER, MANIFEST, Manifest, read_manifest
 from rllib_compat.runtime.artifacts.runners import PIECE, LostError, envs_of, runners_of
 from rllib_compat.runtime.artifacts.stored import extract
 
@@ -18,7 +18,12 @@ logger = logging.getLogger(__name__)
 
 
 def give_back(
-    algorithm: Any, checkpoint: str, take: str | Callable[[Any, Path], Any], *, timeout: float
+    algorithm: Any,
+    checkpoint: str,
+    take: str | Callable[[Any, Path], Any],
+    *,
+    timeout: float,
+    store: str | None = None,
 ) -> None:
     """Hands each environment a new folder with the files that a checkpoint has of it.
 
@@ -30,13 +35,16 @@ def give_back(
         checkpoint: The checkpoint's folder; one without such files changes nothing.
         take: The name of the environment's method that gets the folder, or a function of both.
         timeout: How many seconds a runner may take to answer.
+        store: The address below which a manifest may name files; no other one is asked.
     """
     if not (Path(checkpoint) / FOLDER / MANIFEST).is_file():
         return
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "files"
         try:
-            manifest = extract(checkpoint, files)
+            manifest = extract(
+                checkpoint, files, remote=_is_below(store, read_manifest(checkpoint))
+            )
         except CheckpointError as error:
             logger.warning("No environment gets its folder back: %s", error)
             return
@@ -49,6 +57,14 @@ def give_back(
                 _send(partial(_asked, runner, timeout), stored.env, files / stored.place, take)
             except LostError as error:
                 logger.warning("%s does not get its folder back: %s", stored.place, error)
+
+
+def _is_below(store: str | None, manifest: Manifest) -> bool:
+    """Whether all addresses that a manifest names are of a store."""
+    named = [folder.uri for folder in manifest.folders if folder.uri is not None]
+    return store is not None and all(
+        uri.startswith(store.rstrip("/") + "/") and ".." not in uri.split("/") for uri in named
+    )
 
 
 def _asked(runner: Any, timeout: float, function: Callable[..., Any], **arguments: Any) -> Any:

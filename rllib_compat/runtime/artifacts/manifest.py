@@ -59,6 +59,8 @@ class StoredFolder:
         files: The files.
         left_out: What was not stored, as `path` and `why`.
         archive: Whether the files are in one ZIP archive, beside where their folder would be.
+        uri: Where the files are, if they are in a store of their own; a stranger's manifest may
+            name any address, so it is asked only where the caller says so.
     """
 
     runner: int
@@ -70,6 +72,7 @@ class StoredFolder:
     files: list[StoredFile] = field(default_factory=list)
     left_out: list[dict[str, str]] = field(default_factory=list)
     archive: bool = False
+    uri: str | None = None
 
     @property
     def place(self) -> str:
@@ -154,7 +157,8 @@ def _check(manifest: Manifest) -> None:
         raise ValueError("two folders have one place")
     reasons = [*manifest.problems, *(o for folder in manifest.folders for o in folder.left_out)]
     told: list[Any] = [text for reason in reasons for text in reason.values()]
-    told += [text for folder in manifest.folders for text in (folder.folder, folder.node)]
+    for folder in manifest.folders:
+        told += [folder.folder, folder.node, folder.uri or ""]
     numbers: list[Any] = [n for folder in manifest.folders for n in (folder.runner, folder.env)]
     for folder in manifest.folders:
         paths: list[Any] = [file.path for file in folder.files]

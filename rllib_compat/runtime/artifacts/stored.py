@@ -7,11 +7,12 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote
 
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.disk import disk_errors
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
-from rllib_compat.runtime.artifacts import archives
+from rllib_compat.runtime.artifacts import archives, elsewhere
 from rllib_compat.runtime.artifacts.manifest import (
     FILES,
     FOLDER,
@@ -30,10 +31,12 @@ class _Shelf:
 
     Args:
         checkpoint: The checkpoint's folder.
+        remote: Whether to ask the stores that it names.
     """
 
-    def __init__(self, checkpoint: str | Path) -> None:
+    def __init__(self, checkpoint: str | Path, *, remote: bool) -> None:
         self.manifest = read_manifest(checkpoint)
+        self._remote = remote
         self._checkpoint = Path(checkpoint)
         self._beside: dict[tuple[int, str], tuple[Path, StoredFolder]] | None = None
 
@@ -46,15 +49,17 @@ class _Shelf:
         self, folder: StoredFolder, file: StoredFile, copy: Path | None = None
     ) -> str | None:
         """How a stored file differs from the manifest, if it does; it is copied on the way."""
-        if file.iteration is None:
-            return _difference(self.root, folder, file, copy)
-        held = self._others().get((file.iteration, folder.place))
-        if held is None:
-            return (
-                f"it is in the checkpoint of iteration {file.iteration}, which is not beside this "
-                "one"
-            )
-        return _difference(*held, file, copy)
+        root = self.root
+        if file.iteration is not None:
+            number = file.iteration
+            if (number, folder.place) not in self._others():
+                return (
+                    f"it is in the checkpoint of iteration {number}, which is not beside this one"
+                )
+            root, folder = self._others()[number, folder.place]
+        if folder.uri is not None and not self._remote:
+            return f"it is at {folder.uri}, and was not looked at"
+        return _difference(root, folder, file, copy)
 
     def _others(self) -> dict[tuple[int, str], tuple[Path, StoredFolder]]:
         """The folders of the other checkpoints: where their files are, by iteration and place."""
@@ -71,8 +76,13 @@ class _Shelf:
         return self._beside
 
 
-def verify(checkpoint: str | Path) -> list[str]:
+def verify(checkpoint: str | Path, *, remote: bool = False) -> list[str]:
     """Compares what is stored with the manifest.
+
+    Args:
+        checkpoint: The checkpoint's folder.
+        remote: Whether to read what is in stores of its own (`upload_to`), too, at whatever
+            addresses the manifest names.
 
     Returns:
         A sentence for each file that is missing, differs, or is in no manifest; empty: all is well.
@@ -80,7 +90,7 @@ def verify(checkpoint: str | Path) -> list[str]:
     Raises:
         CheckpointError: As `read_manifest`.
     """
-    shelf = _Shelf(checkpoint)
+    shelf = _Shelf(checkpoint, remote=remote)
     told, known = [], set()
     for folder in shelf.manifest.folders:
         for file in folder.files:
@@ -105,19 +115,20 @@ def _paths(root: Path) -> Iterator[str]:
             yield (Path(name) / file_name).relative_to(root).as_posix()
 
 
-def extract(checkpoint: str | Path, target: str | Path) -> Manifest:
+def extract(checkpoint: str | Path, target: str | Path, *, remote: bool = False) -> Manifest:
     """Unpacks the simulators' folders, checking each file on the way.
 
     Args:
         checkpoint: The checkpoint's folder.
         target: A folder that is not there yet. It appears whole or not at all, with a folder
             `runner-1/env-0` for each environment.
+        remote: As in `verify`.
 
     Raises:
         CorruptCheckpointError: A file is missing or differs from the manifest.
         TargetExistsError: `target` is there already.
     """
-    shelf = _Shelf(checkpoint)
+    shelf = _Shelf(checkpoint, remote=remote)
     with atomic_directory(target, source=checkpoint) as new:
         for folder in shelf.manifest.folders:
             (new / folder.place).mkdir(parents=True)
@@ -156,6 +167,9 @@ def _difference(
 
 
 def _pieces(root: Path, folder: StoredFolder, file: StoredFile) -> Iterator[bytes]:
+    if folder.uri is not None:
+        yield from elsewhere.pieces(f"{folder.uri}/{quote(file.path)}", _PIECE)
+        return
     *before, last = folder.place.split("/")
     parts = [*before, last + archives.SUFFIX] if folder.archive else [*before, last]
     try:

@@ -11,6 +11,8 @@ from rllib_compat import cli
 from rllib_compat.artifacts import SimulatorFolders, extract, read_manifest, verify
 from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
 from rllib_compat.runtime.artifacts.collecting import _Collection
+from rllib_compat.runtime.artifacts.giving_back import _is_below
+from rllib_compat.runtime.artifacts.manifest import Manifest, StoredFolder
 from rllib_compat.runtime.artifacts.reading import Listing, is_plain, list_files, read_piece
 from rllib_compat.runtime.artifacts.runners import PIECE, Runner
 
@@ -274,3 +276,46 @@ def test_an_archive_that_is_not_as_the_manifest_says_is_told_and_not_unpacked(tm
         with pytest.raises(CorruptCheckpointError):
             extract(checkpoint, tmp_path / "again")
         assert not (tmp_path / "again").exists()
+
+
+def test_what_is_uploaded_is_at_the_address_and_asked_for_only_if_one_says_so(tmp_path, results):
+    (results / "50% #1?.txt").write_text("a name that an address may not have")
+    store = tmp_path / "store"
+    first, known = later(tmp_path, results, 1, {}, upload_to=f"file://{store}")
+    (results / "a.csv").write_text("changed")
+    second, _ = later(tmp_path, results, 2, known, upload_to=f"file://{store}")
+    assert not (second / "artifacts/files").exists()
+    (folder,) = read_manifest(second).folders
+    assert folder.uri == f"file://{store}/iteration-000002/runner-1/env-0"
+    assert [p.name for p in store.rglob("*.csv")] == ["a.csv", "a.csv"]
+    assert len(verify(second)) == len(folder.files) == 5
+    assert verify(first, remote=True) == verify(second, remote=True) == []
+    with pytest.raises(CorruptCheckpointError, match="was not looked at"):
+        extract(second, tmp_path / "out")
+    extract(second, tmp_path / "out", remote=True)
+    found = tmp_path / "out/runner-1/env-0"
+    names = {p.relative_to(results) for p in results.rglob("*") if p.is_file()}
+    assert all((found / n).read_bytes() == (results / n).read_bytes() for n in names)
+
+
+def test_a_store_that_can_not_be_written_costs_no_checkpoint(tmp_path, results):
+    (tmp_path / "store").write_text("no folder")
+    checkpoint, known = later(tmp_path, results, 1, {}, upload_to=f"file://{tmp_path}/store")
+    assert known == {}
+    assert all("can't be written to file://" in why for why in left_out(checkpoint).values())
+    assert len(left_out(checkpoint)) == 4
+
+
+@pytest.mark.parametrize(
+    ("uri", "asked"),
+    [
+        ("s3://mine/runs/1/runner-1/env-0", True),
+        ("s3://mine/runs-of-others/env-0", False),
+        ("s3://mine/runs/../keys", False),
+        ("file:///etc", False),
+    ],
+)
+def test_a_restore_asks_no_store_but_the_trainers_own(uri, asked):
+    manifest = Manifest(0, 1, [StoredFolder(1, False, 0, "node", "/tmp", uri=uri)])
+    assert _is_below("s3://mine/runs", manifest) is asked
+    assert not _is_below(None, manifest)
