@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 #: How many rows of what no array shows are shown without `-v`.
 _ASSUMED = 8
+
+#: How many rows of policies are.
+_POLICIES = 12
 
 
 @click.command("inspect")
@@ -105,9 +109,22 @@ def _show_names(listed: list[FileNames]) -> None:
     )
 
 
+def _grouped(policies: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """A row for all policies that differ in nothing but their weights; as many as fit a screen."""
+    ids: dict[tuple[str, ...], list[str]] = {}
+    for policy_id, *rest in policies:
+        ids.setdefault(tuple(rest), []).append(policy_id)
+    rows = [(proof.names(alike), *rest) for rest, alike in ids.items()]
+    left = len(rows) - _POLICIES
+    return [*rows[:_POLICIES], *([("…", f"{left} more, -v", "", "", "")] if left > 0 else [])]
+
+
 def _show(found: Inspection, verbose: int) -> None:
     output.table(str(found.checkpoint.source.path), ("what", "found"), found.facts())
-    output.table("policies", ("id", "network", "parameters", "spaces", "filter"), found.policies())
+    policies: Sequence[tuple[str, ...]] = found.policies()
+    columns = ("id", "network", "parameters", "spaces", "filter")
+    if policies:  # none is read where the file itself is missing
+        output.table("policies", columns, policies if verbose else _grouped(policies))
     if stand_ins := found.stand_ins:
         rows = sorted(stand_ins.items(), key=lambda row: (-row[1], row[0]))
         shown = rows if verbose else rows[:10]

@@ -60,7 +60,7 @@ def grouped(assumed: Sequence[Assumption]) -> list[tuple[str, str, str, str]]:
     policies: dict[tuple[str, str, str], list[str]] = {}
     for row in assumed:
         policies.setdefault((row.what, row.value, row.source), []).append(row.policy_id)
-    return [(_names(ids), *key) for key, ids in policies.items()]
+    return [(names(ids), *key) for key, ids in policies.items()]
 
 
 def _cells(row: Difference) -> tuple[object, ...]:
@@ -85,7 +85,8 @@ def _first(rows: Sequence[Row], verbose: int) -> list[Row]:
     return list(rows) if verbose else list(rows[:_SHOWN])
 
 
-def _names(ids: Sequence[str]) -> str:
+def names(ids: Sequence[str]) -> str:
+    """The first of many policies, and how many more there are."""
     return ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
 
 

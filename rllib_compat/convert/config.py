@@ -22,6 +22,9 @@ from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
+#: Where the config of SAC says the layers of its critics, and where those of its policy.
+_CRITIC_AND_ACTOR = (("Q_model", "policy_model"), ("q_model_config", "policy_model_config"))
+
 
 def config_for_target(
     checkpoint: LegacyCheckpoint, given: Given
@@ -36,6 +39,7 @@ def config_for_target(
     for step in (
         _chosen,
         _without_attention,
+        _without_shapes_of_critics,
         config_policies.step,
         config_env.step,
         _without_recordings,
@@ -127,6 +131,35 @@ def _without_attention(prepared: Prepared, _: LegacyCheckpoint, __: Given) -> Pr
         f"{len(keys)} keys became part of the modules",
     )
     return replace(prepared, config={**prepared.config, "model": kept}).told(finding)
+
+
+def _without_shapes_of_critics(
+    prepared: Prepared, checkpoint: LegacyCheckpoint, _: Given
+) -> Prepared:
+    """SAC's config without critics of another shape than the policy's.
+
+    A config of today has one shape for both; the modules of a converted checkpoint have their own.
+    """
+    if not registry.of(checkpoint.algorithm).soft_actor_critic:
+        return prepared
+    config, told = dict(prepared.config), dict[str, Any]()
+    for critic, actor in _CRITIC_AND_ACTOR:
+        ours, theirs = config.get(critic), config.get(actor)
+        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+            other = {k: v for k, v in ours.items() if k in theirs and theirs[k] != v}
+            config[critic] = {k: v for k, v in ours.items() if k not in other}
+            told |= {f"{critic}.{key}": value for key, value in other.items()}
+    if not told:
+        return prepared
+    shapes = ", ".join(f"{key} {value!r}" for key, value in told.items())
+    finding = Finding(
+        "critics",
+        Severity.INFO,
+        Verdict.CONVERTED,
+        "config.model",
+        f"the critics keep their own layers, in their module: {shapes}",
+    )
+    return replace(prepared, config=config).told(finding)
 
 
 def _without_recordings(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prepared:

@@ -67,6 +67,8 @@ def of(checkpoint: LegacyCheckpoint, given: str | None) -> tuple[str | None, lis
     hint = "give --algorithm if it is another one" if sign.guess else ""
     severity = Severity.WARNING if hint else Severity.INFO
     message = f"{names[0]}, from {sign.source}"
+    if not sign.guess and (others := [n for n in sign.candidates if n != names[0]]):
+        message += f"; so had {', '.join(others)}"
     return names[0], [Finding("derived", severity, Verdict.DERIVED, "algorithm", message, hint)]
 
 
@@ -94,8 +96,6 @@ def _narrowed(checkpoint: LegacyCheckpoint) -> tuple[_Sign | None, tuple[str, ..
         # A sign that contradicts those before it says nothing: people rename folders.
         elif left := tuple(name for name in names if name in sign.candidates):
             names = left
-    if first is not None and not first.guess:
-        return first, names[:1]  # a class or a folder means its own name before those like it
     return first, _without_twins(names)
 
 
@@ -105,8 +105,7 @@ def _signs(checkpoint: LegacyCheckpoint) -> Iterator[_Sign]:
             continue
         match = _CLASS_OF_POLICY.fullmatch((policy.policy_class or "").rsplit(".", 1)[-1])
         if match and (name := _known(match[1])):
-            # Algorithms that derive from another one often took its policy as it was.
-            yield _Sign(f"the policy class {policy.policy_class}", registry.family(name))
+            yield _Sign(f"the policy class {policy.policy_class}", registry.of_policy(name))
             break
     for folder in _folders(checkpoint):
         if name := _name_of(folder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,9 @@ from rllib_compat.neutral.spaces import Space
 
 #: The policy of a single-agent training.
 SINGLE_AGENT_IDS = ("default_policy",)
+
+#: Dimensions whose bounds are told one by one.
+_FEW = 8
 
 #: What a policy was called before; callers may use either name.
 _OLD_IDS = {"default_policy": ("default",)}
@@ -42,7 +46,8 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
     findings: list[Finding] = []
 
     def choose(policy: PolicyState, kind: str, by_policy: Mapping[str | None, Space]) -> Any:
-        known, of_env = getattr(policy, kind), getattr(pair, kind, None)
+        known: Space | None = getattr(policy, kind)
+        of_env: Space | None = getattr(pair, kind, None)
         told = _told(policy.policy_id, by_policy)
         path = f"policies.{policy.policy_id}.{kind}"
         source = f"taken from the environment {_shown(checkpoint.config.get('env'))}"
@@ -53,7 +58,10 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
         if told is None and known is None and of_env is not None:
             findings.append(_derived(path, source))
             return of_env
-        return known if told is None else told
+        chosen = known if told is None else told
+        if kind == "action_space" and of_env is not None and chosen is not None:
+            findings.extend(_contradiction(path, of_env, chosen))
+        return chosen
 
     found = [
         replace(
@@ -64,6 +72,37 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
         for policy in policies
     ]
     return checkpoint.with_policies(found).with_findings(findings)
+
+
+def _contradiction(path: str, of_env: Space, chosen: Space) -> list[Finding]:
+    """A warning where an environment wants other actions than those of the checkpoint."""
+    if _same_actions(of_env, chosen):
+        return []
+    finding = Finding(
+        "bounds",
+        Severity.WARNING,
+        Verdict.NOTE,
+        path,
+        f"the environment has {_with_bounds(of_env)}, the policy was read for "
+        f"{_with_bounds(chosen)}: its actions would mean something else there",
+        "give the environment that it was trained in (--env), or its --action-space",
+    )
+    return [finding]
+
+
+def _same_actions(one: Space, other: Space) -> bool:
+    if not (isinstance(one, spaces.Box) and isinstance(other, spaces.Box)):
+        return one == other
+    sides = ((one.low, other.low), (one.high, other.high))
+    return one.shape == other.shape and all(np.allclose(*side) for side in sides)
+
+
+def _with_bounds(space: Space) -> str:
+    """A space with the bounds of each dimension, as long as those are few."""
+    if isinstance(space, spaces.Box) and 1 < space.flat_size() <= _FEW:
+        low, high = (", ".join(f"{x:g}" for x in side.flat) for side in (space.low, space.high))
+        return f"Box([{low}], [{high}], {space.shape})"
+    return str(space)
 
 
 def _derived(path: str, message: str) -> Finding:
@@ -135,7 +174,16 @@ def _spaces_of_env(
     if env is None or [p.policy_id for p in policies] != list(SINGLE_AGENT_IDS):
         return None
     if all(p.observation_space and p.action_space for p in policies):
+        if not any(isinstance(p.action_space, spaces.Box) for p in policies):
+            return None
+        with contextlib.suppress(Exception):  # only to compare: whoever trains sees what it raises
+            return _asked(env, env_config)
         return None
+    return _asked(env, env_config)
+
+
+def _asked(env: Any, env_config: Mapping[str, Any]) -> _Pair | None:
+    """The spaces that an environment has once it is made."""
     if callable(env) or ray_versions.is_registered_env(env):
         from rllib_compat.runtime.env_settings import EnvSettings
         from rllib_compat.runtime.envs import make_env

@@ -142,7 +142,17 @@ def range_needed(space: Space | None, where: str) -> MissingInformationError:
     if isinstance(space, Box) and not space.exact:
         known += " (Old gym printed no bounds, or the least and the greatest of all.)"
     what = "The range of the actions is needed: the policy squashed them into it."
-    return needed(what + known, "bounds", where)
+    fix = _bounds_of(space) if isinstance(space, Box) and space.shape else _GIVE["bounds"]
+    return MissingInformationError(what + known, where=where, fix=fix)
+
+
+def _bounds_of(space: Box) -> str:
+    """How the bounds of each dimension of a space are given."""
+    low, high = ("[" + ", ".join([bound] * space.flat_size()) + "]" for bound in ("-2", "2"))
+    return (
+        f"Give the bounds of each dimension: --action-space 'Box({low}, {high}, {space.shape})', "
+        "say, or --env with your environment (Python: action_space=, env=)."
+    )
 
 
 def no_fit(found: str, network: str, where: str, fits: int = 0) -> CheckpointError:

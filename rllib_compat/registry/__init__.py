@@ -97,6 +97,13 @@ def family(name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def of_policy(name: str) -> tuple[str, ...]:
+    """The algorithms whose policies had the class of one: `of_policy("DDPG")` holds TD3."""
+    rows = {row.name: row for row in ROWS}
+    others = (other for other in family(name) if not rows[other].own_policy)
+    return (name, *(other for other in others if rows[other].derives == name))
+
+
 def replaying() -> tuple[str, ...]:
     """The algorithms with a replay buffer that today's Ray has, or something in the place of."""
     return tuple(row.name for row in ROWS if row.replays and row.becomes)

@@ -21,6 +21,7 @@ class Algorithm:
         why: Of an algorithm that Ray removed: what is different now, or what to do instead.
         derives: The algorithm whose class its own was derived from, if any: their networks and
             most of their keys are the same.
+        own_policy: Whether its policies had a class of their own, not that of what it derives from.
         stems: What stood before `SUFFIXES` in its class names, its trainers' first.
         modules: The modules below `ray.rllib.agents` that its class could be imported from.
         reader: How `networks/` reads its policies; empty if it can't.
@@ -37,6 +38,7 @@ class Algorithm:
     new_stack_only: bool = False
     why: str = ""
     derives: str = ""
+    own_policy: bool = True
     stems: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     reader: str = ""

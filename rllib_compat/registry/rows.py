@@ -64,6 +64,7 @@ ROWS = (
         "BC",
         becomes="BC",
         derives="MARWIL",
+        own_policy=False,
         modules=("bc", "marwil", "marwil.bc"),
         reader="bc",
         trains_on=True,
@@ -87,6 +88,7 @@ ROWS = (
         becomes="PPO",
         why="PPO with several learners averages gradients as DDPPO did",
         derives="PPO",
+        own_policy=False,
         modules=("ppo", "ppo.ddppo"),
         reader="actor_critic",
         trains_on=True,
@@ -106,6 +108,7 @@ ROWS = (
         becomes="DQN",
         why="DQN with many env runners; its replay buffer is not distributed over actors",
         derives="DQN",
+        own_policy=False,
         stems=("Apex", "ApexDQN", "APEX"),
         modules=("dqn", "dqn.apex"),
         reader="q",
@@ -137,6 +140,7 @@ ROWS = (
         why="this package has it for the new API stack; episodes that a time limit cuts are "
         "bootstrapped, as by RLlib since Ray 2.3",
         derives="A3C",
+        own_policy=False,
         modules=("a3c", "a3c.a2c"),
         reader="actor_critic",
         trains_on=True,
@@ -178,6 +182,7 @@ ROWS = (
         why="DDPG with many env runners; its replay buffer is not distributed over actors, and all "
         "of them explore with the same noise",
         derives="DDPG",
+        own_policy=False,
         stems=("ApexDDPG",),
         modules=("ddpg", "ddpg.apex"),
         reader="ddpg",
@@ -193,6 +198,7 @@ ROWS = (
         why="this package has it for the new API stack; episodes that a time limit cuts are "
         "bootstrapped, as by RLlib since Ray 2.3",
         derives="DDPG",
+        own_policy=False,
         modules=("ddpg", "ddpg.td3"),
         reader="ddpg",
         trains_on=True,

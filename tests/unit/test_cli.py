@@ -73,6 +73,8 @@ def test_inspect_says_once_what_is_assumed_of_a_whole_league(run):
     league = next(c for c in find(ray="1.13.0") if c.variant == "league20")
     _, out, _ = run("inspect", league.checkpoint)
     assert out.count("a distribution over") == 1
+    assert out.count("fc 5-16-3 tanh") == 1
+    assert run("inspect", league.checkpoint, "-v")[1].count("fc 5-16-3 tanh") == 20
 
 
 def test_inspect_json_is_json_and_nothing_else(run):

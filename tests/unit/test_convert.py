@@ -314,6 +314,18 @@ def test_where_several_algorithms_fit_the_caller_is_asked(tmp_path, name, candid
         resolve.require_algorithm(checkpoint)
 
 
+@pytest.mark.parametrize(
+    ("name", "candidates"),
+    [("2.0.1/td3-torch-default", "DDPG or TD3"), ("2.0.1/bc-torch-default", "MARWIL or BC")],
+)
+def test_a_policy_class_that_two_algorithms_had_is_no_answer(tmp_path, name, candidates):
+    checkpoint = algorithm_of(tmp_path, name, "run1")
+    with pytest.raises(MissingInformationError, match=candidates):
+        resolve.require_algorithm(checkpoint)
+    named = algorithm_of(tmp_path, name, candidates.rpartition(" ")[2])
+    assert named.algorithm == candidates.rpartition(" ")[2]
+
+
 def test_the_only_policy_of_ray_0_5_gets_todays_name():
     checkpoint = layouts.read(find(ray="0.5.3", algorithm="PPO")[0].checkpoint)
     checkpoint = resolve.complete(checkpoint, Given(algorithm="PPO"))

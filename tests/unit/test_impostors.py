@@ -99,7 +99,21 @@ def test_metadata_without_its_file_shows_what_it_tells(trial):
     file_of(trial).unlink()
     with pytest.raises(MissingFileError, match="not there"):
         layouts.read(trial / "checkpoint_2")
-    assert dict(inspect(trial / "checkpoint_2").facts())["Ray"] == "0.8.5"
+    for path in (trial, trial / "checkpoint_2", trial / "checkpoint_2/checkpoint-2"):
+        found = inspect(path)
+        assert dict(found.facts())["Ray"] == "0.8.5"
+        (row,) = (f for f in found.report if f.severity is Severity.ERROR)
+        assert (row.path, row.message) == ("checkpoint-2", "The file is not there.")
+
+
+def test_a_trial_whose_last_checkpoint_is_lost_says_that_an_earlier_one_was_taken(trial):
+    later = shutil.copytree(trial / "checkpoint_2", trial / "checkpoint_10")
+    (later / "checkpoint-2").unlink()
+    for file in later.glob("checkpoint-2*"):
+        file.rename(later / file.name.replace("checkpoint-2", "checkpoint-10"))
+    (row,) = (f for f in layouts.read(trial).findings if f.rule == "missing")
+    assert row.path == "checkpoint_10/checkpoint-10"
+    assert "checkpoint-2 was taken" in row.message
 
 
 def test_a_folder_without_policies_still_shows_its_config(tmp_path):

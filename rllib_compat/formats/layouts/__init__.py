@@ -54,7 +54,8 @@ def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
 
 
 def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
-    if not path.exists() and not (path.parent / f"{path.name}.extra_data").exists():
+    beside = (path.parent / f"{path.name}{ending}" for ending in v0_1.SIDE_ENDINGS)
+    if not path.exists() and not any(file.exists() for file in beside):
         found, fix = search.nothing_there(path)
         raise UnknownLayoutError(found, where=str(path), fix=fix)
     if path.is_dir():

@@ -47,6 +47,8 @@ _TRIAL_FOLDER = re.compile(r"checkpoint_\w+", re.IGNORECASE)
 _FOLDER_NUMBER = re.compile(r"checkpoint_0*(\d+)", re.IGNORECASE)
 _NAMED = 5
 _METADATA_ENDING = ".tune_metadata"
+#: How the files beside `checkpoint-N` end that tell that it was there.
+SIDE_ENDINGS = (".extra_data", _METADATA_ENDING)
 _SIDE_FILES = re.compile(r"(\.tune_metadata|\.json|\.csv|params\.pkl)$|^\.|^events\.")
 
 #: The keys under which the worker's pickle was stored, and the Ray that a file with it is from.
@@ -105,15 +107,19 @@ def _find_file(path: Path) -> tuple[Path, list[Finding]]:
         return path, []
     if extra_data.is_file():  # what save() returned in Ray 0.5 was not a file
         return extra_data, []
+    if path.with_name(f"{path.name}{_METADATA_ENDING}").is_file():  # the file itself is lost
+        return path, []
     if not path.is_dir():
         raise Miss("there is no such file or folder")
-    files = _files(path) or [f for d in _trial_folders(path) for f in _files(d)]
-    if not files and (lost := _of_metadata(path)):
-        return lost, []
+    folders = [path] if _files(path) else [path, *_trial_folders(path)]
+    files = [file for folder in folders for file in _files(folder)]
+    lost = [file for d in folders if not _files(d) and (file := _of_metadata(d))]
+    if not files and lost:
+        return lost[-1], []
     if not files:
         raise Miss("no file `checkpoint-N`, in it or in a folder `checkpoint_N` below it")
     if len(files) == 1:
-        return files[0], []
+        return files[0], [_lost(path, lost, files[0])] if lost else []
     note = Finding(
         "several-checkpoints",
         Severity.WARNING,
@@ -122,7 +128,19 @@ def _find_file(path: Path) -> tuple[Path, list[Finding]]:
         f"the last of {len(files)} checkpoints was taken, of {_named(files)}",
         "give the path of another one to read that; --recursive converts all",
     )
-    return files[-1], [note]
+    return files[-1], [note, *([_lost(path, lost, files[-1])] if lost else [])]
+
+
+def _lost(path: Path, lost: list[Path], taken: Path) -> Finding:
+    """What is said of checkpoints of a trial that have nothing but their metadata."""
+    return Finding(
+        "missing",
+        Severity.WARNING,
+        Verdict.ABSENT,
+        lost[-1].relative_to(path).as_posix(),
+        f"its metadata is there, and the file itself is not; {taken.name} was taken",
+        "copy the checkpoint again, with all its files",
+    )
 
 
 def _named(files: list[Path]) -> str:

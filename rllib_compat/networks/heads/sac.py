@@ -70,6 +70,8 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         findings.append(_absent(named, "temperature", message, hint))
     space = policy.action_space
     if isinstance(space, Box) and not space.exact and not _softplus(named):
+        if not space.bounded:
+            raise refusals.range_needed(space, named.where)
         message = f"the bounds of {space} are as old gym printed them; actions are scaled into them"
         hint = "give --env or --action-space; with the environment, its own bounds count"
         findings.append(named.note(message, hint, code="bounds", severity=Severity.WARNING))
