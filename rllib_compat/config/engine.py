@@ -204,7 +204,7 @@ def _foreign_or_unknown(leaf: Leaf, context: Context) -> Finding:
             f"{whose} (Ray {' – '.join(lifetime)}); {context.legacy_algorithm} never read it",
         )
     near = table.nearest(leaf.key)
-    hint = "take it out, or pass on_unknown='warn'"
+    hint = ""
     if near is not None:
         first, last = table.lifetime(near) or ("", "")
         hint = f"did you mean {near.rpartition('.')[2]!r} (Ray {first} – {last})?"

@@ -39,6 +39,7 @@ def config_for_target(
     for step in (
         _chosen,
         _without_attention,
+        _without_its_model,
         _without_shapes_of_critics,
         config_policies.step,
         config_env.step,
@@ -129,6 +130,26 @@ def _without_attention(prepared: Prepared, _: LegacyCheckpoint, __: Given) -> Pr
         Verdict.CONVERTED,
         "config.model.use_attention",
         f"{len(keys)} keys became part of the modules",
+    )
+    return replace(prepared, config={**prepared.config, "model": kept}).told(finding)
+
+
+def _without_its_model(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prepared:
+    """The `model` part without a custom model that the modules stand for.
+
+    It is the one that the caller gives as a module, or one that DDPG was told and never asked.
+    """
+    model = prepared.config.get("model")
+    stands = given.model or registry.of(checkpoint.algorithm).reader == "ddpg"
+    if not (isinstance(model, Mapping) and model.get("custom_model") and stands):
+        return prepared
+    kept = {key: value for key, value in model.items() if key != "custom_model"}
+    finding = Finding(
+        "custom-model",
+        Severity.INFO,
+        Verdict.CONVERTED,
+        "config.model.custom_model",
+        f"{given.model} takes its place" if given.model else "its layers are in the modules",
     )
     return replace(prepared, config={**prepared.config, "model": kept}).told(finding)
 

@@ -110,7 +110,12 @@ def chain_of(policy: PolicyState) -> Chain:
             fix="Give --observation-space and --action-space.",
         )
     if not isinstance(policy.weights, dict):
-        raise NotYetError("The weights have no names.", where=where)
+        raise NotYetError(
+            "The weights have no names.",
+            where=where,
+            fix="Write the RLModule yourself, and give it with --model: its arrays are matched by "
+            "their shapes. `inspect --arrays` lists them.",
+        )
     chain, why = guess(plain_names(policy)[0], custom.inputs_of(policy), outputs)
     if chain is None:
         raise NotYetError(
@@ -200,18 +205,18 @@ def source_of(chain: Chain, activation: str | None, policy: PolicyState) -> str:
         *setup,
         "",
     ]
-    lines += _function("logits", chain, chain.policy)
+    lines += _function("_logits_of", chain, chain.policy)
     if chain.value:
-        lines += _function("value", chain, chain.value)
+        lines += _function("_value_of", chain, chain.value)
     lines += [
         "    def _forward(self, batch, **kwargs):",
-        "        return {Columns.ACTION_DIST_INPUTS: self.logits(batch[Columns.OBS])}",
+        "        return {Columns.ACTION_DIST_INPUTS: self._logits_of(batch[Columns.OBS])}",
     ]
     if chain.value:
         lines += [
             "",
             "    def compute_values(self, batch, embeddings=None):",
-            "        return self.value(batch[Columns.OBS]).squeeze(-1)",
+            "        return self._value_of(batch[Columns.OBS]).squeeze(-1)",
         ]
     return "\n".join(lines) + "\n"
 

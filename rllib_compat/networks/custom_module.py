@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rllib_compat import ray_versions
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
@@ -98,12 +99,14 @@ def _built(cls: Any, space: Space, policy: PolicyState, model_config: Mapping[st
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
     assert policy.action_space is not None
-    return RLModuleSpec(
+    spec = RLModuleSpec(
         module_class=cls,
         observation_space=spaces.to_gymnasium(space),
         action_space=spaces.to_gymnasium(policy.action_space),
         model_config=dict(model_config),
-    ).build()
+    )
+    with ray_versions.quiet_logs():
+        return spec.build()
 
 
 def _compute(module: RLModule) -> None:

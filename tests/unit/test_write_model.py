@@ -111,6 +111,17 @@ def test_a_recording_that_no_activation_fits_is_told():
         write_model(layouts.read(case.checkpoint), given_of(case), odd)
 
 
+def test_what_is_written_computes_whatever_the_layers_are_called(tmp_path, monkeypatch, capsys):
+    (case,) = find(variant="custom-meanstd")  # one of its layers is called `value`
+    monkeypatch.syspath_prepend(tmp_path)
+    recording = str(case.path / "expected.npz")
+    told = ["convert", str(case.checkpoint), str(tmp_path / "new"), "--recorded", recording]
+    for more in (["--write-model", str(tmp_path / "theirs.py")], ["--model", "theirs:MyModule"]):
+        with pytest.raises(SystemExit) as done:
+            main([*told, *more])
+        assert done.value.code in (0, 1), capsys.readouterr().err
+
+
 def test_the_file_is_written_once_and_the_next_command_is_told(tmp_path, capsys):
     case = next(c for c in CUSTOM if c.ray == "2.3.1")
     file = tmp_path / "my_model.py"
