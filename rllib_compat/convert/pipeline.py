@@ -171,6 +171,7 @@ def convert(
                 budget=budget,
             )
             verify.require_equal(rows)
+            report.findings = proof.settled(report.findings, rows)
             report.extend(proof.finding(row) for row in rows)
         else:
             report.add("verify", Verdict.NOTE, "weights", "not compared", severity=Severity.WARNING)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -285,6 +285,19 @@ def finding(row: Difference) -> Finding:
         shown += "; float32 itself strays so far here that smaller mistakes could not be seen"
         return Finding("verify", Severity.WARNING, Verdict.NOTE, path, shown)
     return Finding("verify", Severity.INFO, Verdict.EXACT, path, shown)
+
+
+def settled(findings: Iterable[Finding], rows: Iterable[Difference]) -> list[Finding]:
+    """Findings once a recording has shown what a user's own modules compute."""
+    outputs = [row for row in rows if row.kind == RECORDED and row.output not in (FILTER, HEAD)]
+    shown = {row.policy_id for row in outputs if row.ok}
+    open_ = {f"policies.{policy_id}.weights": policy_id for policy_id in shown}
+    return [
+        replace(f, severity=Severity.INFO, message="it computes what the recording says", hint="")
+        if f.rule == "custom-model" and f.path in open_
+        else f
+        for f in findings
+    ]
 
 
 @dataclass(frozen=True)

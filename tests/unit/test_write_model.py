@@ -119,7 +119,9 @@ def test_what_is_written_computes_whatever_the_layers_are_called(tmp_path, monke
     for more in (["--write-model", str(tmp_path / "theirs.py")], ["--model", "theirs:MyModule"]):
         with pytest.raises(SystemExit) as done:
             main([*told, *more])
-        assert done.value.code in (0, 1), capsys.readouterr().err
+        said = capsys.readouterr()
+        assert done.value.code in (0, 1), said.err
+    assert "give --recorded" not in said.out, "it was given"
 
 
 def test_the_file_is_written_once_and_the_next_command_is_told(tmp_path, capsys):
