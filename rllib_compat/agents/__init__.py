@@ -66,7 +66,7 @@ def __getattr__(name: str) -> Any:
 def _names(place: str) -> set[str]:
     rows = registry.modules().get(place, ())
     classes = {f"{row.stems[0]}{suffix}" for row in rows for suffix in registry.SUFFIXES}
-    configs = {"DEFAULT_CONFIG"} if rows else set()
+    configs = {"DEFAULT_CONFIG", "execution_plan"} if rows else set()
     common = {"COMMON_CONFIG"} if place in ("trainer", "agent") else set()
     return classes | configs | common | policy_names(place) | set(_OTHERS.get(place, ()))
 
@@ -82,8 +82,10 @@ def _get(place: str, name: str) -> Any:
         return getattr(importlib.import_module(home), attribute)
     if name in policy_names(place):
         return policy_class(name)
-    from rllib_compat.trainer import defaults
+    from rllib_compat.trainer import defaults, own_parts
 
+    if name == "execution_plan":
+        return own_parts.StockPlan(registry.modules()[place][0].name)
     if name == "COMMON_CONFIG":
         return defaults.common_config()
     if name == "DEFAULT_CONFIG":

@@ -87,6 +87,7 @@ from rllib_compat.ray_versions.modules import (
     torch_distributions,
     trains_discrete_sac,
 )
+from rllib_compat.ray_versions.old_episodes import tell_as_of_old
 from rllib_compat.ray_versions.old_stack import set_state_of_old_stack
 from rllib_compat.ray_versions.old_workers import TakesOldPolicies, agent_steps
 from rllib_compat.ray_versions.own_policies import (
@@ -95,6 +96,13 @@ from rllib_compat.ray_versions.own_policies import (
     learn_once_on_the_old_stack,
     torch_policy_with,
     with_policy,
+)
+from rllib_compat.ray_versions.plans import (
+    next_of_plan,
+    not_ready,
+    plan_iterator,
+    plan_metrics,
+    with_plan,
 )
 from rllib_compat.ray_versions.releases import NEWEST, OLDEST, at_least, installed
 from rllib_compat.ray_versions.replay import old_replay_buffer, weigh_replayed, weighted_buffer
@@ -205,10 +213,14 @@ __all__ = [
     "module_weights",
     "network_forward",
     "news",
+    "next_of_plan",
+    "not_ready",
     "numbered_env_runners",
     "observation_filter",
     "old_replay_buffer",
     "ongoing_episodes",
+    "plan_iterator",
+    "plan_metrics",
     "q_values",
     "quiet_logs",
     "quiet_ray",
@@ -237,6 +249,7 @@ __all__ = [
     "take_evaluation_items",
     "take_learning_rates_of_config",
     "target_network_logits",
+    "tell_as_of_old",
     "to_numpy",
     "todays_config",
     "torch_distributions",
@@ -255,6 +268,7 @@ __all__ = [
     "weigh_replayed",
     "weighted_buffer",
     "whole_model_config",
+    "with_plan",
     "with_policy",
     "without_cluster",
     "without_logger",

@@ -204,6 +204,8 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         """Completes the result with its legacy keys, then lets the callbacks change it."""
         algorithm = kwargs["algorithm"]
         self.results.complete(kwargs["result"], algorithm.config)
+        if (plan := getattr(algorithm, "next_of_plan", None)) is not None:
+            plan.complete(kwargs["result"])
         self._algorithm_event("on_train_result", kwargs)
 
     def on_algorithm_init(self, **kwargs: Any) -> None:
@@ -226,7 +228,12 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         if isinstance(function, EvaluationFunction):
             result.update(function.metrics)
         complete_evaluation(result)
-        self._algorithm_event("on_evaluate_end", kwargs)
+        # Old Rays gave the metrics one level lower, newer ones at the top: they are at both.
+        before = dict(result)
+        given = {**before, "evaluation": result}
+        self._algorithm_event("on_evaluate_end", kwargs, evaluation_metrics=given)
+        del given["evaluation"]
+        result.update((k, v) for k, v in given.items() if v is not before.get(k))
 
     def saved(self, trainer: Any, checkpoint_dir: str) -> None:
         """Tells those of ours that belong to a checkpoint that it was written; no Ray does."""
@@ -247,6 +254,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
 
     def _episode_event(self, event: str, kwargs: dict[str, Any]) -> None:
         if kwargs.get("worker") is not None:  # the old API stack has the legacy objects itself
+            ray_versions.tell_as_of_old(kwargs["episode"])
             self._fire(event, kwargs, {})
             return
         episode = self._episode(kwargs)
@@ -260,9 +268,9 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             }
             self._fire(event, kwargs, mine)
 
-    def _algorithm_event(self, event: str, kwargs: dict[str, Any]) -> None:
+    def _algorithm_event(self, event: str, kwargs: dict[str, Any], **legacy: Any) -> None:
         algorithm = self.owner if self.owner is not None else kwargs["algorithm"]
-        self._fire(event, kwargs, {"algorithm": algorithm, "trainer": algorithm})
+        self._fire(event, kwargs, {"algorithm": algorithm, "trainer": algorithm, **legacy})
 
     def _postprocess(self, chunk: Any, episode: LegacyEpisode) -> None:
         """Lets the callbacks see, and change, what was sampled of an episode."""

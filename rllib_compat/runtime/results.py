@@ -40,6 +40,7 @@ def _total(by_agent: Mapping[Any, Any]) -> int:
     return int(sum(count for count in counts if count == count))  # NaN: nothing was counted
 
 
+_TRAINED = "learners/__all_modules__/num_module_steps_trained_lifetime"
 RENAMED = (
     Renamed("timesteps_total", ("num_env_steps_sampled_lifetime",)),
     Renamed("timesteps_this_iter", ("env_runners/num_env_steps_sampled",)),
@@ -55,23 +56,20 @@ RENAMED = (
     ),
     Renamed("agent_timesteps_total", ("env_runners/num_agent_steps_sampled_lifetime",), _total),
     Renamed("info/num_steps_sampled", ("num_env_steps_sampled_lifetime",)),
-    Renamed("info/num_env_steps_sampled", ("num_env_steps_sampled_lifetime",)),
-    Renamed(
-        "info/num_steps_trained",
-        ("learners/__all_modules__/num_module_steps_trained_lifetime",),
+    Renamed("info/num_steps_trained", (_TRAINED,)),
+    *(
+        Renamed(f"{place}{name}", (path,), convert)
+        for place in ("info/", "", "counters/")  # Ray 2.0 – 2.9 had them at all three
+        for name, path, convert in (
+            ("num_env_steps_sampled", "num_env_steps_sampled_lifetime", int),
+            ("num_env_steps_trained", _TRAINED, int),
+            ("num_agent_steps_sampled", "env_runners/num_agent_steps_sampled_lifetime", _total),
+            ("num_agent_steps_trained", _TRAINED, int),
+        )
     ),
+    Renamed("num_env_steps_sampled_this_iter", ("env_runners/num_env_steps_sampled",)),
     Renamed(
-        "info/num_env_steps_trained",
-        ("learners/__all_modules__/num_module_steps_trained_lifetime",),
-    ),
-    Renamed(
-        "info/num_agent_steps_sampled",
-        ("env_runners/num_agent_steps_sampled_lifetime",),
-        _total,
-    ),
-    Renamed(
-        "info/num_agent_steps_trained",
-        ("learners/__all_modules__/num_module_steps_trained_lifetime",),
+        "num_env_steps_trained_this_iter", ("learners/__all_modules__/num_module_steps_trained",)
     ),
     Renamed("timers/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
     Renamed("timers/learn_time_ms", ("timers/learner_update_timer",), _ms),
@@ -122,6 +120,9 @@ LEARNER_STATS = {
 # The same for SAC and CQL, whose losses had names of their own.
 ACTOR_CRITIC_STATS = {"policy_loss": "actor_loss", "qf_loss": "critic_loss"}
 
+# What algorithms with target networks count, all policies at once.
+TARGET_COUNTERS = ("num_target_updates", "last_target_update_ts")
+
 # A time below `timers` → the throughput beside it, and the number of steps per iteration.
 THROUGHPUTS = {
     "sample_time_ms": ("sample_throughput", "env_runners/num_env_steps_sampled"),
@@ -139,9 +140,20 @@ class LearnerInfo(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         """Looks where newer releases had the value."""
         for inner in ("learner_stats", ONLY_POLICY):
-            if inner in self and name != inner:
+            if name != inner and dict.__contains__(self, inner):
                 return self[inner][name]
         raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the value is here or there; what goes over all of them finds each once."""
+        return self.get(name) is not None or dict.__contains__(self, name)
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """The value, here or there, or the default."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
 
 
 class LegacyResults:
@@ -182,9 +194,15 @@ class LegacyResults:
             (policy, LearnerInfo(stats) if isinstance(stats, Mapping) else stats)
             for policy, stats in info.get("learner", {}).items()
         )
+        has_targets = getattr(config, "target_network_update_freq", None) is not None
+        for name in TARGET_COUNTERS if has_targets else ():
+            info.setdefault(name, 0)
         for policy, stats in result.get("learners", {}).items():
             if policy != "__all_modules__" and isinstance(stats, Mapping):
                 info["learner"][policy] = LearnerInfo(learner_stats=_learner_stats(stats))
+                for name in TARGET_COUNTERS:
+                    if name in stats:
+                        info[name] = max(info.get(name, 0), int(stats[name]))
         for key in ("sampler_perf", "timers"):
             result.setdefault(key, {})
         for name, (throughput, steps) in THROUGHPUTS.items():

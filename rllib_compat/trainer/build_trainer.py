@@ -8,6 +8,7 @@ from typing import Any
 from rllib_compat import registry
 from rllib_compat.config import find_algorithm
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.trainer.own_parts import StockPlan
 from rllib_compat.trainer.templates import algorithm_of, updated
 from rllib_compat.trainer.trainer import Trainer
 
@@ -24,6 +25,7 @@ def build_trainer(
     default_config: Mapping[str, Any] | None = None,
     default_policy: Any = None,
     mixins: list[type] | None = None,
+    execution_plan: Any = None,
     **more: Any,
 ) -> type[Trainer]:
     """Makes a trainer class as `ray.rllib.agents.trainer_template.build_trainer` did.
@@ -34,17 +36,22 @@ def build_trainer(
         default_policy: The policies' class. One of RLlib's own tells the algorithm; with one of
             your own and no name that does, a trainer samples and learns once from each batch.
         mixins: Classes to derive from as well.
+        execution_plan: What the trainer does, from (workers, config). One of RLlib's own tells the
+            algorithm.
         **more: `templates.HOOKS`.
 
     Raises:
-        GoneError: Something that belonged to another architecture was given: an execution plan.
+        GoneError: Something that belonged to another architecture was given.
         ConfigError: Neither name, policy nor config tell which algorithm it is.
     """
     algorithm = registry.class_names().get(name) or algorithm_of(default_policy)
     plain = False
+    if algorithm is None and isinstance(execution_plan, StockPlan):
+        algorithm = execution_plan.algorithm
     if algorithm is None:
         algorithm, how = find_algorithm(default_config or {})
-        plain = default_policy is not None and how == "assumed"
+        own = default_policy is not None or execution_plan is not None
+        plain = own and how == "assumed"
         if how == "assumed" and not plain:
             raise ConfigError(
                 f"Nothing tells which algorithm {name!r} is.",
@@ -62,5 +69,6 @@ def build_trainer(
         default_config=default_config,
         default_policy=default_policy,
         mixins=mixins,
+        execution_plan=execution_plan,
         **more,
     )

@@ -25,15 +25,18 @@ HOOKS: Mapping[str, str] = {
     "before_evaluate_fn": "(trainer)",
 }
 
-# What chooses a policy class of one's own; the old API stack trains it.
-POLICY_MAKERS = ("get_policy_class",)
+# Functions that the class keeps: what chooses a policy class of one's own, and what steps the
+# trainer takes. The old API stack trains by them. → the name that the class has for it.
+KEPT: Mapping[str, str] = {
+    "get_policy_class": "choose_policy_class",
+    "execution_plan": "execution_plan",
+}
 
 _STEP = "subclass ray.rllib.algorithms.Algorithm and override training_step()"
 _LEARNER = "subclass the algorithm's Learner, override compute_loss_for_module() and set "
 _LEARNER += "config.learners(learner_class=…)"
 # What was given to templates or overridden in subclasses and belonged to another architecture.
 GONE: Mapping[str, str] = {
-    "execution_plan": _STEP,
     "training_iteration": _STEP,
     "training_step": _STEP,
     "make_policy_optimizer": _STEP,
@@ -71,22 +74,21 @@ def updated(
         default_config: What its config starts from; None for what the old one's does.
         default_policy: The policies' class, or None for the algorithm's own.
         mixins: Classes to derive from as well.
-        **more: `HOOKS`, and `get_policy_class(config)`.
+        **more: `HOOKS`, `get_policy_class(config)` and `execution_plan(workers, config)`.
 
     Raises:
         GoneError: Something that belonged to another architecture was given.
     """
     where = f"{base.__name__}.with_updates()"
     given = {key: value for key, value in more.items() if value is not None}
-    lost = [key for key in given if key not in HOOKS and key not in POLICY_MAKERS]
+    lost = [key for key in given if key not in HOOKS and key not in KEPT]
     if lost:
         raise gone(lost, where)
     hooks = {key: value for key, value in given.items() if key in HOOKS}
     members: dict[str, Any] = {"hooks": {**base.hooks, **hooks}}
     if default_policy is not None:
         members["policy_class"] = default_policy
-    if (choose := given.get("get_policy_class")) is not None:
-        members["choose_policy_class"] = staticmethod(choose)
+    members |= {KEPT[key]: staticmethod(value) for key, value in given.items() if key in KEPT}
     if default_config is not None:
         members["_default_config"] = default_config  # so it was called in classes of their time
     return type(name or base.__name__, (*(mixins or ()), base), members)

@@ -22,7 +22,7 @@ from rllib_compat.runtime.envs import find_creator, make_env, resolve_env_name
 from rllib_compat.runtime.failures import tell_errors
 from rllib_compat.runtime.overrides import tame
 from rllib_compat.runtime.results import complete_evaluation
-from rllib_compat.trainer import templates
+from rllib_compat.trainer import own_parts, templates
 from rllib_compat.trainer.acting import Acting
 from rllib_compat.trainer.checkpoints import Checkpoints
 from rllib_compat.trainer.defaults import defaults_of, merge
@@ -42,7 +42,6 @@ RESTARTING = (
 )
 GONE = {
     "train_exec_impl": "override Algorithm.training_step",
-    "execution_plan": "override Algorithm.training_step",
     "state": "keep it in the callbacks object",
     "import_model": "load the weights yourself and call trainer.set_weights()",
     "import_policy_model_from_h5": "load the weights yourself and call trainer.set_weights()",
@@ -70,6 +69,7 @@ class Trainer(Policies, Acting, Exports, Checkpoints, Trainable):  # type: ignor
         policy_class: The class of its policies; the old API stack trains it.
         choose_policy_class: The same, chosen by the config.
         learns_once: Whether it samples and learns once from each batch, as no algorithm does.
+        execution_plan: What it does in the place of its algorithm's steps, from (workers, config).
         algorithm: The `Algorithm` that does the work.
         translation: How the config was translated; `translation.report` has a line for every key.
         raw_user_config: The config as it was given.
@@ -87,6 +87,7 @@ class Trainer(Policies, Acting, Exports, Checkpoints, Trainable):  # type: ignor
     policy_class: ClassVar[type | None] = None
     choose_policy_class: ClassVar[Callable[[dict[str, Any]], type | None] | None] = None
     learns_once: ClassVar[bool] = False
+    execution_plan: ClassVar[Callable[..., Any] | None] = None
 
     merge_trainer_configs = staticmethod(merge)
 
@@ -131,7 +132,7 @@ class Trainer(Policies, Acting, Exports, Checkpoints, Trainable):  # type: ignor
         self._own_policy = templates.own_policy(type(self), merge(defaults, given))
         asked, own = dict(self._asked), templates.own_keys(type(self), given)
         given = {key: value for key, value in given.items() if key not in own}
-        if self._own_policy is not None:
+        if self._own_policy is not None or own_parts.plan_of(type(self)) is not None:
             asked["api_stack"] = "old"
         self.translation: Translation = translate(given, **asked)
         self._note_env_name()
@@ -144,14 +145,12 @@ class Trainer(Policies, Acting, Exports, Checkpoints, Trainable):  # type: ignor
         self.share_frozen_policies()
         for callbacks in self._adapters():
             callbacks.adopt(self)
+        own_parts.start_plan(self)
         self._call_hook("after_init")
 
     def _built(self) -> Any:
         config = self.translation.algorithm_config.copy(copy_frozen=False)
-        if self._own_policy is not None:
-            config.algo_class = ray_versions.with_policy(
-                config.algo_class, self._own_policy, plain=self.learns_once
-            )
+        own_parts.apply(config, type(self), self._own_policy)
         # Also without callbacks, the adapter completes the result.
         given = config.callbacks_class
         adapter = given if _adapts(given) else adapt_callbacks(given)

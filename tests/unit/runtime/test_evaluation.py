@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from rllib_compat.runtime.callbacks import adapt_callbacks
+from rllib_compat.runtime.callbacks import DefaultCallbacks, adapt_callbacks
 from rllib_compat.runtime.evaluation import EvaluationFunction, collect_metrics, summarize_episodes
 from tests.unit.runtime.runners import play, runner
 
@@ -21,6 +21,19 @@ def test_the_function_gets_trainer_and_workers_and_its_metrics_reach_the_result(
     algorithm = SimpleNamespace(config=config)
     adapt_callbacks(None)().on_evaluate_end(algorithm=algorithm, evaluation_metrics=result)
     assert result["given"] == (TRAINER, "workers")
+
+
+def test_callbacks_of_old_find_the_metrics_below_evaluation_and_may_change_them():
+    class Callbacks(DefaultCallbacks):
+        def on_evaluate_end(self, *, trainer, evaluation_metrics, **kwargs):
+            evaluation_metrics["evaluation"]["below"] = evaluation_metrics["evaluation"]["mean"]
+            evaluation_metrics["mean"] = 2
+
+    result = {"env_runners": {}, "mean": 1}
+    algorithm = SimpleNamespace(config=SimpleNamespace(custom_evaluation_function=None))
+    adapt_callbacks(Callbacks)().on_evaluate_end(algorithm=algorithm, evaluation_metrics=result)
+    assert (result["below"], result["mean"]) == (1, 2)
+    assert "evaluation" not in result, "loggers would follow it for ever"
 
 
 def test_the_old_stack_takes_the_metrics_alone():

@@ -166,9 +166,24 @@ def test_learner_stats_are_found_where_older_rays_had_them():
     copied = pickle.loads(pickle.dumps(copy.deepcopy(learner)))
     assert copied == learner == dict(learner)
     assert copied["kl"] == 0.1
-    assert "kl" not in learner  # so that loggers write it once
+    assert "kl" in learner
+    assert learner["p1"].get("kl") == learner.get("kl") == 0.1
+    assert learner.get("nothing", 1) == 1
+    assert "nothing" not in learner
+    assert list(learner) == ["default_policy", "p1"]  # so that loggers write each once
     with pytest.raises(KeyError, match="nothing"):
         learner["nothing"]
+
+
+def test_updates_of_target_networks_are_counted_for_all_policies_at_once():
+    config = SimpleNamespace(**vars(CONFIG), target_network_update_freq=500)
+    before = result()
+    LegacyResults().complete(before, config)
+    assert before["info"]["num_target_updates"] == 0, "there was none yet"
+    stats = {"num_target_updates": 3.0, "last_target_update_ts": 1500}
+    info = completed(learners={"p0": stats, "p1": stats})["info"]
+    assert (info["num_target_updates"], info["last_target_update_ts"]) == (3, 1500)
+    assert "num_target_updates" not in completed()["info"], "PPO never had them"
 
 
 def test_losses_of_actor_critics_have_their_own_names():

@@ -11,7 +11,7 @@ import pytest
 import rllib_compat as compat
 from rllib_compat import agents, registry
 from rllib_compat.neutral.errors import ConfigError, GoneError, RefusedKeysError
-from rllib_compat.trainer import defaults, templates
+from rllib_compat.trainer import defaults, own_parts, templates
 from rllib_compat.trainer.build_trainer import build_trainer
 from rllib_compat.trainer.classes import class_of_algorithm
 
@@ -74,8 +74,8 @@ def test_classes_with_other_defaults():
     assert compat.PPOTrainer.get_default_config()["num_sgd_iter"] == 30
     named = type("Named", (compat.PPOTrainer,), {"_name": "my trainer"})  # what it was shown as
     assert named.algorithm_name == "PPO"
-    with pytest.raises(GoneError, match="execution_plan"):
-        compat.PPOTrainer.with_updates(execution_plan=print)
+    with pytest.raises(GoneError, match="make_workers"):
+        compat.PPOTrainer.with_updates(make_workers=print)
 
 
 class PPOTorchPolicy:
@@ -108,7 +108,28 @@ def test_mixins_and_hooks_of_built_trainers():
     assert set(again.hooks) == {"after_init", "before_init"}
 
 
-@pytest.mark.parametrize("hook", ["execution_plan", "make_policy_optimizer"])
+def test_a_built_trainer_takes_the_steps_of_its_plan():
+    def plan(workers, config):
+        return iter(())
+
+    built = build_trainer("Mine", default_policy=None, execution_plan=plan)
+    assert built.execution_plan is plan, "it is no method"
+    assert built.with_updates(default_config={"lr": 1.0}).execution_plan is plan
+    assert compat.PPOTrainer.with_updates(execution_plan=plan).execution_plan is plan
+
+
+def test_the_plan_of_an_algorithm_means_its_steps():
+    stock = importlib.import_module("rllib_compat.agents.dqn.dqn").execution_plan
+    built = build_trainer("Mine", default_policy=PPOTorchPolicy, execution_plan=stock)
+    assert built.algorithm_name == "PPO", "as the policy says"
+    built = build_trainer("Mine", execution_plan=stock)
+    assert built.algorithm_name == "DQN"
+    assert own_parts.plan_of(built) is None
+    with pytest.raises(GoneError, match="plan of DQN"):
+        stock(None, {})
+
+
+@pytest.mark.parametrize("hook", ["after_optimizer_step", "make_policy_optimizer"])
 def test_what_belonged_to_another_architecture_says_where_it_went(hook):
     with pytest.raises(GoneError, match=hook) as error:
         build_trainer("PPO", **{hook: print})

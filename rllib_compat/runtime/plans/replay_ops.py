@@ -1,0 +1,149 @@
+"""Operators that store batches, and replay them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.runtime.plans.common import STEPS_SAMPLED_COUNTER, _get_shared_metrics
+
+
+class StoreToReplayBuffer:
+    """Stores batches.
+
+    Args:
+        local_buffer: A buffer here.
+        actors: Buffers that are actors, in its place; each batch goes to one of them.
+    """
+
+    def __init__(self, *, local_buffer: Any = None, actors: Sequence[Any] | None = None) -> None:
+        _one_of(local_buffer, actors)
+        self.local_actor = local_buffer
+        self.replay_actors = actors
+
+    def __call__(self, batch: Any) -> Any:
+        """The same batch."""
+        if self.replay_actors:
+            actor = random.choice(self.replay_actors)  # noqa: S311 - no secret
+            actor.add_batch.remote(batch)
+        else:
+            self.local_actor.add_batch(batch)
+        return batch
+
+
+def Replay(  # noqa: N802
+    *, local_buffer: Any = None, actors: Sequence[Any] | None = None, num_async: int = 4
+) -> Any:
+    """Batches that a buffer gives.
+
+    Args:
+        local_buffer: A buffer here.
+        actors: Buffers that are actors, in its place.
+        num_async: How many requests each of them has at once.
+    """
+    _one_of(local_buffer, actors)
+    if actors:
+        return ray_versions.plan_iterator(lambda: _of_actors(actors, num_async))
+    return ray_versions.plan_iterator(lambda: _of_buffer(local_buffer))
+
+
+def _of_buffer(buffer: Any) -> Iterator[Any]:
+    while True:
+        batch = buffer.replay()
+        yield ray_versions.not_ready() if batch is None else batch
+
+
+def _of_actors(actors: Sequence[Any], num_async: int) -> Iterator[Any]:
+    import ray
+
+    pending = {actor.replay.remote(): actor for _ in range(num_async) for actor in actors}
+    while True:
+        (ready,), _ = ray.wait(list(pending), num_returns=1)
+        actor = pending.pop(ready)
+        pending[actor.replay.remote()] = actor
+        batch = ray.get(ready)
+        yield ray_versions.not_ready() if batch is None else batch
+
+
+def _one_of(local_buffer: Any, actors: Any) -> None:
+    if (local_buffer is None) == (not actors):
+        raise ConfigError(
+            "A buffer here and actors can't replay together.",
+            where="Replay, StoreToReplayBuffer",
+            fix="give one of local_buffer and actors",
+        )
+
+
+class WaitUntilTimestepsElapsed:
+    """Is true once so many steps are sampled; for `filter`.
+
+    Args:
+        target_num_timesteps: How many.
+    """
+
+    def __init__(self, target_num_timesteps: int) -> None:
+        self.target_num_timesteps = target_num_timesteps
+
+    def __call__(self, item: Any) -> bool:
+        """Whether they are."""
+        del item
+        steps = _get_shared_metrics().counters[STEPS_SAMPLED_COUNTER]
+        return bool(steps > self.target_num_timesteps)
+
+
+class SimpleReplayBuffer:
+    """Keeps whole batches, the newest ones.
+
+    Args:
+        num_slots: How many.
+        replay_proportion: Means nothing; `MixInReplay` has it.
+    """
+
+    def __init__(self, num_slots: int, replay_proportion: float | None = None) -> None:
+        del replay_proportion
+        self.num_slots = num_slots
+        self.replay_batches: list[Any] = []
+        self.replay_index = 0
+
+    def add_batch(self, sample_batch: Any) -> None:
+        """Adds a batch, in the place of the oldest if there are enough."""
+        if len(self.replay_batches) < self.num_slots:
+            self.replay_batches.append(sample_batch)
+        elif self.num_slots:
+            self.replay_batches[self.replay_index] = sample_batch
+            self.replay_index = (self.replay_index + 1) % self.num_slots
+
+    def replay(self) -> Any:
+        """Any batch."""
+        return random.choice(self.replay_batches)  # noqa: S311 - no secret
+
+
+class MixInReplay:
+    """Adds batches of before to each new one; for `combine`.
+
+    Args:
+        num_slots: How many batches are kept.
+        replay_proportion: How many are added in the mean.
+    """
+
+    def __init__(self, num_slots: int, replay_proportion: float) -> None:
+        if replay_proportion > 0 and num_slots == 0:
+            raise ConfigError(
+                "Nothing can be replayed that is not kept.",
+                where="MixInReplay(num_slots=)",
+                fix="give more than 0",
+            )
+        self.replay_buffer = SimpleReplayBuffer(num_slots)
+        self.replay_proportion = replay_proportion
+
+    def __call__(self, sample_batch: Any) -> list[Any]:
+        """The batch and those that are added."""
+        self.replay_buffer.add_batch(sample_batch)
+        batches, left = [sample_batch], self.replay_proportion
+        while random.random() < left:  # noqa: S311 - no secret
+            left -= 1
+            batches.append(self.replay_buffer.replay())
+        return batches

@@ -1,0 +1,188 @@
+"""Operators that sample, and that put samples together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import GoneError
+from rllib_compat.runtime.plans.common import (
+    GRAD_WAIT_TIMER,
+    LEARNER_INFO,
+    SAMPLE_TIMER,
+    _get_shared_metrics,
+    count_sampled,
+)
+
+_MODES = ("bulk_sync", "async")
+
+
+def ParallelRollouts(workers: Any, *, mode: str = "bulk_sync", num_async: int = 1) -> Any:  # noqa: N802
+    """Batches from all workers; from the local one, if there is no other.
+
+    Args:
+        workers: `trainer.workers`.
+        mode: `bulk_sync` waits for all workers and concatenates what they sampled, `async` gives
+            each batch when it comes.
+        num_async: How many requests a worker has at once, if asynchronous.
+
+    Raises:
+        GoneError: The mode is `raw`: no iterator runs in workers any more.
+    """
+    if mode not in _MODES:
+        raise GoneError(
+            f"Rollouts have no mode {mode!r} any more.",
+            where="ParallelRollouts(mode=)",
+            fix=f"use one of {', '.join(_MODES)}",
+        )
+    workers.sync_weights()
+    if not workers.remote_workers():
+        batches = _forever(lambda: workers.local_worker().sample())
+    elif mode == "bulk_sync":
+        batches = _forever(lambda: _together(workers))
+    else:
+        batches = lambda: _as_they_come(workers, _sample, num_async)  # noqa: E731
+    return ray_versions.plan_iterator(batches).for_each(count_sampled)
+
+
+def AsyncGradients(workers: Any) -> Any:  # noqa: N802
+    """Gradients that workers computed from their samples, each with its number of steps."""
+    workers.sync_weights()
+    plan = ray_versions.plan_iterator(lambda: _as_they_come(workers, _gradients, 1))
+    return plan.for_each(_CountGradients())
+
+
+def _forever(make: Callable[[], Any]) -> Callable[[], Iterator[Any]]:
+    def batches() -> Iterator[Any]:
+        while True:
+            yield make()
+
+    return batches
+
+
+def _together(workers: Any) -> Any:
+    import ray
+    from ray.rllib.policy.sample_batch import concat_samples
+
+    return concat_samples(ray.get([worker.sample.remote() for worker in workers.remote_workers()]))
+
+
+def _as_they_come(workers: Any, ask: Callable[[Any], Any], num_async: int) -> Iterator[Any]:
+    import ray
+
+    pending = {ask(w): w for _ in range(num_async) for w in workers.remote_workers()}
+    while True:
+        (ready,), _ = ray.wait(list(pending), num_returns=1)
+        worker = pending.pop(ready)
+        _get_shared_metrics().current_actor = worker
+        yield ray.get(ready)
+        pending[ask(worker)] = worker  # with what the item was used for
+
+
+def _sample(worker: Any) -> Any:
+    return worker.sample.remote()
+
+
+def _gradients(worker: Any) -> Any:
+    return worker.apply.remote(_compute_gradients)
+
+
+def _compute_gradients(worker: Any) -> Any:
+    batch = worker.sample()
+    return worker.compute_gradients(batch), batch.count, batch.agent_steps()
+
+
+class _CountGradients:
+    def _on_fetch_start(self) -> None:
+        self._start = time.perf_counter()
+
+    def __call__(self, item: Any) -> tuple[Any, int]:
+        (gradients, info), count, agent_steps = item
+        metrics = _get_shared_metrics()
+        metrics.counters["num_steps_sampled"] += count
+        metrics.counters["num_agent_steps_sampled"] += agent_steps
+        metrics.info[LEARNER_INFO] = info
+        metrics.timers[GRAD_WAIT_TIMER].push(time.perf_counter() - self._start)
+        return gradients, count
+
+
+class ConcatBatches:
+    """Puts batches together until they are large enough; for `combine`.
+
+    Args:
+        min_batch_size: How many steps are enough.
+        count_steps_by: `env_steps` or `agent_steps`.
+    """
+
+    def __init__(self, min_batch_size: int, count_steps_by: str = "env_steps") -> None:
+        self.min_batch_size = min_batch_size
+        self.count_steps_by = count_steps_by
+        self.buffer: list[Any] = []
+        self.count = 0
+        self._start: float | None = None
+
+    def _on_fetch_start(self) -> None:
+        self._start = self._start or time.perf_counter()
+
+    def __call__(self, batch: Any) -> list[Any]:
+        """The large batch in a list, or an empty one."""
+        from ray.rllib.policy.sample_batch import concat_samples
+
+        self.buffer.append(batch)
+        self.count += batch.count if self.count_steps_by == "env_steps" else batch.agent_steps()
+        if self.count < self.min_batch_size:
+            return []
+        timer = _get_shared_metrics().timers[SAMPLE_TIMER]
+        timer.push(time.perf_counter() - (self._start or time.perf_counter()))
+        timer.push_units_processed(self.count)
+        together = concat_samples(self.buffer)
+        self.buffer, self.count, self._start = [], 0, None
+        return [together]
+
+
+class SelectExperiences:
+    """Keeps the batches of some policies.
+
+    Args:
+        policy_ids: Their ids.
+        local_worker: A worker, in the place of the ids: those that it trains (Ray 1.4 – 1.13).
+    """
+
+    def __init__(self, policy_ids: Collection[str] | None = None, local_worker: Any = None) -> None:
+        self.policy_ids = policy_ids
+        self.local_worker = local_worker
+
+    def __call__(self, samples: Any) -> Any:
+        """What is left of a batch with several policies; one of a single policy stays."""
+        from ray.rllib.policy.sample_batch import MultiAgentBatch
+
+        if not isinstance(samples, MultiAgentBatch):
+            return samples
+        kept = self.policy_ids
+        if kept is None:
+            kept = self.local_worker.get_policies_to_train(samples)
+        batches = {p: batch for p, batch in samples.policy_batches.items() if p in kept}
+        return MultiAgentBatch(batches, samples.count)
+
+
+class StandardizeFields:
+    """Gives fields of batches a mean of 0 and a deviation of 1, in place.
+
+    Args:
+        fields: Their names.
+    """
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        self.fields = fields
+
+    def __call__(self, samples: Any) -> Any:
+        """The same batch."""
+        for batch in getattr(samples, "policy_batches", {"": samples}).values():
+            for field in self.fields:
+                values = np.asarray(batch[field])
+                batch[field] = (values - values.mean()) / max(1e-4, values.std())
+        return samples

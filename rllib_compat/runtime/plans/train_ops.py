@@ -1,0 +1,191 @@
+"""Operators that learn, in the local worker, and send the weights to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from rllib_compat.runtime.plans.common import (
+    APPLY_GRADS_TIMER,
+    COMPUTE_GRADS_TIMER,
+    LAST_TARGET_UPDATE_TS,
+    LEARN_ON_BATCH_TIMER,
+    LEARNER_INFO,
+    NUM_TARGET_UPDATES,
+    STEPS_SAMPLED_COUNTER,
+    STEPS_TRAINED_COUNTER,
+    _get_global_vars,
+    _get_shared_metrics,
+    count_trained,
+    send_weights,
+)
+
+
+class TrainOneStep:
+    """Learns from a batch, once or in minibatches.
+
+    Args:
+        workers: `trainer.workers`.
+        policies: Which policies learn; those that the config trains, if none is named.
+        num_sgd_iter: How often the batch is gone through.
+        sgd_minibatch_size: The minibatches' size; 0: the whole batch at once.
+    """
+
+    def __init__(
+        self,
+        workers: Any,
+        policies: Collection[str] | None = None,
+        num_sgd_iter: int = 1,
+        sgd_minibatch_size: int = 0,
+    ) -> None:
+        self.workers = workers
+        self.policies = policies
+        self.num_sgd_iter = num_sgd_iter
+        self.sgd_minibatch_size = sgd_minibatch_size
+
+    def __call__(self, batch: Any) -> tuple[Any, dict[str, Any]]:
+        """The batch, and what the policies tell of it."""
+        metrics = _get_shared_metrics()
+        worker = self.workers.local_worker()
+        policies = self.policies or worker.get_policies_to_train(batch)
+        timer = metrics.timers[LEARN_ON_BATCH_TIMER]
+        with timer:
+            info = self._learn(worker, policies, batch)
+            timer.push_units_processed(batch.count)
+        count_trained(batch.count, batch.agent_steps())
+        metrics.info[LEARNER_INFO] = {**metrics.info.get(LEARNER_INFO, {}), **info}
+        send_weights(self.workers, list(policies))
+        return batch, info
+
+    def _learn(self, worker: Any, policies: Collection[str], batch: Any) -> dict[str, Any]:
+        if self.num_sgd_iter <= 1 and not self.sgd_minibatch_size:
+            return dict(worker.learn_on_batch(batch))
+        from ray.rllib.utils.sgd import do_minibatch_sgd
+
+        known = {policy: worker.get_policy(policy) for policy in policies}
+        size, times = self.sgd_minibatch_size, self.num_sgd_iter
+        return dict(do_minibatch_sgd(batch, known, worker, times, size, []))
+
+
+class MultiGPUTrainOneStep(TrainOneStep):
+    """The same, by the name and the arguments that it had for several GPUs.
+
+    Args:
+        workers: `trainer.workers`.
+        sgd_minibatch_size: The minibatches' size.
+        num_sgd_iter: How often the batch is gone through.
+        **_: How the old Rays cut batches for their devices; torch's policies do it themselves.
+    """
+
+    def __init__(
+        self, workers: Any, *, sgd_minibatch_size: int, num_sgd_iter: int, **_: Any
+    ) -> None:
+        super().__init__(workers, None, num_sgd_iter, sgd_minibatch_size)
+
+
+TrainTFMultiGPU = MultiGPUTrainOneStep
+
+
+class ComputeGradients:
+    """Computes gradients from a batch.
+
+    Args:
+        workers: `trainer.workers`.
+    """
+
+    def __init__(self, workers: Any) -> None:
+        self.workers = workers
+
+    def __call__(self, samples: Any) -> tuple[Any, int]:
+        """The gradients, and the number of steps."""
+        metrics = _get_shared_metrics()
+        with metrics.timers[COMPUTE_GRADS_TIMER]:
+            gradients, info = self.workers.local_worker().compute_gradients(samples)
+        metrics.info[LEARNER_INFO] = info
+        return gradients, samples.count
+
+
+class ApplyGradients:
+    """Applies gradients.
+
+    Args:
+        workers: `trainer.workers`.
+        policies: Whose weights the other workers get; all, if none is named.
+        update_all: Whether all workers get the weights, and not only the one that the gradients
+            came from.
+    """
+
+    def __init__(
+        self, workers: Any, policies: Collection[str] | None = None, update_all: bool = True
+    ) -> None:
+        self.workers = workers
+        self.policies = list(policies) if policies else None
+        self.update_all = update_all
+
+    def __call__(self, item: tuple[Any, int]) -> None:
+        """Takes what `ComputeGradients` returns."""
+        gradients, count = item
+        metrics = _get_shared_metrics()
+        count_trained(count, count)
+        with metrics.timers[APPLY_GRADS_TIMER]:
+            self.workers.local_worker().apply_gradients(gradients)
+        if self.update_all:
+            send_weights(self.workers, self.policies)
+            return
+        known = _get_global_vars()
+        self.workers.local_worker().set_global_vars(known)
+        weights = self.workers.local_worker().get_weights(self.policies)
+        metrics.current_actor.set_weights.remote(weights, known)
+
+
+class AverageGradients:
+    """Adds up the gradients of several batches, as old Rays did under this name; after `batch`."""
+
+    def __call__(self, gradients: list[tuple[Any, int]]) -> tuple[Any, int]:
+        """The sum, and the number of all steps."""
+        import tree
+
+        total, steps = gradients[0]
+        for more, count in gradients[1:]:
+            total = tree.map_structure(_sum, total, more)
+            steps += count
+        return total, steps
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return other if one is None else one if other is None else one + other
+
+
+class UpdateTargetNetwork:
+    """Updates target networks, every so many steps.
+
+    Args:
+        workers: `trainer.workers`.
+        target_update_freq: After how many steps.
+        by_steps_trained: Whether steps are counted that were learned from, and not sampled.
+        policies: Whose networks; those that the config trains, if none is named.
+    """
+
+    def __init__(
+        self,
+        workers: Any,
+        target_update_freq: int,
+        by_steps_trained: bool = False,
+        policies: Collection[str] | None = None,
+    ) -> None:
+        self.workers = workers
+        self.target_update_freq = target_update_freq
+        self.policies = policies
+        self.metric = STEPS_TRAINED_COUNTER if by_steps_trained else STEPS_SAMPLED_COUNTER
+
+    def __call__(self, _: Any) -> None:
+        """Updates them if it is time."""
+        counters = _get_shared_metrics().counters
+        now = counters[self.metric]
+        if now - counters[LAST_TARGET_UPDATE_TS] <= self.target_update_freq:
+            return
+        worker = self.workers.local_worker()
+        for policy in self.policies or worker.get_policies_to_train():
+            worker.get_policy(policy).update_target()
+        counters[NUM_TARGET_UPDATES] += 1
+        counters[LAST_TARGET_UPDATE_TS] = now
