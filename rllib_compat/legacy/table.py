@@ -44,6 +44,7 @@ STAND_INS = {
 #: A name → what it is in every module of RLlib that has it.
 RLLIB = {
     "Agent": "rllib_compat.trainer.trainer:Trainer",
+    "Algorithm": "rllib_compat.legacy.old_algorithm:Algorithm",
     "DefaultCallbacks": "rllib_compat.runtime.callbacks:DefaultCallbacks",
     "MultiAgentEpisode": "rllib_compat.runtime.episodes:LegacyEpisode",
     "MultiCallbacks": "rllib_compat.runtime.callbacks:MultiCallbacks",

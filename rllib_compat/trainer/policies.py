@@ -194,7 +194,7 @@ class Policies:
             new_should_module_be_updated=policies_to_train,
             add_to_eval_env_runners=evaluation_workers,
         )
-        self._tell_workers(mapping, policies_to_train)
+        self.tell_workers(mapping, policies_to_train)
         state = policy_state or (policy.get_state() if policy is not None else None)
         if state is not None:
             self.set_weights({policy_id: state.get("weights", state)})
@@ -231,9 +231,9 @@ class Policies:
             new_should_module_be_updated=policies_to_train,
             remove_from_eval_env_runners=evaluation_workers,
         )
-        self._tell_workers(mapping, policies_to_train)
+        self.tell_workers(mapping, policies_to_train)
 
-    def _tell_workers(self, mapping: MappingFn | None, to_train: Any) -> None:
+    def tell_workers(self, mapping: MappingFn | None, to_train: Any) -> None:
         """Tells all env runners what Ray tells some, depending on its release."""
         new: dict[str, Any] = {"policy_mapping_fn": mapping, "policies_to_train": to_train}
         new = {name: value for name, value in new.items() if value is not None}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
+from rllib_compat.legacy.old_algorithm import Algorithm
 from rllib_compat.neutral.errors import GoneError, LegacyEnvError
 from tests.legacy.cases import find
 from tests.marks import TRAINERS
@@ -90,6 +91,23 @@ def test_a_config_of_ray_0_8_trains_saves_restores_and_acts(make):
     assert trainer.workers.foreach_worker_with_index(lambda worker, index: index) == [0, 1]
     with pytest.raises(GoneError, match="learner_group"):
         trainer.optimizer.step()
+
+
+@pytest.mark.matrix
+def test_a_checkpoint_alone_makes_a_trainer(make):
+    # `Algorithm.from_checkpoint(…)` and `PPO.from_checkpoint(…)` in scripts of Ray 2.1 – 2.9.
+    trainer = make(config={**SMALL, "env": "CartPole-v0", "gamma": 0.9})
+    trainer.train()
+    again = Algorithm.from_checkpoint(trainer.save())
+    obs = np.array([0.1, 0.2, -0.1, 0.3], np.float32)
+    act = {"explore": False, "full_fetch": True}
+    one, other = (t.compute_single_action(obs, **act)[2] for t in (trainer, again))
+    assert np.allclose(one["action_dist_inputs"], other["action_dist_inputs"], atol=1e-6)
+    assert isinstance(again, Algorithm)
+    assert (again.iteration, again.config["gamma"], again.config["num_workers"]) == (1, 0.9, 0)
+    assert again.train()["timesteps_total"] == 400
+    assert np.isfinite(again.train()["episode_reward_mean"])
+    again.stop()
 
 
 OBS, ACT = spaces.Box(-10, 10, (3,)), spaces.Discrete(2)
