@@ -12,8 +12,20 @@ from rllib_compat.trainer.trainer import Trainer
 __all__ = ["Algorithm"]
 
 
-class Algorithm(algorithm.Algorithm):  # type: ignore[misc]  # Ray has no types
-    """Ray's class, to derive from; trainers count as its instances."""
+class _SameAsRays(type(algorithm.Algorithm)):  # type: ignore[misc]  # Ray has no types
+    """Ray's algorithms and our trainers are instances of this class, and not of its subclasses."""
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        if cls is Algorithm:  # looked up in the order of methods: `issubclass` would ask here again
+            return algorithm.Algorithm in subclass.__mro__ or Trainer in subclass.__mro__
+        return bool(super().__subclasscheck__(subclass))
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return cls.__subclasscheck__(type(instance))
+
+
+class Algorithm(algorithm.Algorithm, metaclass=_SameAsRays):  # type: ignore[misc]
+    """Ray's class, to derive from."""
 
     @classmethod
     def from_checkpoint(cls, path: Any, *args: Any, **kwargs: Any) -> Any:
@@ -21,6 +33,3 @@ class Algorithm(algorithm.Algorithm):  # type: ignore[misc]  # Ray has no types
         if cls is not Algorithm:
             return super().from_checkpoint(path, *args, **kwargs)
         return loaded.from_checkpoint(Trainer, path, *args, **kwargs)
-
-
-Algorithm.register(Trainer)

@@ -53,6 +53,7 @@ RLLIB = {
     "Trainer": "rllib_compat.trainer.trainer:Trainer",
     "collect_episodes": "rllib_compat.runtime.evaluation:collect_episodes",
     "collect_metrics": "rllib_compat.trainer.rollout_worker:collect_metrics",
+    "WorkerSet": "rllib_compat.trainer.workers:LegacyWorkers",
     "build_trainer": "rllib_compat.trainer.build_trainer:build_trainer",
     "get_agent_class": "rllib_compat.trainer.classes:class_of_algorithm",
     "get_algorithm_class": "rllib_compat.trainer.classes:class_of_algorithm",

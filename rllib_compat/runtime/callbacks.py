@@ -31,7 +31,7 @@ from rllib_compat.runtime.old_stack import OldStackEvents
 from rllib_compat.runtime.policy_mapping import Here
 from rllib_compat.runtime.results import RECORDS, LegacyResults, complete_evaluation
 from rllib_compat.runtime.saving import hears_of_saves, tell_of_checkpoints
-from rllib_compat.runtime.workers import LegacyBaseEnv, LegacyWorker
+from rllib_compat.runtime.workers import LegacyBaseEnv, LegacyWorker, OldStackBaseEnv
 
 __all__ = [
     "CallbackAdapter",
@@ -255,7 +255,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     def _episode_event(self, event: str, kwargs: dict[str, Any]) -> None:
         if kwargs.get("worker") is not None:  # the old API stack has the legacy objects itself
             ray_versions.tell_as_of_old(kwargs["episode"])
-            self._fire(event, kwargs, {})
+            self._fire(event, kwargs, {"base_env": OldStackBaseEnv(kwargs["base_env"])})
             return
         episode = self._episode(kwargs)
         if self._methods[event]:

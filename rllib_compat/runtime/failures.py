@@ -16,6 +16,7 @@ from ray.rllib.evaluation.rollout_worker import RolloutWorker
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
+from rllib_compat.runtime.workers import user_env
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -31,6 +32,21 @@ class TellsErrors:
         if goes_on_without(self.config):
             return super().apply(func, *args, **kwargs)  # type: ignore[misc]
         return func(self, *args, **kwargs)
+
+
+class GivesUsersEnvs:
+    """What a worker of the old API stack needs to hand out the user's own environments."""
+
+    def foreach_env(self, func: Any) -> list[Any]:
+        """Calls `func(env)` for each."""
+        return list(super().foreach_env(lambda env: func(user_env(env))))  # type: ignore[misc]
+
+    def foreach_env_with_context(self, func: Any) -> list[Any]:
+        """Calls `func(env, env_context)` for each."""
+        called = super().foreach_env_with_context(  # type: ignore[misc]
+            lambda env, context: func(user_env(env), context)
+        )
+        return list(called)
 
 
 class CountsOnce:
@@ -58,6 +74,10 @@ class NewStackRunner(ExploresZeros, CountsOnce, TellsErrors):
     """What each env runner of the new API stack needs."""
 
 
+class OldStackWorker(TellsErrors, GivesUsersEnvs, ray_versions.TakesOldPolicies):
+    """What each worker of the old API stack needs."""
+
+
 @public("rllib_compat.adapters")
 class TellingEnvRunner(NewStackRunner, SingleAgentEnvRunner):  # type: ignore[misc]
     """Ray's env runner for one agent, whose errors are told."""
@@ -69,7 +89,7 @@ class TellingMultiAgentEnvRunner(NewStackRunner, MultiAgentEnvRunner):  # type: 
 
 
 @public("rllib_compat.adapters")
-class TellingRolloutWorker(TellsErrors, ray_versions.TakesOldPolicies, RolloutWorker):  # type: ignore[misc]
+class TellingRolloutWorker(OldStackWorker, RolloutWorker):  # type: ignore[misc]
     """The rollout worker of the old API stack, whose errors are told."""
 
 

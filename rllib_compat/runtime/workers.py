@@ -57,6 +57,19 @@ class LegacyBaseEnv:
         return getattr(self._env, name)
 
 
+class OldStackBaseEnv(LegacyBaseEnv):
+    """All environments of one worker of the old API stack, where `BaseEnv` has lost older names.
+
+    Args:
+        env: Ray's `BaseEnv`.
+    """
+
+    def get_sub_environments(self, as_dict: bool = False) -> Any:
+        """The user's own environments, without any wrapper of this package."""
+        envs = [user_env(env) for env in self._env.get_sub_environments()]
+        return dict(enumerate(envs)) if as_dict else envs
+
+
 class LegacyPolicies(Mapping[str, LegacyPolicy]):
     """The policies of a runner by id; each is made when it is asked for.
 
@@ -251,5 +264,5 @@ def as_legacy(env_runner: Any) -> Any:
 
 def user_env(env: Any) -> Any:
     """The user's own object behind gymnasium's and this package's wrappers."""
-    unwrapped = env.unwrapped
+    unwrapped = getattr(env, "unwrapped", env)
     return unwrapped.env if getattr(unwrapped, "wraps_legacy_env", False) else unwrapped

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import AdaptedMapping, ModelPerPolicy, PolicyLater, SpaceLater
 from rllib_compat.config.rule import UNREAD, Outcome, Rule, drop_aloud, dropped, empty_section
@@ -59,6 +61,19 @@ def _is_stock(policy_class: Any) -> bool:
     return home.startswith(("ray", "rllib_compat")) and bool(STOCK.match(_class_name(policy_class)))
 
 
+def _another_algorithm(given: Any, context: Context) -> str | None:
+    """The algorithm of one of Ray's own classes, if it is not that of the config.
+
+    Trainers with an execution plan have policies of several algorithms; nothing else has.
+    """
+    match = STOCK.match(_class_name(given))
+    bases = given.__mro__ if isinstance(given, type) else ()
+    if match is None or not any(base.__module__.startswith("ray.") for base in bases):
+        return None
+    name = registry.class_names().get(match[1])
+    return None if name in (None, context.algorithm, context.legacy_algorithm) else name
+
+
 def _own_class(spec: Any) -> bool:
     given = _fields(spec).get("policy_class")
     if given is None or _is_stock(given):
@@ -103,6 +118,8 @@ def _policies(value: Any, context: Context) -> Outcome:
         fields = _fields(spec)
         parts: dict[str, Any] = {}
         _take_class(name, fields.get("policy_class"), parts, context)
+        other = _another_algorithm(parts.get("policy_class"), context)
+        mine = replace(context, algorithm=other, legacy_algorithm=other) if other else context
         for which in ("observation_space", "action_space"):
             space = _space(fields.get(which))
             if space is not None:
@@ -117,7 +134,7 @@ def _policies(value: Any, context: Context) -> Outcome:
                 )
         own = fields.get("config")
         if isinstance(own, Mapping) and own:
-            _take_config(name, own, parts, overrides, models, context)
+            _take_config(name, own, parts, overrides, models, mine)
         specs[name] = PolicyLater(parts)
     if set(specs) == {DEFAULT_POLICY} and not specs[DEFAULT_POLICY].fields and not overrides:
         return Outcome(verdict=Verdict.DROPPED, message="there was one policy for all")
@@ -135,7 +152,9 @@ def _take_class(name: str, given: Any, parts: dict[str, Any], context: Context) 
     if given is None:
         return
     where = f".{name}[0]"
-    if _is_stock(given):
+    if context.stack == "old" and _another_algorithm(given, context):
+        parts["policy_class"] = given
+    elif _is_stock(given):
         context.note(Verdict.DROPPED, where, "RLlib's own policy class: what None means, too")
     elif is_stand_in(given) or isinstance(given, str):
         context.note(

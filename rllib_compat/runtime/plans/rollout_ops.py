@@ -45,7 +45,8 @@ def ParallelRollouts(workers: Any, *, mode: str = "bulk_sync", num_async: int = 
     elif mode == "bulk_sync":
         batches = _forever(lambda: _together(workers))
     else:
-        batches = lambda: _as_they_come(workers, _sample, num_async)  # noqa: E731
+        plan = ray_versions.plan_iterator(lambda: _as_they_come(workers, _sample, num_async))
+        return plan.for_each(_note_actor).for_each(count_sampled)
     return ray_versions.plan_iterator(batches).for_each(count_sampled)
 
 
@@ -53,7 +54,7 @@ def AsyncGradients(workers: Any) -> Any:  # noqa: N802
     """Gradients that workers computed from their samples, each with its number of steps."""
     workers.sync_weights()
     plan = ray_versions.plan_iterator(lambda: _as_they_come(workers, _gradients, 1))
-    return plan.for_each(_CountGradients())
+    return plan.for_each(_note_actor).for_each(_CountGradients())
 
 
 def _forever(make: Callable[[], Any]) -> Callable[[], Iterator[Any]]:
@@ -78,9 +79,14 @@ def _as_they_come(workers: Any, ask: Callable[[Any], Any], num_async: int) -> It
     while True:
         (ready,), _ = ray.wait(list(pending), num_returns=1)
         worker = pending.pop(ready)
-        _get_shared_metrics().current_actor = worker
-        yield ray.get(ready)
-        pending[ask(worker)] = worker  # with what the item was used for
+        yield worker, ray.get(ready)
+        pending[ask(worker)] = worker  # with the weights that came of it
+
+
+def _note_actor(item: tuple[Any, Any]) -> Any:
+    """Notes from which worker an item came, and returns it."""
+    _get_shared_metrics().current_actor, made = item
+    return made
 
 
 def _sample(worker: Any) -> Any:

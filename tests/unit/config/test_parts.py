@@ -9,6 +9,7 @@ from rllib_compat.neutral.report import Verdict
 from rllib_compat.runtime.offline.files import Recording
 from rllib_compat.runtime.offline.inputs import Readers, Recorded
 from rllib_compat.runtime.policy_mapping import MappingFn
+from rllib_compat.trainer.stock_policies import policy_class
 from tests.unit.config.samples import setting, verdicts
 
 OBS, ACT = gymnasium.spaces.Box(-1, 1, (3,)), gymnasium.spaces.Discrete(2)
@@ -70,6 +71,14 @@ class TestPolicies:
         translation = policies({"a": (stock, OBS, ACT, {})})
         assert translation.api_stack == "new"
         assert verdicts(translation)["$.multiagent.policies.a[0]"] == "dropped"
+
+    def test_policies_of_several_algorithms_stay_what_they_are_on_the_old_stack(self):
+        ppo, dqn = policy_class("PPOTorchPolicy"), policy_class("DQNTorchPolicy")
+        given = {"a": (ppo, OBS, ACT, {}), "b": (dqn, OBS, ACT, {"n_step": 3, "lr": 0.1})}
+        specs = setting(policies(given, api_stack="old"), "multi_agent.policies")
+        assert "policy_class" not in specs["a"].fields, "the algorithm's own"
+        assert specs["b"].fields["policy_class"] is dqn
+        assert specs["b"].fields["config"] == {"n_step": 3, "lr": 0.1}
 
     @pytest.mark.parametrize("name", ["MyPolicy", "PPOPolicyWithEntropy"])
     def test_classes_of_ones_own_need_the_old_stack(self, name):

@@ -6,6 +6,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 
 from rllib_compat.runtime.callbacks import DefaultCallbacks, adapt_callbacks
 from rllib_compat.runtime.envs import EnvSettings, adapt_env
+from rllib_compat.runtime.failures import TellingRolloutWorker
 
 
 class OldEnv:
@@ -28,7 +29,6 @@ class OldEnv:
 
 def worker_with(callbacks):
     from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
-    from ray.rllib.evaluation.rollout_worker import RolloutWorker
 
     env = adapt_env(EnvSettings(OldEnv, old_stack=True))
     config = (
@@ -39,7 +39,7 @@ def worker_with(callbacks):
         .env_runners(rollout_fragment_length=10, num_env_runners=0)
         .callbacks(adapt_callbacks(callbacks))
     )
-    return RolloutWorker(env_creator=env, default_policy_class=PPOTorchPolicy, config=config)
+    return TellingRolloutWorker(env_creator=env, default_policy_class=PPOTorchPolicy, config=config)
 
 
 def test_what_callbacks_write_is_learned_from_and_none_is_left_out():
@@ -78,6 +78,22 @@ def test_what_callbacks_write_is_learned_from_and_none_is_left_out():
         ("sample", (10,)),
         ("learn", 10),
     ]
+
+
+def test_callbacks_and_functions_see_the_users_own_environments_and_the_last_steps():
+    heard = []
+
+    class Mine(DefaultCallbacks):
+        def on_episode_step(self, worker, base_env, episode, **kwargs):
+            (env,) = base_env.get_unwrapped()
+            raw = episode.last_raw_obs_for()
+            heard.append((type(env), env.t, raw.tolist(), episode.last_reward_for()))
+
+    worker = worker_with(Mine)
+    worker.sample()
+    assert heard[:2] == [(OldEnv, 1, [1.0], 1.0), (OldEnv, 2, [2.0], 1.0)]
+    assert worker.foreach_env(type) == [OldEnv]
+    assert worker.foreach_env_with_context(lambda env, context: type(env)) == [OldEnv]
 
 
 def test_functions_by_name_get_the_info_dict():
