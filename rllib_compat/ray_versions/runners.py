@@ -54,7 +54,8 @@ def numbered_env_runners(group: Any) -> list[tuple[int, Any]]:
 def environments_of(env_runner: Any) -> list[Any]:
     """The environments of an env runner, of either API stack."""
     if hasattr(env_runner, "async_env"):  # the old API stack
-        return list(env_runner.foreach_env(lambda env: env))
+        base = env_runner.async_env
+        return [] if base is None else list(base.get_sub_environments() or [base])
     return sub_environments(getattr(env_runner.env, "unwrapped", env_runner.env))
 
 
