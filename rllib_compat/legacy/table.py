@@ -34,6 +34,8 @@ STAND_INS = {
     "gym.wrappers": "rllib_compat.gym.wrappers",
     "ray.air": "rllib_compat.legacy.ray_air",
     "ray.air.config": "rllib_compat.legacy.ray_air",
+    "ray.rllib.evaluate": "rllib_compat.legacy.old_rollout",
+    "ray.rllib.rollout": "rllib_compat.legacy.old_rollout",
     "ray.tune": "rllib_compat.tune",
     "ray.tune.logger": "rllib_compat.tune.loggers",
     "ray.tune.tune": "rllib_compat.tune",

@@ -37,6 +37,15 @@ def has_setting(setting: str) -> bool:
     return (came is None or at_least(came)) and (went is None or not at_least(went))
 
 
+def own_settings(algorithm: str) -> dict[str, Any]:
+    """The settings that one algorithm has and others have not, with its defaults."""
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+    common = AlgorithmConfig().to_dict()
+    found = todays_config(algorithm).to_dict()
+    return {name: value for name, value in found.items() if name not in common}
+
+
 def todays_config(algorithm: str) -> AlgorithmConfig:
     """The config of an algorithm of the installed Ray, or of ours, as it comes."""
     module = import_module(registry.of(algorithm).home)

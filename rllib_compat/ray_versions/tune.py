@@ -22,11 +22,18 @@ def tune_report(metrics: dict[str, Any], *, checkpoint: Any = None) -> None:
 
 
 def give_trials_their_old_names() -> None:
-    """Lets trials answer to `logdir` and `init_logdir()`, which only raise since Ray 2.7."""
+    """Lets trials and their checkpoints answer to names that raise today, or are nobody's.
+
+    `trial.logdir` and `trial.init_logdir()` raise since Ray 2.7. A checkpoint was its path until
+    Ray 1.13, or had it as `value`; `os.path` and `open` take it for its path again.
+    """
+    from ray.train import Checkpoint
     from ray.tune.experiment import Trial
 
     Trial.init_logdir = Trial.init_local_path
     Trial.logdir = property(lambda trial: trial.local_path)
+    Checkpoint.value = property(lambda checkpoint: checkpoint.path)
+    Checkpoint.__fspath__ = lambda checkpoint: str(checkpoint.path)
 
 
 def is_registered_env(name: Any) -> bool:

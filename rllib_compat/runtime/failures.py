@@ -16,6 +16,7 @@ from ray.rllib.evaluation.rollout_worker import RolloutWorker
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
+from rllib_compat.runtime.episodes import ONLY_POLICY
 from rllib_compat.runtime.workers import user_env
 
 if TYPE_CHECKING:
@@ -76,6 +77,11 @@ class NewStackRunner(ExploresZeros, CountsOnce, TellsErrors):
 
 class OldStackWorker(TellsErrors, GivesUsersEnvs, ray_versions.TakesOldPolicies):
     """What each worker of the old API stack needs."""
+
+    @property
+    def multiagent(self) -> bool:
+        """Whether there are other policies than the default one."""
+        return set(self.policy_map) != {ONLY_POLICY}
 
 
 @public("rllib_compat.adapters")

@@ -129,6 +129,11 @@ class LegacyWorker:
         return next(iter(self.base_env.get_sub_environments()), None)
 
     @property
+    def multiagent(self) -> bool:
+        """Whether there are other policies than the default one."""
+        return set(self.policy_map) != {ONLY_POLICY}
+
+    @property
     def policy_config(self) -> dict[str, Any]:
         """The config of the runner as a dict."""
         return dict(self.env_runner.config.to_dict())

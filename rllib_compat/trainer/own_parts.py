@@ -54,6 +54,9 @@ def apply(config: Any, cls: type[Any], policy: type | None) -> None:
         config.algo_class = ray_versions.with_plan(config.algo_class)
         # The plan itself says when an iteration is over.
         config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=0)
+        # It has the buffer, too; DQN's policies look whether workers are to set priorities.
+        if not hasattr(config, "replay_buffer_config"):
+            config.replay_buffer_config = {}
 
 
 def start_plan(trainer: Any) -> None:

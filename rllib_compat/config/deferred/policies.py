@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rllib_compat import ray_versions
 from rllib_compat.neutral.later import PUBLIC, Later, Writer, build
 from rllib_compat.runtime.policy_mapping import MappingFn
 
@@ -33,20 +34,29 @@ class PolicyLater(Later):
 
     Attributes:
         fields: The arguments of `PolicySpec` that are not its defaults.
+        algorithm: Whose settings it reads, if not those of the config's algorithm.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
+    algorithm: str | None = None
 
     def build(self) -> Any:
         """The `PolicySpec`."""
         from ray.rllib.policy.policy import PolicySpec
 
-        return PolicySpec(**{name: build(value) for name, value in self.fields.items()})
+        fields = {name: build(value) for name, value in self.fields.items()}
+        if self.algorithm is not None:
+            own = ray_versions.own_settings(self.algorithm)
+            fields["config"] = {**own, **(fields.get("config") or {})}
+            fields["config"].pop("replay_buffer_config", None)  # Ray can't set it for others
+        return PolicySpec(**fields)
 
     def code(self, writer: Writer) -> ast.expr | None:
         """The constructor call."""
         cls = writer.imported("ray.rllib.policy.policy", "PolicySpec")
         written = {}
+        if self.algorithm is not None:
+            writer.lacks("settings of a policy", self.algorithm)
         for name, value in self.fields.items():
             source = writer.expression(value)
             if source is None:

@@ -71,7 +71,8 @@ def _another_algorithm(given: Any, context: Context) -> str | None:
     if match is None or not any(base.__module__.startswith("ray.") for base in bases):
         return None
     name = registry.class_names().get(match[1])
-    return None if name in (None, context.algorithm, context.legacy_algorithm) else name
+    target = registry.of(name).becomes if name else None
+    return None if target in (None, context.algorithm) else target
 
 
 def _own_class(spec: Any) -> bool:
@@ -135,7 +136,7 @@ def _policies(value: Any, context: Context) -> Outcome:
         own = fields.get("config")
         if isinstance(own, Mapping) and own:
             _take_config(name, own, parts, overrides, models, mine)
-        specs[name] = PolicyLater(parts)
+        specs[name] = PolicyLater(parts, other)
     if set(specs) == {DEFAULT_POLICY} and not specs[DEFAULT_POLICY].fields and not overrides:
         return Outcome(verdict=Verdict.DROPPED, message="there was one policy for all")
     settings: dict[str, Any] = {"multi_agent.policies": specs}

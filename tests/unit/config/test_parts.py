@@ -79,6 +79,8 @@ class TestPolicies:
         assert "policy_class" not in specs["a"].fields, "the algorithm's own"
         assert specs["b"].fields["policy_class"] is dqn
         assert specs["b"].fields["config"] == {"n_step": 3, "lr": 0.1}
+        built = specs["b"].build().config
+        assert (built["n_step"], built["double_q"]) == (3, True), "DQN's other settings are read"
 
     @pytest.mark.parametrize("name", ["MyPolicy", "PPOPolicyWithEntropy"])
     def test_classes_of_ones_own_need_the_old_stack(self, name):

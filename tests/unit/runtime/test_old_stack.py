@@ -93,6 +93,7 @@ def test_callbacks_and_functions_see_the_users_own_environments_and_the_last_ste
     worker.sample()
     assert heard[:2] == [(OldEnv, 1, [1.0], 1.0), (OldEnv, 2, [2.0], 1.0)]
     assert worker.foreach_env(type) == [OldEnv]
+    assert worker.multiagent is False
     assert worker.foreach_env_with_context(lambda env, context: type(env)) == [OldEnv]
 
 
