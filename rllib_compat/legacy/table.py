@@ -19,6 +19,7 @@ FACED = ("ray", "gym")
 
 #: A name in one old module → what it is, as `module:name`.
 NAMES = {
+    "ray.air.Checkpoint": "ray.train:Checkpoint",
     "ray.init": "rllib_compat.legacy.ray_core:init",
     "ray.rllib.env.multi_agent_env.make_multi_agent": _MAKE_MULTI_AGENT,
     "ray.rllib.env.make_multi_agent": _MAKE_MULTI_AGENT,
@@ -41,6 +42,11 @@ STAND_INS = {
     "ray.tune.tune": "rllib_compat.tune",
     "ray.utils": "rllib_compat.legacy.ray_utils",
     "ray.tune.registry": "rllib_compat.tune.registry",
+    "ray.tune.schedulers": "rllib_compat.tune.schedulers",
+    "ray.tune.schedulers.async_hyperband": "rllib_compat.tune.schedulers",
+    "ray.tune.schedulers.hyperband": "rllib_compat.tune.schedulers",
+    "ray.tune.schedulers.median_stopping_rule": "rllib_compat.tune.schedulers",
+    "ray.tune.schedulers.pbt": "rllib_compat.tune.schedulers",
 }
 
 #: A name → what it is in every module of RLlib that has it.
@@ -69,6 +75,7 @@ RLLIB = {
 PLACES = (
     ("gym", "gymnasium"),
     ("gym.envs", "rllib_compat.gym.envs"),
+    ("ray.air.checkpoint", "ray.train"),
     ("ray.rllib.agents", "ray.rllib.algorithms"),
     ("ray.rllib.agents", "rllib_compat.agents"),
     ("ray.rllib.agents.ppo.ppo_torch_policy", "rllib_compat.legacy.ppo_functions"),

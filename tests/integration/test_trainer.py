@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
+from rllib_compat import legacy
 from rllib_compat.legacy.old_algorithm import Algorithm
 from rllib_compat.neutral.errors import GoneError, LegacyEnvError
 from tests.legacy.cases import find
 from tests.marks import TRAINERS
 
+legacy.deactivate()  # to import it is to activate it
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
 SMALL = {"train_batch_size": 200, "sgd_minibatch_size": 50, "num_sgd_iter": 1}

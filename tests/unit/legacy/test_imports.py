@@ -270,3 +270,25 @@ def test_ppos_loss_as_an_object_is_that_of_todays_policy():
     expected = policy + 0.2 * kl + value - 0.01 * entropy
     assert float(made.loss) == pytest.approx(expected, abs=1e-4)
     assert float(Model.tower_stats["mean_vf_loss"]) == pytest.approx(value)
+
+
+def test_schedulers_take_the_metric_by_its_first_name():
+    found = run(
+        """
+        from ray.air import Checkpoint
+        from ray.air.checkpoint import Checkpoint as Same
+        from ray.tune.schedulers import AsyncHyperBandScheduler, PopulationBasedTraining
+        from ray.tune.schedulers.pbt import PopulationBasedTraining as Again
+        from ray.tune import schedulers
+
+        asha = AsyncHyperBandScheduler(time_attr="t", reward_attr="episode_reward_mean")
+        pbt = PopulationBasedTraining(
+            time_attr="t", reward_attr="r", hyperparam_mutations={"lr": [1.0, 2.0]}
+        )
+        assert Again is PopulationBasedTraining is schedulers.PopulationBasedTraining
+        assert Same is Checkpoint
+        """
+    )
+    assert (found["asha"].metric, found["pbt"].metric) == ("episode_reward_mean", "r")
+    assert found["asha"]._mode == "max"
+    assert type(pickle.loads(pickle.dumps(found["pbt"]))) is type(found["pbt"])

@@ -6,8 +6,11 @@ from types import SimpleNamespace
 import gymnasium
 import numpy as np
 
+from rllib_compat import legacy
 from rllib_compat.legacy import faces, old_rollout
 from rllib_compat.runtime.envs import EnvSettings, adapt_env
+
+legacy.deactivate()  # to import it is to activate it
 
 
 class FiveSteps:
