@@ -21,13 +21,15 @@ def facts(plan: Plan) -> dict[str, Any]:
 
 def result(plan: Plan) -> str:
     """The last line: what the new checkpoint can be used for."""
-    return {
+    told = {
         Form.WHOLE: "resumes training",
         Form.MODULES: "inference only (RLModule.from_checkpoint)",
         Form.MSGPACK: "kept whole, readable without Ray; convert it once more to train on",
         Form.ONNX: "a model for onnxruntime and others, for each policy",
         Form.SAFETENSORS: "arrays by name, for each policy",
     }[plan.form]
+    diverged = any(finding.rule == "not-finite" for finding in plan.checkpoint.findings)
+    return f"{told}, though not all of its weights are numbers" if diverged else told
 
 
 def describe(plan: Plan, report: Report) -> None:

@@ -111,7 +111,7 @@ def _signs(checkpoint: LegacyCheckpoint) -> Iterator[_Sign]:
         if name := _name_of(folder):
             yield _Sign(f"the name of the folder {folder.name}", (name,))
             break
-    if family := _family_of_arrays(checkpoint):
+    if family := family_of_arrays(checkpoint):
         yield _Sign("the names of its arrays", registry.family(family), guess=True)
     if named := _with_all_keys(checkpoint):
         yield _Sign("the keys of its config", named, guess=True)
@@ -126,7 +126,8 @@ def _name_of(folder: Path) -> str | None:
     return name if name in registry.ALGORITHMS else None
 
 
-def _family_of_arrays(checkpoint: LegacyCheckpoint) -> str | None:
+def family_of_arrays(checkpoint: LegacyCheckpoint) -> str | None:
+    """The algorithm whose kin have arrays of such names, if only theirs have."""
     weights = [p.weights for p in checkpoint.policies.values() if isinstance(p.weights, dict)]
     for sign, name in _ARRAYS:
         if any(sign.search(array) for arrays in weights for array in arrays):

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rllib_compat import registry
+from rllib_compat.convert import find_algorithm
 from rllib_compat.convert.complete import with_spaces_of_network
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.without_weights import has_weights
@@ -89,6 +91,16 @@ def _refusal(refused: Mapping[str, CheckpointError], known: Collection[str]) -> 
     return type(first)(found, where=first.where, fix=fix)
 
 
+def _of_another_algorithm(checkpoint: LegacyCheckpoint, error: CheckpointError) -> CheckpointError:
+    """The error, with the algorithm whose arrays these are: folders and flags can be wrong."""
+    family = find_algorithm.family_of_arrays(checkpoint)
+    named = checkpoint.algorithm
+    if family is None or named is None or named in registry.family(family):
+        return error
+    fix = f"{named} has no arrays of such names, {family} has: --algorithm {family}, if it was."
+    return type(error)(error.found, where=error.where, fix=f"{fix} {error.fix or ''}".strip())
+
+
 def identify_one(
     checkpoint: LegacyCheckpoint, policy: PolicyState, given: Given
 ) -> tuple[AnyNetwork, PolicyState, tuple[Finding, ...]]:
@@ -115,7 +127,10 @@ def identify_one(
             everywhere=not any(own),
             in_parts=not (any(own) and others),
         )
-    reading = read_network(policy, ModelSettings.of(checkpoint, policy), model)
+    try:
+        reading = read_network(policy, ModelSettings.of(checkpoint, policy), model)
+    except CheckpointError as error:
+        raise _of_another_algorithm(checkpoint, error) from error.__cause__
     return reading.network, _with_state(policy, reading.state), reading.findings
 
 

@@ -29,6 +29,7 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Discrete
 
 
+@np.errstate(over="ignore", invalid="ignore")  # weights that are no numbers have a row of their own
 def compare(
     plan: Plan,
     target: Path,

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from rllib_compat.convert import complete as resolve
-from rllib_compat.convert import config_machine
+from rllib_compat.convert import config_machine, describe
 from rllib_compat.convert.decide import Form, decide
 from rllib_compat.convert.given import Given
+from rllib_compat.convert.identify import identify_all
 from rllib_compat.convert.inspect import inspect
 from rllib_compat.convert.pipeline import convert, verify_pair
 from rllib_compat.convert.rounding import TIMES
@@ -326,6 +327,13 @@ def test_a_policy_class_that_two_algorithms_had_is_no_answer(tmp_path, name, can
     assert named.algorithm == candidates.rpartition(" ")[2]
 
 
+def test_arrays_of_another_algorithm_than_the_folders_are_told_whose_they_are(tmp_path):
+    checkpoint = algorithm_of(tmp_path, "0.8.5/dqn-tf-nodueling", "PPO_CartPole-v0_0_2020")
+    assert checkpoint.algorithm == "PPO"
+    with pytest.raises(CheckpointError, match="--algorithm DQN, if it was"):
+        identify_all(checkpoint, Given())
+
+
 def test_the_only_policy_of_ray_0_5_gets_todays_name():
     checkpoint = layouts.read(find(ray="0.5.3", algorithm="PPO")[0].checkpoint)
     checkpoint = resolve.complete(checkpoint, Given(algorithm="PPO"))
@@ -411,6 +419,7 @@ def test_weights_that_are_not_a_number_are_a_warning_and_are_kept(to, tmp_path):
     odd = {**policy.weights, name: np.full_like(policy.weights[name], np.nan)}
     checkpoint = check(checkpoint.with_policies([replace(policy, weights=odd)]))
     plan = decide(checkpoint, Given(), to=to)
+    assert describe.result(plan).endswith("not all of its weights are numbers")
     (row,) = [f for f in plan.checkpoint.findings if f.rule == "not-finite"]
     assert row.severity is Severity.WARNING
     assert name in row.message
