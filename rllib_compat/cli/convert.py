@@ -129,7 +129,11 @@ def _write_model(
             with file.open("x", encoding="utf-8") as out:
                 out.write(made.source)
         except FileExistsError as error:
-            raise TargetExistsError("The file is there already.", where=str(file)) from error
+            raise TargetExistsError(
+                "The file is there already.",
+                where=str(file),
+                fix="Give another name, or remove it: you may have edited it.",
+            ) from error
     output.console().print(
         printable(f"{file}: {CLASS}, {made.chain}"), markup=False, soft_wrap=True
     )
@@ -149,7 +153,11 @@ def _write_model(
 
 def show(done: Conversion, verbose: int) -> None:
     """Prints what a conversion did: its report, the proof, and the last line."""
-    output.report(done.report, verbose=verbose)
+    from rllib_compat.neutral.report import Report, Verdict
+
+    shown = Report(done.report.title, done.report.facts)
+    shown.extend(f for f in done.report if not (f.rule == "verify" and f.verdict is Verdict.EXACT))
+    output.report(shown, verbose=verbose)  # what is equal has its own table
     proof.show(done.differences, done.assumed, verbose)
     if done.target is None:
         output.console().print("dry run: nothing was written")

@@ -141,7 +141,7 @@ def _policies(value: Any, context: Context) -> Outcome:
         return Outcome(verdict=Verdict.DROPPED, message="there was one policy for all")
     settings: dict[str, Any] = {"multi_agent.policies": specs}
     if overrides:
-        settings["multi_agent.algorithm_config_overrides_per_module"] = overrides
+        settings["rl_module.algorithm_config_overrides_per_module"] = overrides
     if models:
         settings["rl_module.rl_module_spec"] = ModelPerPolicy(
             {name: models.get(name, {}) for name in specs}
@@ -369,7 +369,7 @@ RULES = (
         "algorithm_config_overrides_per_module",
         Verdict.MOVED,
         "",
-        target="multi_agent.algorithm_config_overrides_per_module",
+        target="rl_module.algorithm_config_overrides_per_module",
         value=Table(v.POLICY, Config(raw=True)),
         old_target="",
     ),

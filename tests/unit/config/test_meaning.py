@@ -468,7 +468,7 @@ def test_what_configs_of_maddpg_say():
     assert setting(translation, "training.num_steps_sampled_before_learning_starts") == 200
     assert setting(translation, "training.buffer_size") == 500
     assert setting(translation, "training.grad_clip") == 0.3
-    own = setting(translation, "multi_agent.algorithm_config_overrides_per_module")
+    own = setting(translation, "rl_module.algorithm_config_overrides_per_module")
     assert own == {"p0": {"agent_id": 0, "use_local_critic": True}}
     assert setting(translation, "multi_agent.policy_mapping_fn").build()(1) == "p1"
     (row,) = translation.report.at_least(Severity.WARNING)

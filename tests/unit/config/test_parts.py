@@ -57,7 +57,7 @@ class TestPolicies:
         translation = policies(
             {"a": (None, OBS, ACT, {"lr": 0.1, "model": {"fcnet_hiddens": [4]}}), "b": ()}
         )
-        overrides = setting(translation, "multi_agent.algorithm_config_overrides_per_module")
+        overrides = setting(translation, "rl_module.algorithm_config_overrides_per_module")
         assert overrides == {"a": {"lr": 0.1}}
         spec = setting(translation, "rl_module.rl_module_spec")
         assert spec.models == {"a": {"fcnet_hiddens": [4]}, "b": {}}
