@@ -36,18 +36,27 @@ class TellsErrors:
 
 
 class GivesUsersEnvs:
-    """What a worker of the old API stack needs to hand out the user's own environments."""
+    """What a worker of the old API stack needs to hand out the user's own environments.
+
+    Ray asks its own workers, too, for spaces that an environment of the user's need not have.
+    """
 
     def foreach_env(self, func: Any) -> list[Any]:
         """Calls `func(env)` for each."""
+        if _is_rays(func):
+            return list(super().foreach_env(func))  # type: ignore[misc]
         return list(super().foreach_env(lambda env: func(user_env(env))))  # type: ignore[misc]
 
     def foreach_env_with_context(self, func: Any) -> list[Any]:
         """Calls `func(env, env_context)` for each."""
         called = super().foreach_env_with_context(  # type: ignore[misc]
-            lambda env, context: func(user_env(env), context)
+            lambda env, context: func(env if _is_rays(func) else user_env(env), context)
         )
         return list(called)
+
+
+def _is_rays(function: Any) -> bool:
+    return str(getattr(function, "__module__", "")).startswith("ray.")
 
 
 class CountsOnce:

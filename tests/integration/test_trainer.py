@@ -13,6 +13,8 @@ import rllib_compat as compat
 from rllib_compat import legacy
 from rllib_compat.legacy.old_algorithm import Algorithm
 from rllib_compat.neutral.errors import GoneError, LegacyEnvError
+from rllib_compat.trainer import stock_policies
+from rllib_compat.trainer.build_trainer import build_trainer
 from tests.legacy.cases import find
 from tests.marks import TRAINERS
 
@@ -109,6 +111,57 @@ def test_a_checkpoint_alone_makes_a_trainer(make):
     assert (again.iteration, again.config["gamma"], again.config["num_workers"]) == (1, 0.9, 0)
     assert again.train()["timesteps_total"] == 400
     assert np.isfinite(again.train()["episode_reward_mean"])
+    again.stop()
+
+
+@pytest.mark.matrix
+def test_an_execution_plan_trains_two_kinds_of_policies_and_counts_on_after_a_restore():
+    # As in RLlib's own example `two_trainer_workflow.py` of Ray 0.8.7 – 1.2.0.
+    from rllib_compat.runtime import plans
+
+    def plan(workers, config):
+        buffer = plans.LocalReplayBuffer(learning_starts=50, replay_batch_size=16)
+        one, two = plans.ParallelRollouts(workers).duplicate(2)
+        stored = one.for_each(plans.SelectExperiences(["dqn"])).for_each(
+            plans.StoreToReplayBuffer(local_buffer=buffer)
+        )
+        replayed = plans.Replay(local_buffer=buffer).for_each(plans.TrainOneStep(workers, ["dqn"]))
+        replayed = replayed.for_each(plans.UpdateTargetNetwork(workers, 50, policies=["dqn"]))
+        off = plans.Concurrently([stored, replayed], output_indexes=[1])
+        on = two.for_each(plans.SelectExperiences(["ppo"])).combine(plans.ConcatBatches(100))
+        on = on.for_each(plans.StandardizeFields(["advantages"]))
+        on = on.for_each(plans.TrainOneStep(workers, ["ppo"], 2, 50))
+        both = plans.Concurrently([on, off], mode="async", output_indexes=[1])
+        return plans.StandardMetricsReporting(both, workers, config)
+
+    obs, act = spaces.Box(-10, 10, (3,)), spaces.Discrete(2)
+    policies = {
+        "ppo": (stock_policies.policy_class("PPOTorchPolicy"), obs, act, {}),
+        "dqn": (stock_policies.policy_class("DQNTorchPolicy"), obs, act, {"hiddens": [8]}),
+    }
+    config = {
+        "env": TwoAgents,
+        "env_config": {"length": 10},
+        "rollout_fragment_length": 50,
+        "timesteps_per_iteration": 150,
+        "num_workers": 0,
+        "model": {"fcnet_hiddens": [8]},
+        "multiagent": {
+            "policies": policies,
+            "policy_mapping_fn": lambda agent: "dqn" if agent else "ppo",
+        },
+    }
+    Mine = build_trainer("Mine", execution_plan=plan)
+    trainer, again = Mine(config=config), Mine(config=config)
+    result = trainer.train()
+    assert set(result["info"]["learner"]) == {"ppo", "dqn"}
+    assert result["info"]["num_target_updates"] > 0
+    steps = result["timesteps_total"]
+    assert 150 <= steps == result["info"]["num_steps_sampled"]
+    assert result["episode_len_mean"] == 10
+    again.restore(trainer.save())
+    assert again.train()["timesteps_total"] > steps
+    trainer.stop()
     again.stop()
 
 
