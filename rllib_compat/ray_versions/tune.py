@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
@@ -25,13 +26,16 @@ def give_trials_their_old_names() -> None:
     """Lets trials and their checkpoints answer to names that raise today, or are nobody's.
 
     `trial.logdir` and `trial.init_logdir()` raise since Ray 2.7. A checkpoint was its path until
-    Ray 1.13, or had it as `value`; `os.path` and `open` take it for its path again.
+    Ray 1.13, or had it as `value`; `os.path` and `open` take it for its path again. Results had a
+    `log_dir` until Ray 2.6.
     """
+    from ray.air.result import Result
     from ray.train import Checkpoint
     from ray.tune.experiment import Trial
 
     Trial.init_logdir = Trial.init_local_path
     Trial.logdir = property(lambda trial: trial.local_path)
+    Result.log_dir = property(lambda result: Path(result.path))
     Checkpoint.value = property(lambda checkpoint: checkpoint.path)
     Checkpoint.__fspath__ = lambda checkpoint: str(checkpoint.path)
 
