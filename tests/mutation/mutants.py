@@ -415,8 +415,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "only folders are brought to the disk",
-            "        for name in files:\n            _sync(Path(folder, name))\n",
-            "",
+            "[folder / name for folder, files in tree for name in files]",
+            "[]",
         ),
         (
             "a failure leaves half a checkpoint behind",

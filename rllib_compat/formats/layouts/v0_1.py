@@ -107,7 +107,7 @@ def _find_file(path: Path) -> tuple[Path, list[Finding]]:
         return path, []
     if extra_data.is_file():  # what save() returned in Ray 0.5 was not a file
         return extra_data, []
-    if path.with_name(f"{path.name}{_METADATA_ENDING}").is_file():  # the file itself is lost
+    if (path.parent / f"{path.name}{_METADATA_ENDING}").is_file():  # the file itself is lost
         return path, []
     if not path.is_dir():
         raise Miss("there is no such file or folder")
