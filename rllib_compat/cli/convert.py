@@ -160,7 +160,8 @@ def show(done: Conversion, verbose: int) -> None:
     output.report(shown, verbose=verbose)  # what is equal has its own table
     proof.show(done.differences, done.assumed, verbose)
     if done.target is None:
-        output.console().print("dry run: nothing was written")
+        said = f"dry run: nothing was written; as planned: {done.report.facts['result']}"
+        output.console().print(said, markup=False, soft_wrap=True)
     else:
         output.console().print(
             f"{printable(str(done.target))}: {done.report.facts['result']}", markup=False

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import Space
 
 
@@ -45,3 +48,33 @@ class Given:
     num_env_runners: int | None = None
     keep_resources: bool = False
     overrides: Mapping[str, Any] = field(default_factory=dict)
+
+    def adding(
+        self,
+        *,
+        algorithm: str | None,
+        config: Mapping[str, Any] | None,
+        observation_space: Any,
+        action_space: Any,
+    ) -> Given:
+        """With what a call tells by name: spaces of gymnasium, of gym, or as text, of all policies.
+
+        Raises:
+            ConfigError: A space is none.
+        """
+        return replace(
+            self,
+            algorithm=algorithm or self.algorithm,
+            config=self.config if config is None else config,
+            observation_spaces=_with(self.observation_spaces, observation_space),
+            action_spaces=_with(self.action_spaces, action_space),
+        )
+
+
+def _with(known: Mapping[str | None, Space], told: Any) -> Mapping[str | None, Space]:
+    if told is None:
+        return known
+    read = parse_repr(told) if isinstance(told, str) else spaces.from_object(told)
+    if read is None:
+        raise ConfigError(f"{told!r} is not a space.", fix="Give one of gymnasium, or 'Box(4,)'.")
+    return {**known, None: read}

@@ -152,6 +152,11 @@ def convert(
     if dry_run:
         if plan.form.of_ray:
             report.extend(optimizer_findings(plan))
+        if plan.form is Form.MODULES:
+            from rllib_compat.convert.write import modules
+
+            report.extend(modules.left_out(plan))
+        report.facts["result"] = result(plan)
         assumed = tuple(assumptions.of_plan(plan))
         report.extend(row.finding() for row in assumed)
         return Conversion(plan, report, assumed=assumed)

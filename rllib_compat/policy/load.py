@@ -15,17 +15,13 @@ from rllib_compat.convert.without_weights import leave_out
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network, custom
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter
-from rllib_compat.neutral import spaces as space_records
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import (
-    ConfigError,
     MissingInformationError,
     NotConvertibleError,
     NotYetError,
 )
 from rllib_compat.neutral.report import Severity
-from rllib_compat.neutral.space_text import parse_repr
-from rllib_compat.neutral.spaces import Space
 from rllib_compat.policy import fitting
 from rllib_compat.policy.choosing import chooser
 from rllib_compat.policy.observations import preprocessor
@@ -69,15 +65,14 @@ def load_policy(
         CheckpointError: It can't be read, or something has to be given.
         NotYetError: Its network or its actions can't be computed; the error says why.
     """
-    given = given or Given()
-    given = replace(
-        given,
-        algorithm=algorithm or given.algorithm,
-        config=given.config if config is None else config,
-        observation_spaces=_with(given.observation_spaces, observation_space),
-        action_spaces=_with(given.action_spaces, action_space),
-        model=None,  # what a custom model computes is torch code, which is not run here
+    given = (given or Given()).adding(
+        algorithm=algorithm,
+        config=config,
+        observation_space=observation_space,
+        action_space=action_space,
     )
+    # What a custom model computes is torch code, which is not run here.
+    given = replace(given, model=None)
     checkpoint = layouts.read(path)
     if policy_id is not None:
         given = replace(given, policies=(policy_id,))
@@ -106,15 +101,6 @@ def load_policy(
         if finding.severity is not Severity.INFO:
             logger.warning("%s: %s (%s)", finding.path, finding.message, finding.hint)
     return policy
-
-
-def _with(known: Mapping[str | None, Space], told: Any) -> Mapping[str | None, Space]:
-    if told is None:
-        return known
-    read = parse_repr(told) if isinstance(told, str) else space_records.from_object(told)
-    if read is None:
-        raise ConfigError(f"{told!r} is not a space.", fix="Give one of gymnasium, or 'Box(4,)'.")
-    return {**known, None: read}
 
 
 def _policy(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,10 @@ def load(
     env: Any = None,
     policy_mapping_fn: Callable[..., str] | None = None,
     policies_to_train: Any = None,
+    algorithm: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    observation_space: Any = None,
+    action_space: Any = None,
     given: Given | None = None,
     **overrides: Any,
 ) -> Algorithm:
@@ -41,6 +45,11 @@ def load(
         env: The environment: a registered name, a class, or a function of the env config.
         policy_mapping_fn: Which policy an agent has, as a function of any era's signature.
         policies_to_train: Ids of the policies to train, or a function; all that were, by default.
+        algorithm: The algorithm that was trained, where the checkpoint does not tell it.
+        config: The trainer's config, likewise; `{}` for its defaults.
+        observation_space: The environment's observations, likewise: a space of gymnasium or gym, or
+            text like `Box(4,)`.
+        action_space: The environment's actions, likewise.
         given: What else the checkpoint does not tell, as `convert` takes it.
         **overrides: Other keys of the config, of any era: `num_workers=2`, `callbacks=…`.
 
@@ -60,7 +69,12 @@ def load(
     keys: dict[str, Any] = dict(overrides)
     if told := {name: value for name, value in agents.items() if value is not None}:
         keys["multiagent"] = {**keys.get("multiagent", {}), **told}
-    given = given or Given()
+    given = (given or Given()).adding(
+        algorithm=algorithm,
+        config=config,
+        observation_space=observation_space,
+        action_space=action_space,
+    )
     given = replace(
         given,
         env=given.env if env is None else env,

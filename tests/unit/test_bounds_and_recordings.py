@@ -94,6 +94,16 @@ def test_learning_from_recordings_without_any_is_told_before_ray_dies_of_it(name
         module._require_recordings(Done, "old")
 
 
+def test_load_takes_what_an_error_asks_for_by_the_names_that_it_uses():
+    old = case("0.7.6/marwil-tf-json").checkpoint
+    with pytest.raises(MissingInformationError, match="It may be MARWIL or BC"):
+        module.load(old)
+    with pytest.raises(MissingInformationError, match="learns from recorded steps"):
+        module.load(
+            old, algorithm="MARWIL", action_space="Discrete(2)", observation_space="Box(4,)"
+        )
+
+
 def test_a_conversion_says_that_learning_needs_recordings_even_if_none_were_named():
     read = layouts.read(case("0.7.6/marwil-tf-json").checkpoint)
     config = {key: value for key, value in read.config.items() if key not in ("input", "input_")}

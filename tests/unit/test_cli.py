@@ -232,7 +232,7 @@ def test_a_report_fits_a_screen_and_says_how_much_is_left_out(capsys, monkeypatc
     monkeypatch.setenv("COLUMNS", "120")
     long = Report("Conversion of a league")
     for number in range(40):
-        long.add("r", Verdict.NOTE, f"$.key_{number}", "odd", severity=Severity.WARNING)
+        long.add("r", Verdict.NOTE, f"$.key_{number}", f"odd {number}", severity=Severity.WARNING)
     long.add("r", Verdict.REFUSED, "$.bad", "refused", severity=Severity.ERROR)
     long.add("r", Verdict.KEPT, "$.good", "kept")
     output.report(long, verbose=0)

@@ -559,6 +559,15 @@ def test_what_happened_to_all_policies_is_one_row():
     assert last == row("$.lr")
 
 
+def test_what_several_parts_lack_for_one_reason_is_one_row():
+    case = next(c for c in find(ray="1.13.0") if c.variant == "noisy-atoms-duel")
+    report = convert(case.checkpoint, "unused", given=given_if_asked(case), dry_run=True).report
+    rows = [f for f in grouped(report) if f.verdict is Verdict.DROPPED and "noisy" in f.message]
+    assert [f.path for f in rows] == [
+        "config, counters, policies.*.optimizer, policies.*.exploration"
+    ]
+
+
 def test_what_only_the_config_tells_is_said_beside_the_proof(tmp_path):
     report = convert(FULLY_CONNECTED[0].checkpoint, tmp_path / "new", to="msgpack", inputs=5).report
     rows = {f.path.rpartition(".")[2]: f.message for f in report if f.rule == "assumed"}

@@ -121,10 +121,15 @@ def write(plan: Plan, target: Path) -> list[Finding]:
     Returns:
         What has no place in modules alone.
     """
-    checkpoint, networks = plan.checkpoint, plan.networks
     with ray_versions.quiet_logs():
-        module = _filled(checkpoint, networks)
+        module = _filled(plan.checkpoint, plan.networks)
         module.save_to_path(str((target / MODULES).absolute()))
+    return left_out(plan)
+
+
+def left_out(plan: Plan) -> list[Finding]:
+    """What has no place in modules alone."""
+    checkpoint, networks = plan.checkpoint, plan.networks
     left = {
         "config": bool(checkpoint.config),
         "counters": checkpoint.counters.iteration is not None,
