@@ -99,6 +99,7 @@ from rllib_compat.ray_versions.own_policies import (
     with_policy,
 )
 from rllib_compat.ray_versions.plans import (
+    give_batches_their_old_names,
     next_of_plan,
     not_ready,
     plan_iterator,
@@ -178,6 +179,7 @@ __all__ = [
     "foreach_learner",
     "frozen_and_trained",
     "frozen_statistics",
+    "give_batches_their_old_names",
     "give_trials_their_old_names",
     "hand_over_batch",
     "has_setting",

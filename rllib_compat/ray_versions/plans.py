@@ -36,6 +36,13 @@ def plan_iterator(make: Callable[[], Iterator[Any]]) -> Any:
     return LocalIterator(base, SharedMetrics())
 
 
+def give_batches_their_old_names() -> None:
+    """Lets batches of several policies answer to `total()`, their agents' steps until Ray 0.8."""
+    from ray.rllib.policy.sample_batch import MultiAgentBatch
+
+    MultiAgentBatch.total = MultiAgentBatch.agent_steps
+
+
 def not_ready() -> Any:
     """The item that says that there is none yet, and that others may go on."""
     from ray.util.iter import _NextValueNotReady

@@ -26,6 +26,7 @@ from rllib_compat.tune.functions import report as report
 from rllib_compat.tune.functions import with_reporter
 
 __all__ = [
+    "Experiment",
     "ExperimentAnalysis",
     "Tuner",
     "UnifiedLogger",
@@ -135,6 +136,19 @@ def run_experiments(experiments: Any, *, concurrent: bool = True, **arguments: A
     today = _todays_arguments(_with_callbacks(arguments))
     groups = [found] if concurrent else [[experiment] for experiment in found]
     return [trial for group in groups for trial in ray.tune.run(group, **today).trials]
+
+
+class Experiment(ray.tune.Experiment):  # type: ignore[misc]  # Ray has no types
+    """`ray.tune.Experiment`, with what it took in the past.
+
+    Args:
+        name: Its name.
+        run: See `run`.
+        **arguments: Those of any era: `local_dir`, `checkpoint_at_end`, `trial_resources`, ….
+    """
+
+    def __init__(self, name: str, run: Any, **arguments: Any) -> None:
+        super().__init__(name, _trainable(run), **_todays_arguments(arguments))
 
 
 class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types

@@ -30,6 +30,7 @@ class RunningPlan:
         algorithm: Any,
     ) -> None:
         self.result: dict[str, Any] = {}
+        ray_versions.give_batches_their_old_names()
         self._algorithm = algorithm
         self._items = plan(workers, config)
 

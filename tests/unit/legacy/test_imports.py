@@ -292,3 +292,16 @@ def test_schedulers_take_the_metric_by_its_first_name():
     assert (found["asha"].metric, found["pbt"].metric) == ("episode_reward_mean", "r")
     assert found["asha"]._mode == "max"
     assert type(pickle.loads(pickle.dumps(found["pbt"]))) is type(found["pbt"])
+
+
+def test_an_experiment_takes_the_arguments_of_its_time():
+    found = run(
+        """
+        from ray.tune import Experiment
+
+        made = Experiment("mine", run="PPO", checkpoint_at_end=True, local_dir="/tmp/there")
+        """
+    )
+    spec = found["made"].spec
+    assert spec["checkpoint_config"].checkpoint_at_end
+    assert found["made"].path.startswith("/tmp/there")

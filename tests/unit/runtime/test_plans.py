@@ -148,7 +148,7 @@ def test_the_users_own_functions_see_the_plans_metrics_and_change_the_result():
     def plan(workers, config):
         def count(batch):
             metrics = faces.find("ray.rllib.execution.common", "_get_shared_metrics")()
-            metrics.counters["mine"] += 1
+            metrics.counters["mine"] += batch.total() / (2 * SIZE)
             return batch
 
         rollouts = ops("ParallelRollouts")(workers).for_each(count)
