@@ -21,6 +21,7 @@ FACED = ("ray", "gym")
 NAMES = {
     "ray.air.Checkpoint": "ray.train:Checkpoint",
     "ray.init": "rllib_compat.legacy.ray_core:init",
+    "ray.tune.trainable.Trainable": "rllib_compat.tune.trainables:Trainable",
     "ray.rllib.env.multi_agent_env.make_multi_agent": _MAKE_MULTI_AGENT,
     "ray.rllib.env.make_multi_agent": _MAKE_MULTI_AGENT,
 }

@@ -24,10 +24,12 @@ from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
 from rllib_compat.trainer.trainer import Trainer
 from rllib_compat.tune.functions import report as report
 from rllib_compat.tune.functions import with_reporter
+from rllib_compat.tune.trainables import Trainable as Trainable
 
 __all__ = [
     "Experiment",
     "ExperimentAnalysis",
+    "Trainable",
     "Tuner",
     "UnifiedLogger",
     "function",

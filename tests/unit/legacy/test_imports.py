@@ -305,3 +305,47 @@ def test_an_experiment_takes_the_arguments_of_its_time():
     spec = found["made"].spec
     assert spec["checkpoint_config"].checkpoint_at_end
     assert found["made"].path.startswith("/tmp/there")
+
+
+def test_trainables_of_ones_own_have_the_methods_of_their_time(tmp_path):
+    found = run(
+        """
+        import os
+        from ray.tune import Trainable
+        from ray.tune.trainable import Trainable as Same
+
+        class Mine(Trainable):
+            def _setup(self, config):
+                self.n = config["n"]
+
+            def _train(self):
+                self.n += 1
+                return {"n": self.n, "done": self.n > 2}
+
+            def _save(self, checkpoint_dir):
+                path = os.path.join(checkpoint_dir, "mine.txt")
+                open(path, "w").write(str(self.n))
+                return path
+
+            def _restore(self, path):
+                self.n = int(open(path).read())
+
+            def _stop(self):
+                self.n = None
+
+        class Todays(Trainable):
+            def step(self):
+                return {"today": True}
+
+        assert Same is Trainable
+        """
+    )
+    mine = found["Mine"]({"n": 1})
+    assert mine.train()["n"] == 2
+    mine.save_checkpoint(str(tmp_path))
+    again = found["Mine"]({"n": 0})
+    again.load_checkpoint(str(tmp_path))
+    assert again.train()["done"]
+    again.stop()
+    assert again.n is None
+    assert found["Todays"]().train()["today"]
