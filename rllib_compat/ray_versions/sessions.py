@@ -30,12 +30,23 @@ def quiet_ray(*, num_cpus: int) -> Iterator[None]:
             ray.shutdown()
 
 
+#: What Ray logs through. Algorithms set the level of `ray.rllib` anew when they are built, so those
+#: that deprecations are logged by have one of their own: until Ray 2.48, and since 2.50.
+_LOGGERS = (
+    "ray",
+    "ray.rllib",
+    "ray.tune",
+    "ray.rllib.utils.deprecation",
+    "ray._common.deprecation",
+)
+
+
 @contextmanager
 def quiet_logs() -> Iterator[None]:
     """Of what Ray says in the block, errors only: the rest is about its own old parts."""
     import ray.rllib  # noqa: F401  its import sets levels, so it comes before ours
 
-    loggers = [logging.getLogger(name) for name in ("ray", "ray.rllib", "ray.tune")]
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     try:
         for logger in loggers:

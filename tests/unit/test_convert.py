@@ -1,6 +1,7 @@
 """Conversion as far as it needs no Ray: completion, dry runs, msgpack, proof, refusals."""
 
 import errno
+import logging
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rllib_compat import ray_versions
 from rllib_compat.convert import complete as resolve
 from rllib_compat.convert import config_machine, describe
 from rllib_compat.convert.decide import Form, decide
@@ -597,3 +599,12 @@ def test_modules_alone_are_read_again_without_hints_and_say_that_nothing_trains_
     assert digest_tree(tmp_path / "again") == digest_tree(tmp_path / "modules")
     with pytest.raises(NotYetError, match="modules alone"):
         load(tmp_path / "modules")
+
+
+def test_what_ray_deprecates_of_itself_is_not_told_to_who_converts():
+    warn = [
+        logging.getLogger(f"ray.{n}") for n in ("rllib.utils.deprecation", "_common.deprecation")
+    ]
+    with ray_versions.quiet_logs():
+        logging.getLogger("ray.rllib").setLevel(logging.WARNING)  # as every algorithm does
+        assert not any(logger.isEnabledFor(logging.WARNING) for logger in warn)
