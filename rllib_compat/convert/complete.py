@@ -24,10 +24,11 @@ from rllib_compat.networks import own
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import MissingInformationError
+from rllib_compat.neutral.policy_id import SHARED, PolicyId
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 #: What Ray 0.5 called the only policy, and what every later Ray calls it.
-_OLD_ID, _ONLY_ID = "default", "default_policy"
+_OLD_ID, _ONLY_ID = "default", PolicyId("default_policy")
 
 
 def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
@@ -79,16 +80,26 @@ def _with_epsilon(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
 
 
 def _with_default_policy(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
-    if set(checkpoint.policies) != {_OLD_ID}:
-        return checkpoint
-    only = replace(checkpoint.policies[_OLD_ID], policy_id=_ONLY_ID)
-    finding = Finding(
-        "policy-id",
-        Severity.INFO,
-        Verdict.RENAMED,
-        f"policies.{_OLD_ID}",
-        f"the only policy is called {_ONLY_ID} since Ray 0.6",
-    )
+    """With today's name of the only policy."""
+    if set(checkpoint.policies) == {_OLD_ID}:
+        return _renamed(checkpoint, _ONLY_ID, f"the only policy is called {_ONLY_ID} since Ray 0.6")
+    if set(checkpoint.policies) == {_ONLY_ID} and _wants_shared(checkpoint.config):
+        return _renamed(checkpoint, SHARED, "the policy of all agents, as the trainer calls it")
+    return checkpoint
+
+
+def _wants_shared(config: Mapping[str, Any]) -> bool:
+    """Whether a Trainer gave a config its one policy for many agents."""
+    several = config.get("multiagent")
+    policies = several.get("policies") if isinstance(several, Mapping) else None
+    return isinstance(policies, Mapping) and set(policies) == {SHARED}
+
+
+def _renamed(checkpoint: LegacyCheckpoint, name: PolicyId, why: str) -> LegacyCheckpoint:
+    (only,) = checkpoint.policies.values()
+    where = f"policies.{only.policy_id}"
+    finding = Finding("policy-id", Severity.INFO, Verdict.RENAMED, where, why)
+    only = replace(only, policy_id=name)
     return checkpoint.with_policies([only]).with_findings([finding])
 
 

@@ -19,6 +19,7 @@ from rllib_compat.networks.heads import (
     evolution,
     imitation,
     q,
+    qmix,
     sac,
 )
 from rllib_compat.networks.heads.actor_critic import Reader
@@ -50,6 +51,7 @@ READERS: dict[str, Reader] = {
     "evolution": evolution.read,
     "marwil": actor_critic.read,
     "q": q.read,
+    "qmix": qmix.read,
     "sac": sac.read,
 }
 
@@ -88,7 +90,7 @@ def _read(policy: PolicyState, settings: ModelSettings, model: CustomModel | Non
         where = f"policies.{policy.policy_id}"
         raise refusals.not_yet(f"the algorithm {settings.algorithm}", where)
     reading = READERS[known.reader](policy, settings)
-    if _preprocessed(reading.known, settings):
+    if isinstance(reading.network, Network) and _preprocessed(reading.network, settings):
         reading = reading.noting(*scaling_findings(policy, settings))
     return reading
 

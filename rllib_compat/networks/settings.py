@@ -124,7 +124,6 @@ _LISTS_OF_SIZES += ("critic_hiddens", "actor_hidden", "critic_hidden", "head_fcn
 _SIZES: tuple[str, ...] = (
     "lstm_cell_size",
     "dim",
-    "max_seq_len",
     "num_atoms",
     "n_step",
     "num_actions",
@@ -136,7 +135,10 @@ _SIZES += tuple(
 _SIZES += ("attention_memory_inference", "attention_memory_training")
 _SIZES += ("attention_use_n_prev_actions", "attention_use_n_prev_rewards")
 _NUMBERS = ("v_min", "v_max", "attention_init_gru_gate_bias", "sigma0")
+#: How long sequences are; QMIX's were never cut: 999,999.
+_LENGTHS = ("max_seq_len",)
 _LARGEST = 1 << 16
+_LONGEST = 1_000_000
 _LONGEST_LIST = 1000
 _LARGEST_NUMBER = 1e30
 
@@ -147,7 +149,7 @@ def require_sound(config: Mapping[str, Any], where: str) -> None:
     Raises:
         CheckpointError: It says something else than sizes and numbers.
     """
-    for key in (*_LISTS_OF_SIZES, *_SIZES, *_NUMBERS):
+    for key in (*_LISTS_OF_SIZES, *_SIZES, *_LENGTHS, *_NUMBERS):
         value = config.get(key)
         if value is None:
             continue
@@ -155,6 +157,8 @@ def require_sound(config: Mapping[str, Any], where: str) -> None:
             sound, wanted = _are_sizes(value), "a list of sizes"
         elif key in _SIZES:
             sound, wanted = _is_size(value), "a size"
+        elif key in _LENGTHS:
+            sound, wanted = _is_size(value, _LONGEST), "a length"
         else:
             sound, wanted = _is_finite(value), "a number"
         if not sound:
@@ -165,10 +169,10 @@ def require_sound(config: Mapping[str, Any], where: str) -> None:
             )
 
 
-def _is_size(value: Any) -> bool:
+def _is_size(value: Any, largest: int = _LARGEST) -> bool:
     # -1 means "none" or "all"; numpy takes no bool as a size.
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return whole and -1 <= int(value) <= _LARGEST
+    return whole and -1 <= int(value) <= largest
 
 
 def _is_finite(value: Any) -> bool:

@@ -18,6 +18,10 @@ from typing import Any, NewType
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 PolicyId = NewType("PolicyId", str)
+
+#: What a Trainer calls the one policy of many agents: `default_policy` alone means one agent to
+#: today's Ray (`AlgorithmConfig.is_multi_agent`).
+SHARED = PolicyId("shared_policy")
 """A policy's id that `why_unsafe` has nothing against."""
 
 #: In bytes. File systems end at 255 (some at 143), and Ray appends `_default_optimizer.pt`.

@@ -235,6 +235,8 @@ ROWS = (
         "bootstrapped, as by RLlib since Ray 2.3",
         stems=("QMix", "QMIX"),
         modules=("qmix",),
+        reader="qmix",
+        trains_on=True,
         replays=True,
     ),
     Algorithm(

@@ -10,11 +10,10 @@ from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from rllib_compat import ray_versions
+from rllib_compat.neutral.policy_id import SHARED
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.envs import find_creator
 
-# `default_policy` alone means one agent to today's Ray (`AlgorithmConfig.is_multi_agent`).
-SHARED = "shared_policy"
 _KINDS = (MultiAgentEnv, ExternalMultiAgentEnv)
 
 

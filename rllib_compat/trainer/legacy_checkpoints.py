@@ -139,7 +139,10 @@ def as_todays(path: Path, trainer: Trainer, *, trusted: bool) -> Iterator[Path]:
         else:
             from rllib_compat.convert.pipeline import convert
 
-            convert(path, target, given=_known_to(trainer), budget=budget)
+            converted = Path(folder) / "converted"
+            convert(path, converted, given=_known_to(trainer), budget=budget)
+            # Its mapping of agents to policies is not the trainer's; Ray 2.40 would take it.
+            _write_states(converted, target, trainer, Budget())
         with _told_by_ray(path):
             yield target
 

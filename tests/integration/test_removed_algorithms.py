@@ -12,8 +12,9 @@ from rllib_compat.convert.decide import Form, decide
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert
 from rllib_compat.formats import layouts
+from rllib_compat.networks.heads import qmix
 from rllib_compat.networks.optimizers import plan
-from tests.legacy.cases import find
+from tests.legacy.cases import MUSEUM, find
 from tests.marks import TRAINERS
 from tests.unit.offline.test_recordings import played, record
 
@@ -155,7 +156,7 @@ def grouped(_):
     return game.with_agent_groups({"both": [0, 1]}, obs_space=tuples[0], act_space=tuples[1])
 
 
-def test_an_old_config_of_qmix_trains_grouped_agents_and_goes_on_from_its_checkpoint(tmp_path):
+def test_qmix_goes_on_from_an_old_checkpoint_and_from_its_own(tmp_path):
     from ray.rllib.algorithms.algorithm import Algorithm
 
     compat.tune.register_env("grouped_two_step_game", grouped)
@@ -166,13 +167,21 @@ def test_an_old_config_of_qmix_trains_grouped_agents_and_goes_on_from_its_checkp
         "target_network_update_freq": 40,
         "timesteps_per_iteration": 60,
         "min_iter_time_s": 0,
+        "mixing_embed_dim": 6,
         "model": {"lstm_cell_size": 8},
     }
+    (file,) = MUSEUM.glob("groups/qmix-torch-default/ckpt/*/checkpoint-2")
+    ((_, stored),) = layouts.read(file).policies.items()
     trainer = compat.QMixTrainer(config=old)
     try:
+        trainer.restore(str(file))
         ((name, before),) = trainer.get_weights().items()
+        for part, array in qmix.read(stored, None).network.module_state().items():
+            if part in before:
+                np.testing.assert_array_equal(before[part], array)
         result = trainer.train()
-        assert result["timesteps_total"] >= 60
+        assert result["training_iteration"] == 3
+        assert result["timesteps_total"] >= 260
         assert 0 < result["episode_reward_mean"] <= 8
         told = result["info"]["learner"][name]["learner_stats"]
         assert {"loss", "td_error_abs", "q_taken_mean", "target_mean"} <= told.keys()

@@ -19,6 +19,9 @@ from rllib_compat.neutral.spaces import Space
 
 _PRINTED_CLASS = re.compile(r"<class '([\w.<>]{1,300})'>")
 
+#: What QMIX's state has in any case.
+_NETWORKS = {"model", "target_model"}
+
 #: `PolicySpec` was a named tuple at first (Ray 1.4), in this order.
 _SPEC_FIELDS = ("policy_class", "observation_space", "action_space", "config")
 
@@ -28,8 +31,8 @@ def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
 
     The forms: a flat vector (TensorFlow, 0.5 – 0.7); a list of weights and exploration values (the
     DQN family up to 0.8.0); a list of arrays (TF2); a dict of weights, with the optimizer's
-    variables among them (0.8 – 1.3); a dict with the key `weights` (1.4 on). A policy without
-    weights has None in any of these places.
+    variables among them (0.8 – 1.3); a dict with the key `weights` (1.4 on); a dict of networks,
+    each a dict of weights (QMIX). A policy without weights has None in any of these places.
 
     Raises:
         CorruptCheckpointError: It is none of these.
@@ -52,6 +55,8 @@ def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
         )
     rest = by_text(state)
     optimizer = rest.pop("_optimizer_variables", None)
+    if rest.keys() >= _NETWORKS:
+        return _of_networks(policy_id, rest, where)
     if "weights" not in rest:
         return PolicyState(policy_id, _weights(rest, where), optimizer=optimizer)
     spec = rest.pop("policy_spec", None)
@@ -65,6 +70,18 @@ def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
         extra=rest,
     )
     return with_spec(policy, spec)
+
+
+def _of_networks(policy_id: PolicyId, state: Mapping[str, Any], where: str) -> PolicyState:
+    """QMIX's networks; each weight is called `<network>.<name>`. It stored no optimizer."""
+    networks = {name: part for name, part in state.items() if isinstance(part, Mapping)}
+    weights = {
+        f"{network}.{name}": array
+        for network, part in networks.items()
+        for name, array in named_arrays(part, f"{where} → {network}").items()
+    }
+    rest = {name: part for name, part in state.items() if name not in networks}
+    return PolicyState(policy_id, weights, extra=rest)
 
 
 def _weights(weights: Any, where: str) -> Weights:

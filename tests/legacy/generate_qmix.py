@@ -1,0 +1,126 @@
+#!/usr/bin/env python
+"""Write the cases of `groups/`: QMIX on its two-step game, with Ray 1.13.0 and torch.
+
+    python generate_qmix.py OUT [--cases NAME ...]
+
+They hold what `generate.py` says, but `expected.npz` has a sequence of observations of both
+agents, and what the network and the mixer say of it, with those of the targets.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import generate
+import numpy as np
+import ray
+import torch
+from ray.rllib.agents.qmix import QMixTrainer
+from ray.rllib.agents.qmix.qmix_policy import _mac
+from ray.rllib.examples.env.two_step_game import TwoStepGameWithGroupedAgents
+from ray.tune.logger import UnifiedLogger
+from ray.tune.registry import register_env
+
+STEPS = 6
+CASES = {
+    "default": {"mixer": "qmix"},
+    "vdn": {"mixer": "vdn"},
+    "none": {"mixer": None},
+}
+
+
+def config_of(case):
+    """A small config that learns a few times."""
+    seen = {"separate_state_space": True, "one_hot_state_encoding": True}
+    return {
+        "num_workers": 0,
+        "seed": 11,
+        "framework": "torch",
+        "env_config": seen,
+        "mixer": CASES[case]["mixer"],
+        "mixing_embed_dim": 6,
+        "train_batch_size": 16,
+        "learning_starts": 40,
+        "timesteps_per_iteration": 100,
+        "target_network_update_freq": 60,
+        "min_time_s_per_reporting": 0,
+        "model": {"lstm_cell_size": 8},
+    }
+
+
+def record(policy):
+    """What the networks compute of a random sequence, from the first state on."""
+    random = np.random.RandomState(1000)
+    seen = random.randint(0, 2, (1, STEPS, policy.n_agents, policy.obs_size))
+    env_state = random.randint(0, 2, (1, STEPS, *np.ravel(policy.env_global_state_shape)))
+    found = {"obs": seen[0], "state": env_state[0]}
+    for kind in ("", "target_"):
+        model, mixer = getattr(policy, kind + "model"), getattr(policy, kind + "mixer")
+        state = [s.expand([1, policy.n_agents, -1]) for s in model.get_initial_state()]
+        values = []
+        with torch.no_grad():
+            for step in range(STEPS):
+                made, state = _mac(model, torch.from_numpy(seen[:, step]).float(), state)
+                values.append(made[0].numpy())
+            found["out/" + kind + "q_values"] = np.array(values)
+            found["out/" + kind + "state_out"] = state[0][0].numpy()
+            if mixer is not None:
+                taken = torch.from_numpy(np.array(values).max(-1))[None]
+                mixed = mixer(taken, torch.from_numpy(env_state).float())
+                found["out/" + kind + "mixed"] = mixed[0].numpy()
+    return found
+
+
+def make(name, out):
+    """Train, save and record one case."""
+    final = Path(out) / ("qmix-torch-" + name)
+    scratch = Path(tempfile.mkdtemp())
+    whole, logs = scratch / "whole", scratch / "logs"
+    for folder in (whole / "ckpt", logs):
+        folder.mkdir(parents=True)
+    config = config_of(name)
+    trainer = QMixTrainer(
+        config=config,
+        env="museum-game",
+        logger_creator=lambda found: UnifiedLogger(found, str(logs)),
+    )
+    for _ in range(2):
+        result = trainer.train()
+    saved = trainer.save(str(whole / "ckpt"))
+    policy = trainer.get_policy()
+    np.savez_compressed(str(whole / "expected.npz"), **record(policy))
+    trainer.stop()
+    for file in ("params.json", "params.pkl"):
+        shutil.copy(str(logs / file), str(whole))
+    about = {
+        "algo": "QMIX",
+        "checkpoint": str(Path(saved).relative_to(whole)),
+        "iteration": result["training_iteration"],
+        "observation_space": str(policy.observation_space.original_space),
+        "action_space": str(policy.action_space),
+        "timesteps_total": result["timesteps_total"],
+        "user_config": generate.plain(config),
+        "versions": generate.versions(),
+    }
+    (whole / "about.json").write_text(json.dumps(about, indent=1, sort_keys=True))
+    shutil.move(str(whole), str(final))
+
+
+def main():
+    """Make the cases."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out")
+    parser.add_argument("--cases", nargs="+", choices=sorted(CASES), default=list(CASES))
+    args = parser.parse_args()
+    generate.start_ray()
+    register_env("museum-game", TwoStepGameWithGroupedAgents)
+    for name in args.cases:
+        make(name, args.out)
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
