@@ -201,8 +201,9 @@ class LegacyResults:
             if policy != "__all_modules__" and isinstance(stats, Mapping):
                 info["learner"][policy] = LearnerInfo(learner_stats=_learner_stats(stats))
                 for name in TARGET_COUNTERS:
-                    if name in stats:
-                        info[name] = max(info.get(name, 0), int(stats[name]))
+                    count = stats.get(name)
+                    if count is not None and count == count:  # NaN: none in this iteration
+                        info[name] = max(info.get(name, 0), int(count))
         for key in ("sampler_perf", "timers"):
             result.setdefault(key, {})
         for name, (throughput, steps) in THROUGHPUTS.items():
