@@ -20,6 +20,7 @@ from rllib_compat.convert.verify import HEAD, RECORDED, WEIGHTS, Difference
 from rllib_compat.formats import layouts
 from rllib_compat.networks import AnyNetwork, CustomNetwork, ModelSettings, Network, Outputs, known
 from rllib_compat.networks import read as read_network
+from rllib_compat.networks.custom import UNSETTLED
 from rllib_compat.networks.mapping import Array
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral.budget import Budget
@@ -294,7 +295,12 @@ def settled(findings: Iterable[Finding], rows: Iterable[Difference]) -> list[Fin
     shown = {row.policy_id for row in outputs if row.ok}
     open_ = {f"policies.{policy_id}.weights": policy_id for policy_id in shown}
     return [
-        replace(f, severity=Severity.INFO, message="it computes what the recording says", hint="")
+        replace(
+            f,
+            severity=Severity.INFO,
+            message=f"{f.message.removesuffix(UNSETTLED)}; it computes what the recording says",
+            hint="",
+        )
         if f.rule == "custom-model" and f.path in open_
         else f
         for f in findings

@@ -25,6 +25,9 @@ from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Space
 
+#: What is said of a user's module until a recording was compared with it.
+UNSETTLED = "; only a recording of the old Ray shows that it computes what the old model did"
+
 KIND = "custom model"
 
 #: Where a legacy config tells of a custom model.
@@ -123,8 +126,7 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
         Severity.WARNING,
         Verdict.NOTE,
         f"{where}.weights",
-        f"the weights went into {model.module} {_told(old, built.space)}; only a recording of the "
-        "old Ray shows that it computes what the old model did",
+        f"the weights went into {model.module} {_told(old, built.space)}{UNSETTLED}",
         "give --recorded FILE (`rllib-compat recorder` prints what makes one)",
     )
     return Reading(network, (finding,), state)

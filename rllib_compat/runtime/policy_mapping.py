@@ -109,6 +109,9 @@ class MappingFn:
         self._any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
         self._any_positional = any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.legacy!r})"
+
     def __call__(self, agent_id: Any, episode: Any = None, worker: Any = None, **more: Any) -> Any:
         """The policy of an agent; the new API stack does not say which worker asks."""
         worker = worker if worker is not None else Here.worker
