@@ -75,6 +75,7 @@ def take(report: Path, runs: dict[str, Any]) -> None:
     }
 
 
+_COLUMNS = ("passed", "failed", "skipped", "minutes")
 _COUNTED = ("tests", "failures", "errors", "skipped")
 
 
@@ -82,7 +83,7 @@ def page(runs: dict[str, Any], travels: dict[str, Any], changes: dict[str, Any])
     """The whole page."""
     text = TOP
     for key in sorted(runs, key=lambda k: (age(k.split()[0]), k)):
-        text += row(*key.split(), *runs[key].values())
+        text += row(*key.split(), *(runs[key][column] for column in _COLUMNS))
     if travels:
         text += TRAVELLED
     for name, writers in travels.items():

@@ -49,6 +49,11 @@ def test_the_installed_rays_configs_take_what_was_recorded():
     assert all(ray_versions.has_setting(name) for name in taken)
 
 
+def test_a_runs_numbers_stand_below_their_names():
+    run = {"failed": 1, "minutes": 4.5, "passed": 20, "skipped": 3}
+    assert "| 2.44 | fast | 20 | 1 | 3 | 4.5 |" in page.page({"2.44 fast": run}, {}, {})
+
+
 def test_a_tree_that_does_not_load_is_not_a_tick():
     outcomes = {
         "2.40": ["goes on"],
