@@ -8,6 +8,7 @@ Ray 1.13.)
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import gymnasium
@@ -27,6 +28,7 @@ from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.noise import Array, noise_table
 from rllib_compat.algorithms.rollouts import Rollouts, Search, try_perturbations
+from rllib_compat.algorithms.sampling import on_env_runners
 from rllib_compat.networks.modules.distributions import Deterministic
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.runtime.connectors import mean_std_filter
@@ -173,7 +175,7 @@ class Evolution(Algorithm):  # type: ignore[misc]  # Ray has no types
         return {}
 
     def _collect(self, center: Array, shapes: Any) -> list[Rollouts]:
-        config, group = self.config, self.env_runner_group
+        config = self.config
         if config.noise_size < center.size:
             raise ConfigError(
                 f"A noise table of {config.noise_size} numbers is too small for a network of "
@@ -194,14 +196,12 @@ class Evolution(Algorithm):  # type: ignore[misc]  # Ray has no types
             seed=config.seed if first else None,
         )
         asked = partial(try_perturbations, center=ray.put(center), shapes=shapes, search=search)
-        local = group.num_remote_workers() == 0
         collected: list[Rollouts] = []
         episodes = steps = 0
         while not self.is_enough(episodes, steps):
-            found = ray_versions.foreach_env_runner(group, asked, local_env_runner=local)
+            found = on_env_runners(self, asked, attrgetter("metrics"))
             if not found:
                 return []
-            ray_versions.log_of_env_runners(self, [part.metrics for part in found])
             collected += found
             episodes += sum(2 * len(part.places) for part in found)
             steps += sum(part.steps for part in found)

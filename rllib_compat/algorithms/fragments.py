@@ -33,16 +33,6 @@ class Fragment:
     chunks: Mapping[str, list[Chunk]]
 
 
-def sample_at_least(env_runner: Any, least: int) -> list[Any]:
-    """Samples at least so many steps, of whole episodes if the config says so."""
-    if env_runner.config.batch_mode == "truncate_episodes":
-        return list(env_runner.sample(num_timesteps=least))
-    episodes: list[Any] = []
-    while sum(episode.env_steps() for episode in episodes) < least:
-        episodes += env_runner.sample(num_episodes=1)
-    return episodes
-
-
 def fragment(episodes: Iterable[Any]) -> Fragment:
     """Makes arrays of episodes of grouped agents.
 

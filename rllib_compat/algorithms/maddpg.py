@@ -14,16 +14,15 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.actor_critic import ActorCriticLearner
 from rllib_compat.algorithms.adam import TensorFlowAdam
 from rllib_compat.algorithms.config import DefaultsConfig
-from rllib_compat.algorithms.fragments import sample_at_least
 from rllib_compat.algorithms.joint_steps import AHEAD, JointBuffer, JointSteps, joint_steps
 from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.sampling import on_env_runners, sample_at_least, waits_for_samples
 from rllib_compat.networks.modules.maddpg import (
     EVERYONE,
     Q_OF_POLICY,
@@ -55,19 +54,12 @@ class MADDPG(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     def training_step(self) -> None:
         """Samples; learns as often as the config says; sends the weights."""
-        group, config = self.env_runner_group, self.config
-        play = partial(_play, least=config.get_rollout_fragment_length())
-        local = group.num_remote_workers() == 0
-        told = ray_versions.foreach_env_runner(group, play, local_env_runner=local)
-        if not told:  # every env runner has failed
-            return
-        ray_versions.log_of_env_runners(self, [metrics for *_, metrics in told])
+        config = self.config
+        told = on_env_runners(self, partial(_play, least=config.get_rollout_fragment_length()))
         for _, sampled, _ in told:
             for steps in sampled:
                 self._kept.add(steps)
-        counted = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
-        begin = config.num_steps_sampled_before_learning_starts
-        if not len(self._kept) or self.metrics.peek(counted, default=0) < begin:
+        if not told or not len(self._kept) or waits_for_samples(self):
             return
         for _ in range(self._updates(sum(steps for steps, *_ in told))):
             drawn = self._kept.sample(config.total_train_batch_size)

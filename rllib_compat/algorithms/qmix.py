@@ -15,7 +15,6 @@ from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat import ray_versions
@@ -24,10 +23,10 @@ from rllib_compat.algorithms.fragments import (
     Fragment,
     FragmentBuffer,
     fragment,
-    sample_at_least,
     sequences,
 )
 from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.sampling import on_env_runners, sample_at_least, waits_for_samples
 from rllib_compat.networks.modules.grouped import MASK
 from rllib_compat.networks.modules.qmix import FOLLOWING, TAKEN, TARGETS, QMIXModule
 from rllib_compat.neutral.errors import ConfigError
@@ -55,18 +54,11 @@ class QMIX(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     def training_step(self) -> None:
         """Samples; learns once; sends the weights."""
-        group, config = self.env_runner_group, self.config
-        remote = group.num_remote_workers()
-        play = partial(_play, least=config.get_rollout_fragment_length())
-        told = ray_versions.foreach_env_runner(group, play, local_env_runner=remote == 0)
-        if not told:  # every env runner has failed
-            return
-        ray_versions.log_of_env_runners(self, [metrics for _, metrics in told])
+        config = self.config
+        told = on_env_runners(self, partial(_play, least=config.get_rollout_fragment_length()))
         for sampled, _ in told:
             self._kept.add(sampled)
-        counted = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
-        begin = config.num_steps_sampled_before_learning_starts
-        if self.metrics.peek(counted, default=0) < begin:
+        if not told or waits_for_samples(self):
             return
         drawn = self._kept.sample(config.total_train_batch_size)
         batches = {

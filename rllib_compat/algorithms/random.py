@@ -12,10 +12,10 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.gradient_free import GradientFreeLearner
 from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.sampling import on_env_runners
 from rllib_compat.networks.modules.random import RandomModule
 from rllib_compat.neutral.errors import ConfigError
 
@@ -30,17 +30,14 @@ class Random(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     def training_step(self) -> None:
         """Plays the episodes of one iteration, on all env runners."""
-        group = self.env_runner_group
-        remote = group.num_remote_workers()
+        remote = self.env_runner_group.num_remote_workers()
         share = -(-self.config.rollouts_per_iteration // max(1, remote))
-        play = partial(_play, episodes=share)
-        told = ray_versions.foreach_env_runner(group, play, local_env_runner=remote == 0)
-        ray_versions.log_of_env_runners(self, told)
+        on_env_runners(self, partial(_play, episodes=share))
 
 
-def _play(env_runner: Any, episodes: int) -> Any:
+def _play(env_runner: Any, episodes: int) -> tuple[Any]:
     env_runner.sample(num_episodes=episodes)
-    return env_runner.get_metrics()
+    return (env_runner.get_metrics(),)
 
 
 class RandomConfig(DefaultsConfig):

@@ -1,0 +1,55 @@
+"""How these algorithms let Ray's env runners sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
+
+from rllib_compat import ray_versions
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+_COUNTED = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
+
+
+def on_env_runners(
+    algorithm: Algorithm,
+    play: Callable[[Any], Any],
+    metrics_of: Callable[[Any], Any] = itemgetter(-1),
+) -> list[Any]:
+    """Lets the remote env runners play, or the local one where there are none.
+
+    Args:
+        algorithm: The algorithm, which counts what they tell.
+        play: What each runner is called with.
+        metrics_of: Finds the runner's metrics in what `play` has returned.
+
+    Returns:
+        What `play` has returned; empty where every env runner has failed.
+    """
+    group = algorithm.env_runner_group
+    local = group.num_remote_workers() == 0
+    told = ray_versions.foreach_env_runner(group, play, local_env_runner=local)
+    if told:
+        ray_versions.log_of_env_runners(algorithm, [metrics_of(one) for one in told])
+    return told
+
+
+def sample_at_least(env_runner: Any, least: int) -> list[Any]:
+    """Samples at least so many steps, of whole episodes if the config says so."""
+    if env_runner.config.batch_mode == "truncate_episodes":
+        return list(env_runner.sample(num_timesteps=least))
+    episodes: list[Any] = []
+    while sum(episode.env_steps() for episode in episodes) < least:
+        episodes += env_runner.sample(num_episodes=1)
+    return episodes
+
+
+def waits_for_samples(algorithm: Algorithm) -> bool:
+    """Whether fewer steps were sampled than the config asks for before it learns."""
+    begin = algorithm.config.num_steps_sampled_before_learning_starts
+    return bool(algorithm.metrics.peek(_COUNTED, default=0) < begin)
