@@ -30,7 +30,7 @@ from rllib_compat.runtime.offline.files import Recording, Writer
 from rllib_compat.runtime.old_stack import OldStackEvents
 from rllib_compat.runtime.policy_mapping import Here
 from rllib_compat.runtime.results import RECORDS, LegacyResults, complete_evaluation
-from rllib_compat.runtime.saving import hears_of_saves, tell_of_checkpoints
+from rllib_compat.runtime.saving import hears_of_checkpoints, tell_of_checkpoints
 from rllib_compat.runtime.workers import LegacyBaseEnv, LegacyWorker, OldStackBaseEnv
 
 __all__ = [
@@ -211,7 +211,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     def on_algorithm_init(self, **kwargs: Any) -> None:
         """Passes the event on, unless a trainer comes that does it."""
         if not self.has_trainer:
-            if any(map(hears_of_saves, self.legacy)):
+            if any(map(hears_of_checkpoints, self.legacy)):
                 tell_of_checkpoints(kwargs["algorithm"], self.saved, self.loaded)
             self._algorithm_event("on_algorithm_init", kwargs)
 
@@ -237,12 +237,12 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
 
     def saved(self, trainer: Any, checkpoint_dir: str) -> None:
         """Tells those of ours that belong to a checkpoint that it was written; no Ray does."""
-        for obj in filter(hears_of_saves, self.legacy):
+        for obj in filter(hears_of_checkpoints, self.legacy):
             obj.on_checkpoint_saved(trainer=trainer, checkpoint_dir=checkpoint_dir)
 
     def loaded(self, trainer: Any, checkpoint_dir: str) -> None:
         """Tells those of ours that belong to a checkpoint that a trainer has restored it."""
-        for obj in filter(hears_of_saves, self.legacy):
+        for obj in filter(hears_of_checkpoints, self.legacy):
             obj.on_checkpoint_restored(trainer=trainer, checkpoint_dir=checkpoint_dir)
 
     def on_checkpoint_loaded(self, **kwargs: Any) -> None:

@@ -19,10 +19,12 @@ _METHODS = {
 }
 
 
-def hears_of_saves(callbacks: Any) -> bool:
-    """Whether an object of callbacks does something when a checkpoint was saved."""
-    ours = isinstance(callbacks, DefaultCallbacks)
-    return ours and type(callbacks).on_checkpoint_saved is not DefaultCallbacks.on_checkpoint_saved
+def hears_of_checkpoints(callbacks: Any) -> bool:
+    """Whether an object of callbacks does something when a checkpoint was saved or restored."""
+    return isinstance(callbacks, DefaultCallbacks) and any(
+        getattr(type(callbacks), event) is not getattr(DefaultCallbacks, event)
+        for event in ("on_checkpoint_saved", "on_checkpoint_restored")
+    )
 
 
 def tell_of_checkpoints(

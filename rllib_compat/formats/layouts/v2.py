@@ -116,7 +116,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         policies=policies,
         policy_mapping_fn=config.get("policy_mapping_fn") or config.get("_policy_mapping_fn"),
         policies_to_train=config.get("policies_to_train"),
-        counters=_counters(state, _state(folder, "env_runner/state") or {}),
+        counters=_counters(state, folder),
         findings=tuple(folder.findings),
         stand_ins=folder.stand_ins,
         extra={**by_text({k: v for k, v in state.items() if k != _ITERATION}), **other_filters},
@@ -264,8 +264,8 @@ def _filter(entry: Mapping[str, Any], folder: Folder, where: str) -> Observation
     )
 
 
-def _counters(state: Mapping[str, Any], runner: Mapping[str, Any]) -> Counters:
-    """What was counted, by the algorithm's state and that of its local env runner.
+def _counters(state: Mapping[str, Any], folder: Folder) -> Counters:
+    """What was counted, by the algorithm's state or else that of its local env runner.
 
     Where there is no other runner, a converted checkpoint of Ray 2.40 – 2.52 has the steps in the
     runner's state alone: these Rays would add up both (`ray_versions.set_steps_of_env_runner`).
@@ -284,9 +284,12 @@ def _counters(state: Mapping[str, Any], runner: Mapping[str, Any]) -> Counters:
         numbers = [n for v in values if (n := number(v)) is not None and math.isfinite(n)]
         return integer(int(sum(numbers))) if numbers else None
 
+    steps = lifetime(_STEPS)
+    if not steps and (runner := _state(folder, "env_runner/state")):
+        steps = integer(runner.get(_STEPS[1])) or steps
     iteration = state.get(_ITERATION)
     return Counters(
         iteration=integer(iteration),
-        env_steps=lifetime(_STEPS) or integer(runner.get(_STEPS[1])),
+        env_steps=steps,
         episodes=lifetime(_EPISODES),
     )
