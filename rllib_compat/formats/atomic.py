@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rllib_compat.formats.disk import disk_errors, exchange, lock
+from rllib_compat.neutral.digests import of_file
 from rllib_compat.neutral.errors import CheckpointError, TargetExistsError
 
 _PARTIAL, _OLD = "partial", "old"
@@ -124,11 +125,7 @@ def digest_tree(path: str | Path) -> dict[str, str]:
 def _digest(path: Path) -> str:
     if path.is_symlink():
         return hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+    return of_file(path)
 
 
 def _refuse_overlap(target: Path, source: Path) -> None:

@@ -25,6 +25,7 @@ from rllib_compat.neutral.checkpoint import (
     RunningStat,
     Source,
 )
+from rllib_compat.neutral.digests import Digests
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import why_unsafe
 from rllib_compat.neutral.ray_version import with_sound_version
@@ -209,7 +210,11 @@ _SOURCE = (
         "path": (lambda value: isinstance(value, Path), "a path"),
         "layout": (_text, "text"),
         "ray_version": _TEXT_OR_NONE,
-        "digests": (_named(_text), "names and digests"),
+        # Of one's own reading they are sound, and would have to be waited for.
+        "digests": (
+            _either(lambda value: isinstance(value, Digests), _named(_text)),
+            "names and digests",
+        ),
     },
 )
 _COUNTERS = (

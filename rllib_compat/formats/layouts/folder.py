@@ -6,7 +6,6 @@ file is never followed: the file is looked for beside the one that names it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from rllib_compat.formats.msgpack import codec as msgpack_codec
 from rllib_compat.formats.texts import read_json
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.digests import Digests
 from rllib_compat.neutral.errors import (
     CompatError,
     CorruptCheckpointError,
@@ -42,7 +42,7 @@ class Folder:
     budget: Budget = field(default_factory=Budget)
     findings: list[Finding] = field(default_factory=list)
     stand_ins: dict[str, int] = field(default_factory=dict)
-    digests: dict[str, str] = field(default_factory=dict)
+    digests: Digests = field(default_factory=Digests)
     missing: list[MissingFileError] = field(default_factory=list)
 
     def path(self, name: str) -> Path:
@@ -109,11 +109,7 @@ class Folder:
     def _note_digest(self, path: Path) -> None:
         """Notes the digest of a file that is read now, and makes sure that it is one."""
         self._require(path)
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256") if _has_file_digest else None
-            if digest is None:
-                digest = hashlib.sha256(file.read())
-        self.digests[path.relative_to(self.root).as_posix()] = digest.hexdigest()
+        self.digests.note(path.relative_to(self.root).as_posix(), path)
 
     def pickle(self, name: str) -> Any:
         """Reads a pickle of the folder with the bounded machine."""
@@ -189,5 +185,3 @@ class Folder:
 
 #: How a side file is read, by its ending; anything else is a pickle.
 _READERS = {".json": Folder.json, ".pt": Folder.torch}
-
-_has_file_digest = hasattr(hashlib, "file_digest")  # Python 3.11

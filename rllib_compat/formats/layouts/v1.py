@@ -175,7 +175,7 @@ def _policy(folder: Folder, policy_id: PolicyId, outer: Folder) -> PolicyState:
         for error in folder.missing:
             there = f"{where}/{error.where}"
             outer.missing.append(MissingFileError(error.found, where=there, fix=error.fix))
-        outer.digests.update({f"{where}/{name}": d for name, d in folder.digests.items()})
+        outer.digests.include(where, folder.digests)
         outer.findings += folder.findings
         for name, count in folder.stand_ins.items():
             outer.stand_ins[name] = outer.stand_ins.get(name, 0) + count

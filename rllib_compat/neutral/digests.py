@@ -1,0 +1,78 @@
+"""The sha256 of files that are read; a large one is computed while the file is worked with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from threading import Thread
+
+#: Bytes of a file from which on its digest takes longer than a thread of its own costs.
+_LARGE = 1 << 28
+_BLOCK = 1 << 23
+
+
+class Digests(Mapping[str, str]):
+    """The sha256 of files by name, as hexadecimal digits.
+
+    Computing that of a file of gigabytes takes as long as to copy it. Whoever asks for one waits.
+
+    Raises:
+        OSError: A file could not be read; when its digest is asked for.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, str | _Computed] = {}
+
+    def note(self, name: str, path: Path) -> None:
+        """Notes the digest of a file."""
+        is_large = path.stat().st_size >= _LARGE
+        self._of[name] = _Computed(path) if is_large else of_file(path)
+
+    def include(self, folder: str, others: Digests) -> None:
+        """Notes those of a folder below."""
+        self._of.update({f"{folder}/{name}": digest for name, digest in others._of.items()})
+
+    def __getitem__(self, name: str) -> str:
+        digest = self._of[name]
+        return digest if isinstance(digest, str) else digest.wait()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+class _Computed:
+    """A digest that a thread computes; one that nobody asks for does not keep the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: str | OSError = OSError("not read to its end")
+        self._thread = Thread(target=self._compute, name=f"sha256 of {path.name}", daemon=True)
+        self._thread.start()
+
+    def _compute(self) -> None:
+        try:
+            self._found = of_file(self._path)
+        except OSError as error:
+            self._found = error
+
+    def wait(self) -> str:
+        self._thread.join()
+        if isinstance(self._found, OSError):
+            raise self._found
+        return self._found
+
+
+def of_file(path: Path) -> str:
+    """The sha256 of a file, as hexadecimal digits."""
+    digest, block = hashlib.sha256(), bytearray(min(_BLOCK, path.stat().st_size + 1))
+    with path.open("rb", buffering=0) as file:
+        while size := file.readinto(block):
+            digest.update(memoryview(block)[:size])
+    return digest.hexdigest()
