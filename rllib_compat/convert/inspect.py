@@ -81,18 +81,24 @@ class Inspection:
         return [self._policy(policy) for policy in self.checkpoint.policies.values()]
 
     def _policy(self, policy: PolicyState) -> tuple[str, str, str, str, str]:
-        network = self.networks.get(policy.policy_id)
         old_filter = policy.observation_filter
         count = f", {old_filter.stats[0].count} seen" if old_filter and old_filter.stats else ""
         return (
             policy.policy_id,
-            network.summary
-            if network
-            else self.guesses.get(policy.policy_id) or _shape_of(policy.weights),
-            f"{network.parameters if network else size_of(policy.weights):,}",
+            self._network(policy),
+            f"{self._parameters(policy):,}",
             f"{policy.observation_space or 'unknown'} → {policy.action_space or 'unknown'}",
             f"{old_filter.kind}{count}" if old_filter else "none",
         )
+
+    def _network(self, policy: PolicyState) -> str:
+        if network := self.networks.get(policy.policy_id):
+            return network.summary
+        return self.guesses.get(policy.policy_id) or _shape_of(policy.weights)
+
+    def _parameters(self, policy: PolicyState) -> int:
+        network = self.networks.get(policy.policy_id)
+        return network.parameters if network else size_of(policy.weights)
 
     def arrays(self) -> list[tuple[str, str, str, str]]:
         """A row an array: policy, name, shape, dtype."""
@@ -118,25 +124,59 @@ class Inspection:
         return {"(one vector)": policy.weights}
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data, for JSON."""
+        """All of it as plain data, for JSON: numbers are numbers, and what is unknown is null."""
+        checkpoint, counters = self.checkpoint, self.checkpoint.counters
         return {
-            "path": str(self.checkpoint.source.path),
-            **{name.replace(" ", "_"): value for name, value in self.facts()},
+            "path": str(checkpoint.source.path),
+            "format": checkpoint.source.layout,
+            "ray_version": checkpoint.source.ray_version,
+            "algorithm": checkpoint.algorithm,
+            "environment": _text(checkpoint.config.get("env")),
+            "config": {
+                "keys": len(checkpoint.config),
+                "is_complete": checkpoint.config_is_complete,
+            },
+            "counters": {
+                "iterations": counters.iteration,
+                "env_steps": counters.env_steps,
+                "episodes": counters.episodes,
+                "seconds": counters.seconds,
+            },
             "policies": {
-                row[0]: dict(
-                    zip(("network", "parameters", "spaces", "filter"), row[1:], strict=True)
-                )
-                for row in self.policies()
+                policy_id: self._policy_dict(policy)
+                for policy_id, policy in checkpoint.policies.items()
             },
             "arrays": [
-                dict(zip(("policy", "name", "shape", "dtype"), row, strict=True))
-                for row in self.arrays()
+                {
+                    "policy": policy_id,
+                    "name": name,
+                    "shape": list(array.shape),
+                    "dtype": str(array.dtype),
+                }
+                for policy_id, policy in checkpoint.policies.items()
+                for name, array in self._arrays_of(policy).items()
             ],
             "assumed": [vars(row) for row in self.assumed],
             "stand_ins": self.stand_ins,
-            "extra": sorted(self.checkpoint.extra),
+            "extra": sorted(checkpoint.extra),
             "report": self.report.to_dict()["findings"],
         }
+
+    def _policy_dict(self, policy: PolicyState) -> dict[str, Any]:
+        old_filter = policy.observation_filter
+        return {
+            "network": self._network(policy),
+            "parameters": self._parameters(policy),
+            "observation_space": _text(policy.observation_space),
+            "action_space": _text(policy.action_space),
+            "filter": old_filter
+            and {"kind": old_filter.kind, "seen": [stat.count for stat in old_filter.stats]},
+            "has_optimizer_state": policy.optimizer is not None,
+        }
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def inspect(

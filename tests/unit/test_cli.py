@@ -1,6 +1,7 @@
 """The command line as people and scripts use it: output, exit codes, streams."""
 
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -82,7 +83,9 @@ def test_inspect_json_is_json_and_nothing_else(run):
     told = json.loads(out)
     assert (code, err) == (0, "")
     assert told["algorithm"] == "PPO"
-    assert told["policies"]["default_policy"]["parameters"] == "2,531"
+    assert told["policies"]["default_policy"]["parameters"] == 2531
+    assert told["counters"]["iterations"] == 2
+    assert sum(math.prod(array["shape"]) for array in told["arrays"]) == 2531
 
 
 def test_convert_to_msgpack_and_verify(run, tmp_path):
