@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
 _moved.install()
 
-#: The modules that stay: `agents`, `tune` and `gym` stand where old code imported Ray's and gym's;
-#: `adapters` and `modules` are named in checkpoints and in printed code; `errors` is for `except`.
+#: The modules that stay: `agents`, `execution`, `tune` and `gym` stand where old code imported
+#: Ray's and gym's; `adapters` and `modules` are named in checkpoints and in printed code; `errors`
+#: is for `except`.
 PUBLIC_MODULES = (
-    *("adapters", "agents", "artifacts", "episode_data", "errors", "gym", "league"),
-    *("legacy", "modules", "tune"),
+    *("adapters", "agents", "artifacts", "episode_data", "errors", "execution", "gym"),
+    *("league", "legacy", "modules", "tune"),
 )
 
 __all__ = [

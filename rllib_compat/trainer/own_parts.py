@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import GoneError
-from rllib_compat.runtime.plans.running import RunningPlan
+from rllib_compat.runtime.running_plan import RunningPlan
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rllib_compat import ray_versions
+from rllib_compat.execution.common import STEPS_SAMPLED_COUNTER, _get_shared_metrics
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.runtime.plans.common import STEPS_SAMPLED_COUNTER, _get_shared_metrics
 
 
 class StoreToReplayBuffer:

@@ -9,7 +9,7 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from rllib_compat import legacy
 from rllib_compat.legacy import faces
 from rllib_compat.neutral.errors import CompatError, ConfigError, GoneError
-from rllib_compat.runtime.plans.running import RunningPlan
+from rllib_compat.runtime.running_plan import RunningPlan
 
 legacy.deactivate()  # to import it is to activate it
 
@@ -184,5 +184,5 @@ def test_everything_of_an_old_plan_is_found_where_it_was():
         ("common", "STEPS_SAMPLED_COUNTER"),
     ):
         found = faces.find(f"ray.rllib.execution.{place}", name)
-        assert getattr(found, "__module__", "rllib_compat.runtime.plans").startswith("rllib_compat")
+        assert getattr(found, "__module__", "rllib_compat.execution").startswith("rllib_compat")
         assert not hasattr(found, "_place"), name

@@ -4,29 +4,29 @@ A plan says what a trainer does, as a flow of batches: sample, put together, lea
 work with the rollout workers of the old API stack; what only TensorFlow could do is not here.
 """
 
-from rllib_compat.runtime.plans.concurrency_ops import Concurrently, Dequeue, Enqueue
-from rllib_compat.runtime.plans.metric_ops import (
+from rllib_compat.execution.concurrency_ops import Concurrently, Dequeue, Enqueue
+from rllib_compat.execution.metric_ops import (
     CollectMetrics,
     OncePerTimeInterval,
     OncePerTimestepsElapsed,
     StandardMetricsReporting,
 )
-from rllib_compat.runtime.plans.replay_buffer import LocalReplayBuffer
-from rllib_compat.runtime.plans.replay_ops import (
+from rllib_compat.execution.replay_buffer import LocalReplayBuffer
+from rllib_compat.execution.replay_ops import (
     MixInReplay,
     Replay,
     SimpleReplayBuffer,
     StoreToReplayBuffer,
     WaitUntilTimestepsElapsed,
 )
-from rllib_compat.runtime.plans.rollout_ops import (
+from rllib_compat.execution.rollout_ops import (
     AsyncGradients,
     ConcatBatches,
     ParallelRollouts,
     SelectExperiences,
     StandardizeFields,
 )
-from rllib_compat.runtime.plans.train_ops import (
+from rllib_compat.execution.train_ops import (
     ApplyGradients,
     AverageGradients,
     ComputeGradients,

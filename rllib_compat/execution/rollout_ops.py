@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from rllib_compat import ray_versions
-from rllib_compat.neutral.errors import GoneError
-from rllib_compat.runtime.plans.common import (
+from rllib_compat.execution.common import (
     GRAD_WAIT_TIMER,
     LEARNER_INFO,
     SAMPLE_TIMER,
     _get_shared_metrics,
     count_sampled,
 )
+from rllib_compat.neutral.errors import GoneError
 
 _MODES = ("bulk_sync", "async")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from rllib_compat.runtime.plans.common import (
+from rllib_compat.execution.common import (
     APPLY_GRADS_TIMER,
     COMPUTE_GRADS_TIMER,
     LAST_TARGET_UPDATE_TS,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rllib_compat.runtime.plans.common import STEPS_SAMPLED_COUNTER, _get_shared_metrics
+from rllib_compat.execution.common import STEPS_SAMPLED_COUNTER, _get_shared_metrics
 
 # How many steps an iteration has at least, and how long it takes: the names of all Rays.
 _STEPS = ("timesteps_per_iteration", "min_sample_timesteps_per_iteration")
