@@ -209,6 +209,7 @@ class LegacyResults:
         for name, (throughput, steps) in THROUGHPUTS.items():
             if (time := result["timers"].get(name)) and (count := _get(result, steps)):
                 result["timers"][throughput] = float(count) / time * 1000.0
+        _repeat(result)
 
     def summary(self) -> dict[str, Any]:
         """The legacy keys of the episodes in the smoothing window."""
@@ -220,7 +221,19 @@ def complete_evaluation(result: dict[str, Any]) -> dict[str, Any]:
     episodes = _take_records(result)
     if episodes or "episode_reward_mean" not in result:  # a custom function has its own
         result.update(_summary_of_old_stack(result) or summarize(episodes, len(episodes)))
+    _repeat(result)
     return result
+
+
+def _repeat(result: dict[str, Any]) -> None:
+    """Puts the keys of the episodes where newer Rays had them as well.
+
+    Ray 2.0 – 2.10 told them below `sampler_results` as well, 2.11 – 2.39 below
+    `env_runners`. What today's Ray says there itself stays.
+    """
+    summary = {key: result[key] for key in summarize([], 0) if key in result}
+    result["sampler_results"] = summary
+    result["env_runners"] = {**summary, **result.get("env_runners", {})}
 
 
 def summarize(episodes: list[EpisodeRecord], num_new: int) -> dict[str, Any]:

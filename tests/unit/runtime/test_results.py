@@ -35,6 +35,9 @@ def test_rewards_lengths_and_histograms():
     assert legacy["episode_len_mean"] == 6.0
     assert legacy["episodes_this_iter"] == 2
     assert legacy["hist_stats"] == {"episode_reward": [1.0, 3.0], "episode_lengths": [5, 7]}
+    for section in ("sampler_results", "env_runners"):  # of Ray 2.0 – 2.10, of 2.11 – 2.39
+        assert legacy[section]["episode_reward_mean"] == 2.0
+        assert legacy[section]["hist_stats"] == legacy["hist_stats"]
     assert legacy["policy_reward_mean"] == {}
 
 
