@@ -6,7 +6,6 @@ from typing import Any
 
 from ray.rllib.algorithms import algorithm
 
-from rllib_compat.trainer import loaded
 from rllib_compat.trainer.trainer import Trainer
 
 __all__ = ["Algorithm"]
@@ -32,4 +31,4 @@ class Algorithm(algorithm.Algorithm, metaclass=_SameAsRays):  # type: ignore[mis
         """A trainer out of a checkpoint; for a subclass, what Ray makes of it."""
         if cls is not Algorithm:
             return super().from_checkpoint(path, *args, **kwargs)
-        return loaded.from_checkpoint(Trainer, path, *args, **kwargs)
+        return Trainer.from_checkpoint(path, *args, **kwargs)

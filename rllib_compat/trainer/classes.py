@@ -7,7 +7,6 @@ from typing import Any
 
 from rllib_compat import registry
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
-from rllib_compat.trainer.loaded import from_checkpoint
 from rllib_compat.trainer.trainer import Trainer
 
 
@@ -27,7 +26,6 @@ def trainer_class(name: str) -> type[Trainer]:
         "__doc__": f"The Trainer of {algorithm}.",
         "__module__": "rllib_compat",  # where pickle finds it again
         "algorithm_name": algorithm,
-        "from_checkpoint": classmethod(from_checkpoint),
     }
     if not registry.of(algorithm).becomes:
         members["__init__"] = partialmethod(_removed, algorithm)

@@ -5,27 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from packaging.version import Version
 
 from rllib_compat import ray_versions, registry
 from rllib_compat.config import translate
+from rllib_compat.runtime.callbacks import CallbackAdapter
 from rllib_compat.runtime.envs import find_creator
 from rllib_compat.runtime.policy_mapping import MappingFn
 from rllib_compat.trainer.defaults import defaults_of, merge
 from rllib_compat.trainer.load import load
-from rllib_compat.trainer.trainer import Trainer
+
+if TYPE_CHECKING:
+    from rllib_compat.trainer.trainer import Trainer
 
 
-class _Loaded(Trainer):
-    """A trainer around an algorithm that is there already.
+class _Loaded:
+    """What differs in a trainer around an algorithm that is there already.
 
     Attributes:
         loaded: The algorithm.
     """
 
     loaded: ClassVar[Any]
+    _asked: dict[str, Any]
+    _adapters: Callable[[], list[CallbackAdapter]]
 
     def setup(self, config: dict[str, Any]) -> None:
         """Takes the algorithm as it is."""
@@ -50,45 +55,50 @@ class _Loaded(Trainer):
         return find_creator(self.algorithm.config.env)
 
 
-def from_checkpoint(
-    cls: type[Trainer],
-    path: Any,
-    policy_ids: Collection[str] | None = None,
-    policy_mapping_fn: Callable[..., str] | None = None,
-    policies_to_train: Any = None,
-) -> Trainer:
-    """A trainer that goes on where a checkpoint was saved.
+class Loading:
+    """How a trainer is made of a checkpoint."""
 
-    A checkpoint of today's Ray brings its config and its environment along, and Ray unpickles them;
-    one of an old Ray is converted, and nothing in it is run.
+    @classmethod
+    def from_checkpoint(
+        cls,
+        path: Any,
+        policy_ids: Collection[str] | None = None,
+        policy_mapping_fn: Callable[..., str] | None = None,
+        policies_to_train: Any = None,
+    ) -> Trainer:
+        """A trainer that goes on where a checkpoint was saved.
 
-    Args:
-        cls: The trainer's class.
-        path: The checkpoint: its path, or what Tune has instead.
-        policy_ids: Which policies to take; None for all.
-        policy_mapping_fn: Which policy an agent has; None for what it was.
-        policies_to_train: Which policies learn; None for those that did.
-    """
-    if not isinstance(path, (str, Path)):
-        with getattr(path, "checkpoint", path).as_directory() as folder:
-            return from_checkpoint(cls, folder, policy_ids, policy_mapping_fn, policies_to_train)
-    place = Path(path).expanduser()
-    if _is_todays(place):
-        algorithm: Any = ray_versions.load_algorithm(place)
-    else:
-        algorithm = load(
-            place, policy_mapping_fn=policy_mapping_fn, policies_to_train=policies_to_train
+        A checkpoint of today's Ray brings its config and environment along, and Ray unpickles them;
+        one of an old Ray is converted, and nothing in it is run.
+
+        Args:
+            path: The checkpoint: its path, or what Tune has instead.
+            policy_ids: Which policies to take; None for all.
+            policy_mapping_fn: Which policy an agent has; None for what it was.
+            policies_to_train: Which policies learn; None for those that did.
+        """
+        if not isinstance(path, (str, Path)):
+            with getattr(path, "checkpoint", path).as_directory() as folder:
+                return cls.from_checkpoint(folder, policy_ids, policy_mapping_fn, policies_to_train)
+        place = Path(path).expanduser()
+        if _is_todays(place):
+            algorithm: Any = ray_versions.load_algorithm(place)
+        else:
+            algorithm = load(
+                place, policy_mapping_fn=policy_mapping_fn, policies_to_train=policies_to_train
+            )
+        made = type(
+            cls.__name__, (_Loaded, cls), {"loaded": algorithm, "__module__": cls.__module__}
         )
-    made = type(cls.__name__, (_Loaded, cls), {"loaded": algorithm, "__module__": cls.__module__})
-    trainer: Trainer = made()
-    ray_versions.mark_restored(trainer, iteration=algorithm.iteration)
-    if policy_mapping_fn is not None or policies_to_train is not None:
-        mapping = None if policy_mapping_fn is None else MappingFn(policy_mapping_fn)
-        trainer.tell_workers(mapping, policies_to_train)
-    if policy_ids is not None:
-        for policy in set(trainer.workers.local_worker().policy_map) - set(policy_ids):
-            trainer.remove_policy(policy)
-    return trainer
+        trainer: Trainer = made()
+        ray_versions.mark_restored(trainer, iteration=algorithm.iteration)
+        if policy_mapping_fn is not None or policies_to_train is not None:
+            mapping = None if policy_mapping_fn is None else MappingFn(policy_mapping_fn)
+            trainer.tell_workers(mapping, policies_to_train)
+        if policy_ids is not None:
+            for policy in set(trainer.workers.local_worker().policy_map) - set(policy_ids):
+                trainer.remove_policy(policy)
+        return trainer
 
 
 def _is_todays(place: Path) -> bool:

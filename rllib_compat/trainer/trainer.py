@@ -27,6 +27,7 @@ from rllib_compat.trainer.acting import Acting
 from rllib_compat.trainer.checkpoints import Checkpoints
 from rllib_compat.trainer.defaults import defaults_of, merge
 from rllib_compat.trainer.exports import Exports
+from rllib_compat.trainer.loaded import Loading
 from rllib_compat.trainer.optimizer import LegacyOptimizer
 from rllib_compat.trainer.policies import Policies
 from rllib_compat.trainer.resources import TrialResources
@@ -48,7 +49,7 @@ GONE = {
 }
 
 
-class Trainer(Policies, Acting, Exports, Checkpoints, Trainable):  # type: ignore[misc]  # Ray has no types
+class Trainer(Policies, Acting, Exports, Checkpoints, Loading, Trainable):  # type: ignore[misc]  # Ray has no types
     """Trains with the installed Ray, and looks like the Trainer of Ray 0.5 – 2.0.
 
     It owns an `Algorithm` and is none: what legacy code may ask is written out here, and what can't

@@ -23,7 +23,7 @@ from rllib_compat.trainer.resources import with_extra
 from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
 from rllib_compat.trainer.trainer import Trainer
 from rllib_compat.tune.functions import report as report
-from rllib_compat.tune.functions import with_reporter
+from rllib_compat.tune.functions import with_reporter, with_samplers
 from rllib_compat.tune.trainables import Trainable as Trainable
 
 __all__ = [
@@ -250,6 +250,8 @@ def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
         if today.get(name) is not None:
             today[new] = today[name]
         today.pop(name, None)
+    if isinstance(config := today.get("config"), Mapping):
+        today["config"] = with_samplers(config)
     if isinstance(path := today.get("storage_path"), (str, Path)):
         today["storage_path"] = storage_path(path)
     if "resources_per_trial" in today:

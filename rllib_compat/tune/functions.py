@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import ray.tune
+
 from rllib_compat import ray_versions
 
 
@@ -20,6 +22,19 @@ def report(metrics: Any = None, *, checkpoint: Any = None, **by_name: Any) -> No
     if metrics is not None and not isinstance(metrics, Mapping):
         metrics = {"_metric": metrics}
     ray_versions.tune_report({**(metrics or {}), **by_name}, checkpoint=checkpoint)
+
+
+def with_samplers(value: Any) -> Any:
+    """A config in which functions of a `spec` are drawn for each trial.
+
+    Tune of Ray 0.5 – 0.7 called functions among the values; later ones want `sample_from` around
+    them. RLlib's own take no argument of that name.
+    """
+    if isinstance(value, Mapping):
+        return {key: with_samplers(inner) for key, inner in value.items()}
+    if inspect.isfunction(value) and list(inspect.signature(value).parameters) == ["spec"]:
+        return ray.tune.sample_from(value)
+    return value
 
 
 def with_reporter(function: Callable[..., Any]) -> Callable[..., Any]:

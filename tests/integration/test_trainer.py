@@ -102,7 +102,8 @@ def test_a_checkpoint_alone_makes_a_trainer(make):
     # `Algorithm.from_checkpoint(…)` and `PPO.from_checkpoint(…)` in scripts of Ray 2.1 – 2.9.
     trainer = make(config={**SMALL, "env": "CartPole-v0", "gamma": 0.9})
     trainer.train()
-    again = Algorithm.from_checkpoint(trainer.save())
+    saved = trainer.save()
+    again = Algorithm.from_checkpoint(saved)
     obs = np.array([0.1, 0.2, -0.1, 0.3], np.float32)
     act = {"explore": False, "full_fetch": True}
     one, other = (t.compute_single_action(obs, **act)[2] for t in (trainer, again))
@@ -112,6 +113,9 @@ def test_a_checkpoint_alone_makes_a_trainer(make):
     assert again.train()["timesteps_total"] == 400
     assert np.isfinite(again.train()["episode_reward_mean"])
     again.stop()
+    of_any_name = compat.Trainer.from_checkpoint(saved)
+    assert of_any_name.config["gamma"] == 0.9
+    of_any_name.stop()
 
 
 @pytest.mark.matrix

@@ -148,6 +148,17 @@ def test_functions_in_configs_are_left_alone():
     assert tune.function(print) is print
 
 
+def test_functions_of_a_spec_are_drawn_and_others_stay(ran):
+    def mapping(agent_id):
+        return agent_id
+
+    config = {"lr": lambda spec: 0.5, "multiagent": {"policy_mapping_fn": mapping}}
+    tune.run("PPO", config=config)
+    given = ran[0][1]["config"]
+    assert given["lr"].func is config["lr"]
+    assert given["multiagent"]["policy_mapping_fn"] is mapping
+
+
 def test_everything_else_is_rays():
     assert tune.grid_search is ray_tune.grid_search
     assert tune.register_env is ray_tune.register_env
