@@ -22,42 +22,74 @@ import gymnasium as gym
 import numpy as np
 import ray
 from ray.cluster_utils import Cluster
+from ray.rllib.env.external_env import ExternalEnv
 
 import rllib_compat as compat
 from rllib_compat import ray_versions
 from rllib_compat.artifacts import SimulatorFolders, read_manifest, verify
 
-STEPS = 100
+STEPS, EPISODE = 100, 20
+
+
+class Results:
+    """A simulator's folder; it is written when an iteration's last step is done."""
+
+    def __init__(self, megabytes: int) -> None:
+        self.bytes, self.steps = megabytes * 10**6, 0
+        self.folder = Path(tempfile.gettempdir()) / f"simulator-{uuid.uuid4().hex}"
+        self.folder.mkdir()
+
+    def step(self) -> None:
+        """Counts a step; after the last one, writes as many random bytes as it was told."""
+        self.steps += 1
+        if self.steps % STEPS == 0:
+            content = os.urandom(self.bytes)
+            (self.folder / "results.sql").write_bytes(content)
+            digest = hashlib.sha256(content).hexdigest()
+            with (self.folder / "digests.txt").open("a") as file:
+                file.write(digest + "\n")
 
 
 class Simulator(gym.Env):
-    """Writes as many random megabytes as it is told, when an iteration's last step is done."""
+    """Is stepped."""
 
     observation_space, action_space = gym.spaces.Box(-1, 1, (4,)), gym.spaces.Discrete(2)
 
     def __init__(self, config: Any) -> None:
-        self.bytes, self.steps = config["mb"] * 10**6, 0
-        self.output_folder = Path(tempfile.gettempdir()) / f"simulator-{uuid.uuid4().hex}"
-        self.output_folder.mkdir()
+        self.results = Results(config["mb"])
+        self.output_folder = self.results.folder
 
     def reset(self, *, seed: Any = None, options: Any = None) -> Any:
         return np.zeros(4, np.float32), {}
 
     def step(self, action: Any) -> Any:
-        self.steps += 1
-        if self.steps % STEPS == 0:
-            content = os.urandom(self.bytes)
-            (self.output_folder / "results.sql").write_bytes(content)
-            digest = hashlib.sha256(content).hexdigest()
-            with (self.output_folder / "digests.txt").open("a") as file:
-                file.write(digest + "\n")
-        return np.zeros(4, np.float32), 1.0, self.steps % 20 == 0, False, {}
+        self.results.step()
+        return np.zeros(4, np.float32), 1.0, self.results.steps % EPISODE == 0, False, {}
+
+
+class Outside(ExternalEnv):  # type: ignore[misc]  # Ray has no types
+    """Steps itself, in a thread, and asks for actions."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(Simulator.action_space, Simulator.observation_space)
+        self.results = Results(config["mb"])
+        self.output_folder = self.results.folder
+
+    def run(self) -> None:
+        seen = np.zeros(4, np.float32)
+        while True:
+            episode = self.start_episode()
+            for _ in range(EPISODE):
+                self.get_action(episode, seen)
+                self.results.step()
+                self.log_returns(episode, 1.0)
+            self.end_episode(episode, seen)
 
 
 def config(options: argparse.Namespace, *, folders: bool) -> dict[str, Any]:
     envs = options.runners * options.envs
     return {
-        "env": Simulator,
+        "env": Outside if options.external else Simulator,
         "env_config": {"mb": options.mb},
         "num_workers": options.runners,
         "num_envs_per_worker": options.envs,
@@ -132,6 +164,7 @@ def main() -> None:
     parser.add_argument("--envs", type=int, default=2)
     parser.add_argument("--mb", type=int, default=20)
     parser.add_argument("--iterations", type=int, default=5)
+    parser.add_argument("--external", action="store_true", help="simulators that step themselves")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

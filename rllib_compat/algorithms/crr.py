@@ -43,6 +43,14 @@ class CRR(MARWIL):  # type: ignore[misc]  # Ray has no types
     def get_default_policy_class(cls, config: Any) -> None:
         """None: the old API stack can't run it."""
 
+    def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
+        """Restores what was saved, also without env runners; `Algorithm.from_checkpoint` calls it.
+
+        Ray 2.41 – 2.47 can't do that for Ray's own algorithms that learn from recordings.
+        """
+        with ray_versions.restores_offline():
+            super().restore_from_path(path, *args, **kwargs)
+
 
 class CRRConfig(DefaultsConfig):
     """The config of CRR.

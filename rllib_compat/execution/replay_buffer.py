@@ -69,3 +69,7 @@ class LocalReplayBuffer:
     def stats(self, debug: bool = False) -> dict[str, Any]:
         """What the buffer tells of itself."""
         return dict(self._buffer.stats(debug))
+
+
+#: Its name below `execution.buffers`, Ray 1.11 – 1.13.
+MultiAgentReplayBuffer = LocalReplayBuffer

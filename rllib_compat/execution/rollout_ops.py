@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,40 @@ def ParallelRollouts(workers: Any, *, mode: str = "bulk_sync", num_async: int = 
         plan = ray_versions.plan_iterator(lambda: _as_they_come(workers, _sample, num_async))
         return plan.for_each(_note_actor).for_each(count_sampled)
     return ray_versions.plan_iterator(batches).for_each(count_sampled)
+
+
+def synchronous_parallel_sample(
+    *,
+    worker_set: Any,
+    max_agent_steps: int | None = None,
+    max_env_steps: int | None = None,
+    concat: bool = True,
+    **more: Any,
+) -> Any:
+    """Samples in all workers, once or until there are enough steps.
+
+    Args:
+        worker_set: `trainer.workers`.
+        max_agent_steps: How many steps of agents are enough.
+        max_env_steps: How many steps of environments are.
+        concat: Whether to make one batch of all.
+        **more: What only Ray's own function takes.
+
+    Returns:
+        The batch, or the list of them.
+    """
+    return ray_versions.sample_synchronously(
+        getattr(worker_set, "group", worker_set),
+        max_agent_steps=max_agent_steps,
+        max_env_steps=max_env_steps,
+        concat=concat,
+        **more,
+    )
+
+
+def standardize_fields(samples: Any, fields: Collection[str]) -> Any:
+    """Standardizes columns of a batch, each policy's by themselves."""
+    return StandardizeFields(fields)(samples)
 
 
 def AsyncGradients(workers: Any) -> Any:  # noqa: N802
@@ -182,7 +216,7 @@ class StandardizeFields:
         fields: Their names.
     """
 
-    def __init__(self, fields: Sequence[str]) -> None:
+    def __init__(self, fields: Collection[str]) -> None:
         self.fields = fields
 
     def __call__(self, samples: Any) -> Any:

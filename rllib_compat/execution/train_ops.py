@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from rllib_compat import ray_versions
 from rllib_compat.execution.common import (
     APPLY_GRADS_TIMER,
     COMPUTE_GRADS_TIMER,
@@ -46,18 +47,21 @@ class TrainOneStep:
     def __call__(self, batch: Any) -> tuple[Any, dict[str, Any]]:
         """The batch, and what the policies tell of it."""
         metrics = _get_shared_metrics()
-        worker = self.workers.local_worker()
-        policies = self.policies or worker.get_policies_to_train(batch)
         timer = metrics.timers[LEARN_ON_BATCH_TIMER]
         with timer:
-            info = self._learn(worker, policies, batch)
+            info = self.learn(batch)
             timer.push_units_processed(batch.count)
         count_trained(batch.count, batch.agent_steps())
         metrics.info[LEARNER_INFO] = {**metrics.info.get(LEARNER_INFO, {}), **info}
-        send_weights(self.workers, list(policies))
+        send_weights(self.workers, list(self._policies(batch)))
         return batch, info
 
-    def _learn(self, worker: Any, policies: Collection[str], batch: Any) -> dict[str, Any]:
+    def _policies(self, batch: Any) -> Collection[str]:
+        return self.policies or self.workers.local_worker().get_policies_to_train(batch)
+
+    def learn(self, batch: Any) -> dict[str, Any]:
+        """Learns from a batch; what the policies tell of it."""
+        worker, policies = self.workers.local_worker(), self._policies(batch)
         if self.num_sgd_iter <= 1 and not self.sgd_minibatch_size:
             return dict(worker.learn_on_batch(batch))
         from ray.rllib.utils.sgd import do_minibatch_sgd
@@ -189,3 +193,34 @@ class UpdateTargetNetwork:
             worker.get_policy(policy).update_target()
         counters[NUM_TARGET_UPDATES] += 1
         counters[LAST_TARGET_UPDATE_TS] = now
+
+
+def train_one_step(trainer: Any, train_batch: Any, policies_to_train: Any = None) -> dict[str, Any]:
+    """Learns from a batch as the trainer's config says: once, or in minibatches.
+
+    Args:
+        trainer: The trainer, whose counters and timers are told.
+        train_batch: What was sampled.
+        policies_to_train: Ids of the policies that learn; None for those of the config.
+
+    Returns:
+        What the policies tell of it.
+    """
+    if not isinstance(trainer.config, dict):  # Ray's own algorithm
+        return dict(ray_versions.train_one_step(trainer, train_batch, policies_to_train))
+    passes, size = (trainer.config.get(key, 0) for key in ("num_sgd_iter", "sgd_minibatch_size"))
+    learn = TrainOneStep(trainer.workers, policies_to_train, passes, size)
+    batch = train_batch.as_multi_agent()
+    timer = ray_versions.timers_of(trainer.algorithm)[LEARN_ON_BATCH_TIMER]
+    with timer:
+        told = learn.learn(batch)
+        timer.push_units_processed(batch.count)
+    counters = ray_versions.counters_of(trainer.algorithm)
+    counters["num_env_steps_trained"] += batch.count
+    counters["num_agent_steps_trained"] += batch.agent_steps()
+    return told
+
+
+def multi_gpu_train_one_step(trainer: Any, train_batch: Any) -> dict[str, Any]:
+    """The same, by the name that it had where batches were loaded onto devices first."""
+    return train_one_step(trainer, train_batch)

@@ -98,6 +98,10 @@ PLACES = (
     ("ray.rllib.examples.policy", "ray.rllib.examples._old_api_stack.policy"),
     ("ray.rllib.examples.policy", "rllib_compat.legacy.ray_examples.policy"),
     ("ray.rllib.execution", "rllib_compat.execution"),
+    (
+        "ray.rllib.execution.buffers.multi_agent_replay_buffer",
+        "rllib_compat.execution.replay_buffer",
+    ),
     ("ray.rllib.execution.buffers", "ray.rllib.utils.replay_buffers"),
     ("ray.rllib.execution.replay_buffer", "ray.rllib.utils.replay_buffers"),
     ("ray.rllib.models.misc", "ray.rllib.models.tf.misc"),

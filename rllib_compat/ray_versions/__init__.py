@@ -92,6 +92,7 @@ from rllib_compat.ray_versions.old_episodes import tell_as_of_old
 from rllib_compat.ray_versions.old_stack import set_state_of_old_stack
 from rllib_compat.ray_versions.old_workers import TakesOldPolicies, agent_steps
 from rllib_compat.ray_versions.own_policies import (
+    as_written,
     called_as_of_old,
     is_policy_class,
     learn_once_on_the_old_stack,
@@ -99,12 +100,17 @@ from rllib_compat.ray_versions.own_policies import (
     with_policy,
 )
 from rllib_compat.ray_versions.plans import (
+    counters_of,
     give_batches_their_old_names,
     next_of_plan,
     not_ready,
+    own_step,
     plan_iterator,
     plan_metrics,
-    with_plan,
+    sample_synchronously,
+    timers_of,
+    train_one_step,
+    with_steps,
 )
 from rllib_compat.ray_versions.releases import NEWEST, OLDEST, at_least, installed
 from rllib_compat.ray_versions.replay import old_replay_buffer, weigh_replayed, weighted_buffer
@@ -160,6 +166,7 @@ __all__ = [
     "add_next_observations",
     "after_restores",
     "agent_steps",
+    "as_written",
     "at_least",
     "bc_module_names",
     "build_algorithm",
@@ -168,6 +175,7 @@ __all__ = [
     "called_as_of_old",
     "count_once",
     "count_sampled",
+    "counters_of",
     "dqn_module",
     "earlier_chunks",
     "env_to_module",
@@ -223,6 +231,7 @@ __all__ = [
     "old_replay_buffer",
     "ongoing_episodes",
     "own_settings",
+    "own_step",
     "plan_iterator",
     "plan_metrics",
     "q_values",
@@ -235,6 +244,7 @@ __all__ = [
     "restores_offline",
     "running_stat_state",
     "sample_episodes",
+    "sample_synchronously",
     "save",
     "seed_env_runner",
     "send_new_weights",
@@ -254,10 +264,12 @@ __all__ = [
     "take_learning_rates_of_config",
     "target_network_logits",
     "tell_as_of_old",
+    "timers_of",
     "to_numpy",
     "todays_config",
     "torch_distributions",
     "torch_policy_with",
+    "train_one_step",
     "trainable_arguments",
     "trains_discrete_sac",
     "trial_storage",
@@ -272,8 +284,8 @@ __all__ = [
     "weigh_replayed",
     "weighted_buffer",
     "whole_model_config",
-    "with_plan",
     "with_policy",
+    "with_steps",
     "without_cluster",
     "without_logger",
     "writes_checkpoint_version",

@@ -16,7 +16,25 @@ if TYPE_CHECKING:
 
 def build_algorithm(config: AlgorithmConfig) -> Algorithm:
     """Builds an algorithm; `build` became `build_algo` in Ray 2.41."""
-    return config.build_algo() if hasattr(config, "build_algo") else config.build()
+    return _connected(config.build_algo() if hasattr(config, "build_algo") else config.build())
+
+
+def _connected(algorithm: Algorithm) -> Algorithm:
+    """Gives connectors to an algorithm that has no env runner of its own.
+
+    Ray 2.46 and 2.47 make none for one that learns from recordings and evaluates nowhere, and die
+    of saving their state.
+    """
+    lacks = getattr(algorithm, "env_to_module_connector", algorithm) is None
+    config: Any = algorithm.config
+    spaces = config.observation_space, config.action_space
+    if lacks and algorithm.env_runner_group is None and None not in spaces:
+        from ray.rllib.env import INPUT_ENV_SINGLE_SPACES
+
+        known = {INPUT_ENV_SINGLE_SPACES: spaces}
+        algorithm.env_to_module_connector = config.build_env_to_module_connector(spaces=known)
+        algorithm.module_to_env_connector = config.build_module_to_env_connector(spaces=known)
+    return algorithm
 
 
 def load_algorithm(tree: Path) -> Algorithm:
@@ -24,7 +42,7 @@ def load_algorithm(tree: Path) -> Algorithm:
     from ray.rllib.algorithms.algorithm import Algorithm
 
     with quiet_logs(), restores_offline():
-        return Algorithm.from_checkpoint(str(tree.absolute()))
+        return _connected(Algorithm.from_checkpoint(str(tree.absolute())))
 
 
 @contextmanager

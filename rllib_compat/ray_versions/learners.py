@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from rllib_compat.ray_versions.metrics import log_item
+from rllib_compat.ray_versions.releases import at_least
 
 
 @cache
@@ -63,7 +64,12 @@ class TakesArrays:
     """The first base of a torch learner that is given batches of arrays, not episodes.
 
     Ray 2.40 – 2.43 leave it to a learner's connectors to make tensors, which only see episodes.
+    Ray 2.44 – 2.47 make them where observations are one array, and not where they are a dict.
     """
+
+    def _make_batch_if_necessary(self, training_data: Any) -> Any:
+        batch = super()._make_batch_if_necessary(training_data=training_data)  # type: ignore[misc]
+        return batch if at_least("2.48") else self._convert_batch_type(batch)  # type: ignore[attr-defined]
 
     def update_from_batch(self, batch: Any, **kwargs: Any) -> Any:
         """Makes tensors of a batch and learns from it; those Rays' learner groups call it."""

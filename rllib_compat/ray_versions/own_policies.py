@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 
@@ -22,6 +23,7 @@ def with_policy(algorithm: type, policy: type, *, plain: bool) -> type:
         plain: Whether to sample and to learn once from each batch, as trainers without an
             execution plan of their own did, in the place of the algorithm's own steps.
     """
+    policy = as_written(policy)
 
     def get_default_policy_class(cls: type, config: Any) -> type:
         del cls, config
@@ -31,6 +33,32 @@ def with_policy(algorithm: type, policy: type, *, plain: bool) -> type:
     if plain:
         members["training_step"] = learn_once_on_the_old_stack
     return type(algorithm.__name__, (algorithm,), members)
+
+
+def as_written(policy: type) -> type:
+    """A policy class whose `postprocess_trajectory` gets what it got when it was written.
+
+    The other agents' batches stood in pairs of a policy and a batch; since Ray 2.1, the policy's id
+    stands before them (`evaluation/episode_v2.py`). A method that asks for three gets three.
+    """
+    written: Any = getattr(policy, "postprocess_trajectory", None)
+    if written is None or written.__module__.partition(".")[0] == "ray":
+        return policy
+
+    def postprocess_trajectory(
+        self: Any, batch: Any, others: Any = None, episode: Any = None
+    ) -> Any:
+        pairs = {agent: given[-2:] for agent, given in (others or {}).items()}
+        try:
+            return written(self, batch, pairs if others else others, episode)
+        except (ValueError, IndexError) as error:
+            if not others or not _NOT_A_PAIR.search(str(error)):
+                raise
+        return written(self, batch, others, episode)
+
+    # Pickle finds no such module, and so takes the class along.
+    members = {"postprocess_trajectory": postprocess_trajectory, "__module__": "own_policies"}
+    return type(policy.__name__, (policy,), members)
 
 
 def learn_once_on_the_old_stack(algorithm: Any) -> Any:
@@ -137,6 +165,9 @@ def _from_batch(model: Any, train_batch: Any, is_training: bool = True) -> Any:
 def _again(cls: type, /, *, name: str | None = None, **parts: Any) -> type:
     return torch_policy_with(cls, name, parts)
 
+
+#: What Python says where somebody takes two for three.
+_NOT_A_PAIR = re.compile("not enough values to unpack|tuple index out of range")
 
 #: What `with_updates` took → the method of `TorchPolicyV2`.
 _METHODS = {

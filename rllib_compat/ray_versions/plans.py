@@ -57,13 +57,29 @@ def plan_metrics() -> Any:
     return LocalIterator.get_metrics()
 
 
-def with_plan(algorithm: type) -> type:
-    """The algorithm's class, with steps that `algorithm.next_of_plan()` takes."""
+def with_steps(algorithm: type) -> type:
+    """The algorithm's class, with steps that `algorithm.legacy_step()` takes."""
 
     def training_step(self: Any) -> Any:
-        return self.next_of_plan()
+        return self.legacy_step()
 
-    return type(algorithm.__name__, (algorithm,), {"training_step": training_step})
+    members = {"training_step": training_step, "own_step": algorithm.training_step}  # type: ignore[attr-defined]
+    return type(algorithm.__name__, (algorithm,), members)
+
+
+def own_step(algorithm: Any) -> Any:
+    """Takes a step of the algorithm itself, whose class may have other steps now."""
+    return getattr(algorithm, "own_step", algorithm.training_step)()
+
+
+def counters_of(algorithm: Any) -> Any:
+    """What an algorithm of the old API stack counts, by name."""
+    return algorithm._counters
+
+
+def timers_of(algorithm: Any) -> Any:
+    """What an algorithm of the old API stack times, by name."""
+    return algorithm._timers
 
 
 def next_of_plan(algorithm: Any, plan: Any) -> Any:
@@ -82,3 +98,17 @@ def next_of_plan(algorithm: Any, plan: Any) -> Any:
     metrics = plan.shared_metrics.get()
     counters.update({theirs: metrics.counters[ours] for ours, theirs in _COUNTERS.items()})
     return item
+
+
+def train_one_step(algorithm: Any, batch: Any, policies: Any = None) -> Any:
+    """Learns from a batch in an algorithm of Ray's, on the old API stack."""
+    from ray.rllib.execution.train_ops import train_one_step as train
+
+    return train(algorithm, batch, policies)
+
+
+def sample_synchronously(group: Any, **arguments: Any) -> Any:
+    """Samples in all env runners of a group, on the old API stack."""
+    from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
+
+    return synchronous_parallel_sample(worker_set=group, **arguments)

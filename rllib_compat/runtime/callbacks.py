@@ -30,6 +30,7 @@ from rllib_compat.runtime.offline.files import Recording, Writer
 from rllib_compat.runtime.old_stack import OldStackEvents
 from rllib_compat.runtime.policy_mapping import Here
 from rllib_compat.runtime.results import RECORDS, LegacyResults, complete_evaluation
+from rllib_compat.runtime.running_plan import RunningPlan
 from rllib_compat.runtime.saving import hears_of_checkpoints, tell_of_checkpoints
 from rllib_compat.runtime.workers import LegacyBaseEnv, LegacyWorker, OldStackBaseEnv
 
@@ -204,7 +205,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         """Completes the result with its legacy keys, then lets the callbacks change it."""
         algorithm = kwargs["algorithm"]
         self.results.complete(kwargs["result"], algorithm.config)
-        if (plan := getattr(algorithm, "next_of_plan", None)) is not None:
+        if isinstance(plan := getattr(algorithm, "legacy_step", None), RunningPlan):
             plan.complete(kwargs["result"])
         self._algorithm_event("on_train_result", kwargs)
 

@@ -8,15 +8,9 @@ from typing import Any
 from rllib_compat import registry
 from rllib_compat.config import find_algorithm
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.trainer.own_parts import StockPlan
+from rllib_compat.trainer.own_parts import PLAIN, StockPlan
 from rllib_compat.trainer.templates import algorithm_of, updated
 from rllib_compat.trainer.trainer import Trainer
-
-# Of the common config, what learning once from a batch goes by.
-_COMMON: Mapping[str, Any] = {
-    "rollout_fragment_length": 200,
-    "train_batch_size": 200,
-}
 
 
 def build_trainer(
@@ -62,7 +56,7 @@ def build_trainer(
     if plain:
         members["learns_once"] = True
         # What trainers of no algorithm started from.
-        default_config = {**_COMMON, **(default_config or {})}
+        default_config = {**PLAIN, **(default_config or {})}
     return updated(
         type(name, (Trainer,), members),
         name=name,

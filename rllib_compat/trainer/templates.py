@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rllib_compat import ray_versions, registry
 from rllib_compat.config import keys
 from rllib_compat.neutral.errors import GoneError
-from rllib_compat.trainer.defaults import merge
+from rllib_compat.trainer import own_parts
+from rllib_compat.trainer.defaults import common_config, defaults_of, merge
 
 if TYPE_CHECKING:
     from rllib_compat.trainer.trainer import Trainer
@@ -37,8 +38,6 @@ _LEARNER = "subclass the algorithm's Learner, override compute_loss_for_module()
 _LEARNER += "config.learners(learner_class=…)"
 # What was given to templates or overridden in subclasses and belonged to another architecture.
 GONE: Mapping[str, str] = {
-    "training_iteration": _STEP,
-    "training_step": _STEP,
     "make_policy_optimizer": _STEP,
     "after_optimizer_step": _STEP,
     "_train": _STEP,
@@ -50,7 +49,6 @@ GONE: Mapping[str, str] = {
     "_policy": _LEARNER,
     "_policy_graph": _LEARNER,
     "_policy_class": _LEARNER,
-    "get_default_policy_class": _LEARNER,
     "loss_fn": _LEARNER,
 }
 
@@ -106,36 +104,50 @@ def check_subclass(cls: type[Trainer], ours: type[Trainer]) -> None:
         raise gone(lost, cls.__name__)
 
 
-def own_policy(cls: type[Trainer], config: dict[str, Any]) -> type | None:
-    """The policy class that a trainer class asks for, if it is none of RLlib's own.
+def own_policy(trainer: Trainer, config: dict[str, Any]) -> type | None:
+    """The policy class that a trainer's class asks for, if it is none of RLlib's own.
 
     Raises:
         GoneError: It is none that the old API stack can train: one of TensorFlow's, mostly.
     """
-    given = cls.choose_policy_class(config) if cls.choose_policy_class else None
-    given = given or cls.policy_class
-    stock = algorithm_of(given) == cls.algorithm_name and not getattr(given, "is_own", False)
-    if given is None or stock:
+    given = trainer.get_default_policy_class(config)
+    own = getattr(given, "is_own", False)
+    if given is None or (algorithm_of(given) == trainer.algorithm_name and not own):
         return None
     if not ray_versions.is_policy_class(given):
-        raise gone(["loss_fn"], f"{cls.__name__}: {given.__name__}")
+        raise gone(["loss_fn"], f"{type(trainer).__name__}: {given.__name__}")
     return given
+
+
+def own_defaults(cls: type[Trainer]) -> Mapping[str, Any]:
+    """What a trainer class's config starts from, beside the algorithm's defaults."""
+    if not own_parts.overrides(cls, "get_default_config"):
+        return cls._default_config
+    asked: Any = cls.get_default_config()
+    given = asked if isinstance(asked, Mapping) else asked.to_dict()
+    usual = defaults_of(cls.algorithm_name) if cls.algorithm_name else common_config()
+    return {k: v for k, v in given.items() if k not in usual or _differ(v, usual[k])}
 
 
 def own_keys(cls: type[Any], config: Mapping[str, Any]) -> dict[str, Any]:
     """What of a config only the class itself reads: keys of its defaults that no Ray ever had."""
-    return {k: v for k, v in config.items() if k in cls._default_config and not keys.homes(k)}
+    return {k: v for k, v in config.items() if k in own_defaults(cls) and not keys.homes(k)}
+
+
+def checks(trainer: Trainer) -> list[Callable[..., Any]]:
+    """What is called with the config before anything is built."""
+    overridden = own_parts.overrides(type(trainer), "validate_config")
+    given = [trainer.hooks.get("validate_config"), trainer.validate_config if overridden else None]
+    return [check for check in given if check is not None]
 
 
 def validated(
-    hook: Callable[..., Any] | None, defaults: Mapping[str, Any], config: Mapping[str, Any]
+    check: Callable[..., Any], defaults: Mapping[str, Any], config: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A config after `validate_config`, which sees all defaults and may change the config."""
-    if hook is None:
-        return dict(config)
     complete = merge(defaults, config)
     before = copy.deepcopy(complete)
-    hook(complete)
+    check(complete)
     changed = {k: v for k, v in complete.items() if k not in before or _differ(v, before[k])}
     return {**config, **changed}
 

@@ -25,10 +25,11 @@ from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.trainer import own_parts, templates
 from rllib_compat.trainer.acting import Acting
 from rllib_compat.trainer.checkpoints import Checkpoints
-from rllib_compat.trainer.defaults import defaults_of, merge
+from rllib_compat.trainer.defaults import common_config, defaults_of, merge
 from rllib_compat.trainer.exports import Exports
 from rllib_compat.trainer.loaded import Loading
 from rllib_compat.trainer.optimizer import LegacyOptimizer
+from rllib_compat.trainer.own_parts import OwnParts
 from rllib_compat.trainer.policies import Policies
 from rllib_compat.trainer.resources import TrialResources
 from rllib_compat.trainer.result_files import UnifiedLogger
@@ -49,7 +50,7 @@ GONE = {
 }
 
 
-class Trainer(Policies, Acting, Exports, Checkpoints, Loading, Trainable):  # type: ignore[misc]  # Ray has no types
+class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainable):  # type: ignore[misc]  # Ray has no types
     """Trains with the installed Ray, and looks like the Trainer of Ray 0.5 – 2.0.
 
     It owns an `Algorithm` and is none: what legacy code may ask is written out here, and what can't
@@ -87,7 +88,7 @@ class Trainer(Policies, Acting, Exports, Checkpoints, Loading, Trainable):  # ty
     hooks: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     policy_class: ClassVar[type | None] = None
     choose_policy_class: ClassVar[Callable[[dict[str, Any]], type | None] | None] = None
-    learns_once: ClassVar[bool] = False
+    learns_once = False
     execution_plan: ClassVar[Callable[..., Any] | None] = None
 
     merge_trainer_configs = staticmethod(merge)
@@ -124,16 +125,22 @@ class Trainer(Policies, Acting, Exports, Checkpoints, Loading, Trainable):  # ty
     def setup(self, config: dict[str, Any]) -> None:
         """Translates the config and builds the algorithm."""
         self.raw_user_config = config
-        given = with_default_policy(merge(self._default_config, config))
+        started = templates.own_defaults(type(self))
+        given = with_default_policy(merge(started, config))
         if given.get("output") == "logdir":
             given["output"] = self.logdir
-        algorithm, _ = find_algorithm(given, self._asked["algorithm"])
-        defaults = defaults_of(algorithm, self._asked["legacy_ray"])
-        given = templates.validated(self.hooks.get("validate_config"), defaults, given)
-        self._own_policy = templates.own_policy(type(self), merge(defaults, given))
+        algorithm, how = find_algorithm(given, self._asked["algorithm"])
+        if how == "assumed" and own_parts.overrides_any(type(self)):
+            self.learns_once = True
+            given = {**own_parts.PLAIN, **given}
+        of_none = self.learns_once and not self.algorithm_name
+        defaults = common_config() if of_none else defaults_of(algorithm, self._asked["legacy_ray"])
+        for check in templates.checks(self):
+            given = templates.validated(check, defaults, given)
+        self._own_policy = templates.own_policy(self, merge(defaults, given))
         asked, own = dict(self._asked), templates.own_keys(type(self), given)
         given = {key: value for key, value in given.items() if key not in own}
-        if self._own_policy is not None or own_parts.plan_of(type(self)) is not None:
+        if self._own_policy is not None or own_parts.has_steps(type(self)):
             asked["api_stack"] = "old"
         self.translation: Translation = translate(given, **asked)
         self._note_env_name()
@@ -146,12 +153,12 @@ class Trainer(Policies, Acting, Exports, Checkpoints, Loading, Trainable):  # ty
         self.share_frozen_policies()
         for callbacks in self._adapters():
             callbacks.adopt(self)
-        own_parts.start_plan(self)
+        own_parts.start_steps(self)
         self._call_hook("after_init")
 
     def _built(self) -> Any:
         config = self.translation.algorithm_config.copy(copy_frozen=False)
-        own_parts.apply(config, type(self), self._own_policy)
+        own_parts.apply(config, type(self), self._own_policy, plain=self.learns_once)
         # Also without callbacks, the adapter completes the result.
         given = config.callbacks_class
         adapter = given if _adapts(given) else adapt_callbacks(given)
@@ -248,11 +255,6 @@ class Trainer(Policies, Acting, Exports, Checkpoints, Loading, Trainable):  # ty
     # What the class knows
 
     @classmethod
-    def get_default_config(cls) -> dict[str, Any]:
-        """The config that the legacy class started from."""
-        return merge(defaults_of(cls.algorithm_name or "PPO"), cls._default_config)
-
-    @classmethod
     def with_updates(cls, **overrides: Any) -> type[Trainer]:
         """Makes a class with other defaults and hooks, as `build_trainer` classes could.
 
@@ -271,7 +273,7 @@ class Trainer(Policies, Acting, Exports, Checkpoints, Loading, Trainable):  # ty
         Returns:
             Bundles, as today; their `to_json()` is what `resources_per_trial` took until Ray 1.x.
         """
-        given = merge(cls._default_config, config)
+        given = merge(templates.own_defaults(cls), config)
         own = templates.own_keys(cls, given)
         algorithm_config = translate(
             {key: value for key, value in given.items() if key not in own},

@@ -32,21 +32,21 @@ class LegacyWorkers:
 
     Args:
         trainer: The trainer; its algorithm has the env runners.
-        group: The group of env runners.
+        group: Ray's group of env runners.
     """
 
     def __init__(self, trainer: Policies, group: Any) -> None:
         self._trainer = trainer
-        self._group = group
+        self.group = group
 
     def local_worker(self) -> Any:
         """The worker in this process, with the weights that were trained last."""
         self._trainer.sync_local_runner()
-        return as_legacy(self._group.local_env_runner)
+        return as_legacy(self.group.local_env_runner)
 
     def remote_workers(self) -> list[RemoteWorker]:
         """The others; `worker.method.remote(…)` calls a method of the worker there."""
-        return [RemoteWorker(actor) for actor in ray_versions.remote_env_runners(self._group)]
+        return [RemoteWorker(actor) for actor in ray_versions.remote_env_runners(self.group)]
 
     def foreach_worker(self, func: Callable[[LegacyWorker], Any]) -> list[Any]:
         """Calls `func(worker)` in all workers.
@@ -54,10 +54,10 @@ class LegacyWorkers:
         What it sets by `worker.set_policies_to_train` reaches the learners, too.
         """
         self._trainer.sync_local_runner()
-        before = self._group.local_env_runner.config.policies_to_train
-        results = ray_versions.foreach_env_runner(self._group, partial(_call, func))
-        after = self._group.local_env_runner.config.policies_to_train
-        if after is not before and hasattr(self._group.local_env_runner, "module"):
+        before = self.group.local_env_runner.config.policies_to_train
+        results = ray_versions.foreach_env_runner(self.group, partial(_call, func))
+        after = self.group.local_env_runner.config.policies_to_train
+        if after is not before and hasattr(self.group.local_env_runner, "module"):
             self._trainer.algorithm.learner_group.foreach_learner(partial(_train_only, after))
         return results
 
@@ -104,15 +104,15 @@ class LegacyWorkers:
 
     def num_healthy_remote_workers(self) -> int:
         """How many actors answer."""
-        return int(self._group.num_healthy_remote_workers())
+        return int(self.group.num_healthy_remote_workers())
 
     def sync_weights(self, *_: Any, **__: Any) -> None:
         """Sends the learners' weights to all workers."""
-        ray_versions.send_weights(self._trainer.algorithm, self._group)
+        ray_versions.send_weights(self._trainer.algorithm, self.group)
 
     def stop(self) -> None:
         """Stops all workers."""
-        self._group.stop()
+        self.group.stop()
 
     def __getattr__(self, name: str) -> Any:
         if name in GONE:

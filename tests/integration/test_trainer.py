@@ -1,5 +1,6 @@
 """`compat.Trainer` on a running Ray."""
 
+import copy
 import json
 import traceback
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat import legacy
+from rllib_compat.execution.rollout_ops import synchronous_parallel_sample
+from rllib_compat.execution.train_ops import train_one_step
 from rllib_compat.legacy.old_algorithm import Algorithm
 from rllib_compat.neutral.errors import GoneError, LegacyEnvError
 from rllib_compat.trainer import stock_policies
@@ -121,7 +124,7 @@ def test_a_checkpoint_alone_makes_a_trainer(make):
 @pytest.mark.matrix
 def test_an_execution_plan_trains_two_kinds_of_policies_and_counts_on_after_a_restore():
     # As in RLlib's own example `two_trainer_workflow.py` of Ray 0.8.7 – 1.2.0.
-    from rllib_compat.runtime import plans
+    from rllib_compat import execution as plans
 
     def plan(workers, config):
         buffer = plans.LocalReplayBuffer(learning_starts=50, replay_batch_size=16)
@@ -465,3 +468,35 @@ def test_observations_of_integers_train_without_a_filter(make):
     trainer = make(config={**SMALL, **failing("nowhere")})
     assert trainer.train()["episode_reward_mean"] == 10
     assert trainer.compute_action(np.array([1, 2])) in (0, 1)
+
+
+@pytest.mark.matrix
+def test_a_subclass_says_itself_what_an_iteration_is():
+    # As subclasses of Ray 1.11 – 2.x do, with `training_iteration` first and `training_step` later.
+    class Mine(compat.PPOTrainer):
+        @classmethod
+        def get_default_config(cls):
+            return {**super().get_default_config(), "num_sgd_iter": 2}
+
+        def validate_config(self, config):
+            config["sgd_minibatch_size"] = 50
+
+        def training_step(self):
+            batch = synchronous_parallel_sample(worker_set=self.workers).as_multi_agent()
+            self._counters["num_env_steps_sampled"] += batch.env_steps()
+            self._counters["num_agent_steps_sampled"] += batch.agent_steps()
+            self.learned = train_one_step(self, batch)
+            self.workers.sync_weights()
+            return self.learned
+
+    trainer = Mine(config={"env": "CartPole-v1", "num_workers": 0, "rollout_fragment_length": 100})
+    try:
+        before = copy.deepcopy(trainer.get_weights()["default_policy"])
+        result = trainer.train()
+        after = trainer.get_weights()["default_policy"]
+        assert trainer.learned["default_policy"]["learner_stats"]
+        assert (trainer.config["num_sgd_iter"], trainer.config["sgd_minibatch_size"]) == (2, 50)
+        assert result["timesteps_total"] == trainer._counters["num_env_steps_trained"] >= 100
+        assert any(np.any(after[name] != before[name]) for name in before)
+    finally:
+        trainer.stop()

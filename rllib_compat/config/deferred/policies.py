@@ -44,11 +44,13 @@ class PolicyLater(Later):
         """The `PolicySpec`."""
         from ray.rllib.policy.policy import PolicySpec
 
-        fields = {name: build(value) for name, value in self.fields.items()}
+        fields: dict[str, Any] = {name: build(value) for name, value in self.fields.items()}
         if self.algorithm is not None:
             own = ray_versions.own_settings(self.algorithm)
             fields["config"] = {**own, **(fields.get("config") or {})}
             fields["config"].pop("replay_buffer_config", None)  # Ray can't set it for others
+        if isinstance(fields.get("policy_class"), type):
+            fields["policy_class"] = ray_versions.as_written(fields["policy_class"])
         return PolicySpec(**fields)
 
     def code(self, writer: Writer) -> ast.expr | None:

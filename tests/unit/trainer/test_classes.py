@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import rllib_compat as compat
-from rllib_compat import agents, registry
+from rllib_compat import agents, ray_versions, registry
 from rllib_compat.neutral.errors import ConfigError, GoneError, RefusedKeysError
 from rllib_compat.trainer import defaults, own_parts, templates
 from rllib_compat.trainer.build_trainer import build_trainer
@@ -136,6 +136,10 @@ def test_what_belonged_to_another_architecture_says_where_it_went(hook):
     assert "subclass" in error.value.fix
 
 
+def unbuilt(cls):
+    return object.__new__(cls)
+
+
 def test_a_policy_that_ray_can_not_train_is_refused_when_it_is_used():
     class MyPolicy:
         pass
@@ -146,7 +150,7 @@ def test_a_policy_that_ray_can_not_train_is_refused_when_it_is_used():
         compat.PPOTrainer.with_updates(get_policy_class=lambda config: MyPolicy),
     ):
         with pytest.raises(GoneError, match="MyPolicy"):
-            templates.own_policy(made, {})
+            templates.own_policy(unbuilt(made), {})
 
 
 def test_a_policy_of_ones_own_is_trained_by_the_algorithm_or_without_one():
@@ -159,11 +163,55 @@ def test_a_policy_of_ones_own_is_trained_by_the_algorithm_or_without_one():
         default_policy=PPOTorchPolicy,
         get_policy_class=lambda config: MyPolicy if config["framework"] == "torch" else None,
     )
-    assert templates.own_policy(mine, {"framework": "torch"}) is MyPolicy
-    assert templates.own_policy(mine, {"framework": "tf"}) is None
+    assert templates.own_policy(unbuilt(mine), {"framework": "torch"}) is MyPolicy
+    assert templates.own_policy(unbuilt(mine), {"framework": "tf"}) is None
     plain = build_trainer("Mine", default_policy=MyPolicy)
     assert (plain.algorithm_name, plain.learns_once) == ("PPO", True)
     assert plain.get_default_config()["train_batch_size"] == 200
+
+
+@pytest.mark.parametrize("wrap", [lambda method: method, classmethod])
+def test_a_subclass_may_say_itself_which_policies_it_has(wrap):
+    # `Trainer` of Ray 1.9 – 2.2 asks an instance, `Algorithm` of 2.3 on the class.
+    from ray.rllib.policy.policy import Policy
+
+    class MyPolicy(Policy):
+        pass
+
+    class Mine(compat.PPOTrainer):
+        get_default_policy_class = wrap(lambda self, config: config["chosen"])
+
+    chosen = {MyPolicy: MyPolicy, PPOTorchPolicy: None, None: None}
+    for given, policy in chosen.items():
+        assert templates.own_policy(unbuilt(Mine), {"chosen": given}) is policy
+
+
+def test_a_subclass_may_say_itself_what_its_config_starts_from():
+    class Mine(compat.PPOTrainer):
+        @classmethod
+        def get_default_config(cls):
+            return {**super().get_default_config(), "num_sgd_iter": 3, "my_own": 4}
+
+    assert templates.own_defaults(Mine) == {"num_sgd_iter": 3, "my_own": 4}
+    assert templates.own_keys(Mine, {"my_own": 5, "lr": 0.1}) == {"my_own": 5}
+    assert templates.own_defaults(type("Plain", (Mine,), {})) == templates.own_defaults(Mine)
+    assert templates.own_defaults(compat.PPOTrainer) == {}
+
+
+def test_policies_get_the_batches_of_others_as_when_they_were_written():
+    def written(expected):
+        def postprocess_trajectory(self, batch, others=None, episode=None):
+            ((*parts, last),) = others.values()
+            assert last == "batch"
+            if len(parts) + 1 != expected:
+                _, _, _ = (*parts, last)  # as code for three does
+            return expected
+
+        return type("Written", (), {"postprocess_trajectory": postprocess_trajectory})
+
+    for expected in (2, 3):
+        policy = ray_versions.as_written(written(expected))()
+        assert policy.postprocess_trajectory({}, {0: ("id", object, "batch")}) == expected
 
 
 def test_stock_policies_for_torch_take_other_parts():
