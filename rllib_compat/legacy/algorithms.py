@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from typing import Any
 
 from rllib_compat import registry
+
+#: Attributes of a config → the keys that `to_dict` made of them (Ray 2.0.1, `AlgorithmConfig`).
+_KEYS_OF = {"framework_str": "framework", "input_": "input", "lambda_": "lambda"}
+_INNER = ("algo_class", "logger_creator")
+_AS_BEFORE = ("create_env_on_driver", "custom_eval_function", "multiagent", "num_cpus_for_driver")
 
 _PARTS = ("agents", "algorithms", "contrib")
 
@@ -31,10 +37,23 @@ def find(place: str, name: str, nothing: Any) -> Any:
         if fluent.is_config_name(name):
             return fluent.config_class(name)
     row = _of_module(module)
+    if part == "algorithms" and row is not None and name == "DEFAULT_CONFIG":
+        return _defaults(row.name)
     if part != "agents" and row is not None and name == "DEFAULT_CONFIG":
         home = importlib.import_module(f"rllib_compat.agents.{row.modules[-1]}")
         return getattr(home, name)
     return nothing
+
+
+@cache
+def _defaults(algorithm: str) -> dict[str, Any]:
+    """The config that stood in a module below `algorithms`; old code changes it in place."""
+    from rllib_compat.trainer.defaults import defaults_of
+
+    # Dicts stood there in Ray 2.0 – 2.2, made of configs' attributes, some of other names.
+    before, found = (defaults_of(algorithm, release) for release in ("1.13.0", "2.0.1"))
+    keys = {_KEYS_OF.get(name, name): value for name, value in found.items() if name not in _INNER}
+    return {**{key: before[key] for key in _AS_BEFORE if key in before}, **keys}
 
 
 def _of_module(module: str) -> registry.Algorithm | None:

@@ -28,9 +28,9 @@ def writes_checkpoint_version() -> str:
 def state_files(stem: str) -> list[str]:
     """What the installed Ray may call the file of a state, to be read as a pickle.
 
-    Until Ray 2.43, torch's modules called it `module_state.pt`, though it was a pickle, too.
+    Torch's modules of Ray 2.40 call it `module_state.pt`, though it is a pickle, too.
     """
-    as_torch = stem == "module_state" and installed() < Version("2.44")
+    as_torch = stem == "module_state" and installed() < Version("2.41")
     return [f"{stem}.pkl", *([f"{stem}.pt"] if as_torch else [])]
 
 

@@ -279,6 +279,7 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
             {key: value for key, value in given.items() if key not in own},
             algorithm=cls.algorithm_name,
             legacy_ray=cls.legacy_ray,
+            on_unknown="warn",  # a function around a trainer may have keys of its own
         ).algorithm_config
         request = algorithm_config.algo_class.default_resource_request(algorithm_config)
         return TrialResources.of(request)
