@@ -15,7 +15,7 @@ from rllib_compat.convert.complete import complete, require_facts
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_all
 from rllib_compat.convert.without_weights import leave_out
-from rllib_compat.networks import AnyNetwork, known
+from rllib_compat.networks import AnyNetwork, Network, known
 from rllib_compat.networks.optimizers import plan as optimizers
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
@@ -177,9 +177,12 @@ def _why_not_whole(
     algorithm = registry.of(checkpoint.algorithm)
     if not algorithm.trains_on:
         return f"today's Ray has no {algorithm.name}"
-    if algorithm.reader == "q" and any(n.graph.recurrent for n in known(networks).values()):
+    recurrent = any(n.graph.recurrent for n in known(networks).values())
+    if algorithm.reader == "q" and algorithm.becomes == "DQN" and recurrent:
         # Ray's prioritized buffer dies of an error by step (`update_priorities`, 2.40 - 2.60).
         return "today's DQN can't train a network with an LSTM"
+    if algorithm.name == "R2D2" and any(_looks_back(n) for n in known(networks).values()):
+        return "R2D2 is trained on observations alone, without the actions and rewards before them"
     if algorithm.soft_actor_critic and any(
         "q_values" not in n.graph.outputs for n in known(networks).values()
     ):
@@ -188,6 +191,12 @@ def _why_not_whole(
     if algorithm.name == "SAC" and discrete and not ray_versions.trains_discrete_sac():
         return f"the SAC of Ray {ray_versions.installed()} learns no discrete actions (2.60's does)"
     return None
+
+
+def _looks_back(network: Network) -> bool:
+    """Whether a network takes more than observations and its states."""
+    graph = network.graph
+    return bool(graph.inputs.keys() - {"obs", *graph.states})
 
 
 def _with_filters(

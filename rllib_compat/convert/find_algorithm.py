@@ -96,7 +96,7 @@ def _narrowed(checkpoint: LegacyCheckpoint) -> tuple[_Sign | None, tuple[str, ..
         # A sign that contradicts those before it says nothing: people rename folders.
         elif left := tuple(name for name in names if name in sign.candidates):
             names = left
-    return first, _without_twins(names)
+    return first, _without_twins(_by_memory(names, checkpoint))
 
 
 def _signs(checkpoint: LegacyCheckpoint) -> Iterator[_Sign]:
@@ -142,6 +142,14 @@ def _with_all_keys(checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
     names = [n for n in registry.ALGORITHMS if owners and all(n in owner for owner in owners)]
     # Checkpoints of the others are not read; one that looks like both is rather of these.
     return tuple(name for name in names if registry.of(name).reader) or tuple(names)
+
+
+def _by_memory(names: tuple[str, ...], checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
+    """Of the algorithms with Q-networks, R2D2 where these have an LSTM, and the others if not."""
+    arrays = (p.weights for p in checkpoint.policies.values() if isinstance(p.weights, dict))
+    recurrent = any("lstm" in array for names_of_arrays in arrays for array in names_of_arrays)
+    others = {*registry.family("DQN")} - {"R2D2"} if recurrent else {"R2D2"}
+    return tuple(name for name in names if name not in others) or names
 
 
 def _without_twins(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ _FILES = {
     "policy": ("PolicyModule",),
     "q": ("QModule",),
     "qmix": ("QMIXModule",),
+    "recurrent_q": ("R2D2GraphModule", "R2D2Module"),
     "random": ("RandomModule",),
     "sac": ("CQLModule", "NoCatalog", "SACModule"),
 }

@@ -33,6 +33,7 @@ MODULES = {
     "DeterministicModule": "deterministic",
     "PolicyModule": "policy",
     "QModule": "q",
+    "R2D2GraphModule": "recurrent_q",
     "SACModule": "sac",
     "CQLModule": "sac",
 }

@@ -110,10 +110,10 @@ def explore_zeros(module: Any) -> None:
     zeros where the observation is zero; then Ray dies of an "invalid multinomial distribution".
     """
     if hasattr(module, "epsilon_schedule") and not getattr(module, "uses_noisy", False):
-        module._forward_exploration = partial(_explore, module)
+        module._forward_exploration = partial(explore, module)
 
 
-def _explore(module: Any, batch: Mapping[str, Any], t: int, **_: Any) -> dict[str, Any]:
+def explore(module: Any, batch: Mapping[str, Any], t: int, **_: Any) -> dict[str, Any]:
     """Chooses the best action, or with the probability epsilon any that is not masked."""
     import torch
 

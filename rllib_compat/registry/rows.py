@@ -117,11 +117,15 @@ ROWS = (
     ),
     Algorithm(
         "R2D2",
-        becomes="DQN",
-        why="DQN with an LSTM and `burn_in_len`; without the h-function",
+        becomes="R2D2",
+        ours=True,
+        new_stack_only=True,
+        why="this package has it for the new API stack; the last step of each sequence is learned "
+        "from, too, and episodes that a time limit cuts are bootstrapped",
         derives="DQN",
         modules=("dqn", "dqn.r2d2"),
         reader="q",
+        trains_on=True,
         replays=True,
     ),
     Algorithm(

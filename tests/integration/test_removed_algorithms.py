@@ -68,6 +68,18 @@ OLD = {
         "model": {"fcnet_hiddens": [8]},
     },
     "PG": {"num_workers": 0, "model": {"fcnet_hiddens": [8]}},
+    "R2D2": {
+        "num_workers": 1,
+        "burn_in": 2,
+        "zero_init_states": False,
+        "prioritized_replay": True,
+        "learning_starts": 40,
+        "train_batch_size": 24,
+        "timesteps_per_iteration": 80,
+        "min_iter_time_s": 0,
+        "hiddens": [6],
+        "model": {"fcnet_hiddens": [8], "use_lstm": True, "lstm_cell_size": 8, "max_seq_len": 4},
+    },
     "Random": {"num_workers": 1, "rollouts_per_iteration": 20},
     "TD3": {
         "env": "Pendulum-v1",
@@ -88,6 +100,7 @@ STATS = {
     "A2C": {"policy_loss", "cur_lr", "vf_loss", "policy_entropy", "entropy_coeff"},
     "BanditLinUCB": {"cumulative_regret"},
     "PG": {"policy_loss", "cur_lr"},
+    "R2D2": {"total_loss", "mean_q", "max_q", "min_q", "mean_td_error"},
     "Random": set(),
     "TD3": {"actor_loss", "critic_loss", "mean_q", "max_q", "min_q", "mean_td_error"},
 }

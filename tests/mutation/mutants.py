@@ -547,11 +547,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "rllib_compat/config/steps/sequences.py",
         ENGINE,
         (
-            "R2D2's burn-in is cut off its sequences",
-            "    return Change({LENGTH: length + burn_in},",
-            "    return Change({LENGTH: length},",
-        ),
-        (
             "an LSTM is not told how long its sequences are",
             "    if given.get(LSTM) is not True or LENGTH in given:",
             "    if given.get(LSTM) is True or LENGTH in given:",

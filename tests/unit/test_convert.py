@@ -13,7 +13,8 @@ import pytest
 from rllib_compat import ray_versions
 from rllib_compat.convert import complete as resolve
 from rllib_compat.convert import config_machine, describe
-from rllib_compat.convert.decide import Form, decide
+from rllib_compat.convert.decide import Form, _why_not_whole, decide
+from rllib_compat.convert.find_algorithm import candidates
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_all
 from rllib_compat.convert.inspect import inspect
@@ -453,6 +454,23 @@ def test_nobody_is_promised_that_an_lstm_of_r2d2_trains_on_as_dqn():
     plan = decide(layouts.read(case.checkpoint), replace(given_if_asked(case), algorithm="DQN"))
     assert plan.form is Form.MODULES
     assert "LSTM" in plan.why
+
+
+@pytest.mark.parametrize("algorithm", ["DQN", "R2D2"])
+def test_q_networks_without_a_name_are_r2d2s_where_they_have_an_lstm(algorithm):
+    case = next(c for c in all_cases() if (c.algorithm, c.version) == (algorithm, (1, 13, 0)))
+    read = layouts.read(case.checkpoint)
+    assert candidates(replace(read, algorithm=None, config={})) == (algorithm,)
+
+
+def test_an_lstm_that_looks_at_the_step_before_is_not_trained_as_r2d2():
+    case = next(c for c in all_cases() if c.algorithm == "R2D2")
+    plan = decide(layouts.read(case.checkpoint), given_if_asked(case))
+    assert plan.form is Form.WHOLE
+    (network,) = plan.networks.values()
+    inputs = {**network.graph.inputs, "prev_rewards": (1,)}
+    other = replace(network, graph=replace(network.graph, inputs=inputs))
+    assert "rewards before" in _why_not_whole(plan.checkpoint, {"p": other}, Given())
 
 
 def test_the_environments_name_outlives_a_second_conversion(tmp_path):

@@ -30,6 +30,7 @@ from rllib_compat.config.rules import (
     own_buffers,
     ppo,
     qmix,
+    r2d2,
     removed,
     replay,
     reporting,
@@ -68,6 +69,7 @@ FAMILIES = {
     "evolution": evolution,
     "qmix": qmix,
     "maddpg": maddpg,
+    "r2d2": r2d2,
     "own_buffers": own_buffers,
     "removed": removed,
 }

@@ -9,7 +9,7 @@ from packaging.version import Version
 from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.keys import was_default
-from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept
 from rllib_compat.config.rules.training import ADAMS_OWN, OPTIMIZER, of_optimizer
 from rllib_compat.config.values import common as v
 from rllib_compat.config.values.containers import Row
@@ -18,7 +18,12 @@ from rllib_compat.neutral.report import Verdict
 
 FAMILY = "dqn"
 DQN = registry.family("DQN")
+#: R2D2 is this package's; some of these keys are other settings there (`r2d2`).
+PLAIN = tuple(name for name in DQN if name != "R2D2")
 OFF_POLICY = (*DQN, *registry.family("SAC"), *registry.family("DDPG"))
+
+
+ATOMS, LOSSES = Whole(1, ample=10_000), Words(("huber", "mse"))
 
 
 def _hiddens(value: Any, context: Context) -> Outcome:
@@ -60,25 +65,25 @@ RULES = (
         FAMILY,
         "training",
         {
-            Whole(1, ample=10_000): "num_atoms",
+            ATOMS: "num_atoms",
             v.NUMBER: "v_min v_max sigma0",
-            v.FLAG: "dueling double_q",
-            Words(("huber", "mse")): "td_error_loss_fn",
+            LOSSES: "td_error_loss_fn",
             v.LENGTH: "burn_in_len",
         },
-        algorithms=DQN,
+        algorithms=PLAIN,
     ),
+    *kept(FAMILY, "training", {v.FLAG: "dueling double_q"}, algorithms=DQN),
     *kept(
         FAMILY,
         "training",
         {
             Whole(1, ample=10_000) | Row((v.SOME, v.SOME)): "n_step",
-            v.AMOUNT: "training_intensity",
             v.FLAG: "store_buffer_in_checkpoints",
             v.STEPS: "num_steps_sampled_before_learning_starts",
         },
-        algorithms=OFF_POLICY,
+        algorithms=tuple(name for name in OFF_POLICY if name != "R2D2"),
     ),
+    *kept(FAMILY, "training", {v.AMOUNT: "training_intensity"}, algorithms=OFF_POLICY),
     *kept(
         FAMILY,
         "training",
@@ -104,7 +109,7 @@ RULES = (
         old_target="training.hiddens",
         convert=_hiddens,
         value=v.LAYERS,
-        algorithms=DQN,
+        algorithms=PLAIN,
     ),
     Rule(
         FAMILY,
@@ -125,7 +130,7 @@ RULES = (
         old_target="training.adam_epsilon",
         convert=_adam_epsilon,
         value=v.AMOUNT,
-        algorithms=DQN,
+        algorithms=PLAIN,
     ),
     Rule(
         FAMILY,
@@ -147,22 +152,6 @@ RULES = (
         convert=_temperature,
         value=v.AMOUNT,
         algorithms=DQN,
-    ),
-    Rule(
-        FAMILY,
-        "burn_in",
-        Verdict.RENAMED,
-        "renamed in Ray 1.13",
-        target="training.burn_in_len",
-        value=v.LENGTH,
-        old_target="",
-        algorithms=("R2D2",),
-    ),
-    *lost(
-        FAMILY,
-        "use_h_function h_function_epsilon zero_init_states",
-        "DQN has no such option for its LSTM",
-        algorithms=("R2D2", "RNNSAC"),
     ),
     *dropped(
         FAMILY,

@@ -83,7 +83,9 @@ def _exploration_config(value: Any, context: Context) -> Outcome:
     if not isinstance(value, Mapping):
         return drop_aloud(value, context)
     settings: dict[str, Any] = {}
-    if context.algorithm == "DQN" and any(k in value for k in (*EPSILON, "warmup_timesteps")):
+    if context.algorithm in ("DQN", "R2D2") and any(
+        k in value for k in (*EPSILON, "warmup_timesteps")
+    ):
         settings = {"training.epsilon": epsilon_of(value)}
     if context.algorithm == "SAC" and value.get("random_timesteps"):
         settings = _random_start(value["random_timesteps"], context)

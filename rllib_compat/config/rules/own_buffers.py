@@ -1,4 +1,4 @@
-"""The replay buffers of QMIX and MADDPG, which are this package's: a size, and nothing else."""
+"""The replay buffers of QMIX, MADDPG and R2D2, which are this package's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from rllib_compat.config.values import common as v
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "own_buffers"
-OWN = (*registry.family("QMIX"), "MADDPG")
+#: Those that draw evenly; R2D2 has priorities (`r2d2`).
+EVEN = (*registry.family("QMIX"), "MADDPG")
+OWN = (*EVEN, "R2D2")
 SIZES = (
     "replay_buffer_config.capacity",
     "replay_buffer_config.buffer_size",
@@ -49,7 +51,7 @@ RULES = (
         FAMILY,
         "replay_buffer_config",
         Verdict.CONVERTED,
-        "the buffer has a size alone",
+        "its keys are settings of the algorithm",
         section=True,
         algorithms=OWN,
         convert=empty_section,
@@ -59,7 +61,7 @@ RULES = (
         FAMILY,
         "training",
         {v.ENTRIES: dict.fromkeys(SIZES, "buffer_size")},
-        why="how many fragments (QMIX) or steps (MADDPG) are kept",
+        why="how many fragments (QMIX) or steps (MADDPG, R2D2) are kept",
         algorithms=OWN,
     ),
     *renamed(
@@ -77,7 +79,7 @@ RULES = (
             "nothing has a priority",
             convert=_prioritized,
             value=v.FLAG,
-            algorithms=OWN,
+            algorithms=EVEN,
         )
         for key in ("prioritized_replay", "replay_buffer_config.prioritized_replay")
     ),
@@ -92,14 +94,14 @@ RULES = (
             )
         ],
         EVENLY,
-        algorithms=OWN,
+        algorithms=EVEN,
     ),
     *dropped(
         FAMILY,
         "replay_buffer_config.type replay_buffer_config.storage_unit "
         "replay_buffer_config.replay_sequence_length",
         "the algorithm says what is replayed: QMIX whole episodes, MADDPG steps",
-        algorithms=OWN,
+        algorithms=EVEN,
     ),
     Rule(
         FAMILY,

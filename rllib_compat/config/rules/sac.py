@@ -132,6 +132,13 @@ def _on_old(key: str) -> Any:
 
 
 RULES = (
+    *dropped(
+        FAMILY,
+        "use_h_function h_function_epsilon zero_init_states",
+        "SAC has no such option for its LSTM",
+        convert=drop_aloud,
+        algorithms=("RNNSAC",),
+    ),
     *kept(
         FAMILY,
         "training",

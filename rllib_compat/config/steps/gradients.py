@@ -35,10 +35,10 @@ def _each_by_itself(given: Given, context: Context) -> Change | None:
 STEPS = (
     Step(
         "grad_clip",
-        "DQN, SAC and DDPG clipped each variable's gradient by its norm where they ran on "
+        "DQN, R2D2, SAC and DDPG clipped each variable's gradient by its norm where they ran on "
         "TensorFlow (`minimize_and_clip`). Torch, today's Ray and all other algorithms clip by the "
         "norm of all gradients together.",
-        algorithms=("DQN", "SAC", "CQL", "DDPG", "TD3"),
+        algorithms=("DQN", "R2D2", "SAC", "CQL", "DDPG", "TD3"),
         stack="new",
         reads=(CLIP, BY),
         sets={BY: "norm"},

@@ -12,11 +12,12 @@ from dataclasses import replace
 from rllib_compat.networks import compare, refusals
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.heads import q_head, q_rl_module
-from rllib_compat.networks.heads.q_head import MODULE, Head
+from rllib_compat.networks.heads.q_head import MODULE, RECURRENT, Head
 from rllib_compat.networks.heads.targets import with_targets
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.q import read_named
 from rllib_compat.networks.network import Reading, Target, own_module
+from rllib_compat.networks.optimizers.groups import WHOLE
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.networks.trunks.trunk import Trunk
@@ -24,6 +25,10 @@ from rllib_compat.networks.wrappers.lstm import add_lstm
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotConvertibleError
 from rllib_compat.neutral.report import Finding
+
+(ADAM,) = WHOLE
+#: The epsilon that it had by default, where that is not torch's own.
+_EPSILON = {"R2D2": 1e-3}
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
@@ -64,6 +69,9 @@ def reading(named: Named, graph: Graph, head: Head, findings: list[Finding], bas
     target = _target(named.having(arrays), graph, head)
     summary = _describe(named, graph, head)
     network = named.network(f"Q-network, {base}", summary, graph, target, arrays)
+    default = _EPSILON.get(named.settings.algorithm, ADAM.eps)
+    eps = float(named.settings.config.get("adam_epsilon") or default)  # which goes on
+    network = replace(network, optimizers=(replace(ADAM, eps=eps),))
     return named.reading(network, *findings, *copied)
 
 
@@ -78,7 +86,7 @@ def _target(named: Named, graph: Graph, head: Head) -> Target:
     }
     if q_rl_module.computes(graph, named):
         return q_rl_module.target(named, told)
-    return own_module(MODULE, graph, named.arrays, **told)
+    return own_module(RECURRENT if graph.states else MODULE, graph, named.arrays, **told)
 
 
 def _observation(named: Named, trunk: Trunk) -> tuple[int, ...]:

@@ -12,6 +12,8 @@ from rllib_compat.networks.trunks.dense import add_layers
 
 #: What takes networks that today's default module does not compute.
 MODULE = "rllib_compat.modules:QModule"
+#: The same, with states.
+RECURRENT = "rllib_compat.modules:R2D2GraphModule"
 
 #: What the module has to be told beside its network; DQN's own settings by their names.
 SETTINGS = ("double_q", "dueling", "num_atoms", "v_min", "v_max")

@@ -43,6 +43,9 @@ def test_defaults_are_those_of_the_last_ray_that_had_the_algorithm(name):
     if name == "MADDPG":  # which kept an older name
         last = last | {"grad_clip": last["grad_norm_clipping"]}
         last["buffer_size"] = last["replay_buffer_config"]["capacity"]
+    if name == "R2D2":  # whose buffer had them
+        buffer = last["replay_buffer_config"]
+        last = last | {"buffer_size": buffer["capacity"], "burn_in": buffer["replay_burn_in"]}
     for attribute, default in DEFAULTS[name].items():
         then = last[THEN.get(attribute, attribute)]
         if attribute == "replay_buffer_config":  # of episodes today

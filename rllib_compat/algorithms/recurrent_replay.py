@@ -1,0 +1,188 @@
+"""Sequences of episodes with the states that they begin with, kept for replay (R2D2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import tree
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
+from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
+
+from rllib_compat.algorithms.joint_steps import ahead
+from rllib_compat.neutral.errors import ConfigError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: Column → a row for each step, and in most of them one for what was observed after the last;
+#: `state_in` is the state that the first step begins with.
+Sequence = Mapping[str, Any]
+
+#: The importance of each sequence, for each of its steps.
+WEIGHTS = "weights"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How episodes are cut into sequences.
+
+    Attributes:
+        length: How many steps a sequence is learned from, at most.
+        burn_in: How many steps before these the network is run over; at the beginning of an episode
+            there are none.
+        zero_states: Whether a sequence begins with zeros wherever in the episode it is, or with the
+            state that the network had there when it acted.
+        n_step: How many steps the reward of a step is summed over.
+        gamma: The discount of these.
+    """
+
+    length: int
+    burn_in: int = 0
+    zero_states: bool = True
+    n_step: int = 1
+    gamma: float = 0.99
+
+    @property
+    def steps(self) -> int:
+        """How many steps a sequence has at most."""
+        return self.burn_in + self.length
+
+    def of_all(self, episodes: Iterable[Any]) -> Iterator[tuple[str, Sequence]]:
+        """The sequences of whole episodes of one agent or of several, each with its module."""
+        for episode in episodes:
+            several = isinstance(episode, MultiAgentEpisode)
+            for part in episode.agent_episodes.values() if several else [episode]:
+                if len(part):
+                    module_id = part.module_id or DEFAULT_MODULE_ID
+                    yield from ((module_id, sequence) for sequence in self.of(part))
+
+    def of(self, episode: Any) -> Iterator[Sequence]:
+        """The sequences of one agent's whole episode.
+
+        Raises:
+            ConfigError: The network that acted has no states.
+        """
+        if Columns.STATE_OUT not in episode.extra_model_outputs:
+            raise ConfigError(
+                "R2D2 trains recurrent networks, and this one gives no states.",
+                where="rl_module_spec",
+                fix="Let its `get_initial_state` and its forward passes give states.",
+            )
+        steps = len(episode)
+        seen = _stacked(episode.get_observations())
+        states = _stacked(episode.get_extra_model_outputs(Columns.STATE_OUT))
+        ended = np.zeros(steps, bool)
+        ended[-1] = episode.is_terminated
+        rewards = np.asarray(episode.get_rewards(), np.float32)
+        rewards, last = ahead(rewards, ended, self.n_step, self.gamma)
+        columns = {
+            Columns.ACTIONS: np.asarray(episode.get_actions()),
+            Columns.REWARDS: rewards,
+            Columns.TERMINATEDS: ended[last],
+        }
+        for start in range(0, steps, self.length):
+            begin, end = max(0, start - self.burn_in), min(start + self.length, steps)
+            fresh = self.zero_states or begin == 0
+            yield {
+                Columns.OBS: _map(lambda part: part[begin : end + 1], seen),  # noqa: B023
+                **{name: column[begin:end] for name, column in columns.items()},
+                Columns.LOSS_MASK: np.arange(begin, end) >= start,
+                Columns.STATE_IN: _map(
+                    lambda part: np.zeros_like(part[0]) if fresh else part[begin - 1],  # noqa: B023
+                    states,
+                ),
+            }
+
+    def batch(self, drawn: list[Sequence], weights: Array) -> dict[str, Any]:
+        """Sequences as one batch `[B, rows, …]`, padded with zeros.
+
+        Args:
+            drawn: The sequences.
+            weights: The importance of each.
+        """
+        made = {
+            name: _map(lambda *parts: _padded(parts, self.steps + 1), *(one[name] for one in drawn))
+            for name in drawn[0]
+            if name != Columns.STATE_IN
+        }
+        states = _map(lambda *parts: np.stack(parts), *(one[Columns.STATE_IN] for one in drawn))
+        spread = np.repeat(weights.astype(np.float32)[:, None], self.steps + 1, axis=1)
+        return {**made, Columns.STATE_IN: states, WEIGHTS: spread}
+
+
+def _stacked(steps: Any) -> Any:
+    """Steps in a list as arrays, in which they may be already."""
+    return _map(lambda *rows: np.stack(rows), *steps) if isinstance(steps, list) else steps
+
+
+def _map(function: Any, *structures: Any) -> Any:
+    return tree.map_structure(function, *structures)
+
+
+def _padded(parts: Iterable[Array], rows: int) -> Array:
+    parts = list(parts)
+    made = np.zeros((len(parts), rows, *parts[0].shape[1:]), parts[0].dtype)
+    for row, part in zip(made, parts, strict=True):
+        row[: len(part)] = part
+    return made
+
+
+@dataclass
+class SequenceBuffer:
+    """Keeps sequences, the newest in the place of the oldest.
+
+    They are drawn by their priorities; without any (`alpha=0`) each is as likely as any other.
+
+    Attributes:
+        capacity: How many it keeps.
+        alpha: How much priorities count.
+    """
+
+    capacity: int
+    alpha: float = 0.0
+    _kept: list[Sequence] = field(default_factory=list)
+    _powers: Array = field(default_factory=lambda: np.empty(0))
+    _next: int = 0
+
+    def __len__(self) -> int:
+        """How many sequences it holds."""
+        return len(self._kept)
+
+    def add(self, sequence: Sequence) -> None:
+        """Keeps a sequence, with the priority 1."""
+        place, self._next = self._next, (self._next + 1) % self.capacity
+        if place == len(self._kept):
+            self._kept.append(sequence)
+            if place == len(self._powers):
+                self._powers = np.resize(self._powers, max(64, 2 * place))
+        else:
+            self._kept[place] = sequence
+        self._powers[place] = 1.0
+
+    def sample(self, count: int, beta: float = 0.0) -> tuple[list[Sequence], Array, Array]:
+        """Draws so many sequences.
+
+        Args:
+            count: How many.
+            beta: How far their weights make up for their priorities.
+
+        Returns:
+            The sequences, where they are kept, and the weight of each: 1 for the least likely.
+        """
+        if not self.alpha:
+            places = np.random.randint(len(self), size=count)
+            return [self._kept[place] for place in places], places, np.ones(count)
+        powers = self._powers[: len(self)]
+        sums = np.cumsum(powers)
+        places = np.searchsorted(sums, np.random.random(count) * sums[-1], side="right")
+        places = np.minimum(places, len(self) - 1)
+        weights = (powers[places] / powers.min()) ** -beta
+        return [self._kept[place] for place in places], places, weights
+
+    def prioritize(self, places: Array, priorities: Array) -> None:
+        """Gives sequences other priorities."""
+        # One of 0 would never be drawn, and have no weight.
+        self._powers[places] = np.maximum(priorities, np.finfo(float).tiny) ** self.alpha

@@ -1,0 +1,151 @@
+"""The modules of R2D2: recurrent Q-networks, unrolled over whole sequences.
+
+Kapturowski et al., "Recurrent experience replay in distributed reinforcement learning" (2019).
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Any
+
+import gymnasium
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.models.base import ENCODER_OUT
+from ray.rllib.core.models.catalog import Catalog
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+from ray.rllib.utils.schedules.scheduler import Scheduler
+from torch import Tensor, nn
+
+from rllib_compat import ray_versions
+from rllib_compat.networks.modules.q import QF_PREDS, QModule
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.public import public
+
+#: What the targets say of all actions, `[B, T, actions]`; `QF_PREDS` are the network's own values.
+TARGETS = "qf_target_preds"
+
+
+class _Unrolled:
+    """What both modules do with the values that they compute: they act by them, and unroll them."""
+
+    def values_of(self, batch: dict[str, Any], *, target: bool = False) -> tuple[Tensor, Any]:
+        """The values of all actions `[B, T, actions]`, and the states after the last step.
+
+        Args:
+            batch: `obs` `[B, T, …]` and `state_in`.
+            target: Whether the target network is asked.
+        """
+        module: Any = self
+        out = module.forward_target(batch) if target else module.compute_q_values(batch)
+        return out[QF_PREDS], out[Columns.STATE_OUT]
+
+    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        values, states = self.values_of(batch)
+        return {Columns.ACTIONS: values.argmax(-1), Columns.STATE_OUT: states}
+
+    def _forward_inference(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        return self._forward(batch)
+
+    def _forward_exploration(self, batch: dict[str, Any], t: int = 0, **_: Any) -> dict[str, Any]:
+        """Acts at random with probability epsilon."""
+        return ray_versions.explore(self, batch, t)
+
+    def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        values, _states = self.values_of(batch)
+        with torch.no_grad():
+            targets, _states = self.values_of(batch, target=True)
+        return {QF_PREDS: values, TARGETS: targets}
+
+
+@public("rllib_compat.modules")
+class R2D2Module(_Unrolled, TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]  # Ray has no types
+    """A Q-network with an LSTM.
+
+    The installed Ray's encoder for the observations, with its LSTM (`use_lstm`); behind that the
+    layers that RLlib had: a linear one, then a stream for the Q-values or, with `dueling`, one for
+    the advantages and one for the state's value (`hiddens`, rectified). `epsilon` is a number, or a
+    schedule `[[step, epsilon], …]`.
+    """
+
+    def setup(self) -> None:
+        """Builds the networks; Ray calls it once."""
+        told = {**asdict(DefaultModelConfig()), **self.model_config}
+        if not isinstance(self.action_space, gymnasium.spaces.Discrete):
+            raise ConfigError(
+                f"R2D2 has Discrete actions, not {self.action_space}.",
+                where="action_space",
+                fix="Train with SAC.",
+            )
+        if not told["use_lstm"]:
+            raise ConfigError(
+                "R2D2 trains recurrent networks, and this one has no LSTM.",
+                where="model.use_lstm",
+                fix="use_lstm=True",
+            )
+        catalog = Catalog(self.observation_space, self.action_space, told)
+        actions, sizes = int(self.action_space.n), list(told["hiddens"] or ())
+        # As RLlib's: as wide as the layers below; without layers above it gives the values.
+        width = [256, *told["fcnet_hiddens"]][-1] if sizes else actions
+        networks: dict[str, nn.Module] = {
+            "encoder": catalog.build_encoder(framework="torch"),
+            "logits": nn.Linear(told["lstm_cell_size"], width),
+        }
+        if sizes:
+            networks["advantage"] = _stream(width, sizes, actions)
+        if sizes and told["dueling"]:
+            networks["state"] = _stream(width, sizes, 1)
+        self.net = nn.ModuleDict(networks)
+        self.epsilon_schedule = Scheduler(
+            fixed_value_or_schedule=told["epsilon"], framework="torch"
+        )
+
+    def get_initial_state(self) -> Any:
+        """Zeros, as the encoder wants them."""
+        return self.net["encoder"].get_initial_state()
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """What env runners do without."""
+        return ["target_net"]
+
+    def make_target_networks(self) -> None:
+        """Makes the target network, equal to the network; a learner calls it."""
+        self.target_net = deepcopy(self.net).requires_grad_(False)
+
+    def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
+        """The network, with the one that follows it."""
+        return [(self.net, self.target_net)]
+
+    def compute_q_values(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """The values `qf_preds` `[B, T, actions]`, and the states after the last step."""
+        return _computed(self.net, batch)
+
+    def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """The same of the target network."""
+        return _computed(self.target_net, batch)
+
+
+def _computed(net: Any, batch: dict[str, Any]) -> dict[str, Any]:
+    encoded = net["encoder"](batch)
+    values = net["logits"](encoded[ENCODER_OUT])
+    if "advantage" in net:
+        values, features = net["advantage"](values), values
+        if "state" in net:
+            values = values - values.mean(-1, keepdim=True) + net["state"](features)
+    return {QF_PREDS: values, Columns.STATE_OUT: encoded[Columns.STATE_OUT]}
+
+
+def _stream(width: int, sizes: list[int], outputs: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for takes, gives in pairwise([width, *sizes]):
+        layers += [nn.Linear(takes, gives), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
+
+
+@public("rllib_compat.modules")
+class R2D2GraphModule(_Unrolled, QModule):
+    """A legacy Q-network with an LSTM, as it was; its `model_config` is that of `QModule`."""
