@@ -59,8 +59,10 @@ def make(folder: Path, gigabytes: float) -> Path:
 def refresh(source: Path, target: Path) -> None:
     """Leaves memory of the size behind that was in use a moment ago.
 
-    A virtual machine's host takes back what lies idle for seconds, and a first touch of it then
-    costs several times the copy; whoever ran second would pay for it.
+    A virtual machine's host may take back what lies idle for seconds, and a first touch of it then
+    costs several times the copy: whoever runs second would pay for it, and so does whoever starts
+    later. Where the kernel reports free pages, turn that off for the measurement
+    (`/sys/module/page_reporting/parameters/page_reporting_order`): 1.7 became 4.3 with it.
     """
     shutil.copyfile(source, target)
     target.unlink()
