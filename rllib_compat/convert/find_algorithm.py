@@ -22,6 +22,8 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 _TRIAL = re.compile(r"(?P<algorithm>[A-Z][A-Za-z0-9]*)_(?P<env>[A-Za-z0-9]+-v\d+)_")
 _CLASS_OF_POLICY = re.compile(r"([A-Z][A-Za-z0-9]*?)(TF|Torch|Jax)?(Eager)?(Policy|PolicyGraph)")
 
+_FIRST_WORD = re.compile(r"[A-Z][A-Z0-9]+(?=[ .-])")
+
 #: How many folders above a checkpoint's own may be its trial's.
 _LEVELS_UP = 4
 
@@ -118,12 +120,16 @@ def _signs(checkpoint: LegacyCheckpoint) -> Iterator[_Sign]:
 
 
 def _name_of(folder: Path) -> str | None:
-    """Tune and the Trainer call a trial's folder `PPO_CartPole-v0_…`, people call theirs `A2C`."""
+    """Tune and the Trainer call a trial's folder `PPO_CartPole-v0_…`, people theirs `A2C final`."""
     name, _, rest = folder.name.partition("_")
     if rest:
         longer = "_".join(folder.name.split("_")[:2])  # APEX_DDPG_CartPole-v0_…
-        return _known(longer) or _known(name)
-    return name if name in registry.ALGORITHMS else None
+        if found := _known(longer) or _known(name):
+            return found
+    if folder.name in registry.ALGORITHMS:
+        return folder.name
+    word = _FIRST_WORD.match(folder.name)  # in capitals: "Random walks" is no algorithm's
+    return word[0] if word and word[0] in registry.ALGORITHMS else None
 
 
 def family_of_arrays(checkpoint: LegacyCheckpoint) -> str | None:

@@ -290,6 +290,8 @@ def algorithm_of(tmp_path, name, folder):
         ("0.8.5/apex-torch-small", "APEX_CartPole-v0_0_2020", "APEX"),
         ("0.8.5/apex_ddpg-tf-small", "APEX_DDPG_Pendulum-v0_0_2020", "APEX_DDPG"),
         ("0.8.5/ddpg-torch-asym2", "TD3", "TD3"),
+        ("0.8.5/ddpg-torch-asym2", "TD3 final", "TD3"),
+        ("0.8.5/ddpg-torch-asym2", "TD3-seed_2", "TD3"),
         ("1.13.0/ppo-torch-league20", "A2C_x", "PPO"),  # its policies say another class
     ],
 )
