@@ -63,6 +63,17 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    try:
+        return _find(name)
+    except ModuleNotFoundError as error:
+        if error.name == "ray":
+            from rllib_compat.ray_versions import installed
+
+            installed()  # it is not, and this says what to install
+        raise
+
+
+def _find(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     if name in PUBLIC_MODULES:

@@ -10,6 +10,7 @@ Each step takes a checkpoint and returns another one that knows more.
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -185,6 +186,15 @@ def _is_of_params(finding: Finding) -> bool:
     return finding.rule == "side-file" and finding.path.startswith("params.")
 
 
+def _why_no_env_tells(env: Any) -> str:
+    named = isinstance(env, str) or isinstance(getattr(env, "label", None), str)
+    if not named:
+        return "no environment is named."
+    if importlib.util.find_spec("gymnasium") is None:
+        return f"gymnasium, which may know {env!r}, is not installed."
+    return f"gymnasium has no environment {env!r}."
+
+
 def with_spaces_of_network(
     policy: PolicyState,
     inputs: tuple[int, ...],
@@ -216,11 +226,9 @@ def with_spaces_of_network(
         told = f"derived from the network's head: {choices} actions, a Q-value for each"
         notes.append(derived(f"{here}.action_space", told))
     if policy.action_space is None:
-        env = config.get("env")
-        named = isinstance(env, str) or isinstance(getattr(env, "label", None), str)
         raise MissingInformationError(
             "The action space is neither in the checkpoint nor in its params, and "
-            + (f"gymnasium has no environment {env!r}." if named else "no environment is named."),
+            + _why_no_env_tells(config.get("env")),
             where=f"{here}.action_space",
             fix=f"Give --action-space {policy.policy_id}='Discrete(2)' (Python: action_space=).",
         )

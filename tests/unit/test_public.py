@@ -4,12 +4,15 @@ import importlib
 import pickle
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
 
 import rllib_compat
 from rllib_compat import adapters, modules, ray_versions
+from rllib_compat.neutral.errors import RayNotSupportedError
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import installed
 from tests.legacy.cases import MUSEUM
 
 NAMED = [(module, name) for module in (adapters, modules) for name in module.__all__]
@@ -92,3 +95,21 @@ def test_code_that_version_0_1_printed_builds_its_config(file):
     assert issubclass(config.env, adapters.LegacyEnv)
     connector = ray_versions.env_to_module_factory(config)()
     assert "MeanStdFilter" in type(connector).__name__
+
+
+def test_without_ray_a_trainer_says_what_to_install(monkeypatch):
+    def not_there(name):
+        raise ModuleNotFoundError(f"No module named {name!r}", name="ray")
+
+    def not_installed(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(rllib_compat, "_find", not_there)
+    monkeypatch.setattr(metadata, "version", not_installed)
+    installed.cache_clear()
+    try:
+        with pytest.raises(RayNotSupportedError) as told:
+            rllib_compat.PPOTrainer  # noqa: B018
+        assert told.value.fix == "pip install 'rllib-compat[ray]'"
+    finally:
+        installed.cache_clear()
