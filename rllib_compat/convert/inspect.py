@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,12 +102,15 @@ class Inspection:
 
     def arrays(self) -> list[tuple[str, str, str, str]]:
         """A row an array: policy, name, shape, dtype."""
-        rows = []
+        return [
+            (policy_id, name, "x".join(map(str, array.shape)) or "one number", str(array.dtype))
+            for policy_id, name, array in self._all_arrays()
+        ]
+
+    def _all_arrays(self) -> Iterator[tuple[str, str, Array]]:
         for policy in self.checkpoint.policies.values():
             for name, array in self._arrays_of(policy).items():
-                shape = "x".join(map(str, array.shape)) or "one number"
-                rows.append((policy.policy_id, name, shape, str(array.dtype)))
-        return rows
+                yield policy.policy_id, name, array
 
     def _arrays_of(self, policy: PolicyState) -> Mapping[str, Array]:
         """A policy's arrays; those without names get the names that their variables had."""
@@ -153,8 +156,7 @@ class Inspection:
                     "shape": list(array.shape),
                     "dtype": str(array.dtype),
                 }
-                for policy_id, policy in checkpoint.policies.items()
-                for name, array in self._arrays_of(policy).items()
+                for policy_id, name, array in self._all_arrays()
             ],
             "assumed": [vars(row) for row in self.assumed],
             "stand_ins": self.stand_ins,

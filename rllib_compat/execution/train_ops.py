@@ -49,26 +49,24 @@ class TrainOneStep:
         metrics = _get_shared_metrics()
         timer = metrics.timers[LEARN_ON_BATCH_TIMER]
         with timer:
-            info = self.learn(batch)
+            policies, info = self.learn(batch)
             timer.push_units_processed(batch.count)
         count_trained(batch.count, batch.agent_steps())
         metrics.info[LEARNER_INFO] = {**metrics.info.get(LEARNER_INFO, {}), **info}
-        send_weights(self.workers, list(self._policies(batch)))
+        send_weights(self.workers, list(policies))
         return batch, info
 
-    def _policies(self, batch: Any) -> Collection[str]:
-        return self.policies or self.workers.local_worker().get_policies_to_train(batch)
-
-    def learn(self, batch: Any) -> dict[str, Any]:
-        """Learns from a batch; what the policies tell of it."""
-        worker, policies = self.workers.local_worker(), self._policies(batch)
+    def learn(self, batch: Any) -> tuple[Collection[str], dict[str, Any]]:
+        """Learns from a batch; which policies did, and what they tell of it."""
+        worker = self.workers.local_worker()
+        policies = self.policies or worker.get_policies_to_train(batch)
         if self.num_sgd_iter <= 1 and not self.sgd_minibatch_size:
-            return dict(worker.learn_on_batch(batch))
+            return policies, dict(worker.learn_on_batch(batch))
         from ray.rllib.utils.sgd import do_minibatch_sgd
 
         known = {policy: worker.get_policy(policy) for policy in policies}
         size, times = self.sgd_minibatch_size, self.num_sgd_iter
-        return dict(do_minibatch_sgd(batch, known, worker, times, size, []))
+        return policies, dict(do_minibatch_sgd(batch, known, worker, times, size, []))
 
 
 class MultiGPUTrainOneStep(TrainOneStep):
@@ -213,7 +211,7 @@ def train_one_step(trainer: Any, train_batch: Any, policies_to_train: Any = None
     batch = train_batch.as_multi_agent()
     timer = ray_versions.timers_of(trainer.algorithm)[LEARN_ON_BATCH_TIMER]
     with timer:
-        told = learn.learn(batch)
+        _, told = learn.learn(batch)
         timer.push_units_processed(batch.count)
     counters = ray_versions.counters_of(trainer.algorithm)
     counters["num_env_steps_trained"] += batch.count

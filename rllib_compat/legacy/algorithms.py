@@ -37,12 +37,12 @@ def find(place: str, name: str, nothing: Any) -> Any:
         if fluent.is_config_name(name):
             return fluent.config_class(name)
     row = _of_module(module)
-    if part == "algorithms" and row is not None and name == "DEFAULT_CONFIG":
+    if part == "agents" or row is None or name != "DEFAULT_CONFIG":
+        return nothing
+    if part == "algorithms":
         return _defaults(row.name)
-    if part != "agents" and row is not None and name == "DEFAULT_CONFIG":
-        home = importlib.import_module(f"rllib_compat.agents.{row.modules[-1]}")
-        return getattr(home, name)
-    return nothing
+    home = importlib.import_module(f"rllib_compat.agents.{row.modules[-1]}")
+    return getattr(home, name)
 
 
 @cache

@@ -45,12 +45,13 @@ def as_written(policy: type) -> type:
     if written is None or written.__module__.partition(".")[0] == "ray":
         return policy
 
+    paired = _with_pairs(written)
+
     def postprocess_trajectory(
         self: Any, batch: Any, others: Any = None, episode: Any = None
     ) -> Any:
-        pairs = {agent: given[-2:] for agent, given in (others or {}).items()}
         try:
-            return written(self, batch, pairs if others else others, episode)
+            return paired(self, batch, others, episode)
         except (ValueError, IndexError) as error:
             if not others or not _NOT_A_PAIR.search(str(error)):
                 raise

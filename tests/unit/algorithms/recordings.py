@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from rllib_compat import ray_versions
+
 
 class Recording:
     """One case; a file of arrays called `kind.name`."""
@@ -22,3 +24,25 @@ class Recording:
         """The arrays of each numbered `chunk`."""
         count = len({name.split(".")[1] for name in self.found if name.startswith("chunk.")})
         return [self.below(f"chunk.{index}") for index in range(count)]
+
+
+def updated(learner, module_id, columns, *, steps, sampled=0):
+    """Updates one module; returns what it told, and its gradients before they are clipped."""
+    from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+
+    told, gradients, compute = {}, {}, learner.compute_gradients
+
+    def see(loss):
+        module = learner.module[module_id]
+        names = {parameter: name for name, parameter in module.named_parameters()}
+        made = compute(loss)
+        gradients.update({names[p]: g.numpy().copy() for p, g in made.items()})
+        return made
+
+    learner.compute_gradients = see
+    learner.metrics.log_dict = lambda values, **_: told.update(values)
+    batch = MultiAgentBatch({module_id: SampleBatch(columns)}, steps)
+    update = learner.update if ray_versions.at_least("2.44") else learner.update_from_batch
+    update(batch=batch, timesteps={"num_env_steps_sampled_lifetime": sampled})
+    learner.compute_gradients = compute
+    return {name: float(value) for name, value in told.items() if isinstance(name, str)}, gradients

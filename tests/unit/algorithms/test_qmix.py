@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
-from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.fragments import Fragment, FragmentBuffer, fragment, sequences
@@ -27,6 +26,7 @@ from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.multi_agent import adapt_multi_agent
 from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms import recordings
 from tests.unit.algorithms.recordings import Recording
 from tests.unit.algorithms.test_losses import MODULE, RECORDS, close
 
@@ -99,23 +99,8 @@ def learner_of(recorded, **more):
 
 
 def updated(learner, chunks, sampled=0):
-    """Updates a learner; returns what it told, and its gradients before they are clipped."""
-    told, gradients, compute = {}, {}, learner.compute_gradients
-
-    def see(loss):
-        names = {parameter: name for name, parameter in learner.module[MODULE].named_parameters()}
-        made = compute(loss)
-        gradients.update({names[p]: g.numpy().copy() for p, g in made.items()})
-        return made
-
-    learner.compute_gradients = see
-    learner.metrics.log_dict = lambda values, **_: told.update(values)
     made = sequences(chunks, learner.config.max_seq_len)
-    batch = MultiAgentBatch({MODULE: SampleBatch(made)}, len(chunks))
-    update = learner.update if ray_versions.at_least("2.44") else learner.update_from_batch
-    update(batch=batch, timesteps={"num_env_steps_sampled_lifetime": sampled})
-    learner.compute_gradients = compute
-    return {name: float(value) for name, value in told.items() if isinstance(name, str)}, gradients
+    return recordings.updated(learner, MODULE, made, steps=len(chunks), sampled=sampled)
 
 
 @pytest.fixture(params=CASES)

@@ -15,7 +15,6 @@ import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
-from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.r2d2 import original, rescaled
@@ -28,6 +27,7 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import ConfigError
 from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms import recordings
 from tests.unit.algorithms.recordings import Recording
 from tests.unit.algorithms.test_losses import MODULE, RECORDS, close
 
@@ -101,22 +101,8 @@ def learner_of(recorded):
 
 
 def updated(learner, batch):
-    """Updates a learner; returns what it told, and its gradients before they are clipped."""
-    told, gradients, compute = {}, {}, learner.compute_gradients
-
-    def see(loss):
-        names = {parameter: name for name, parameter in learner.module[MODULE].named_parameters()}
-        made = compute(loss)
-        gradients.update({names[p]: g.numpy().copy() for p, g in made.items()})
-        return made
-
-    learner.compute_gradients = see
-    learner.metrics.log_dict = lambda values, **_: told.update(values)
-    made = MultiAgentBatch({MODULE: SampleBatch(batch)}, len(batch["obs"]))
-    update = learner.update if ray_versions.at_least("2.44") else learner.update_from_batch
-    update(batch=made, timesteps={"num_env_steps_sampled_lifetime": 0})
-    learner.compute_gradients = compute
-    return {name: float(value) for name, value in told.items() if name in TERMS}, gradients
+    told, gradients = recordings.updated(learner, MODULE, batch, steps=len(batch["obs"]))
+    return {name: told[name] for name in TERMS}, gradients
 
 
 @pytest.fixture(params=CASES)
