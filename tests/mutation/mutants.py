@@ -553,6 +553,15 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
+        "rllib_compat/algorithms/recurrent_replay.py",
+        ("tests/unit/algorithms/test_r2d2.py",),
+        (
+            "R2D2's burn-in is cut off its sequences",
+            "            begin, end = max(0, start - self.burn_in), min(start + self.length, steps)",
+            "            begin, end = start, min(start + self.length, steps)",
+        ),
+    ),
+    *_in(
         "rllib_compat/config/steps/replay.py",
         ENGINE,
         (
