@@ -62,6 +62,13 @@ UNSAID = (
         "actions went to the environment as the policy gave them; only SAC's came out squashed",
         but=registry.family("SAC"),
     ),
+    Unsaid(
+        "target_network_update_freq",
+        1,
+        "2.3.1",
+        "the target network was updated whenever the buffered batches had been used up",
+        only=registry.family("APPO"),
+    ),
 )
 
 

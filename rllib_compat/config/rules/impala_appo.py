@@ -40,8 +40,8 @@ def _num_sgd_iter(value: Any, context: Context) -> Outcome:
 def _minibatch_buffer_size(value: Any, context: Context) -> Outcome:
     if context.stack == "old":
         return Outcome({"training.minibatch_buffer_size": value}, Verdict.KEPT)
-    if context.algorithm == "APPO" and isinstance(value, int) and value > 1:
-        return Outcome({"training.circular_buffer_num_batches": value})
+    if context.algorithm == "APPO":
+        return Outcome({"training.circular_buffer_num_batches": value or 1})
     if value in (None, 1):
         return Outcome(verdict=Verdict.DROPPED, message="no batch was kept for a second pass")
     return drop_aloud(value, context)

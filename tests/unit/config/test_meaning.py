@@ -74,6 +74,7 @@ def one(config, path, algorithm="PPO", **how):
         ("SAC", {"target_entropy": None}, "training.target_entropy", "auto"),
         ("SAC", {"train_batch_size": 512}, "training.train_batch_size_per_learner", 512),
         ("APPO", {"num_sgd_iter": 4}, "training.circular_buffer_iterations_per_batch", 4),
+        ("APPO", {"minibatch_buffer_size": 1}, "training.circular_buffer_num_batches", 1),
         ("IMPALA", {"num_sgd_iter": 4}, "training.num_epochs", 4),
         ("PPO", {"sgd_minibatch_size": 128, "num_gpus": 2}, "training.minibatch_size", 64),
         ("DDPPO", {"sgd_minibatch_size": 50, "num_gpus": 2}, "training.minibatch_size", 50),
@@ -301,6 +302,14 @@ class TestDefaults:
         rows = [f for f in translation.report if f.verdict is Verdict.DEFAULT]
         assert {"$.clip_actions", "$.Q_model.fcnet_activation"} & {f.path for f in rows}
         assert setting(translation, "rl_module.model_config.fcnet_activation") == "relu"
+
+    @pytest.mark.parametrize("ray", ["0.8.5", "1.13.0", "2.10.0"])
+    def test_of_appo_learn_from_fresh_batches_and_follow_them(self, ray):
+        """As ever; today's replay eight batches, so that the target network hardly ever moves."""
+        translation = translate({"num_sgd_iter": 6}, algorithm="APPO", legacy_ray=ray)
+        assert setting(translation, "training.circular_buffer_num_batches") == 1
+        assert setting(translation, "training.circular_buffer_iterations_per_batch") == 6
+        assert setting(translation, "training.target_network_update_freq") == 1
 
     def test_of_an_unknown_ray_are_told_in_one_row(self):
         translation = translate({"num_workers": 1}, algorithm="PPO")
