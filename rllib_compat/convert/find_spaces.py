@@ -12,6 +12,7 @@ import numpy as np
 
 from rllib_compat import ray_versions
 from rllib_compat.convert.given import Given
+from rllib_compat.convert.known_spaces import known_spaces
 from rllib_compat.formats.layouts.policies import class_name
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
@@ -193,8 +194,9 @@ def _asked(env: Any, env_config: Mapping[str, Any]) -> _Pair | None:
         import gymnasium
 
         from rllib_compat.runtime.envs import resolve_env_name
-    except ModuleNotFoundError:  # reading needs neither; the spaces are then asked for
-        return None
+    except ModuleNotFoundError:  # reading needs neither; what is not known here is asked for
+        known = known_spaces(env)
+        return _Pair(*known) if known else None
     try:
         with warnings.catch_warnings():  # an old version of an environment is what is asked for
             warnings.simplefilter("ignore")
