@@ -149,11 +149,14 @@ from rllib_compat.ray_versions.training import (
     update_learners_with_arrays,
 )
 from rllib_compat.ray_versions.tune import (
+    checkpoint_of,
     give_trials_their_old_names,
+    is_in_trial,
     is_registered_env,
     is_registered_trainable,
     registered_env,
     tune_checkpoint_config,
+    tune_context,
     tune_report,
 )
 
@@ -174,6 +177,7 @@ __all__ = [
     "callback_class",
     "callbacks_of",
     "called_as_of_old",
+    "checkpoint_of",
     "count_once",
     "count_sampled",
     "counters_of",
@@ -195,6 +199,7 @@ __all__ = [
     "has_setting",
     "has_storage",
     "installed",
+    "is_in_trial",
     "is_multi_agent",
     "is_policy_class",
     "is_registered_env",
@@ -276,6 +281,7 @@ __all__ = [
     "trains_discrete_sac",
     "trial_storage",
     "tune_checkpoint_config",
+    "tune_context",
     "tune_report",
     "unpatched_msgpack",
     "untimed",

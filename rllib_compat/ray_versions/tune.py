@@ -22,6 +22,28 @@ def tune_report(metrics: dict[str, Any], *, checkpoint: Any = None) -> None:
     (tune if hasattr(tune, "report") else train).report(metrics, checkpoint=checkpoint)
 
 
+def tune_context() -> Any:
+    """What a function that Tune runs may ask of its trial; in Ray 2.40 it is `ray.train`'s."""
+    from ray import train, tune
+
+    return (tune if hasattr(tune, "get_context") else train).get_context()
+
+
+def is_in_trial() -> bool:
+    """Whether Tune runs the calling function; outside, contexts have no trial, or say so aloud."""
+    try:
+        return tune_context().get_trial_id() is not None
+    except (AttributeError, RuntimeError):
+        return False
+
+
+def checkpoint_of(folder: str) -> Any:
+    """A folder as the checkpoint that `tune_report` takes."""
+    from ray import train, tune
+
+    return (tune if hasattr(tune, "Checkpoint") else train).Checkpoint.from_directory(folder)
+
+
 def give_trials_their_old_names() -> None:
     """Lets trials and their checkpoints answer to names that raise today, or are nobody's.
 

@@ -22,6 +22,12 @@ from rllib_compat.trainer.fluent import LegacyConfig
 from rllib_compat.trainer.resources import with_extra
 from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
 from rllib_compat.trainer.trainer import Trainer
+from rllib_compat.tune.functions import checkpoint_dir as checkpoint_dir
+from rllib_compat.tune.functions import get_trial_dir as get_trial_dir
+from rllib_compat.tune.functions import get_trial_id as get_trial_id
+from rllib_compat.tune.functions import get_trial_name as get_trial_name
+from rllib_compat.tune.functions import get_trial_resources as get_trial_resources
+from rllib_compat.tune.functions import is_session_enabled as is_session_enabled
 from rllib_compat.tune.functions import report as report
 from rllib_compat.tune.functions import with_reporter, with_samplers
 from rllib_compat.tune.trainables import Trainable as Trainable
@@ -32,7 +38,13 @@ __all__ = [
     "Trainable",
     "Tuner",
     "UnifiedLogger",
+    "checkpoint_dir",
     "function",
+    "get_trial_dir",
+    "get_trial_id",
+    "get_trial_name",
+    "get_trial_resources",
+    "is_session_enabled",
     "register_trainable",
     "report",
     "run",

@@ -3,12 +3,65 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import ray.tune
 
 from rllib_compat import ray_versions
+
+__all__ = [
+    "checkpoint_dir",
+    "get_trial_dir",
+    "get_trial_id",
+    "get_trial_name",
+    "get_trial_resources",
+    "is_session_enabled",
+    "report",
+]
+
+# The folders of `checkpoint_dir` that no report has taken yet.
+_filled: list[str] = []
+
+
+def get_trial_dir() -> str:
+    """The folder of the trial that calls; as for all of these, today's context has it."""
+    return str(ray_versions.tune_context().get_trial_dir())
+
+
+def get_trial_id() -> str:
+    """The id of the trial that calls."""
+    return str(ray_versions.tune_context().get_trial_id())
+
+
+def get_trial_name() -> str:
+    """The name of the trial that calls."""
+    return str(ray_versions.tune_context().get_trial_name())
+
+
+def get_trial_resources() -> Any:
+    """What is reserved for the trial that calls."""
+    return ray_versions.tune_context().get_trial_resources()
+
+
+def is_session_enabled() -> bool:
+    """Whether a trial calls."""
+    return ray_versions.is_in_trial()
+
+
+@contextmanager
+def checkpoint_dir(step: int) -> Iterator[str]:
+    """A folder for a checkpoint, which the next `report` hands to Tune.
+
+    Args:
+        step: The step that it is of; Tune counts reports today.
+    """
+    folder = tempfile.mkdtemp(prefix=f"checkpoint_of_step_{step}_", dir=get_trial_dir())
+    yield folder
+    _filled.append(folder)
 
 
 def report(metrics: Any = None, *, checkpoint: Any = None, **by_name: Any) -> None:
@@ -21,7 +74,12 @@ def report(metrics: Any = None, *, checkpoint: Any = None, **by_name: Any) -> No
     """
     if metrics is not None and not isinstance(metrics, Mapping):
         metrics = {"_metric": metrics}
+    folder = _filled.pop() if _filled else None
+    if folder is not None and checkpoint is None:
+        checkpoint = ray_versions.checkpoint_of(folder)
     ray_versions.tune_report({**(metrics or {}), **by_name}, checkpoint=checkpoint)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)  # Tune has taken a copy
 
 
 def with_samplers(value: Any) -> Any:

@@ -97,10 +97,12 @@ class LegacyLoggerCallback(LoggerCallback):  # type: ignore[misc]  # Ray has no 
     """Runs loggers of one trial each in today's Tune.
 
     Args:
-        logger_classes: Their classes.
+        logger_classes: Their classes, or one.
     """
 
-    def __init__(self, logger_classes: Iterable[type]) -> None:
+    def __init__(self, logger_classes: Iterable[type] | type) -> None:
+        if isinstance(logger_classes, type):
+            logger_classes = [logger_classes]
         # Those that Tune runs anyway would write the same files twice.
         self._classes = [c for c in logger_classes if c not in DEFAULT_LOGGERS]
         self._loggers: dict[Any, list[Any]] = {}

@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from ray import tune as ray_tune
@@ -9,6 +10,7 @@ from ray import tune as ray_tune
 import rllib_compat as compat
 from rllib_compat import tune
 from rllib_compat.neutral.errors import RefusedKeysError
+from rllib_compat.tune.loggers import LegacyLoggerCallback, Logger
 
 
 @pytest.fixture
@@ -165,6 +167,31 @@ def test_everything_else_is_rays():
     assert issubclass(tune.Tuner, ray_tune.Tuner)
     with pytest.raises(AttributeError):
         _ = tune.nothing
+
+
+def test_a_logger_class_may_stand_alone():
+    class Mine(Logger):
+        """One of a user's own."""
+
+    assert LegacyLoggerCallback(Mine)._classes == LegacyLoggerCallback([Mine])._classes == [Mine]
+
+
+def test_a_function_learns_of_its_trial_and_saves_as_until_ray_2_7(tmp_path, monkeypatch):
+    context = SimpleNamespace(get_trial_dir=lambda: str(tmp_path), get_trial_id=lambda: "a1")
+    monkeypatch.setattr("rllib_compat.ray_versions.tune_context", lambda: context)
+    saved = []
+
+    def taken(metrics, checkpoint):
+        with checkpoint.as_directory() as folder:
+            saved.append((metrics, [path.name for path in Path(folder).iterdir()]))
+
+    monkeypatch.setattr("rllib_compat.ray_versions.tune_report", taken)
+    with tune.checkpoint_dir(step=3) as folder:
+        (Path(folder) / "weights").touch()
+    tune.report(loss=1)
+    assert saved == [({"loss": 1}, ["weights"])]
+    assert (tune.get_trial_id(), tune.get_trial_dir()) == ("a1", str(tmp_path))
+    assert not list(tmp_path.iterdir())
 
 
 def test_functions_of_config_and_reporter_report(ran, monkeypatch):
