@@ -8,13 +8,14 @@ A dict becomes the class of 0.8.5, as it did in Ray itself; the adapter calls th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.agent_spaces import follow_agents
 from rllib_compat.runtime.batches import Samples, agent_parts, read_only, sample_batch, write_back
+from rllib_compat.runtime.curriculum import Curriculum
 from rllib_compat.runtime.episodes import EpisodeRecord, LegacyEpisode
 from rllib_compat.runtime.evaluation import EvaluationFunction
 from rllib_compat.runtime.legacy_callbacks import (
@@ -46,18 +47,25 @@ RayCallbacks = ray_versions.callback_class()
 
 
 @public("rllib_compat.adapters")
-def adapt_callbacks(callbacks: Any, recording: Recording | None = None) -> type:
+def adapt_callbacks(
+    callbacks: Any,
+    recording: Recording | None = None,
+    task_function: Callable[[Any, Any, Any], Any] | None = None,
+) -> type:
     """Makes the callbacks class that the installed Ray takes.
 
     Args:
         callbacks: A dict of functions, a class, a dotted name of one, a list of these, or None.
         recording: Where all that is sampled is written, if anywhere.
+        task_function: Says after each iteration what task every environment gets, if any.
 
     Raises:
         ConfigError: It is none of these, or a dict with a name that no Ray had.
     """
     sources = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
     found = tuple(resolve(source) for source in sources if source not in (None, RayCallbacks))
+    if task_function is not None:
+        found += (Curriculum(task_function),)
     stepping = any(hears(source, "on_episode_step") for source in found)
     base = SteppingAdapter if stepping else CallbackAdapter
     members = {

@@ -5,7 +5,7 @@ callbacks class), it holds one of these instead: `build()` makes the object, `co
 person would write it. A file for each kind of object.
 """
 
-from rllib_compat.config.deferred.callbacks import AdaptedCallbacks, AdaptedEvaluation
+from rllib_compat.config.deferred.callbacks import AdaptedCallbacks, AdaptedEvaluation, adapted
 from rllib_compat.config.deferred.connectors import MeanStdConnector
 from rllib_compat.config.deferred.environments import AdaptedEnv, EnvSpace
 from rllib_compat.config.deferred.policies import AdaptedMapping, ModelPerPolicy, PolicyLater
@@ -24,4 +24,5 @@ __all__ = [
     "OldReplayBuffer",
     "PolicyLater",
     "SpaceLater",
+    "adapted",
 ]

@@ -18,25 +18,36 @@ class AdaptedCallbacks(Later):
     Attributes:
         callbacks: The callbacks, or None.
         recording: Where the steps are written, if anywhere.
+        task_function: Says after each iteration what task every environment gets, if any.
     """
 
     callbacks: Any
     recording: Recording | None = None
+    task_function: Callable[..., Any] | None = None
 
     def build(self) -> Any:
         """The `RLlibCallback` subclass that calls them."""
         from rllib_compat.runtime.callbacks import adapt_callbacks
 
-        return adapt_callbacks(self.callbacks, self.recording)
+        return adapt_callbacks(self.callbacks, self.recording, self.task_function)
 
     def code(self, writer: Writer) -> ast.expr | None:
         """The call that adapts them."""
         function = writer.imported(PUBLIC, "adapt_callbacks")
-        if self.recording is None:
-            return writer.call(function, self.callbacks)
-        cls = writer.imported(PUBLIC, "Recording")
-        recording = writer.call(cls, **asdict(self.recording))
-        return recording and writer.call(function, self.callbacks, recording)
+        given: dict[str, Any] = {}
+        if self.recording is not None:
+            cls = writer.imported(PUBLIC, "Recording")
+            if (recording := writer.call(cls, **asdict(self.recording))) is None:
+                return None
+            given["recording"] = recording
+        if self.task_function is not None:
+            given["task_function"] = self.task_function
+        return writer.call(function, self.callbacks, **given)
+
+
+def adapted(callbacks: Any) -> AdaptedCallbacks:
+    """Callbacks of a config as what may be given more to do."""
+    return callbacks if isinstance(callbacks, AdaptedCallbacks) else AdaptedCallbacks(callbacks)
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,12 @@ def _space(name: str) -> Any:
     return convert
 
 
+def _task_function(value: Any, _: Context) -> Outcome:
+    if value is None:
+        return Outcome(verdict=Verdict.DROPPED, message="there was none")
+    return Outcome({"env.task_function": value})
+
+
 RULES = (
     Rule(
         FAMILY,
@@ -166,11 +172,14 @@ RULES = (
         "RLlib does not record videos any more",
         hint="wrap the environment with gymnasium.wrappers.RecordVideo",
     ),
-    *lost(
+    Rule(
         FAMILY,
         "env_task_fn",
-        "the curriculum API is gone",
-        hint="set the task in the callback on_train_result",
+        Verdict.WRAPPED,
+        "asked after each iteration for the task of every environment",
+        target="env.task_function",
+        convert=_task_function,
+        value=v.CODE,
     ),
     *dropped(FAMILY, "auto_wrap_old_gym_envs", "legacy environments are always adapted"),
     *(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from packaging.version import Version
 
 from rllib_compat.config.context import Context
-from rllib_compat.config.steps.step import Change, Given, Step
+from rllib_compat.config.deferred import adapted
+from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, Given, Step
 from rllib_compat.config.values.atari import is_atari_name, is_registered_name
 
 PREPROCESSING, CLIPPING = "env.preprocessor_pref", "env.clip_rewards"
+TASKS, CALLBACKS = "env.task_function", "callbacks.callbacks_class"
 
 #: Who gives one of these wrote for a Ray that wraps no environment by itself.
 _TODAYS_KEYS = ("num_env_runners", "num_learners", "enable_env_runner_and_connector_v2")
@@ -43,6 +47,14 @@ def _deepmind(given: Given, context: Context) -> Change | None:
     )
 
 
+def _curriculum(given: Given, _: Context) -> Change | None:
+    function = given.get(TASKS)
+    if function is None:
+        return None
+    callbacks = replace(adapted(given.get(CALLBACKS)), task_function=function)
+    return Change({TASKS: ABSENT, CALLBACKS: callbacks})
+
+
 STEPS = (
     Step(
         "atari",
@@ -53,5 +65,13 @@ STEPS = (
         sets={PREPROCESSING: "deepmind", CLIPPING: True},
         key="env",
         change=_deepmind,
+    ),
+    Step(
+        "curriculum",
+        "Ray asked `env_task_fn` itself until 2.40; the callbacks do, as they see each result.",
+        reads=(TASKS, CALLBACKS),
+        sets={TASKS: ABSENT, CALLBACKS: COMPUTED},
+        key="env_task_fn",
+        change=_curriculum,
     ),
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rllib_compat import registry
 from rllib_compat.config.context import Context
-from rllib_compat.config.deferred import AdaptedCallbacks, AdaptedEnv, EnvSpace
+from rllib_compat.config.deferred import AdaptedEnv, EnvSpace, adapted
 from rllib_compat.config.rule import nested
 from rllib_compat.config.rules.offline import writes_as_today
 from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, Given, Step
@@ -71,10 +71,8 @@ def _recorded_by_callbacks(given: Given, context: Context) -> Change | None:
     }
     recording = Recording(output, **{k: v for k, v in options.items() if v is not None})
     callbacks = given.get(CALLBACKS)
-    legacy = callbacks.callbacks if isinstance(callbacks, AdaptedCallbacks) else callbacks
-    return Change(
-        {OUTPUT: ABSENT, COMPRESSED: ABSENT, CALLBACKS: AdaptedCallbacks(legacy, recording)}
-    )
+    recorded = replace(adapted(callbacks), recording=recording)
+    return Change({OUTPUT: ABSENT, COMPRESSED: ABSENT, CALLBACKS: recorded})
 
 
 def _writes_fragments(given: Given) -> bool:

@@ -45,6 +45,7 @@ CASES = [
     ({"evaluation_parallel_to_training": True, "evaluation_duration": "auto"}, "PPO"),
     ({"model": {"use_lstm": True}}, "PPO"),
     ({"burn_in": 20, "model": {"use_lstm": True}}, "R2D2"),
+    ({"env_task_fn": max}, "PPO"),
 ]
 
 
