@@ -8,8 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from rllib_compat.runtime.episodes import ONLY_POLICY
-from rllib_compat.runtime.policy_mapping import MappingFn
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 from rllib_compat.trainer.actors import Actor
 from rllib_compat.trainer.inference import Computed, Request
 from rllib_compat.trainer.rollouts import Episode, Recorder, make_env, roll_out, write_video

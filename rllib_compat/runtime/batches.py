@@ -7,7 +7,7 @@ carries the changes into the episode, which goes on to the learners.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import GoneError
-from rllib_compat.runtime.episodes import ONLY_AGENT, ONLY_POLICY
+from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
 
 # Columns that the episode holds otherwise; a write can't reach the learners.
 _COMPUTED_BY_LEARNERS = ("advantages", "value_targets")
@@ -105,6 +105,54 @@ def read_only(batch: Any) -> Any:
         return view
 
     return type(batch)({name: tree.map_structure(locked, batch[name]) for name in batch})
+
+
+@dataclass(frozen=True)
+class Collector:
+    """What was collected for one policy.
+
+    Attributes:
+        batches: A batch an agent.
+        agent_steps: Their steps.
+    """
+
+    batches: list[Any]
+    agent_steps: int
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What an episode's `batch_builder` held: what was sampled since the last batch, to read.
+
+    Attributes:
+        policy_collectors: What there is of each policy.
+        env_steps: The environment's steps.
+        agent_steps: Those of all agents.
+    """
+
+    policy_collectors: dict[str, Collector]
+    env_steps: int
+    agent_steps: int
+
+
+def collected(chunk: Any, policy_for: Callable[[Any], str]) -> Collected:
+    """The steps of a chunk as the collectors of Ray 1.3 – 2.1 held them.
+
+    Args:
+        chunk: A `SingleAgentEpisode` or `MultiAgentEpisode`.
+        policy_for: The policy of an agent.
+    """
+    batches: dict[str, list[Any]] = {}
+    for index, (agent, part) in enumerate(agent_parts(chunk).items()):
+        batch = sample_batch(part, index)
+        # An environment was done, too, when its time was up.
+        batch["terminateds"] |= batch["truncateds"]
+        batches.setdefault(policy_for(agent), []).append(read_only(batch))
+    collectors = {
+        policy: Collector(found, sum(map(len, found))) for policy, found in batches.items()
+    }
+    steps = sum(collector.agent_steps for collector in collectors.values())
+    return Collected(collectors, len(chunk), steps)
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,13 @@ import numpy as np
 
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.public import public
-from rllib_compat.runtime.policy_mapping import episode_number
+from rllib_compat.runtime.batches import collected
+from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY, episode_number
 
 if TYPE_CHECKING:
     from rllib_compat.runtime.workers import LegacyWorker
 
-ONLY_AGENT = "agent0"
-ONLY_POLICY = "default_policy"
-
 GONE = {
-    "batch_builder": "episodes collect their own steps; see SingleAgentEpisode.get_observations()",
     "new_batch_builder": "return more episodes from a connector instead",
     "add_extra_batch": "return more episodes from a connector instead",
     "soft_reset": "set soft_horizon in the config, or reset inside the environment",
@@ -128,6 +125,11 @@ class LegacyEpisode:
         if settled is not None:
             return settled
         return {agent: float(part.get_return()) for agent, part in _by_agent(chunk).items()}
+
+    @property
+    def batch_builder(self) -> Any:
+        """What was sampled of the episode since the last batch, by policy; a copy."""
+        return collected(self._chunk, self.policy_for)
 
     def get_agents(self) -> list[Any]:
         """The agents that have taken part so far."""

@@ -16,7 +16,7 @@ from ray.rllib.evaluation.rollout_worker import RolloutWorker
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
-from rllib_compat.runtime.episodes import ONLY_POLICY
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.workers import user_env
 
 if TYPE_CHECKING:

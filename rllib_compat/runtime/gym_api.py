@@ -11,7 +11,7 @@ import numpy as np
 
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import LegacyEnvError
-from rllib_compat.runtime.episodes import ONLY_AGENT
+from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 from rllib_compat.runtime.wrapping import WrapsLegacyEnv, metadata_of
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rllib_compat import ray_versions
-from rllib_compat.runtime.episodes import ONLY_POLICY
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.workers import user_env
 
 

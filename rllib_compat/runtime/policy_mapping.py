@@ -11,6 +11,10 @@ from typing import Any
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
 
+#: Who acts where there is one agent only.
+ONLY_AGENT = "agent0"
+ONLY_POLICY = "default_policy"
+
 
 class MappedEpisode:
     """Today's episode, with the number that mapping functions let decide who plays which side.

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rllib_compat import ray_versions
-from rllib_compat.runtime.episodes import ONLY_POLICY, EpisodeRecord
+from rllib_compat.runtime.episodes import EpisodeRecord
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 
 # The key, below `env_runners`, under which the records of finished episodes travel.
 RECORDS = "legacy_episodes"

@@ -21,8 +21,8 @@ from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.env_settings import EnvSettings
-from rllib_compat.runtime.episodes import ONLY_AGENT
 from rllib_compat.runtime.failures import NewStackRunner
+from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig

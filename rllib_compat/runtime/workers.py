@@ -8,9 +8,8 @@ from typing import Any
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.runtime.connectors import REPLACING
-from rllib_compat.runtime.episodes import ONLY_POLICY
 from rllib_compat.runtime.policies import LegacyPolicy
-from rllib_compat.runtime.policy_mapping import MappingFn
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 
 GONE = {
     "sampler": "the env runner samples itself: worker.sample()",

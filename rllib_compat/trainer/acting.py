@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rllib_compat.runtime.episodes import ONLY_POLICY
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.trainer import inference
 
 # What the only policy was called up to Ray 0.5; `compute_action` had it as its default.

@@ -9,7 +9,7 @@ from typing import Any
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import CompatError
-from rllib_compat.runtime.episodes import ONLY_POLICY
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.workers import LegacyPolicies
 
 

@@ -11,9 +11,8 @@ from rllib_compat.config import Translation, translate
 from rllib_compat.league.memory import has_policies, share_frozen
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CompatError, GoneError, RayNotSupportedError
-from rllib_compat.runtime.episodes import ONLY_POLICY
 from rllib_compat.runtime.policies import LegacyPolicy
-from rllib_compat.runtime.policy_mapping import MappingFn
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 from rllib_compat.trainer import inference, templates
 from rllib_compat.trainer.defaults import merge
 from rllib_compat.trainer.workers import LegacyWorkers

@@ -12,8 +12,8 @@ import ray
 from rllib_compat.config import translate
 from rllib_compat.runtime import evaluation
 from rllib_compat.runtime.envs import make_env
-from rllib_compat.runtime.episodes import ONLY_POLICY
 from rllib_compat.runtime.failures import TellingRolloutWorker
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 
 logger = logging.getLogger(__name__)
 

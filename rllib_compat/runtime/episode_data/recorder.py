@@ -17,8 +17,9 @@ from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.episode_data.files import FOLDER, FORMATS, EpisodeFiles
 from rllib_compat.runtime.episode_data.values import KINDS, AgentData
-from rllib_compat.runtime.episodes import ONLY_AGENT, ONLY_POLICY, LegacyEpisode
+from rllib_compat.runtime.episodes import LegacyEpisode
 from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
+from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
 
 #: The name among an episode's media under which its line travels to the driver.
 LINES = "recorded_episode"

@@ -208,9 +208,15 @@ class TestEpisode:
         assert episode.get_return() == 4.0  # of the last chunk alone, as Ray has it
 
     def test_what_is_gone_says_where_it_went(self, episode):
-        with pytest.raises(GoneError, match="batch_builder"):
-            _ = episode.batch_builder
-        assert not hasattr(episode, "batch_builder")
+        with pytest.raises(GoneError, match="soft_reset"):
+            _ = episode.soft_reset
+        assert not hasattr(episode, "soft_reset")
+
+    def test_what_was_sampled_last_can_be_read(self, episode):
+        (batch,) = episode.batch_builder.policy_collectors["default_policy"].batches
+        assert batch["dones"].tolist() == [False, True]
+        assert batch["rewards"].tolist() == [2.0, 2.0]
+        assert (episode.batch_builder.env_steps, episode.batch_builder.agent_steps) == (2, 2)
 
 
 def test_many_agents_have_rewards_by_agent_and_policy():

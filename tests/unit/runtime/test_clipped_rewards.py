@@ -6,7 +6,8 @@ import gymnasium
 import pytest
 
 from rllib_compat.runtime.envs import EnvSettings, make_env
-from rllib_compat.runtime.episodes import ONLY_AGENT, LegacyEpisode
+from rllib_compat.runtime.episodes import LegacyEpisode
+from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 
 SPACE = gymnasium.spaces.Discrete(2)
 
