@@ -34,11 +34,13 @@ PAGE = _HERE.parent / "migration_guide" / "old_examples.md"
 
 _EXAMPLE = re.compile(r"(?:^|/)ray/rllib/examples/(\w+)\.py$")
 _LIBRARIES = (
-    "deepmind_lab pettingzoo supersuit vizdoom recsim pyspiel mlagents stable_baselines3 sumo"
+    "deepmind_lab pettingzoo supersuit vizdoom recsim pyspiel mlagents stable_baselines sumo"
 )
 #: What else a script needs → the words in its text that show it.
 _NEEDS = {
+    "Box2D": "LunarLander",
     "files of Ray's repository": '"../tests/data',
+    "a file of the reader's own": '"/path/to/',
     "a network from torch.hub": "mobilenet_v2",
     "Unity": "unity3d",
 }
@@ -53,6 +55,8 @@ _TENSORFLOW_ANYWAY = re.compile(
 _SHORT = {
     "--stop-iters": ("1",),
     "--num-iters": ("1",),
+    "--train-iterations": ("1",),
+    "--pre-training-iters": ("1",),
     "--stop-timesteps": ("500",),
     "--torch": (),
     "--framework": ("torch",),
@@ -100,8 +104,10 @@ def scripts(release: str, folder: Path) -> Iterator[Path]:
 
 def reason_against(source: str) -> str | None:
     """Why a script is not eligible, or None."""
+    if "This file has been renamed" in source:
+        return "not eligible: only says where it went"
     for library in _LIBRARIES.split():
-        if library in source:
+        if library in source.lower():
             return f"not eligible: needs {library}"
     for what, words in _NEEDS.items():
         if words in source:
