@@ -121,6 +121,14 @@ LEARNER_STATS = {
 # The same for SAC and CQL, whose losses had names of their own.
 ACTOR_CRITIC_STATS = {"policy_loss": "actor_loss", "qf_loss": "critic_loss"}
 
+# What a learner says of each module that it holds, trained in this iteration or not.
+HELD = {
+    "num_trainable_parameters",
+    "num_non_trainable_parameters",
+    "curr_entropy_coeff",
+    "curr_kl_coeff",
+}
+
 # What algorithms with target networks count, all policies at once.
 TARGET_COUNTERS = ("num_target_updates", "last_target_update_ts")
 
@@ -199,7 +207,8 @@ class LegacyResults:
         for name in TARGET_COUNTERS if has_targets else ():
             info.setdefault(name, 0)
         for policy, stats in result.get("learners", {}).items():
-            if policy != "__all_modules__" and isinstance(stats, Mapping):
+            # Old results name those policies that have learned, and frozen ones nowhere.
+            if policy != "__all_modules__" and isinstance(stats, Mapping) and set(stats) - HELD:
                 info["learner"][policy] = LearnerInfo(learner_stats=_learner_stats(stats))
                 for name in TARGET_COUNTERS:
                     count = stats.get(name)

@@ -163,6 +163,12 @@ def test_learner_stats_have_each_name_once():
     }
 
 
+def test_a_policy_that_did_not_learn_has_no_learner_stats():
+    held = {"num_trainable_parameters": 7.0, "curr_entropy_coeff": 0.0, "curr_kl_coeff": 0.2}
+    learner = completed(learners={"champion": STATS, "frozen": held})["info"]["learner"]
+    assert list(learner) == ["champion"]
+
+
 def test_learner_stats_are_found_where_older_rays_had_them():
     learner = completed(learners={"default_policy": STATS, "p1": STATS})["info"]["learner"]
     assert learner["default_policy"]["kl"] == learner["p1"]["kl"] == learner["kl"] == 0.1
