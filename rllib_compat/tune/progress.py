@@ -59,7 +59,19 @@ class Progress(Callback):  # type: ignore[misc]  # Ray has no types
 
 def numbers(result: Mapping[str, Any]) -> tuple[str, ...]:
     """What a result says in all columns but the first."""
-    return tuple(_shown(result.get(key)) for key in _KEYS)
+    return tuple(_shown(value) for value in _told(result).values())
+
+
+def _told(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of all columns; whoever learns from records plays episodes only in evaluations."""
+    evaluation = result.get("evaluation") or {}
+    return {
+        key: evaluation.get(key) if _is_nothing(result.get(key)) else result[key] for key in _KEYS
+    }
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value != value  # NaN
 
 
 def line(cells: tuple[str, ...]) -> str:
@@ -77,7 +89,7 @@ def summary(trial: Any) -> dict[str, Any]:
         "trial": str(trial),
         "status": trial.status,
         "stopped_by": stopped_by(trial.stopping_criterion, result),
-        **{key: result.get(key) for key in _KEYS},
+        **_told(result),
         "folder": trial.path,
         "checkpoint": checkpoint,
         "error_file": trial.error_file,
@@ -103,6 +115,6 @@ def _nested(result: Mapping[str, Any], name: str) -> Any:
 
 
 def _shown(value: Any) -> str:
-    if value is None or value != value:
+    if _is_nothing(value):
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"

@@ -222,3 +222,13 @@ def test_functions_that_tune_calls_itself_stay_as_they_are(ran):
     for function in (lambda config: None, lambda config, checkpoint_dir=None: None):
         tune.run(function)
         assert ran.pop()[0] is function
+
+
+def test_the_progress_of_whoever_learns_from_records_is_that_of_its_evaluation():
+    from rllib_compat.tune.progress import numbers
+
+    played = {"episode_reward_mean": 40.0, "episode_len_mean": 40.0}
+    offline = {"training_iteration": 3, "episode_reward_mean": float("nan"), "evaluation": played}
+    assert numbers(offline) == ("3", "–", "–", "40.0", "–", "–", "40.0")
+    sampled = {"episode_reward_mean": 20.0, "evaluation": played}
+    assert numbers(sampled)[3] == "20.0"
