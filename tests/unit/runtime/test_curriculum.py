@@ -13,6 +13,9 @@ from rllib_compat.runtime.curriculum import Curriculum
 from rllib_compat.runtime.failures import TellingEnvRunner, TellingRolloutWorker
 from rllib_compat.runtime.workers import as_legacy, user_env
 
+# Ray registers the same name for each env runner of a process.
+pytestmark = pytest.mark.filterwarnings("ignore:.*already in registry")
+
 
 class Levels:
     """An environment of the old API with a task."""
