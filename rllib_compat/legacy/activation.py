@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rllib_compat.legacy import callers, finder, redirect, removed_names, worker_processes
+from rllib_compat.runtime.handed_out import TODAYS_GYM, HandedOut
 
 _original_import = builtins.__import__
 
@@ -24,6 +26,7 @@ def activate(packages: Iterable[str] = ()) -> None:
         finder.install()
         removed_names.restore()  # functions that Ray has pickled find numpy without an import
         builtins.__import__ = _import
+        HandedOut.as_old = _as_old
     worker_processes.activate_there(callers.packages)
 
 
@@ -33,6 +36,8 @@ def deactivate() -> None:
         builtins.__import__ = _original_import
         finder.uninstall()
         removed_names.remove()
+        HandedOut.as_old = None
+        os.environ.pop(TODAYS_GYM, None)
     worker_processes.forget()
     callers.packages.clear()
 
@@ -54,7 +59,16 @@ def _import(
         there = redirect.ROOTS[root](name, fromlist or ())
         if there is not None:
             return there
+    if root == "gymnasium" and globals and callers.is_user_code(globals):
+        os.environ[TODAYS_GYM] = "1"
     return _original_import(name, globals, locals, fromlist or (), level)
+
+
+def _as_old(env: Any) -> Any:
+    """An environment of gymnasium with gym's API."""
+    from rllib_compat.gym.core import OldApi
+
+    return OldApi(env)
 
 
 def activate_worker() -> None:

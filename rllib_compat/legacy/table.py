@@ -43,6 +43,7 @@ STAND_INS = {
     "ray.tune.session": "rllib_compat.tune.functions",
     "ray.tune.trainable.session": "rllib_compat.tune.functions",
     "ray.tune.tune": "rllib_compat.tune",
+    "ray._private.utils": "rllib_compat.legacy.ray_utils",
     "ray.utils": "rllib_compat.legacy.ray_utils",
     "ray.tune.registry": "rllib_compat.tune.registry",
     "ray.tune.schedulers": "rllib_compat.tune.schedulers",

@@ -8,6 +8,7 @@ from typing import Any
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.runtime.connectors import REPLACING
+from rllib_compat.runtime.handed_out import handed_out
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 
@@ -43,8 +44,12 @@ class LegacyBaseEnv:
 
     def get_sub_environments(self, as_dict: bool = False) -> Any:
         """The user's own environments, without any wrapper of this package."""
-        envs = [user_env(env) for env in ray_versions.sub_environments(self._env)]
+        envs = [user_env(env) for env in self.made()]
         return dict(enumerate(envs)) if as_dict else envs
+
+    def made(self) -> list[Any]:
+        """The environments in all their wrappers."""
+        return list(ray_versions.sub_environments(self._env))
 
     def get_unwrapped(self) -> list[Any]:
         """The older name of `get_sub_environments`."""
@@ -124,8 +129,11 @@ class LegacyWorker:
 
     @property
     def env(self) -> Any:
-        """The first of the user's own environments, or None."""
-        return next(iter(self.base_env.get_sub_environments()), None)
+        """The first of the user's own environments, or None; with gym's API if it is by name."""
+        made = next(iter(self.base_env.made()), None)
+        own = user_env(made)
+        # What gymnasium made ends in time by its own wrappers.
+        return handed_out(made if made is not None and own is made.unwrapped else own)
 
     @property
     def multiagent(self) -> bool:

@@ -20,6 +20,7 @@ from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.default_policy import with_default_policy
 from rllib_compat.runtime.envs import find_creator, make_env, resolve_env_name
 from rllib_compat.runtime.failures import tell_errors
+from rllib_compat.runtime.handed_out import handed_out
 from rllib_compat.runtime.overrides import tame
 from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.trainer import own_parts, templates
@@ -222,7 +223,8 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
     @property
     def env_creator(self) -> Callable[..., Any] | None:
         """What makes the user's environment, without any wrapper, from an env context."""
-        return find_creator(self.translation.env_settings.env)
+        creator = find_creator(self.translation.env_settings.env)
+        return creator and (lambda context: handed_out(creator(context)))
 
     def evaluate(self) -> dict[str, Any]:
         """Evaluates the policies now.
