@@ -62,7 +62,7 @@ _SHORT = {
     "--framework": ("torch",),
 }
 #: Scripts count on the machines of their authors; a trial that asks for more would wait for ever.
-_CPUS = 4
+_CPUS = 6
 
 
 @dataclass

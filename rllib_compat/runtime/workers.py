@@ -11,6 +11,7 @@ from rllib_compat.runtime.connectors import REPLACING
 from rllib_compat.runtime.handed_out import handed_out
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
+from rllib_compat.runtime.remote_envs import each_environment
 
 GONE = {
     "sampler": "the env runner samples itself: worker.sample()",
@@ -49,7 +50,7 @@ class LegacyBaseEnv:
 
     def made(self) -> list[Any]:
         """The environments in all their wrappers."""
-        return list(ray_versions.sub_environments(self._env))
+        return each_environment(self._env)
 
     def get_unwrapped(self) -> list[Any]:
         """The older name of `get_sub_environments`."""
@@ -250,7 +251,7 @@ class LegacyWorker:
         """The environments as this package wrapped them."""
         env = self.env_runner.env
         unwrapped = getattr(env, "unwrapped", env)
-        return [e.unwrapped for e in ray_versions.sub_environments(unwrapped)]
+        return [e.unwrapped for e in each_environment(unwrapped)]
 
     def __getattr__(self, name: str) -> Any:
         if name in GONE:
