@@ -3,8 +3,9 @@
 For each number of env runners and size of policy, a process trains a league of Ray's PPO: one
 policy learns, and frozen ones are added while it goes on. One time Ray is alone, the other time
 `league.share_frozen` was called. Memory is the proportional set size (PSS) of the env runners'
-processes, in which a page that n processes share counts 1/n in each. What grows with runners and
-policies is told apart by differences:
+processes, in which a page that n processes share counts 1/n in each; each runner has read all
+weights of all policies before, for a page that nobody has read yet counts nowhere. What grows with
+runners and policies is told apart by differences:
 
     growth = ((M(most, P) − M(most, 0)) − (M(fewest, P) − M(fewest, 0))) / (most − fewest) / P
 
@@ -106,6 +107,9 @@ def memory(algorithm: Any) -> float:
         import ctypes
         import gc
 
+        for module in dict(runner.module.items()).values():
+            for weights in module.parameters():
+                weights.detach().sum()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
         return os.getpid()

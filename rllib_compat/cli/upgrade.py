@@ -48,10 +48,7 @@ def command(path: Path, target: str, diff: bool, check: bool, as_json: bool, **h
       rllib-compat upgrade my_project --to native
       rllib-compat upgrade my_project --check --skip numpy-names
     """
-    if importlib.util.find_spec("libcst") is None:
-        raise CompatError(
-            "This needs libcst, which is not installed.", fix="pip install 'rllib-compat[upgrade]'"
-        )
+    _require_extras()
     from rllib_compat.upgrade import Target, upgrade
 
     found, failed = {}, []
@@ -82,6 +79,16 @@ def command(path: Path, target: str, diff: bool, check: bool, as_json: bool, **h
     left = any(not change.done for upgraded in found.values() for change in upgraded.changes)
     would_change = any(upgraded.after != upgraded.before for upgraded in found.values())
     return int(left or (check and would_change))
+
+
+def _require_extras() -> None:
+    """Refuses where code can't be read, or where nobody can say what the installed Ray has."""
+    for package in ("libcst", "ray"):
+        if importlib.util.find_spec(package) is None:
+            raise CompatError(
+                f"This needs {package}, which is not installed.",
+                fix="pip install 'rllib-compat[ray,upgrade]'",
+            )
 
 
 def _files(path: Path) -> Iterator[Path]:

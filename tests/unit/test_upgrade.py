@@ -380,3 +380,20 @@ def test_what_is_left_is_exit_code_1_and_a_broken_file_2(run, tmp_path):
     code, _, err = run(tmp_path)
     assert code == 2
     assert "old.py can't be parsed" in err
+
+
+@pytest.mark.parametrize("missing", ["ray", "libcst"])
+def test_without_ray_nothing_is_called_gone_that_ray_has(missing, monkeypatch, tmp_path, capsys):
+    from importlib import util
+
+    find_spec = util.find_spec
+    monkeypatch.setattr(util, "find_spec", lambda name: None if name == missing else find_spec(name))
+    file = tmp_path / "env.py"
+    file.write_text("from ray.rllib.env.multi_agent_env import MultiAgentEnv\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["upgrade", str(file)])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert missing in told
+    assert "pip install 'rllib-compat[ray,upgrade]'" in told
+    assert file.read_text() == "from ray.rllib.env.multi_agent_env import MultiAgentEnv\n"
