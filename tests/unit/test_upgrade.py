@@ -387,7 +387,9 @@ def test_without_ray_nothing_is_called_gone_that_ray_has(missing, monkeypatch, t
     from importlib import util
 
     find_spec = util.find_spec
-    monkeypatch.setattr(util, "find_spec", lambda name: name != missing and find_spec(name) or None)
+    monkeypatch.setattr(
+        util, "find_spec", lambda name: (name != missing and find_spec(name)) or None
+    )
     file = tmp_path / "env.py"
     file.write_text("from ray.rllib.env.multi_agent_env import MultiAgentEnv\n")
     with pytest.raises(SystemExit) as ended:
