@@ -3,9 +3,10 @@
 For each number of env runners and size of policy, a process trains a league of Ray's PPO: one
 policy learns, and frozen ones are added while it goes on. One time Ray is alone, the other time
 `league.share_frozen` was called. Memory is the proportional set size (PSS) of the env runners'
-processes, in which a page that n processes share counts 1/n in each; each runner has read all
-weights of all policies before, for a page that nobody has read yet counts nowhere. What grows with
-runners and policies is told apart by differences:
+processes and of the two that have the same pages, Ray's object store and the algorithm; a page that
+n processes share counts 1/n in each. Each runner has read all weights of all policies before, for a
+page that nobody has read yet counts nowhere. What grows with runners and policies is told apart by
+differences, in which what the algorithm has for itself is gone:
 
     growth = ((M(most, P) − M(most, 0)) − (M(fewest, P) − M(fewest, 0))) / (most − fewest) / P
 
@@ -22,11 +23,11 @@ import subprocess
 import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import psutil
 
 MODES = ("Ray alone", "shared")
 HIDDEN = {1: 512, 2: 724, 4: 1024}  # two layers of so many units have so many MiB
@@ -100,10 +101,10 @@ def quiet() -> None:
 
 
 def memory(algorithm: Any) -> float:
-    """The PSS of all remote env runners, in MiB."""
+    """The PSS of all remote env runners, the object store and this process, in MiB."""
     from rllib_compat import ray_versions
 
-    def process(runner: Any) -> int:
+    def process_id(runner: Any) -> int:
         import ctypes
         import gc
 
@@ -115,11 +116,11 @@ def memory(algorithm: Any) -> float:
         return os.getpid()
 
     group = algorithm.env_runner_group
-    total = 0
-    for pid in ray_versions.foreach_env_runner(group, process, local_env_runner=False):
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return total / 1024
+    runners = ray_versions.foreach_env_runner(group, process_id, local_env_runner=False)
+    here = psutil.Process()
+    stores = [child for child in here.children(recursive=True) if child.name() == "raylet"]
+    processes = [here, *stores, *map(psutil.Process, runners)]
+    return sum(process.memory_full_info().pss for process in processes) / 2**20
 
 
 def grow(mode: str, runners: int, mib: int, counts: list[int]) -> dict[str, float]:
