@@ -42,6 +42,10 @@ _PUBLIC = {
 }
 
 
+#: Modules that stand in for old ones, and that nobody imports by their own names.
+_LEGACY = "rllib_compat.legacy."
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a name stands.
@@ -87,6 +91,8 @@ def find(module: str, name: str, target: Target) -> Place | ByLegacy | Gone | No
     found = _module(module, target) if not name else _name(module, name, target)
     if isinstance(found, Gone) and target is Target.COMPAT and _brought_back(module, name):
         return ByLegacy()
+    if isinstance(found, Place) and found.module.startswith(_LEGACY):
+        return ByLegacy()  # by the name that the code uses anyway
     return None if found == Place(module, name) else found
 
 

@@ -47,6 +47,51 @@ def test_code_of_today_is_left_alone(source, target):
     check(source, source, target)
 
 
+def test_what_only_the_old_imports_have_stays_with_one_import_more():
+    check(
+        """
+        import ray._private.utils
+        from ray.air import RunConfig
+        """,
+        """
+        import rllib_compat.legacy
+        import ray._private.utils
+        from ray.air import RunConfig
+        """,
+    )
+
+
+def test_algorithms_made_of_dicts_get_their_old_classes_back_and_those_of_today_stay():
+    check(
+        """
+        import ray.rllib.algorithms.ppo as ppo
+        algo = ppo.PPO(config=ppo.DEFAULT_CONFIG, env="CartPole-v0")
+        """,
+        """
+        import rllib_compat.legacy
+        import ray.rllib.algorithms.ppo as ppo
+        algo = ppo.PPO(config=ppo.DEFAULT_CONFIG, env="CartPole-v0")
+        """,
+    )
+    today = """
+    from ray.rllib.algorithms.ppo import PPO, PPOConfig
+    algo = PPO(config=PPOConfig().environment("CartPole-v1"))
+    """
+    check(today, today)
+
+
+def test_a_result_read_inside_an_f_string_is_still_a_string():
+    check(
+        """
+        print(f"R={result['episode_reward_mean']}")
+        """,
+        """
+        print(f"R={result['env_runners']['episode_return_mean']}")
+        """,
+        "native",
+    )
+
+
 def test_imports_for_this_package():
     check(
         """

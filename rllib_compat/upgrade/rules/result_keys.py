@@ -46,7 +46,9 @@ class ResultKeys(Rule):
         self.changed(original_node, f"{key} is {'/'.join(KEYS[key])}")
         new: Any = updated_node.value
         for part in KEYS[key]:
-            index = cst.SubscriptElement(cst.Index(cst.SimpleString(f'"{part}"')))
+            index = cst.SubscriptElement(
+                cst.Index(quoted_as(original_node.slice[0].slice.value, part))
+            )
             new = cst.Subscript(new, [index])
         return new
 
@@ -68,7 +70,12 @@ class ResultKeys(Rule):
             return None
         path = "/".join(KEYS[key])
         self.changed(node, f"{key} is {path}")
-        return cst.SimpleString(f'"{path}"')
+        return quoted_as(node, path)
+
+
+def quoted_as(node: Any, text: str) -> cst.SimpleString:
+    """A string in the quotes of another: inside an f-string, they are the ones that can stand."""
+    return cst.SimpleString(f"{node.quote}{text}{node.quote}")
 
 
 def _key(node: cst.Subscript) -> str | None:
