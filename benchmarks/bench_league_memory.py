@@ -23,11 +23,11 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import psutil
 
 MODES = ("Ray alone", "shared")
 HIDDEN = {1: 512, 2: 724, 4: 1024}  # two layers of so many units have so many MiB
@@ -117,10 +117,25 @@ def memory(algorithm: Any) -> float:
 
     group = algorithm.env_runner_group
     runners = ray_versions.foreach_env_runner(group, process_id, local_env_runner=False)
-    here = psutil.Process()
-    stores = [child for child in here.children(recursive=True) if child.name() == "raylet"]
-    processes = [here, *stores, *map(psutil.Process, runners)]
-    return sum(process.memory_full_info().pss for process in processes) / 2**20
+    mine = [
+        pid for pid in (int(path.name) for path in Path("/proc").glob("[0-9]*")) if is_my_store(pid)
+    ]
+    return sum(map(pss, [os.getpid(), *mine, *runners]))
+
+
+def is_my_store(pid: int) -> bool:
+    """Whether a process is the raylet, which holds the object store, that this one has started."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:  # it has just ended
+        return False
+    return status.startswith("Name:\traylet\n") and f"\nPPid:\t{os.getpid()}\n" in status
+
+
+def pss(pid: int) -> float:
+    """The proportional set size of a process, in MiB."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
 def grow(mode: str, runners: int, mib: int, counts: list[int]) -> dict[str, float]:
