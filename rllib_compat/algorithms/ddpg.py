@@ -21,15 +21,17 @@ from rllib_compat import ray_versions
 from rllib_compat.algorithms.actor_critic import ActorCriticLearner
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.replaying import ReplaysColumns
 from rllib_compat.networks.modules.deterministic import Q_OF_POLICY, DeterministicModule
 from rllib_compat.networks.modules.noise import check
 from rllib_compat.neutral.errors import ConfigError
 
 
-class DDPG(SAC):  # type: ignore[misc]  # Ray has no types
+class DDPG(ReplaysColumns, SAC):  # type: ignore[misc]  # Ray has no types
     """Learns a deterministic policy from replayed steps.
 
-    A training step is that of Ray's SAC: sample, store, replay, learn, send the weights.
+    A training step is that of Ray's SAC: sample, store, replay, learn, send the weights. Steps are
+    replayed as columns.
     """
 
     @classmethod
@@ -119,10 +121,11 @@ class DDPGConfig(DefaultsConfig):
             tau: How far targets go towards their networks each time.
             target_network_update_freq: After how many sampled steps they do; 0: at each update.
             num_steps_sampled_before_learning_starts: After how many sampled steps it learns.
-            replay_buffer_config: An `EpisodeReplayBuffer` or a `PrioritizedEpisodeReplayBuffer`,
-                with `capacity` in steps, `alpha` and `beta`. It is merged with the default if
-                that is of the same type.
-            store_buffer_in_checkpoints: Whether checkpoints hold what it replays.
+            replay_buffer_config: What is drawn evenly (`EpisodeReplayBuffer`) or by its errors
+                (`PrioritizedEpisodeReplayBuffer`), with `capacity` in steps, `alpha` and `beta`. It
+                is merged with the default if that is of the same type.
+            store_buffer_in_checkpoints: Whether checkpoints hold what it replays; not where Ray's
+                own buffers are used, of which a warning tells.
             training_intensity: How many steps are learned from for each one that is sampled. None:
                 one update for each fragment that is sampled.
             **kwargs: What every algorithm has.
@@ -207,7 +210,7 @@ def _merged(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
     return {**(default if same else {}), **given}
 
 
-class DDPGTorchLearner(ActorCriticLearner):
+class DDPGTorchLearner(ray_versions.TakesArrays, ActorCriticLearner):
     """Computes the losses: what `ddpg_actor_critic_loss` of DDPG's torch policy computed."""
 
     epsilon = 1e-7

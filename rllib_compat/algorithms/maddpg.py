@@ -20,9 +20,10 @@ from rllib_compat import ray_versions
 from rllib_compat.algorithms.actor_critic import ActorCriticLearner
 from rllib_compat.algorithms.adam import TensorFlowAdam
 from rllib_compat.algorithms.config import DefaultsConfig
-from rllib_compat.algorithms.joint_steps import AHEAD, JointBuffer, JointSteps, joint_steps
+from rllib_compat.algorithms.joint_steps import JointBuffer, JointSteps, joint_steps
 from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.sampling import on_env_runners, sample_at_least, waits_for_samples
+from rllib_compat.algorithms.transitions import AHEAD
 from rllib_compat.networks.modules.maddpg import (
     EVERYONE,
     Q_OF_POLICY,

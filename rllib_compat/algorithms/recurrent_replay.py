@@ -12,10 +12,9 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
-from rllib_compat.algorithms.joint_steps import ahead
+from rllib_compat.algorithms.ring import Array, stacked
+from rllib_compat.algorithms.transitions import ahead
 from rllib_compat.neutral.errors import ConfigError
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 #: Column → a row for each step, and in most of them one for what was observed after the last;
 #: `state_in` is the state that the first step begins with.
@@ -72,8 +71,8 @@ class Cut:
                 fix="Let its `get_initial_state` and its forward passes give states.",
             )
         steps = len(episode)
-        seen = _stacked(episode.get_observations())
-        states = _stacked(episode.get_extra_model_outputs(Columns.STATE_OUT))
+        seen = stacked(episode.get_observations())
+        states = stacked(episode.get_extra_model_outputs(Columns.STATE_OUT))
         ended = np.zeros(steps, bool)
         ended[-1] = episode.is_terminated
         rewards = np.asarray(episode.get_rewards(), np.float32)
@@ -111,11 +110,6 @@ class Cut:
         states = _map(lambda *parts: np.stack(parts), *(one[Columns.STATE_IN] for one in drawn))
         spread = np.repeat(weights.astype(np.float32)[:, None], self.steps + 1, axis=1)
         return {**made, Columns.STATE_IN: states, WEIGHTS: spread}
-
-
-def _stacked(steps: Any) -> Any:
-    """Steps in a list as arrays, in which they may be already."""
-    return _map(lambda *rows: np.stack(rows), *steps) if isinstance(steps, list) else steps
 
 
 def _map(function: Any, *structures: Any) -> Any:

@@ -15,6 +15,7 @@ from rllib_compat.ray_versions.algorithms import (
 )
 from rllib_compat.ray_versions.callbacks import callback_class, callbacks_of
 from rllib_compat.ray_versions.checkpoints import (
+    is_asked_for,
     keep_optimizers_through_restores,
     save,
     state_files,
@@ -43,6 +44,7 @@ from rllib_compat.ray_versions.connectors import (
     env_to_module,
     env_to_module_factory,
     frozen_statistics,
+    has_learner_connectors,
     look_spaces_up_in,
     made_connectors,
     module_to_env,
@@ -63,6 +65,7 @@ from rllib_compat.ray_versions.learners import (
     hand_over_batch,
     learner_with_targets,
     log_td_errors,
+    taking_arrays,
 )
 from rllib_compat.ray_versions.metrics import (
     count_once,
@@ -143,6 +146,7 @@ from rllib_compat.ray_versions.trainables import (
 from rllib_compat.ray_versions.training import (
     foreach_learner,
     log_of_env_runners,
+    reset_noise,
     sample_episodes,
     send_new_weights,
     update_learners,
@@ -196,9 +200,11 @@ __all__ = [
     "give_batches_their_old_names",
     "give_trials_their_old_names",
     "hand_over_batch",
+    "has_learner_connectors",
     "has_setting",
     "has_storage",
     "installed",
+    "is_asked_for",
     "is_in_trial",
     "is_multi_agent",
     "is_policy_class",
@@ -247,6 +253,7 @@ __all__ = [
     "registered_env",
     "remote_env_runners",
     "reset_at_the_next_sample",
+    "reset_noise",
     "resets_at_the_next_step",
     "restores_offline",
     "running_stat_state",
@@ -269,6 +276,7 @@ __all__ = [
     "sub_environments",
     "take_evaluation_items",
     "take_learning_rates_of_config",
+    "taking_arrays",
     "target_network_logits",
     "tell_as_of_old",
     "timers_of",

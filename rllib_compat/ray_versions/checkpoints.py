@@ -51,6 +51,11 @@ def state_to_restore(state: Any) -> Any:
     return {**state, "optimizer": tree.map_structure(as_tensor, state["optimizer"])}
 
 
+def is_asked_for(algorithm: Algorithm, name: str, components: Any, not_components: Any) -> bool:
+    """Whether a component is among those whose state `get_state` is asked for."""
+    return bool(algorithm._check_component(name, components, not_components))
+
+
 def save(algorithm: Algorithm, target: Path, *, state_format: str) -> None:
     """Saves an algorithm's Checkpointable tree; `use_msgpack` came with Ray 2.41.
 

@@ -34,6 +34,12 @@ def module_to_env_factory(config: AlgorithmConfig) -> Callable[..., Any] | None:
     return config._module_to_env_connector  # type: ignore[no-any-return]  # Ray has no types
 
 
+def has_learner_connectors(config: AlgorithmConfig) -> bool:
+    """Whether a user's connectors stand between episodes and learners."""
+    own = config._learner_connector is not None
+    return own or not config.add_default_connectors_to_learner_pipeline
+
+
 def made_connectors(factory: Callable[..., Any] | None, *arguments: Any) -> list[Any]:
     """The connectors that a user's factory makes, as a list; none without a factory.
 

@@ -77,6 +77,13 @@ class TakesArrays:
         return super().update_from_batch(batch=tensors, **kwargs)  # type: ignore[misc]
 
 
+@cache
+def taking_arrays(learner_class: type) -> type:
+    """A learner class of Ray's that is given batches of arrays."""
+    name = f"Arrays{learner_class.__name__}"
+    return type(name, (TakesArrays, learner_class), {"__module__": __name__})
+
+
 def hand_over_batch(training_data: Any) -> None:
     """Puts a train batch where learners look for one, if it stands in an iterator's place."""
     from ray.rllib.policy.sample_batch import MultiAgentBatch

@@ -6,14 +6,21 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rllib_compat.ray_versions.metrics import count_once
+from rllib_compat.ray_versions.releases import at_least
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
 
-def sample_episodes(algorithm: Algorithm, steps: int) -> list[Any]:
+def sample_episodes(algorithm: Algorithm, steps: int | None = None) -> list[Any]:
     """Samples at least so many steps from all env runners, and logs what they tell.
+
+    Args:
+        algorithm: The algorithm.
+        steps: How many; None: a fragment from each env runner.
 
     Returns:
         Episodes, or chunks of them; none where every env runner has failed.
@@ -26,7 +33,7 @@ def sample_episodes(algorithm: Algorithm, steps: int) -> list[Any]:
     with algorithm.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
         episodes, results = synchronous_parallel_sample(
             worker_set=algorithm.env_runner_group,
-            **{"max_agent_steps" if by_agent else "max_env_steps": steps},
+            **({} if steps is None else {f"max_{'agent' if by_agent else 'env'}_steps": steps}),
             sample_timeout_s=config.sample_timeout_s,
             _uses_new_env_runners=True,
             _return_metrics=True,
@@ -43,21 +50,24 @@ def update_learners(algorithm: Algorithm, episodes: list[Any]) -> None:
 
 def update_learners_with_arrays(
     algorithm: Algorithm, batches: Mapping[str, Mapping[str, Any]], steps: int
-) -> None:
+) -> dict[str, Any]:
     """Lets the learners learn once from arrays, and logs what they tell.
 
     Args:
         algorithm: The algorithm; its learner class is a `TakesArrays`.
         batches: The columns of each module's batch.
         steps: How many steps of the environment they were.
+
+    Returns:
+        The TD errors of each module whose learner logs them, one a transition.
     """
     from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
     columns = {module_id: SampleBatch(dict(batch)) for module_id, batch in batches.items()}
-    _update(algorithm, "batch", MultiAgentBatch(columns, steps))
+    return _update(algorithm, "batch", MultiAgentBatch(columns, steps))
 
 
-def _update(algorithm: Algorithm, kind: str, data: Any) -> None:
+def _update(algorithm: Algorithm, kind: str, data: Any) -> dict[str, Any]:
     """Gives the learners episodes or a batch; `LearnerGroup.update` takes both since 2.44."""
     from ray.rllib.utils.metrics import (
         ENV_RUNNER_RESULTS,
@@ -73,7 +83,36 @@ def _update(algorithm: Algorithm, kind: str, data: Any) -> None:
     sampled = algorithm.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
     with algorithm.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
         results = update(**{kind: data}, timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: sampled})
+    errors = _taken_td_errors(results)
     _log(algorithm, results, LEARNER_RESULTS)
+    return errors
+
+
+def _taken_td_errors(results: Any) -> dict[str, Any]:
+    """Takes TD errors out of what learners tell, as DQN does: they are no metrics."""
+    from ray.rllib.utils.metrics import TD_ERROR_KEY
+
+    found: dict[str, list[Any]] = {}
+    for result in results:
+        for module_id, told in result.items():
+            if TD_ERROR_KEY in told:
+                item = told.pop(TD_ERROR_KEY).peek()
+                found.setdefault(module_id, []).extend(map(_array, item))
+    return {module_id: np.concatenate(parts) for module_id, parts in found.items()}
+
+
+def _array(item: Any) -> Any:
+    return item.detach().cpu().numpy() if hasattr(item, "detach") else np.asarray(item)
+
+
+def reset_noise(algorithm: Algorithm) -> None:
+    """Lets noisy layers draw new noise before an update; Ray 2.40 leaves it to the algorithm."""
+    if not at_least("2.41"):
+        algorithm.learner_group.foreach_learner(func=_reset_noise, timeout_seconds=0.0)
+
+
+def _reset_noise(learner: Any, *_: Any, **__: Any) -> None:
+    learner._reset_noise()
 
 
 def foreach_learner(algorithm: Algorithm, function: Callable[[Any], Any]) -> list[Any]:

@@ -63,6 +63,8 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         logger_creator: Makes a logger for the config, in the place of `UnifiedLogger`.
         algorithm: The algorithm's name, if neither the class nor the config's keys tell it.
         legacy_ray: The Ray that the config was written for; its defaults are then kept.
+        replay_columns: Whether DQN or SAC replay columns in the place of episodes;
+            None: as the class says.
         **trainable: What Tune passes on to a Trainable.
 
     Attributes:
@@ -72,6 +74,7 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         policy_class: The class of its policies; the old API stack trains it.
         choose_policy_class: The same, chosen by the config.
         learns_once: Whether it samples and learns once from each batch, as no algorithm does.
+        replay_columns: Whether DQN or SAC replay columns, where the caller does not say.
         execution_plan: What it does in the place of its algorithm's steps, from (workers, config).
         algorithm: The `Algorithm` that does the work.
         translation: How the config was translated; `translation.report` has a line for every key.
@@ -90,6 +93,7 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
     policy_class: ClassVar[type | None] = None
     choose_policy_class: ClassVar[Callable[[dict[str, Any]], type | None] | None] = None
     learns_once = False
+    replay_columns = False
     execution_plan: ClassVar[Callable[..., Any] | None] = None
 
     merge_trainer_configs = staticmethod(merge)
@@ -102,6 +106,7 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         *,
         algorithm: str | None = None,
         legacy_ray: str | None = None,
+        replay_columns: bool | None = None,
         **trainable: Any,
     ) -> None:
         templates.check_subclass(type(self), Trainer)
@@ -112,6 +117,8 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
             "algorithm": algorithm or self.algorithm_name,
             "legacy_ray": legacy_ray or self.legacy_ray,
         }
+        if replay_columns is not None:
+            self.replay_columns = replay_columns
         self.last_result: dict[str, Any] = {}
         self._local_is_stale = False
         self._logger = logger_creator(given) if logger_creator else None
@@ -173,6 +180,10 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         tell_errors(config)
         tame(config)
         ray_versions.without_logger(config, self.logdir)
+        if self.replay_columns:
+            from rllib_compat.algorithms.columns import replay_columns
+
+            replay_columns(config)
         try:
             return ray_versions.build_algorithm(config)
         except Exception:

@@ -3,6 +3,7 @@
 import gymnasium
 import numpy as np
 import pytest
+import tree
 from gymnasium.spaces import MultiDiscrete
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
@@ -91,6 +92,7 @@ OLD = {
         "critic_hiddens": [8],
         "n_step": 2,
         "prioritized_replay": True,
+        "store_buffer_in_checkpoints": True,
         "exploration_config": {"random_timesteps": 40},
         "timesteps_per_iteration": 80,
         "min_iter_time_s": 0,
@@ -129,12 +131,17 @@ def test_an_old_config_trains_with_the_old_result_keys_and_goes_on_from_its_chec
         learned = any((after[part] != before[part]).any() for part in before)
         assert learned == (name != "Random")
         path = trainer.save(str(tmp_path))
+        replayed = getattr(trainer.algorithm, "replay", None)
+        replayed = replayed and replayed.get_state()
         trainer.restore(path)
         assert trainer.train()["timesteps_total"] > result["timesteps_total"]
     finally:
         trainer.stop()
     algorithm = Algorithm.from_checkpoint(path)
     assert type(algorithm).__name__ == name
+    assert (replayed is not None) == (name == "TD3")
+    if replayed is not None:
+        tree.map_structure(np.testing.assert_array_equal, algorithm.replay.get_state(), replayed)
     assert algorithm.train()["num_env_steps_sampled_lifetime"] > result["timesteps_total"]
     algorithm.stop()
 

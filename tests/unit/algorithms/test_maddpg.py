@@ -17,8 +17,9 @@ from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from rllib_compat import ray_versions
-from rllib_compat.algorithms.joint_steps import AHEAD, JointBuffer, ahead, joint_steps
+from rllib_compat.algorithms.joint_steps import JointBuffer, joint_steps
 from rllib_compat.algorithms.maddpg import _batches
+from rllib_compat.algorithms.transitions import AHEAD, ahead
 from rllib_compat.networks.modules import maddpg
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
 from tests.marks import OTHERS_WARNINGS

@@ -1,0 +1,46 @@
+"""Lets a config of Ray's DQN or SAC replay columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ray.rllib.algorithms import dqn, sac
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.dqn import DQN
+from rllib_compat.algorithms.replaying import ReplaysColumns
+from rllib_compat.algorithms.sac import SAC
+from rllib_compat.neutral.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+#: An algorithm of Ray → the same one, which replays columns.
+REPLAYING = {dqn.DQN: DQN, sac.SAC: SAC}
+
+
+def replay_columns(config: AlgorithmConfig) -> AlgorithmConfig:
+    """Lets the algorithm of a config replay columns in the place of episodes, in place.
+
+    What it learns is the same; how it is set up, too. DDPG and TD3 of this package do it anyway.
+
+    Args:
+        config: A config of Ray's DQN or SAC, on the new API stack.
+
+    Raises:
+        ConfigError: Its algorithm is another one, or runs on the old API stack.
+    """
+    if issubclass(config.algo_class, ReplaysColumns):
+        return config
+    if config.algo_class not in REPLAYING or not config.enable_env_runner_and_connector_v2:
+        raise ConfigError(
+            f"Columns are replayed by DQN, SAC, DDPG and TD3 on the new API stack, not by this "
+            f"{config.algo_class.__name__}.",
+            where="replay_columns",
+            fix="replay_columns=False",
+        )
+    learner_class = config.learner_class
+    if not issubclass(learner_class, ray_versions.TakesArrays):
+        ray_versions.set_learner_class(config, ray_versions.taking_arrays(learner_class))
+    config.algo_class = REPLAYING[config.algo_class]
+    return config

@@ -1,0 +1,136 @@
+"""What algorithms share that are Ray's DQN, or built on it: they replay columns, not episodes.
+
+Ray's episode buffers make an object of each step that is drawn, and connectors make columns of
+these again. Here steps become columns when they are sampled, and stay columns.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
+from ray.rllib.core import DEFAULT_MODULE_ID
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.replay import TransitionReplay
+from rllib_compat.algorithms.sampling import waits_for_samples
+
+logger = logging.getLogger(__name__)
+
+#: The component of checkpoints that holds what is replayed.
+REPLAY = "replay"
+
+
+class ReplaysColumns:
+    """The first base of a subclass of Ray's DQN whose learner class is a `TakesArrays`.
+
+    A training step is that of DQN: sample, store, replay, learn, send the weights. What columns
+    can't do is left to Ray's buffers, and said: several agents, recurrent modules, learner
+    connectors of your own, several learners.
+    """
+
+    config: Any
+    metrics: Any
+    #: The buffer; None: Ray's is used.
+    replay: TransitionReplay | None = None
+
+    def setup(self, config: Any) -> None:
+        """Builds env runners, learner and replay buffer."""
+        super().setup(config)  # type: ignore[misc]  # of the real algorithm
+        reason = why_episodes(self)
+        if reason is None:
+            self.replay = self.local_replay_buffer = new_replay(self.config)
+            return
+        logger.warning(
+            "%s replays episodes, not columns: %s.",
+            type(self).__name__,
+            reason,
+        )
+
+    def training_step(self) -> None:
+        """Samples and learns, each as often as the config says; sends the weights."""
+        if self.replay is None:
+            super().training_step()  # type: ignore[misc]
+            return
+        rounds, updates = calculate_rr_weights(self.config)
+        for _ in range(rounds):
+            episodes = ray_versions.sample_episodes(self)
+            self.replay.add(episodes)
+        if not len(self.replay) or waits_for_samples(self):
+            return
+        for _ in range(updates):
+            self._learn(self.replay)
+        ray_versions.send_new_weights(self)
+
+    def _learn(self, replay: TransitionReplay) -> None:
+        """Draws transitions, learns from them, and gives them other priorities."""
+        config = self.config
+        count = config.total_train_batch_size
+        batch = replay.sample(count, config.replay_buffer_config.get("beta") or 0.0)
+        ray_versions.reset_noise(self)
+        errors = ray_versions.update_learners_with_arrays(
+            self,
+            {DEFAULT_MODULE_ID: batch},
+            count,
+        )
+        if DEFAULT_MODULE_ID in errors:  # a policy that is not trained has none
+            replay.prioritize(errors[DEFAULT_MODULE_ID])
+
+    def get_checkpointable_components(self) -> list[tuple[str, Any]]:
+        """Its parts that checkpoints hold: with `store_buffer_in_checkpoints`, what is replayed."""
+        found: list[tuple[str, Any]] = super().get_checkpointable_components()  # type: ignore[misc]
+        stored = self.replay is not None and self.config.store_buffer_in_checkpoints
+        return [*found, (REPLAY, self.replay)] if stored else found
+
+    def get_state(self, components: Any = None, *, not_components: Any = None, **more: Any) -> Any:
+        """Its state, or that of some parts."""
+        state = super().get_state(components, not_components=not_components, **more)  # type: ignore[misc]
+        asked = ray_versions.is_asked_for(self, REPLAY, components, not_components)
+        if asked and self.replay is not None and self.config.store_buffer_in_checkpoints:
+            state[REPLAY] = self.replay.get_state()
+        return state
+
+    def set_state(self, state: Any) -> None:
+        """Goes on from a state."""
+        super().set_state(state)  # type: ignore[misc]
+        if REPLAY in state and self.replay is not None:
+            self.replay.set_state(state[REPLAY])
+
+
+def new_replay(config: Any) -> TransitionReplay:
+    """An empty buffer as a config's `replay_buffer_config` describes it."""
+    told = config.replay_buffer_config
+    alpha = told.get("alpha", 1.0) if "Prioritized" in told["type"] else 0.0
+    return TransitionReplay(
+        told.get("capacity", 10_000), alpha=alpha, n_step=config.n_step, gamma=config.gamma
+    )
+
+
+def why_episodes(algorithm: Any) -> str | None:
+    """Why an algorithm has to replay episodes; None: it may replay columns."""
+    config = algorithm.config
+    kind = config.replay_buffer_config.get("type")
+    checks = (
+        (not config.enable_env_runner_and_connector_v2, "it runs on the old API stack"),
+        (ray_versions.is_multi_agent(config), "it has several agents"),
+        (
+            kind not in ("EpisodeReplayBuffer", "PrioritizedEpisodeReplayBuffer"),
+            f"its replay buffer is {kind!r}",
+        ),
+        (ray_versions.has_learner_connectors(config), "it has learner connectors of its own"),
+        (
+            not issubclass(config.learner_class, ray_versions.TakesArrays),
+            f"its learner class {config.learner_class.__name__} takes no columns",
+        ),
+        (config.num_learners > 1, "it has several learners"),
+        (not isinstance(config.n_step, int), f"its n_step is {config.n_step!r}"),
+    )
+    found = next((reason for holds, reason in checks if holds), None)
+    if found is None and any(ray_versions.foreach_learner(algorithm, _is_stateful)):
+        return "its module is recurrent"
+    return found
+
+
+def _is_stateful(learner: Any, *_: Any) -> bool:
+    return any(module.is_stateful() for module in learner.module.values())

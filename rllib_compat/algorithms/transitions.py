@@ -1,0 +1,160 @@
+"""Transitions with targets that look several steps ahead, made of episodes and chunks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tree
+from ray.rllib.core.columns import Columns
+
+from rllib_compat.algorithms.ring import Array, Rows, stacked
+
+#: How many steps a target looks ahead.
+AHEAD = "n_step"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps of one agent, one after the other.
+
+    Attributes:
+        seen: What was observed before each of them, and after the last.
+        actions: What was done.
+        rewards: What came of it.
+        end: How many steps of the episode are over after the last.
+    """
+
+    seen: Rows
+    actions: Rows
+    rewards: Array
+    end: int
+
+    @classmethod
+    def of(cls, episode: Any) -> Steps:
+        """The steps of an episode of one agent, or of a chunk of it."""
+        return cls(
+            stacked(episode.get_observations()),
+            stacked(episode.get_actions()),
+            np.asarray(episode.get_rewards(), np.float64),
+            episode.t_started + len(episode),
+        )
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.rewards)
+
+    def followed_by(self, later: Steps) -> Steps:
+        """These and the next ones; only the next ones where some are missing in between."""
+        if self.end != later.end - len(later):
+            return later
+        join, mine = np.concatenate, len(self)
+        return Steps(
+            tree.map_structure(lambda a, b: join([a[:mine], b]), self.seen, later.seen),
+            tree.map_structure(lambda a, b: join([a, b]), self.actions, later.actions),
+            join([self.rewards, later.rewards]),
+            later.end,
+        )
+
+    def last(self, count: int) -> Steps:
+        """The last ones."""
+        start = max(0, len(self) - count)
+        seen, actions = (
+            tree.map_structure(lambda part: part[start:], part)
+            for part in (self.seen, self.actions)
+        )
+        return Steps(seen, actions, self.rewards[start:], self.end)
+
+
+def transitions(steps: Steps, ended: Array, n_step: int, gamma: float) -> dict[str, Rows]:
+    """A transition for each step, as columns.
+
+    Args:
+        steps: The steps.
+        ended: Whether the agent was done after each.
+        n_step: How many steps a target looks ahead; fewer, where these steps end.
+        gamma: The discount of the rewards of those steps.
+    """
+    total, last = ahead(steps.rewards, ended, n_step, gamma)
+    return {
+        Columns.OBS: tree.map_structure(lambda part: part[:-1], steps.seen),
+        Columns.ACTIONS: steps.actions,
+        Columns.REWARDS: total.astype(np.float32),
+        Columns.NEXT_OBS: tree.map_structure(lambda part: part[last + 1], steps.seen),
+        Columns.TERMINATEDS: ended[last],
+        AHEAD: (last - np.arange(len(last)) + 1).astype(np.float32),
+    }
+
+
+def ahead(rewards: Array, ended: Array, n_step: int, gamma: float) -> tuple[Array, Array]:
+    """Looks several steps ahead from each step.
+
+    Args:
+        rewards: Of each step.
+        ended: Whether the agent was done after each step; nothing is taken from behind that.
+        n_step: How many steps, the first one included.
+        gamma: The discount.
+
+    Returns:
+        The discounted sums of rewards, and the last step that each has in it.
+    """
+    total, last = rewards.copy(), np.arange(len(rewards))
+    for steps in range(1, n_step):
+        (goes_on,) = np.nonzero((last == np.arange(len(last)) + steps - 1) & ~ended[last])
+        goes_on = goes_on[goes_on + steps < len(rewards)]
+        total[goes_on] += gamma**steps * rewards[goes_on + steps]
+        last[goes_on] += 1
+    return total, last
+
+
+class Chunks:
+    """Makes transitions of chunks of episodes as they come.
+
+    A step whose target looks behind the end of its chunk waits for the next chunk. Where an episode
+    is over, targets look as far as it goes.
+
+    Args:
+        n_step: How many steps a target looks ahead.
+        gamma: The discount of the rewards of those steps.
+        patience: What waits is forgotten after so many steps of other chunks.
+    """
+
+    def __init__(self, n_step: int, gamma: float, patience: int) -> None:
+        self._n_step, self._gamma, self._patience = n_step, gamma, patience
+        #: Episode → the steps that wait, and how many had come when they did; the oldest first.
+        self._waiting: dict[Hashable, tuple[Steps, int]] = {}
+        self._come = 0
+
+    def __len__(self) -> int:
+        """How many steps wait."""
+        return sum(len(steps) for steps, _ in self._waiting.values())
+
+    def transitions(self, episode: Any) -> dict[str, Rows] | None:
+        """The transitions that a chunk of an episode of one agent completes; None: none."""
+        steps = Steps.of(episode)
+        self._come += len(steps)
+        before, _ = self._waiting.pop(episode.id_, (None, 0))
+        if before is not None:
+            steps = before.followed_by(steps)
+        waiting = 0 if episode.is_done else min(self._n_step - 1, len(steps))
+        if waiting:
+            self._waiting[episode.id_] = steps.last(waiting), self._come
+        self._forget()
+        complete = len(steps) - waiting
+        if not complete:
+            return None
+        ended = np.zeros(len(steps), bool)
+        ended[-1] = episode.is_terminated
+        made = transitions(steps, ended, self._n_step, self._gamma)
+        if not waiting:
+            return made
+        return tree.map_structure(lambda part: part[:complete], made)  # type: ignore[no-any-return]
+
+    def _forget(self) -> None:
+        while self._waiting:
+            oldest = next(iter(self._waiting))
+            if self._waiting[oldest][1] + self._patience >= self._come:
+                return
+            del self._waiting[oldest]
