@@ -111,8 +111,10 @@ def own_policy(trainer: Trainer, config: dict[str, Any]) -> type | None:
         GoneError: It is none that the old API stack can train: one of TensorFlow's, mostly.
     """
     given = trainer.get_default_policy_class(config)
-    own = getattr(given, "is_own", False)
-    if given is None or (algorithm_of(given) == trainer.algorithm_name and not own):
+    if given is None:
+        return None
+    of = algorithm_of(given)
+    if of is not None and of == trainer.algorithm_name and not getattr(given, "is_own", False):
         return None
     if not ray_versions.is_policy_class(given):
         raise gone(["loss_fn"], f"{type(trainer).__name__}: {given.__name__}")

@@ -186,6 +186,18 @@ def test_a_subclass_may_say_itself_which_policies_it_has(wrap):
         assert templates.own_policy(unbuilt(Mine), {"chosen": given}) is policy
 
 
+def test_the_policy_of_a_trainer_of_no_algorithm_is_not_replaced_by_ppos():
+    from ray.rllib.policy.policy import Policy
+
+    class Mine(compat.Trainer):
+        def get_default_policy_class(self, config):
+            return config["chosen"]
+
+    policy = type("RandomPolicy", (Policy,), {})
+    assert templates.own_policy(unbuilt(Mine), {"chosen": policy}) is policy
+    assert templates.own_policy(unbuilt(Mine), {"chosen": None}) is None
+
+
 def test_a_subclass_may_say_itself_what_its_config_starts_from():
     class Mine(compat.PPOTrainer):
         @classmethod
