@@ -117,8 +117,8 @@ def reason_against(source: str) -> str | None:
     return "not eligible: TensorFlow alone" if _TENSORFLOW_ANYWAY.search(source) else None
 
 
-def run(path: Path, *, limit: int, imports: bool = False) -> Row:
-    """Runs one script, or only its imports and definitions."""
+def run(path: Path, *, limit: int, imports: bool = False, plain: bool = False) -> Row:
+    """Runs one script, or only its imports and definitions; `plain` by Python alone."""
     source = path.read_text("utf-8")
     text = hashlib.sha256(source.encode()).hexdigest()[:16]
     row = Row(path.parent.name, path.stem, text, reason_against(source) or "")
@@ -128,7 +128,8 @@ def run(path: Path, *, limit: int, imports: bool = False) -> Row:
         word for flag, values in _SHORT.items() if f'"{flag}"' in source for word in (flag, *values)
     ]
     row.arguments = " ".join(short)
-    command = [sys.executable, "-m", "rllib_compat", "run", str(path), *short]
+    runner = [] if plain else ["-m", "rllib_compat", "run"]
+    command = [sys.executable, *runner, str(path), *short]
     if imports:
         code = (
             f"import rllib_compat.legacy, runpy; runpy.run_path({str(path)!r}, run_name='imported')"

@@ -45,6 +45,9 @@ _PUBLIC = {
 #: Modules that stand in for old ones, and that nobody imports by their own names.
 _LEGACY = "rllib_compat.legacy."
 
+#: Names of RLlib that Ray still has where they stood, and that take other arguments there.
+_CHANGED = frozenset({"collect_episodes", "collect_metrics", "summarize_episodes"})
+
 
 @dataclass(frozen=True)
 class Place:
@@ -88,6 +91,8 @@ def find(module: str, name: str, target: Target) -> Place | ByLegacy | Gone | No
     """
     if module.partition(".")[0] not in table.FACED:
         return None
+    if target is Target.COMPAT and module.startswith("ray.rllib") and name in _CHANGED:
+        return ByLegacy()
     found = _module(module, target) if not name else _name(module, name, target)
     if isinstance(found, Gone) and target is Target.COMPAT and _brought_back(module, name):
         return ByLegacy()

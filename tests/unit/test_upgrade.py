@@ -427,6 +427,14 @@ def test_what_is_left_is_exit_code_1_and_a_broken_file_2(run, tmp_path):
     assert "old.py can't be parsed" in err
 
 
+def test_functions_that_ray_has_with_other_arguments_are_those_of_old():
+    old = "from ray.rllib.evaluation.metrics import collect_episodes\n"
+    made = upgrade(old.encode(), Target.COMPAT).after.decode()
+    assert "import rllib_compat.legacy" in made
+    assert old in made
+    assert upgrade(made.encode(), Target.COMPAT).after.decode() == made
+
+
 @pytest.mark.parametrize("missing", ["ray", "libcst"])
 def test_without_ray_nothing_is_called_gone_that_ray_has(missing, monkeypatch, tmp_path, capsys):
     from importlib import util
