@@ -46,7 +46,7 @@ _PUBLIC = {
 _LEGACY = "rllib_compat.legacy."
 
 #: Names of RLlib that Ray still has where they stood, and that take other arguments there.
-_CHANGED = frozenset({"collect_episodes", "collect_metrics", "summarize_episodes"})
+_CHANGED = frozenset({"RolloutWorker", "collect_episodes", "collect_metrics", "summarize_episodes"})
 
 
 @dataclass(frozen=True)

@@ -427,8 +427,9 @@ def test_what_is_left_is_exit_code_1_and_a_broken_file_2(run, tmp_path):
     assert "old.py can't be parsed" in err
 
 
-def test_functions_that_ray_has_with_other_arguments_are_those_of_old():
-    old = "from ray.rllib.evaluation.metrics import collect_episodes\n"
+@pytest.mark.parametrize("name", ["RolloutWorker", "collect_episodes"])
+def test_what_ray_has_with_other_arguments_is_that_of_old(name):
+    old = f"from ray.rllib.evaluation import {name}\n"
     made = upgrade(old.encode(), Target.COMPAT).after.decode()
     assert "import rllib_compat.legacy" in made
     assert old in made
