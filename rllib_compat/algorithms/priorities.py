@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from rllib_compat.algorithms.ring import Array
 
 #: What Ray's prioritized buffers raise smaller priorities to: one of 0 would never be drawn.
 LEAST = 1e-12

@@ -9,24 +9,18 @@ from typing import Any
 
 
 def tune_checkpoint_config() -> Any:
-    """An empty `CheckpointConfig` for Tune; in Ray 2.40 it is that of `ray.train`."""
-    from ray import train, tune
-
-    return (tune if hasattr(tune, "CheckpointConfig") else train).CheckpointConfig()
+    """An empty `CheckpointConfig` for Tune."""
+    return _of_tune("CheckpointConfig")()
 
 
 def tune_report(metrics: dict[str, Any], *, checkpoint: Any = None) -> None:
-    """Reports to Tune from a function; in Ray 2.40 it is done as in `ray.train`."""
-    from ray import train, tune
-
-    (tune if hasattr(tune, "report") else train).report(metrics, checkpoint=checkpoint)
+    """Reports to Tune from a function."""
+    _of_tune("report")(metrics, checkpoint=checkpoint)
 
 
 def tune_context() -> Any:
-    """What a function that Tune runs may ask of its trial; in Ray 2.40 it is `ray.train`'s."""
-    from ray import train, tune
-
-    return (tune if hasattr(tune, "get_context") else train).get_context()
+    """What a function that Tune runs may ask of its trial."""
+    return _of_tune("get_context")()
 
 
 def is_in_trial() -> bool:
@@ -39,9 +33,14 @@ def is_in_trial() -> bool:
 
 def checkpoint_of(folder: str) -> Any:
     """A folder as the checkpoint that `tune_report` takes."""
+    return _of_tune("Checkpoint").from_directory(folder)
+
+
+def _of_tune(name: str) -> Any:
+    """What Tune calls by a name; in Ray 2.40 it is that of `ray.train`."""
     from ray import train, tune
 
-    return (tune if hasattr(tune, "Checkpoint") else train).Checkpoint.from_directory(folder)
+    return getattr(tune if hasattr(tune, name) else train, name)
 
 
 def give_trials_their_old_names() -> None:

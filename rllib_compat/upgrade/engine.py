@@ -13,7 +13,7 @@ from libcst.codemod.visitors import AddImportsVisitor
 from libcst.metadata import MetadataWrapper
 
 from rllib_compat.neutral.errors import CompatError
-from rllib_compat.upgrade.rule import Change, Rule, Target
+from rllib_compat.upgrade.rule import LEGACY, Change, Rule, Target
 from rllib_compat.upgrade.rules import RULES
 
 
@@ -115,15 +115,11 @@ def _chosen(target: Target, only: Collection[str], skip: Collection[str]) -> lis
     ]
 
 
-#: What has to come before all imports.
-_FIRST = "rllib_compat.legacy"
-
-
 def _with_imports(module: cst.Module, imports: Iterable[str]) -> cst.Module:
     """A module with import statements (`module:name`) that it has not got yet."""
     context = CodemodContext()
     for wanted in imports:
-        if wanted == _FIRST:
+        if wanted == LEGACY:
             module = _begun(module)
             continue
         name, _, obj = wanted.partition(":")
@@ -132,8 +128,8 @@ def _with_imports(module: cst.Module, imports: Iterable[str]) -> cst.Module:
 
 
 def _begun(module: cst.Module) -> cst.Module:
-    """A module whose first import is `_FIRST`, after its docstring and what Python wants first."""
-    line = f"import {_FIRST}"
+    """A module whose first import is `LEGACY`, after its docstring and what Python wants first."""
+    line = f"import {LEGACY}"
     if any(module.code_for_node(part).strip().endswith(line) for part in module.body):
         return module
     place = 0

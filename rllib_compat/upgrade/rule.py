@@ -40,6 +40,10 @@ class Change:
     done: bool
 
 
+#: What brings old names back where they stood.
+LEGACY = "rllib_compat.legacy"
+
+
 class Rule(cst.CSTTransformer):  # type: ignore[misc]  # libcst need not be installed
     """A rule on one file.
 
@@ -58,12 +62,19 @@ class Rule(cst.CSTTransformer):  # type: ignore[misc]  # libcst need not be inst
         self.changes: list[Change] = []
         self._notes: list[list[str]] = []
         self._head: set[str] = set()
+        self._has_legacy = False
         #: Import statements that the changed code needs, as text.
         self.imports: dict[str, None] = {}
 
     def changed(self, node: cst.CSTNode, message: str) -> None:
         """Tells a change."""
         self.changes.append(Change(self.id, self._line(node), message, done=True))
+
+    def bring_back(self, node: cst.CSTNode, message: str) -> None:
+        """Imports what lets old names mean what they did; tells so where the file did not yet."""
+        if not self._has_legacy:
+            self.changed(node, f"{message} by `import {LEGACY}`")
+        self.imports[LEGACY] = None
 
     def todo(self, node: cst.CSTNode, message: str) -> None:
         """Leaves a note above the statement that `node`, of the original tree, is in."""
@@ -85,6 +96,7 @@ class Rule(cst.CSTTransformer):  # type: ignore[misc]  # libcst need not be inst
         """Opens a place for notes where a statement begins."""
         if isinstance(node, cst.Module):  # comments above the first statement are the file's
             self._head = {line.comment.value for line in node.header if line.comment}
+            self._has_legacy = f"import {LEGACY}" in node.code
         if _is_statement(node):
             self._notes.append([])
         return bool(super().on_visit(node))

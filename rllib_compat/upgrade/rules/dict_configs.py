@@ -7,7 +7,6 @@ import libcst as cst
 from rllib_compat import registry
 from rllib_compat.upgrade.rule import Rule, Target
 
-_LEGACY = "rllib_compat.legacy"
 _ALGORITHMS = "ray.rllib.algorithms."
 
 
@@ -18,8 +17,7 @@ class DictConfigs(Rule):
     targets = (Target.COMPAT,)
 
     def visit_Module(self, node: cst.Module) -> None:
-        """Looks whether the file has been here before, and whether it makes configs of today."""
-        self._has_legacy = f"import {_LEGACY}" in node.code
+        """Looks whether the file makes configs of today."""
         self._of_today = any(f"{name}Config" in node.code for name in registry.ALGORITHMS)
 
     def visit_Attribute(self, node: cst.Attribute) -> None:
@@ -53,6 +51,4 @@ class DictConfigs(Rule):
                 self._bring_back(node, name)
 
     def _bring_back(self, node: cst.CSTNode, name: str) -> None:
-        if not self._has_legacy:
-            self.changed(node, f"{name} takes dicts, brought back by `import {_LEGACY}`")
-        self.imports[_LEGACY] = None
+        self.bring_back(node, f"{name} takes dicts, brought back")

@@ -7,7 +7,7 @@ from typing import Any
 import libcst as cst
 
 from rllib_compat.upgrade.places import ByLegacy, Gone, Place, find
-from rllib_compat.upgrade.rule import Rule, Target, dotted
+from rllib_compat.upgrade.rule import LEGACY, Rule, Target, dotted
 
 
 class Imports(Rule):
@@ -95,19 +95,12 @@ class Imports(Rule):
 
     def _told(self, node: cst.CSTNode, place: Any, what: str) -> None:
         """Tells what is not rewritten, and brings back what can be."""
-        legacy = "rllib_compat.legacy"
         if isinstance(place, Gone):
             self.todo(node, place.why)
         if isinstance(place, ByLegacy):
-            if not self._has_legacy:
-                self.changed(node, f"{what} is brought back by `import {legacy}`")
-            self.imports[legacy] = None
+            self.bring_back(node, f"{what} is brought back")
         if isinstance(place, Gone) and self.target is Target.COMPAT:
-            self.imports[legacy] = None  # so that it can be named, and raises when it is used
-
-    def visit_Module(self, node: cst.Module) -> None:
-        """Looks whether the file has been here before."""
-        self._has_legacy = "import rllib_compat.legacy" in node.code
+            self.imports[LEGACY] = None  # so that it can be named, and raises when it is used
 
 
 def _same(node: cst.ImportFrom, aliases: list[cst.ImportAlias]) -> bool:

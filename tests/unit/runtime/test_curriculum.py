@@ -2,8 +2,6 @@
 
 from types import SimpleNamespace
 
-import gymnasium
-import numpy as np
 import pytest
 from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
 
@@ -12,32 +10,10 @@ from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.runtime.curriculum import Curriculum
 from rllib_compat.runtime.failures import TellingEnvRunner, TellingRolloutWorker
 from rllib_compat.runtime.workers import as_legacy, user_env
+from tests.unit.runtime.levels import Levels
 
 # Ray registers the same name for each env runner of a process.
 pytestmark = pytest.mark.filterwarnings("ignore:.*already in registry")
-
-
-class Levels:
-    """An environment of the old API with a task."""
-
-    observation_space = gymnasium.spaces.Box(0, 9, (1,))
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def __init__(self, config):
-        self.level, self.set = 1, []
-
-    def reset(self):
-        return np.zeros(1, np.float32)
-
-    def step(self, action):
-        return np.zeros(1, np.float32), 1.0, True, {}
-
-    def get_task(self):
-        return self.level
-
-    def set_task(self, task):
-        self.level = task
-        self.set.append(task)
 
 
 class NoTask:

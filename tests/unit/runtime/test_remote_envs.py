@@ -1,37 +1,12 @@
 """Environments in processes of their own, asked as the actors that they were."""
 
 import gymnasium
-import numpy as np
 import pytest
 
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.runtime.envs import EnvSettings, adapt_env
 from rllib_compat.runtime.workers import LegacyBaseEnv
-
-
-class Levels:
-    """An environment of the old API with a task."""
-
-    observation_space = gymnasium.spaces.Box(0, 9, (1,))
-    action_space = gymnasium.spaces.Discrete(2)
-    level = 1
-
-    def __init__(self, config):
-        pass
-
-    def reset(self):
-        return np.zeros(1, np.float32)
-
-    def step(self, action):
-        return np.zeros(1, np.float32), 1.0, True, {}
-
-    def get_task(self):
-        return self.level
-
-    def set_task(self, task):
-        if task < 0:
-            raise ValueError("no such level")
-        self.level = task
+from tests.unit.runtime.levels import Levels
 
 
 def test_each_environment_can_be_asked_and_its_error_is_told(monkeypatch):
