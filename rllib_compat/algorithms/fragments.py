@@ -11,6 +11,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.neutral.frozen import frozen
 
 #: Where `MultiAgentEnv.with_agent_groups` leaves each agent's own reward.
 GROUP_REWARDS = "_group_rewards"
@@ -20,7 +21,7 @@ GROUP_REWARDS = "_group_rewards"
 Chunk = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class Fragment:
     """What one env runner has sampled at a time.
 

@@ -15,6 +15,7 @@ from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from rllib_compat.algorithms.ring import Array, stacked
 from rllib_compat.algorithms.transitions import ahead
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.frozen import frozen
 
 #: Column → a row for each step, and in most of them one for what was observed after the last;
 #: `state_in` is the state that the first step begins with.
@@ -24,7 +25,7 @@ Sequence = Mapping[str, Any]
 WEIGHTS = "weights"
 
 
-@dataclass(frozen=True)
+@frozen
 class Cut:
     """How episodes are cut into sequences.
 

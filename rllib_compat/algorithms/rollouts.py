@@ -23,12 +23,13 @@ from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space, unbat
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.noise import Array
+from rllib_compat.neutral.frozen import frozen
 
 #: Where neither the environment nor its time limit ends an episode.
 _MOST_STEPS = 999_999
 
 
-@dataclass(frozen=True)
+@frozen
 class Search:
     """How an env runner tries perturbations.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,13 @@ import tree
 from ray.rllib.core.columns import Columns
 
 from rllib_compat.algorithms.ring import Array, Rows, stacked
+from rllib_compat.neutral.frozen import frozen
 
 #: How many steps a target looks ahead.
 AHEAD = "n_step"
 
 
-@dataclass(frozen=True)
+@frozen
 class Steps:
     """Steps of one agent, one after the other.
 

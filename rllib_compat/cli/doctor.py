@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import metadata
 
 import click
@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from rllib_compat.cli import options, output
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import NEWEST, OLDEST
 
 _NAME = "rllib-compat"
@@ -31,7 +32,7 @@ _USES = (
 _FOR_MORE = ("onnxscript",)
 
 
-@dataclass(frozen=True)
+@frozen
 class Package:
     """A package that this one needs.
 

@@ -12,7 +12,7 @@ and Ray see what it hands on, and nothing else:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -21,13 +21,14 @@ from rllib_compat.config.rules import find
 from rllib_compat.config.values.door import OUT, UNSEEN, Door, Misfit, Origin, Reason, child, short
 from rllib_compat.config.values.kinds import Unread
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 #: Configs inside configs (an `evaluation_config`, a policy's own) are at most this deep.
 DEEPEST_CONFIG = 6
 
 
-@dataclass(frozen=True)
+@frozen
 class Admitted:
     """What came through the border.
 

@@ -7,7 +7,7 @@ the user, and the setting that comes out is compared with today's default of tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -18,6 +18,7 @@ from rllib_compat.config.rule import Settings
 from rllib_compat.config.rules import find
 from rllib_compat.config.today import todays_default
 from rllib_compat.config.unsaid import unsaid
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 # From this Ray on, configs are today's own.
@@ -35,7 +36,7 @@ WHOLES = (
 _MERGED = ("exploration_config", "evaluation_config")
 
 
-@dataclass(frozen=True)
+@frozen
 class Whole:
     """A config as its Ray ran it: with that Ray's defaults where it is silent.
 
@@ -73,7 +74,7 @@ class Whole:
         return chosen
 
 
-@dataclass(frozen=True)
+@frozen
 class Default:
     """A setting that the user left to a default which has changed."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from rllib_compat import registry
@@ -11,11 +11,12 @@ from rllib_compat.config import keys as table
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Convert, Outcome, Rule, Settings, needless
 from rllib_compat.config.rules import find
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import Later
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 
-@dataclass(frozen=True)
+@frozen
 class Leaf:
     """A key of the config, where it stands, and the rule that holds for it."""
 
@@ -29,7 +30,7 @@ class Leaf:
 Chosen: TypeAlias = "Callable[[Leaf], bool]"
 
 
-@dataclass(frozen=True)
+@frozen
 class Entry:
     """A leaf with what became of it."""
 

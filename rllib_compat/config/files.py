@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import runpy
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ from rllib_compat.formats import pickles, texts
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.check import check_values
 from rllib_compat.neutral.errors import CompatError, ConfigError
+from rllib_compat.neutral.frozen import frozen
 
 # What an experiment of Tune has beside its config.
 EXPERIMENT_KEYS = ("run", "config")
 
 
-@dataclass(frozen=True)
+@frozen
 class Experiment:
     """One config of a file.
 

@@ -10,11 +10,12 @@ environment is wrapped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rllib_compat.config.deferred import Imported
 from rllib_compat.config.values.kinds import Kind, Unread
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Severity, Verdict
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ Settings: TypeAlias = dict[str, Any]
 UNREAD = Unread()
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """What became of one value, where that depends on the value.
 
@@ -55,7 +56,7 @@ def needless(value: Any) -> bool:
     )
 
 
-@dataclass(frozen=True)
+@frozen
 class Rule:
     """One legacy key of one or of all algorithms, and what becomes of it.
 

@@ -7,13 +7,13 @@ a default of that Ray.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from rllib_compat import registry
+from rllib_compat.neutral.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Unsaid:
     """One behaviour that no key of a Ray could change.
 

@@ -8,7 +8,6 @@ it is the right one. All of that is listed here, beside the proof.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from rllib_compat import registry
@@ -18,11 +17,12 @@ from rllib_compat.networks import ModelSettings, Network, known, own
 from rllib_compat.networks.graph import Step
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box
 
 
-@dataclass(frozen=True)
+@frozen
 class Assumption:
     """One thing that no array shows.
 
@@ -54,7 +54,7 @@ class Assumption:
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class _Setting:
     """A setting of a graph's steps that arrays do not tell.
 

@@ -6,7 +6,6 @@ It is decided once, here. Writing, the proof and the report read the `Plan`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from rllib_compat.networks.optimizers import plan as optimizers
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CompatError, NotConvertibleError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Discrete
 
@@ -47,7 +47,7 @@ class Form(Enum):
         return self in (Form.WHOLE, Form.MODULES)
 
 
-@dataclass(frozen=True)
+@frozen
 class Plan:
     """What is written of a checkpoint, and why.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from rllib_compat import registry
@@ -17,6 +16,7 @@ from rllib_compat.config import keys as table
 from rllib_compat.convert.without_weights import has_weights
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 _TRIAL = re.compile(r"(?P<algorithm>[A-Z][A-Za-z0-9]*)_(?P<env>[A-Za-z0-9]+-v\d+)_")
@@ -35,7 +35,7 @@ _ARRAYS = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class _Sign:
     """What one thing about a checkpoint says.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from rllib_compat.convert.known_spaces import known_spaces
 from rllib_compat.formats.layouts.policies import class_name
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import Space
@@ -30,7 +31,7 @@ _FEW = 8
 _OLD_IDS = {"default_policy": ("default",)}
 
 
-@dataclass(frozen=True)
+@frozen
 class _Pair:
     """The two spaces of an environment."""
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import Space
 
 
-@dataclass(frozen=True)
+@frozen
 class Given:
     """What the caller knows about a checkpoint that the checkpoint does not tell.
 

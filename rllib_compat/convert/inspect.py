@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Weights, size_of
 from rllib_compat.neutral.errors import CheckpointError, CompatError, MissingFileError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 
 
-@dataclass(frozen=True)
+@frozen
 class Inspection:
     """A checkpoint, and what could be told of it.
 

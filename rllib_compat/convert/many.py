@@ -11,13 +11,14 @@ import json
 import multiprocessing
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.formats.layouts import search
 from rllib_compat.neutral.errors import CompatError, UnknownLayoutError
+from rllib_compat.neutral.frozen import frozen
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 LOG = "conversions.jsonl"
 
 
-@dataclass(frozen=True)
+@frozen
 class Job:
     """One checkpoint to convert.
 
@@ -39,7 +40,7 @@ class Job:
     new: Path
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """What became of one checkpoint.
 

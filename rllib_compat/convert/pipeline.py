@@ -6,7 +6,6 @@ Nothing appears under the target's name before the proof is done, and the source
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +26,14 @@ from rllib_compat.networks.mapping import Array
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import NotYetError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 
 if TYPE_CHECKING:
     from rllib_compat.config import Translation
 
 
-@dataclass(frozen=True)
+@frozen
 class Conversion:
     """What a conversion did.
 
@@ -80,7 +80,7 @@ class Conversion:
         }
 
 
-@dataclass(frozen=True)
+@frozen
 class Comparison:
     """What an old and a new checkpoint have in common.
 

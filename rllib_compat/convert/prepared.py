@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from rllib_compat.convert.given import Given
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding
 
 
-@dataclass(frozen=True)
+@frozen
 class Prepared:
     """A config, kept apart by who says it.
 

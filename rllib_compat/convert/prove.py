@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +26,7 @@ from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Discrete
 
@@ -307,7 +308,7 @@ def settled(findings: Iterable[Finding], rows: Iterable[Difference]) -> list[Fin
     ]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Packed:
     """A network of our msgpack form, computed by numpy."""
 

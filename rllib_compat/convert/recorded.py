@@ -10,7 +10,6 @@ import math
 import re
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,6 +21,7 @@ from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, CompatError
+from rllib_compat.neutral.frozen import frozen
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 #: A policy's arrays as the file names them.
@@ -66,7 +66,7 @@ _STATES = {
 _ONLY = ("default_policy", "default")
 
 
-@dataclass(frozen=True)
+@frozen
 class Recording:
     """What a policy's network took and gave in the old Ray.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +18,7 @@ from rllib_compat.convert.rounding import TIMES
 from rllib_compat.networks import Network, Outputs
 from rllib_compat.networks.graph import Graph
 from rllib_compat.neutral.errors import VerificationError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, Space
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -48,7 +48,7 @@ _UNBOUNDED = 1e4
 _BLURRED = 1e-2
 
 
-@dataclass(frozen=True)
+@frozen
 class Difference:
     """How far one output of one policy is off.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rllib_compat.convert import recorded as recordings
 from rllib_compat.convert import rounding
@@ -24,6 +23,7 @@ from rllib_compat.networks.network import Network, Target
 from rllib_compat.networks.settings import distribution_inputs
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
+from rllib_compat.neutral.frozen import frozen
 
 #: The class that is written.
 CLASS = "MyModule"
@@ -41,7 +41,7 @@ ACTIVATIONS = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Written:
     """A module's source, and what is known of it.
 

@@ -7,13 +7,14 @@ file that they did not bring. It is told by its first bytes, and nothing of it i
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from rllib_compat.neutral.frozen import frozen
 
 _HEAD = 1024
 
 
-@dataclass(frozen=True)
+@frozen
 class Impostor:
     """Something else in the place of a file.
 

@@ -10,7 +10,7 @@ import mmap
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from rllib_compat.neutral.errors import (
     CorruptCheckpointError,
     UnknownLayoutError,
 )
+from rllib_compat.neutral.frozen import frozen
 
 __all__ = ["FileNames", "Name", "Standing", "names_in"]
 
@@ -36,7 +37,7 @@ _MOST_FILES = 20_000
 _OBJECTS = "an array of objects, which is a pickle inside of msgpack, and is never read"
 
 
-@dataclass(frozen=True)
+@frozen
 class FileNames:
     """What one file names.
 

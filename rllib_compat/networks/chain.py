@@ -9,12 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rllib_compat.networks.graph import Array, Builder, Graph
+from rllib_compat.neutral.frozen import frozen
 
 #: Strides that are tried, the usual ones for large images first.
 _STRIDES = (4, 2, 1, 3)
@@ -26,7 +26,7 @@ _MOST = 4096
 _VALUE_NAMES = ("v", "value", "vf", "critic", "baseline")
 
 
-@dataclass(frozen=True)
+@frozen
 class Layer:
     """One layer.
 
@@ -58,7 +58,7 @@ class Layer:
         return int(self.kernel.shape[-1])
 
 
-@dataclass(frozen=True)
+@frozen
 class Chain:
     """Layers one after the other, for actions and for the value function.
 

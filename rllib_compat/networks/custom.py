@@ -8,7 +8,7 @@ can be proven.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rllib_compat.networks import custom_module, custom_unnamed, refusals
@@ -21,6 +21,7 @@ from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Space
@@ -42,7 +43,7 @@ _FIX = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class CustomModel:
     """What the user gives for a custom model.
 

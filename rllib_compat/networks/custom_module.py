@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from rllib_compat import ray_versions
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.imports import attribute
 from rllib_compat.neutral.spaces import Box, DictSpace, Space, TupleSpace
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ray.rllib.core.rl_module.rl_module import RLModule
 
 
-@dataclass(frozen=True)
+@frozen
 class Built:
     """What a module is, once it is built.
 

@@ -10,17 +10,18 @@ as an RLModule that trains). What a step can do is in `ops`; its arrays are kept
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.frozen import frozen
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
-@dataclass(frozen=True)
+@frozen
 class Step:
     """One step of a network.
 
@@ -37,7 +38,7 @@ class Step:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@frozen
 class Graph:
     """A whole network without its arrays.
 

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.frozen import frozen
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _PLACEHOLDER = re.compile(r"\{(?:(\d+)\*)?i(?:\+(\d+))?\}")
 
 
-@dataclass(frozen=True)
+@frozen
 class Name:
     """The name of an array, or of a family: `fc_{i+1}/kernel`, `mlp.{2*i}.weight`.
 
@@ -61,7 +62,7 @@ class Name:
         return _PLACEHOLDER.sub(str(factor * index + offset), self.text)
 
 
-@dataclass(frozen=True)
+@frozen
 class Change:
     """What is done to an array on the way, and how it is undone.
 
@@ -84,7 +85,7 @@ CHANNELS_FIRST = Change(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Move:
     """One row of a table.
 

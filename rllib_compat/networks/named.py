@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from rllib_compat.networks import refusals
@@ -13,10 +13,11 @@ from rllib_compat.networks.mapping import Table, to_canonical
 from rllib_compat.networks.network import Network, Reading, Target
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 
-@dataclass(frozen=True)
+@frozen
 class Named:
     """A policy's arrays by canonical name, and what the config says of them.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from rllib_compat.networks.graph import Array, Graph
 from rllib_compat.networks.mapping import Table, from_canonical
 from rllib_compat.networks.optimizers.groups import WHOLE, Group
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding
 from rllib_compat.neutral.spaces import Space
 
@@ -25,7 +26,7 @@ OWN_PREFIX = "net."
 OWN_TARGET_PREFIX = "target_net."
 
 
-@dataclass(frozen=True)
+@frozen
 class Target:
     """The RLModule that takes a network.
 
@@ -72,7 +73,7 @@ def own_module(name: str, graph: Graph, arrays: Mapping[str, Array], **model_con
     return Target(name, {**model_config, "graph": graph.to_plain(), "shapes": shapes})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Weights:
     """A policy's arrays, and the RLModule that takes them.
 
@@ -110,7 +111,7 @@ class Weights:
         return self.target.arrays(self.arrays)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Network(Weights):
     """One policy's network: weights, and what they compute.
 
@@ -152,7 +153,7 @@ class Network(Weights):
         return self.graph.evaluate(self.arrays, inputs, dtype=dtype)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class CustomNetwork(Weights):
     """The weights of a user's own model. What it computes is not known.
 
@@ -173,7 +174,7 @@ def known(networks: Mapping[str, AnyNetwork]) -> dict[str, Network]:
     return {k: n for k, n in networks.items() if isinstance(n, Network)}
 
 
-@dataclass(frozen=True)
+@frozen
 class Reading:
     """What was read from one policy.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from rllib_compat import registry
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
 
 #: Which key of `model` asks for which recurrent network around the model.
@@ -32,7 +33,7 @@ _MOVED = {
 _OWN_VALUE_LAYERS = registry.family("PPO")
 
 
-@dataclass(frozen=True)
+@frozen
 class ModelSettings:
     """What a legacy config says of a policy's network, with the defaults of its Ray.
 

@@ -10,12 +10,13 @@ It never changes once it is made: whoever knows more makes another one, with `da
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding
 from rllib_compat.neutral.spaces import Space
 
@@ -35,7 +36,7 @@ def size_of(weights: Weights) -> int:
     return int(weights.size)
 
 
-@dataclass(frozen=True)
+@frozen
 class Source:
     """Where a checkpoint came from.
 
@@ -52,7 +53,7 @@ class Source:
     digests: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@frozen
 class RunningStat:
     """Running statistics of one array of observations (`ray.rllib.utils.filter.RunningStat`).
 
@@ -74,7 +75,7 @@ class RunningStat:
         return np.asarray(np.abs(self.mean))
 
 
-@dataclass(frozen=True)
+@frozen
 class ObservationFilter:
     """The state of an observation filter.
 
@@ -110,7 +111,7 @@ class ObservationFilter:
         return out
 
 
-@dataclass(frozen=True)
+@frozen
 class PolicyState:
     """One policy of a checkpoint.
 
@@ -160,7 +161,7 @@ class PolicyState:
         return self.policy_id if self.found_as is None else self.found_as
 
 
-@dataclass(frozen=True)
+@frozen
 class Counters:
     """How far the training was; None where the checkpoint does not tell.
 
@@ -183,7 +184,7 @@ class Counters:
     raw: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@frozen
 class LegacyCheckpoint:
     """All that a legacy checkpoint holds.
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from rllib_compat.neutral.frozen import frozen
+
 _CLASS_MAKERS = ("_make_skeleton_class", "_make_skel_class", "_make_skeleton_enum")
 
 
-@dataclass(frozen=True)
+@frozen
 class GlobalRef:
     """A class or function that was named, but not called.
 

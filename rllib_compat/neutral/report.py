@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.text import printable
 
 
@@ -47,7 +48,7 @@ class Verdict(str, Enum):
     NOTE = "note"
 
 
-@dataclass(frozen=True)
+@frozen
 class Finding:
     """One row of a report; its texts are one line each, whatever a file put into them.
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+
+from rllib_compat.neutral.frozen import frozen
 
 if TYPE_CHECKING:
     import gymnasium
@@ -37,7 +39,7 @@ _DTYPES = frozenset(
 ) | {"uint8", "uint16", "uint32", "uint64", "bool"}
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Space:
     """The base of all records.
 
@@ -88,7 +90,7 @@ class Space:
         return hash(repr(self))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Box(Space):
     """Arrays of `shape` between `low` and `high` (arrays of that shape).
 
@@ -150,7 +152,7 @@ class Box(Space):
         return hash(repr(self))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Discrete(Space):
     """The integers `start`, …, `start + n - 1`."""
 
@@ -168,7 +170,7 @@ class Discrete(Space):
         return self.n
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class MultiDiscrete(Space):
     """Vectors of integers, the i-th below `nvec[i]`."""
 
@@ -185,7 +187,7 @@ class MultiDiscrete(Space):
         return sum(self.nvec)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class MultiBinary(Space):
     """Arrays of `shape` of zeros and ones."""
 
@@ -201,7 +203,7 @@ class MultiBinary(Space):
         return math.prod(self.shape)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class TupleSpace(Space):
     """A tuple of spaces."""
 
@@ -217,7 +219,7 @@ class TupleSpace(Space):
         return sum(s.flat_size() for s in self.spaces)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class DictSpace(Space):
     """Named spaces. gym sorted the names of a plain dict, and kept the order of an OrderedDict."""
 

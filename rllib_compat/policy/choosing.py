@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ from rllib_compat.networks import ModelSettings, Network
 from rllib_compat.networks.graph import Graph
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotYetError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.policy import distributions
 from rllib_compat.policy.distributions import Array, Categorical, Deterministic, Distribution
 
@@ -25,7 +25,7 @@ _EPSILON_GREEDY = ("EpsilonGreedy", "PerWorkerEpsilonGreedy")
 _FINAL_EPSILON = 0.02
 
 
-@dataclass(frozen=True)
+@frozen
 class Chooser:
     """Chooses actions by one output of a network.
 

@@ -8,13 +8,13 @@ their space.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from rllib_compat.neutral.errors import NotYetError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -46,7 +46,7 @@ class Distribution(Protocol):
         """The log of the probability (or density) of each action, `[B]`."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Categorical:
     """One of `size` choices, by their logits."""
 
@@ -67,7 +67,7 @@ class Categorical:
         return np.asarray(chosen - np.log(np.exp(shifted).sum(-1)))
 
 
-@dataclass(frozen=True)
+@frozen
 class Gaussian:
     """A normal distribution for each number of an action: means, then log standard deviations."""
 
@@ -104,7 +104,7 @@ def _normal(x: Array, mean: Array, log_std: Array) -> Array:
     return terms
 
 
-@dataclass(frozen=True)
+@frozen
 class Squashed:
     """A normal distribution squashed into a range by tanh, as SAC's policies have it.
 
@@ -160,7 +160,7 @@ class Squashed:
         return np.clip(stretched, low, high).reshape(-1, *self.shape).astype(np.float32)
 
 
-@dataclass(frozen=True)
+@frozen
 class Deterministic:
     """The outputs themselves are the action."""
 
@@ -186,7 +186,7 @@ class Deterministic:
         return np.zeros(len(inputs))
 
 
-@dataclass(frozen=True)
+@frozen
 class Several:
     """Distributions that are independent of each other: of a Tuple, Dict or MultiDiscrete.
 

@@ -9,18 +9,18 @@ Source: `ray/rllib/utils/spaces/space_utils.py`, `unsquash_action` and `clip_act
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rllib_compat.config import keys as table
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box, DictSpace, Space, TupleSpace
 
 
-@dataclass(frozen=True)
+@frozen
 class Fitting:
     """What becomes of actions.
 

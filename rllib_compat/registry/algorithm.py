@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from rllib_compat.neutral.frozen import frozen
 
 #: The optimizers of SAC's learner, by today's names.
 SOFT_ACTOR_CRITIC = ("policy", "qf", "qf_twin", "alpha")
 
 
-@dataclass(frozen=True)
+@frozen
 class Algorithm:
     """An algorithm of any RLlib.
 

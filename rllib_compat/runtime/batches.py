@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import GoneError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
 
 # Columns that the episode holds otherwise; a write can't reach the learners.
@@ -107,7 +107,7 @@ def read_only(batch: Any) -> Any:
     return type(batch)({name: tree.map_structure(locked, batch[name]) for name in batch})
 
 
-@dataclass(frozen=True)
+@frozen
 class Collector:
     """What was collected for one policy.
 
@@ -120,7 +120,7 @@ class Collector:
     agent_steps: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Collected:
     """What an episode's `batch_builder` held: what was sampled since the last batch, to read.
 
@@ -155,7 +155,7 @@ def collected(chunk: Any, policy_for: Callable[[Any], str]) -> Collected:
     return Collected(collectors, len(chunk), steps)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Piece:
     policy: str
     episode: Any

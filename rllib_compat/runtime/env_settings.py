@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
 
 
 @public("rllib_compat.adapters")
-@dataclass(frozen=True)
+@frozen
 class EnvSettings:
     """All that a legacy config says about its environment.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rllib_compat.neutral.errors import GoneError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.batches import collected
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY, episode_number
@@ -24,7 +25,7 @@ GONE = {
 
 
 @public("rllib_compat.adapters")
-@dataclass(frozen=True)
+@frozen
 class EpisodeRecord:
     """What an env runner tells the driver about one finished episode, as RLlib always did.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
 
 #: Who acts where there is one agent only.
@@ -53,7 +53,7 @@ class Here:
 
 
 @public("rllib_compat.adapters")
-@dataclass(frozen=True)
+@frozen
 class PolicyOfSameName:
     """Maps an agent to the policy of its own name.
 

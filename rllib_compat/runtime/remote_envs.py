@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.neutral.frozen import frozen
 
 
 def each_environment(env: Any) -> list[Any]:
@@ -41,7 +41,7 @@ class RemoteEnv:
         return RemoteMethod(self._vector, self._index, name)
 
 
-@dataclass(frozen=True)
+@frozen
 class RemoteMethod:
     """A method of such an environment.
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Computed:
     """What was computed for one observation.
 
@@ -35,7 +36,7 @@ class Computed:
     raw: Any = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Request:
     """One observation to act on, and what came before it."""
 

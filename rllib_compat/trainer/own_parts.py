@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import GoneError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.runtime.running_plan import RunningPlan
 from rllib_compat.trainer.defaults import defaults_of, merge
 
@@ -18,7 +18,7 @@ PLAIN: Mapping[str, Any] = {"rollout_fragment_length": 200, "train_batch_size": 
 _STEPS = ("training_step", "training_iteration")
 
 
-@dataclass(frozen=True)
+@frozen
 class StockPlan:
     """The execution plan of one of RLlib's algorithms, which means today's steps of it.
 

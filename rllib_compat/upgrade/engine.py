@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 import libcst as cst
 from libcst.codemod import CodemodContext
@@ -13,11 +12,12 @@ from libcst.codemod.visitors import AddImportsVisitor
 from libcst.metadata import MetadataWrapper
 
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.upgrade.rule import LEGACY, Change, Rule, Target
 from rllib_compat.upgrade.rules import RULES
 
 
-@dataclass(frozen=True)
+@frozen
 class Upgraded:
     """One file before and after.
 

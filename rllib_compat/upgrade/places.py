@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
 from rllib_compat import registry
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.upgrade.legacy_tables import brought_back, faces, old_names, table
 from rllib_compat.upgrade.rule import Target
 
@@ -49,7 +49,7 @@ _LEGACY = "rllib_compat.legacy."
 _CHANGED = frozenset({"RolloutWorker", "collect_episodes", "collect_metrics", "summarize_episodes"})
 
 
-@dataclass(frozen=True)
+@frozen
 class Place:
     """Where a name stands.
 
@@ -62,12 +62,12 @@ class Place:
     name: str
 
 
-@dataclass(frozen=True)
+@frozen
 class ByLegacy:
     """A name that `import rllib_compat.legacy` brings back where it stood."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Gone:
     """A name that stands nowhere.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
 import libcst as cst
 from libcst.metadata import PositionProvider, QualifiedNameProvider, QualifiedNameSource
+
+from rllib_compat.neutral.frozen import frozen
 
 #: What a note in the code begins with.
 TODO = "# TODO(rllib-compat: {rule}) "
@@ -23,7 +24,7 @@ class Target(str, Enum):
     COMPAT = "compat"
 
 
-@dataclass(frozen=True)
+@frozen
 class Change:
     """One row of the report.
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import PUBLIC, Later, Writer
 from rllib_compat.runtime.offline.files import Recording
 
 
-@dataclass(frozen=True)
+@frozen
 class AdaptedCallbacks(Later):
     """Legacy callbacks (a dict of functions, or a class of the 0.8 – 2.x interface).
 
@@ -50,7 +51,7 @@ def adapted(callbacks: Any) -> AdaptedCallbacks:
     return callbacks if isinstance(callbacks, AdaptedCallbacks) else AdaptedCallbacks(callbacks)
 
 
-@dataclass(frozen=True)
+@frozen
 class AdaptedEvaluation(Later):
     """A legacy evaluation function, of the trainer and its evaluation workers."""
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import PUBLIC, Later, Writer
 
 _SIGNATURE = "lambda env=None, spaces=None, device=None: 0"
 
 
-@dataclass(frozen=True)
+@frozen
 class MeanStdConnector(Later):
     """The connector that does what `observation_filter="MeanStdFilter"` did.
 

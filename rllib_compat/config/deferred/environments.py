@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from rllib_compat.config.values.atari import is_atari_name, is_registered_name
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import PUBLIC, Later, Writer, build
 from rllib_compat.runtime.env_settings import EnvSettings
 
 
-@dataclass(frozen=True)
+@frozen
 class AdaptedEnv(Later):
     """A legacy environment behind the wrappers that its config asked for.
 
@@ -55,7 +55,7 @@ class AdaptedEnv(Later):
         return False
 
 
-@dataclass(frozen=True)
+@frozen
 class EnvSpace(Later):
     """A space of the environment, for offline algorithms, which don't look at one themselves.
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rllib_compat import ray_versions
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import PUBLIC, Later, Writer, build
 from rllib_compat.runtime.policy_mapping import MappingFn
 
 
-@dataclass(frozen=True)
+@frozen
 class AdaptedMapping(Later):
     """A legacy policy mapping function of any signature."""
 
@@ -28,7 +29,7 @@ class AdaptedMapping(Later):
         return writer.call(cls, self.legacy)
 
 
-@dataclass(frozen=True)
+@frozen
 class PolicyLater(Later):
     """One policy of a multi-agent config.
 
@@ -68,7 +69,7 @@ class PolicyLater(Later):
         return writer.call(cls, **written)
 
 
-@dataclass(frozen=True)
+@frozen
 class ModelPerPolicy(Later):
     """The model configs of policies that asked for one of their own.
 

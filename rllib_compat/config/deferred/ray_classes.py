@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib
-from dataclasses import dataclass
 from typing import Any
 
 from rllib_compat import ray_versions
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import PUBLIC, Later, Writer
 
 
-@dataclass(frozen=True)
+@frozen
 class Imported(Later):
     """A class or function of Ray, by its place."""
 
@@ -27,7 +27,7 @@ class Imported(Later):
         return writer.imported(self.module, self.name)
 
 
-@dataclass(frozen=True)
+@frozen
 class OldReplayBuffer(Later):
     """A replay buffer class of the old API stack, by its name."""
 

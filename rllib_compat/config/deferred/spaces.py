@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rllib_compat.neutral import spaces
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import Later, Writer
 
 #: Bounds of more numbers than this are not written one by one.
 _MOST_BOUNDS = 100
 
 
-@dataclass(frozen=True)
+@frozen
 class SpaceLater(Later):
     """An observation or action space of gym, of gymnasium, or a record of one."""
 

@@ -8,12 +8,13 @@ function that returns a `Change`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Settings
 from rllib_compat.config.today import todays_default
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Severity, Verdict
 
 #: Stands for a value in `Step.sets` that the step's function computes.
@@ -29,7 +30,7 @@ class _Absent:
 ABSENT = _Absent()
 
 
-@dataclass(frozen=True)
+@frozen
 class Given:
     """The settings that a step reads.
 
@@ -68,7 +69,7 @@ class Given:
             raise KeyError(f"a step that does not declare it reads {name}")
 
 
-@dataclass(frozen=True)
+@frozen
 class Change:
     """What a step does to one config.
 
@@ -81,7 +82,7 @@ class Change:
     message: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Step:
     """Settings that can't stand together, and what to make of them.
 

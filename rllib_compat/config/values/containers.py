@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from rllib_compat.config.values.door import OUT, Door, Origin, child, is_opaque
 from rllib_compat.config.values.kinds import Kind
 from rllib_compat.neutral import spaces
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.policy_id import why_unsafe
 from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.space_text import parse_repr
@@ -25,7 +25,7 @@ LONGEST_REPR = 10_000
 LARGEST_SPACE = 4_000_000
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class ListOf(Kind):
     """A list (or tuple) of values of one kind. It passes whole, or not at all.
 
@@ -56,7 +56,7 @@ class ListOf(Kind):
         return taken if isinstance(value, np.ndarray) else type(value)(taken)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Row(Kind):
     """A list whose entries have kinds of their own, by position. It passes whole."""
 
@@ -76,7 +76,7 @@ class Row(Kind):
         return OUT if any(entry is OUT for entry in taken) else type(value)(taken)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Name(Kind):
     """A name that means something only to the config itself: of a policy, of a resource."""
 
@@ -96,7 +96,7 @@ class Name(Kind):
         return value if why is None else door.refuse(path, value, self, why)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Table(Kind):
     """A dict from names to values of one kind; entries pass one by one."""
 
@@ -121,7 +121,7 @@ class Table(Kind):
         return taken
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Fields(Kind):
     """A dict with known keys; entries pass one by one.
 
@@ -164,7 +164,7 @@ class Fields(Kind):
         return OUT if door.spent else taken
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Data(Kind):
     """Plain data of any shape: numbers, text, switches, lists and dicts of them, arrays."""
 
@@ -192,7 +192,7 @@ class Data(Kind):
         return OUT if door.spent else taken
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Config(Kind):
     """A config inside the config: its keys have the rules of their names.
 
@@ -216,7 +216,7 @@ class Config(Kind):
         return door.nested(value, path, self.section, self.raw)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Policies(Kind):
     """The policies of a multi-agent config: names, or name → spec.
 
@@ -268,7 +268,7 @@ class Policies(Kind):
         return None if taken is OUT else taken
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class SpaceOf(Kind):
     """A space: an object of gym or gymnasium, a record of one, or its `repr`."""
 
@@ -295,7 +295,7 @@ class SpaceOf(Kind):
         return super().admit(value, path, door)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Layers(Kind):
     """The sizes of dense layers, one after another.
 

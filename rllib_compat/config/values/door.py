@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.records import GlobalRef, is_stand_in
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ OUT = _Out()
 UNSEEN = "(not read)"
 
 
-@dataclass(frozen=True)
+@frozen
 class Misfit:
     """A value that does not fit its declaration.
 

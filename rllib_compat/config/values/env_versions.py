@@ -6,10 +6,11 @@ Sources: the version histories in gymnasium's documentation (1.0), and gym's rel
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from rllib_compat.neutral.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Gone:
     """Versions of one environment that gymnasium no longer makes.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rllib_compat.config.values.door import Door, Origin
 from rllib_compat.config.values.kinds import LONGEST_WORD, Kind
+from rllib_compat.neutral.frozen import frozen
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class EnvName(Kind):
     """The name that an environment is registered under, with Tune or with gymnasium.
 
@@ -45,7 +45,7 @@ class EnvName(Kind):
         return cls._PLAIN.fullmatch(name) is not None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class _EnvCode(EnvName):
     """An environment that text would import."""
 

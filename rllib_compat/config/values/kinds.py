@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from numbers import Integral, Real
 from typing import Any
@@ -21,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.config.values.door import OUT, Door, Misfit, Origin, is_inert, is_opaque
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.records import is_stand_in
 
 #: Text that is longer is no word of any list.
 LONGEST_WORD = 200
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Kind(ABC):
     """One way to say what a value may be. `None` fits every kind: the key was left alone."""
 
@@ -96,7 +96,7 @@ def _alternatives(kind: Kind) -> tuple[Kind, ...]:
     return kind.kinds if isinstance(kind, OneOf) else (kind,)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class OneOf(Kind):
     """The first of several kinds that a value suits."""
 
@@ -133,7 +133,7 @@ class Scalar(Kind):
         return value if self.suits(value) else door.refuse(path, value, self)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Flag(Scalar):
     """A switch; 0 and 1 count as one."""
 
@@ -155,7 +155,7 @@ class Flag(Scalar):
         return True if true else None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Number(Kind):
     """A number in a range.
 
@@ -209,7 +209,7 @@ class Number(Kind):
 _EXPONENT = re.compile(r"[-+]?\d+[eE][-+]?\d+")
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Whole(Number):
     """A whole number in a range; 1e6 is one, too."""
 
@@ -222,7 +222,7 @@ class Whole(Number):
         return isinstance(number, Integral) or float(number).is_integer()
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Words(Kind):
     """One of some words.
 
@@ -267,7 +267,7 @@ class Words(Kind):
         return self._canonical(name.rpartition(".")[2]) if name.startswith("ray.rllib.") else None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Yours(Kind):
     """What only the people who run it can give: code, paths, arguments of their own code.
 
@@ -301,7 +301,7 @@ class Yours(Kind):
         return value if self.suits(value) else door.refuse(path, value, self)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Unread(Kind):
     """The value of a key that no longer sets anything: whatever it is, nobody looks at it."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Space
 from rllib_compat.runtime.overrides import Shared
@@ -218,7 +219,7 @@ def _from_tree(target: Path, policy_id: str) -> Any:
     return module
 
 
-@dataclass(frozen=True)
+@frozen
 class Loaded:
     """A loaded RLModule as a function of a network's inputs.
 

@@ -8,13 +8,13 @@ their next states, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from rllib_compat.networks.ops.attention import positions
 from rllib_compat.networks.ops.filter import EPSILON
+from rllib_compat.neutral.frozen import frozen
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -76,7 +76,7 @@ class Nodes:
         return list(self.add("Split", value, outputs=parts, axis=-1, num_outputs=parts))
 
 
-@dataclass(frozen=True)
+@frozen
 class Taken:
     """What a step has to write itself.
 

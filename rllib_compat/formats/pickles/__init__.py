@@ -13,7 +13,6 @@ from __future__ import annotations
 import io
 import mmap
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,12 @@ from rllib_compat.formats.pickles.names import NAMES
 from rllib_compat.formats.pickles.tensors import LEGACY_MAGIC, ZIP_MAGIC, read_legacy, read_zip
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.frozen import frozen
 
 __all__ = ["Budget", "Unpickled", "load", "load_torch", "looks_like_pickle"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Unpickled:
     """What a pickle holds.
 

@@ -12,7 +12,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
@@ -23,6 +23,7 @@ from rllib_compat.formats.pickles.tensors import LEGACY_MAGIC, ZIP_MAGIC, read_l
 from rllib_compat.formats.pickles.values import parts_of
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import BudgetExceededError, CorruptCheckpointError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.records import GlobalRef
 
 _DEEPEST = 8
@@ -39,7 +40,7 @@ class Standing(str, Enum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True)
+@frozen
 class Name:
     """A class or function that a file names.
 

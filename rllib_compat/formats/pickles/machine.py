@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from rllib_compat.formats.pickles.opcodes import HANDLERS, MEMORY, STOP
@@ -18,6 +17,7 @@ from rllib_compat.formats.pickles.values import Blank, check_key, check_whole
 from rllib_compat.neutral.budget import Budget, exceeded
 from rllib_compat.neutral.checkpoint import ObservationFilter
 from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.records import GlobalRef, StandIn
 
 _LONGEST_NAME = 1000
@@ -26,7 +26,7 @@ _LONGEST_MESSAGE = 300
 _CLOCK_STEPS = 0xFFFF
 
 
-@dataclass(frozen=True)
+@frozen
 class Known:
     """What this package makes of a name in a pickle.
 

@@ -11,13 +11,13 @@ import io
 import math
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from rllib_compat.formats.pickles.arrays import MOST_AXES
 from rllib_compat.neutral.checkpoint import Array
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.records import GlobalRef, StandIn
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ DTYPES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Storage:
     """The elements that tensors look at.
 

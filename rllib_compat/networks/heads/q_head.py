@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import add_layers
+from rllib_compat.neutral.frozen import frozen
 
 #: What takes networks that today's default module does not compute.
 MODULE = "rllib_compat.modules:QModule"
@@ -26,7 +26,7 @@ _CONTRIB_EPSILON = 1e-12
 OVER_ACTIONS = -2
 
 
-@dataclass(frozen=True)
+@frozen
 class Head:
     """What the config says of a Q-network behind its base model.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -26,6 +25,7 @@ from rllib_compat.networks.trunks.conv_filters import Filter
 from rllib_compat.networks.trunks.images import preprocessed_image
 from rllib_compat.neutral.checkpoint import PolicyState, size_of
 from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.frozen import frozen
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -98,7 +98,7 @@ def keras_order(*chains: tuple[Sequence[str], int]) -> list[str]:
     return sorted(depth, key=lambda name: -depth[name])
 
 
-@dataclass(frozen=True)
+@frozen
 class Shape:
     """The shape of a fully connected actor-critic.
 

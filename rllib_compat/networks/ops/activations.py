@@ -8,12 +8,12 @@ rather than converted wrongly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from rllib_compat.neutral.errors import NotYetError
+from rllib_compat.neutral.frozen import frozen
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -23,7 +23,7 @@ def sigmoid(x: Array) -> Array:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
 
 
-@dataclass(frozen=True)
+@frozen
 class Activation:
     """One activation function.
 

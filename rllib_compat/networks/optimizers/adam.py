@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from rllib_compat.networks.network import TARGET_PREFIX, Weights
 from rllib_compat.networks.optimizers.groups import Group
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.records import StandIn
 
 #: What today's learner makes: `torch.optim.Adam(params)`.
@@ -52,7 +53,7 @@ _RANGE = re.compile(r".+\.(low_action|action_range)")
 _COPY = "_old_"
 
 
-@dataclass(frozen=True)
+@frozen
 class Adam:
     """The state of one policy's Adam.
 

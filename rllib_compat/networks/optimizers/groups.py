@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from rllib_compat.networks.names.stacks import CRITIC, POLICY, TWIN
+from rllib_compat.neutral.frozen import frozen
 
 #: What today's learner calls the only optimizer of a module.
 DEFAULT = "default_optimizer"
@@ -21,7 +21,7 @@ MULTIPLIER = "log_alpha_prime"
 _EPS = 1e-7
 
 
-@dataclass(frozen=True)
+@frozen
 class Group:
     """One of the optimizers that an old policy had.
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import Builder
@@ -26,6 +25,7 @@ from rllib_compat.networks.trunks.trunk import Trunk
 from rllib_compat.networks.trunks.vision import add_convolutions
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotConvertibleError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box
 
 #: More layers of one part than this had no network.
@@ -155,7 +155,7 @@ def _add(build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> 
     return add_layers(build, named.arrays, layers.behind, features, behind)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Layers:
     """Which arrays are whose.
 

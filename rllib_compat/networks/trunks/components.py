@@ -9,14 +9,14 @@ names (`ray/rllib/utils/spaces/space_utils.py`, `flatten_space`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rllib_compat.networks import refusals
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, DictSpace, Space, TupleSpace
 
 
-@dataclass(frozen=True)
+@frozen
 class Component:
     """One part of an observation.
 

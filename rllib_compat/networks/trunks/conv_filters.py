@@ -7,10 +7,10 @@ of the image. All but the last convolution keep TensorFlow's "same" padding, the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.frozen import frozen
 
 Pair: TypeAlias = tuple[int, int]
 #: ((top, bottom), (left, right)).
@@ -30,7 +30,7 @@ DEFAULTS: Mapping[tuple[int, ...], Sequence[Any]] = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Filter:
     """One convolution: how many channels it makes, its kernel and its stride (rows, columns).
 

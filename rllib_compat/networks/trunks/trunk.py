@@ -7,12 +7,12 @@ actor-critic's, DQN's, SAC's) and below an LSTM, so it is described once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.mapping import Table
 from rllib_compat.networks.named import Named
+from rllib_compat.neutral.frozen import frozen
 
 
 class Add(Protocol):
@@ -32,7 +32,7 @@ class Add(Protocol):
         """
 
 
-@dataclass(frozen=True)
+@frozen
 class Trunk:
     """One kind of base model.
 

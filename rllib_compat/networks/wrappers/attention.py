@@ -11,20 +11,20 @@ Sources: `models/{torch,tf}/attention_net.py` (Ray 1.2 – 2.x; the same in all 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rllib_compat.networks import compare
 from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.trunks.trunk import Trunk
 from rllib_compat.networks.wrappers.base import Base, add_base
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 #: What each framework's layer norm adds to the variance.
 _EPSILON = {"torch": 1e-5, "keras": 1e-3}
 
 
-@dataclass(frozen=True)
+@frozen
 class Core:
     """The attention part of a graph: what every head sits on.
 

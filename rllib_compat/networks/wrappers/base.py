@@ -8,7 +8,6 @@ goes into the recurrent part.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,9 +15,10 @@ from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.trunks.trunk import Trunk
 from rllib_compat.networks.wrappers.previous_steps import Previous, one_hot_size, previous
+from rllib_compat.neutral.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Base:
     """The part of a graph below the wrapper.
 

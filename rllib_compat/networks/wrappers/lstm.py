@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.named import Named
@@ -16,13 +15,14 @@ from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.trunks.trunk import Trunk
 from rllib_compat.networks.wrappers.base import Base, add_base
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 
 #: keras' LSTM of TensorFlow 1 and 2.0 – 2.1 has no `lstm_cell` in its names, and hard gates.
 _TENSORFLOW_1 = re.compile(r"lstm(_\d+)?/kernel")
 
 
-@dataclass(frozen=True)
+@frozen
 class Core:
     """The recurrent part of a graph: what every head sits on.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.network import AnyNetwork, Network
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
 
 #: The inputs of a graph beside `obs`: flattened actions as they were taken, oldest first, and
@@ -17,7 +17,7 @@ from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete,
 PREVIOUS_ACTIONS, PREVIOUS_REWARDS = "prev_actions", "prev_rewards"
 
 
-@dataclass(frozen=True)
+@frozen
 class Previous:
     """Which previous actions and rewards a network takes.
 

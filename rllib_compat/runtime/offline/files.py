@@ -5,12 +5,12 @@ from __future__ import annotations
 import glob
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.offline.lines import to_json
 
@@ -38,7 +38,7 @@ def find_files(source: str | Sequence[str]) -> list[Path]:
 
 
 @public("rllib_compat.adapters")
-@dataclass(frozen=True)
+@frozen
 class Recording:
     """Where and how steps are recorded.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import PUBLIC, Later, Writer
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.offline.files import find_files
@@ -27,7 +27,7 @@ _BEFORE = {"prev_actions": "actions", "prev_rewards": "rewards"}
 _FOLDERS: dict[tuple[tuple[str, int], ...], tempfile.TemporaryDirectory[str]] = {}
 
 
-@dataclass(frozen=True)
+@frozen
 class Recorded(Later):
     """Recordings for the offline algorithms of the new API stack.
 
@@ -47,7 +47,7 @@ class Recorded(Later):
 
 
 @public("rllib_compat.adapters")
-@dataclass(frozen=True)
+@frozen
 class Readers(Later):
     """Recordings for the old API stack, which reads JSON itself, and unpickles what is in it.
 
