@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rllib_compat.cli import options, output, proof
-from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
     from rllib_compat.convert.given import Given
@@ -134,20 +133,14 @@ def _write_model(
                 where=str(file),
                 fix="Give another name, or remove it: you may have edited it.",
             ) from error
-    output.console().print(
-        printable(f"{file}: {CLASS}, {made.chain}"), markup=False, soft_wrap=True
-    )
+    output.say(f"{file}: {CLASS}, {made.chain}")
     told = (
         f"the recording says {made.activation} behind every layer but the last"
         if made.activation
         else "no array shows the activation: edit that line first, or give --recorded"
     )
-    output.console().print(told, markup=False)
-    output.console().print(
-        f"next: rllib-compat convert {old} {new} --model {file.stem}:{CLASS}",
-        markup=False,
-        soft_wrap=True,
-    )
+    output.say(told)
+    output.say(f"next: rllib-compat convert {old} {new} --model {file.stem}:{CLASS}")
     return 0
 
 
@@ -161,8 +154,6 @@ def show(done: Conversion, verbose: int) -> None:
     proof.show(done.differences, done.assumed, verbose)
     if done.target is None:
         said = f"dry run: nothing was written; as planned: {done.report.facts['result']}"
-        output.console().print(said, markup=False, soft_wrap=True)
+        output.say(said)
     else:
-        output.console().print(
-            f"{printable(str(done.target))}: {done.report.facts['result']}", markup=False
-        )
+        output.say(f"{done.target}: {done.report.facts['result']}")

@@ -61,5 +61,5 @@ def convert_below(old: Path, new: Path, *, jobs: int, as_json: bool, **options: 
         )
         counts = Counter(o.status for o in outcomes)
         shown = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-        output.console().print(f"{shown}; the log is {new / LOG}", markup=False)
+        output.say(f"{shown}; the log is {new / LOG}")
     return DONE if all(o.is_done and not o.warnings for o in outcomes) else ATTENTION

@@ -63,9 +63,8 @@ def _train_on(new: Path) -> None:
         before = algorithm.training_iteration
         result = algorithm.train()
         algorithm.stop()
-    output.console().print(
+    output.say(
         f"loaded at iteration {before}, trained iteration {result['training_iteration']} on Ray "
         f"{ray_versions.installed()}: mean return "
-        f"{result['env_runners']['episode_return_mean']:.1f}",
-        markup=False,
+        f"{result['env_runners']['episode_return_mean']:.1f}"
     )

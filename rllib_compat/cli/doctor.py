@@ -100,7 +100,7 @@ def command(as_json: bool) -> int:
         ],
     )
     for fault in faults:
-        output.console().print(f"look at: {fault}", markup=False)
+        output.say(f"look at: {fault}")
     return 1 if faults else 0
 
 

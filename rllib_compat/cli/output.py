@@ -13,8 +13,6 @@ import click
 from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from rllib_compat.neutral.report import Report
 
 
@@ -28,33 +26,52 @@ def emit_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, default=str))
 
 
-def console() -> Console:
-    """A console for stdout. Piped output has no width of its own: lines are then not cut."""
-    from rich.console import Console
-
-    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else 120
-    return Console(width=width, highlight=False, soft_wrap=False)
+def say(message: str) -> None:
+    """Prints a line of a result on stdout."""
+    click.echo(printable(message))
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Prints a table; what checkpoints put into it is shown as text, never as markup.
 
-    A cell is one line of text, or a tuple of lines.
+    On a terminal, or where `COLUMNS` says how wide, it fits the width and has borders. In a pipe or
+    a file, a row is one line that nothing cuts, whatever its length, for `grep` and `less -S`.
+
+    Args:
+        title: The line above it, or an empty one.
+        columns: What stands above the columns.
+        rows: A cell is one line of text, or a tuple of lines.
     """
+    shown = [[_lines(cell) for cell in row] for row in rows]
+    drawn = sys.stdout.isatty() or "COLUMNS" in os.environ
+    (_draw if drawn else _align)(printable(title), columns, shown)
+
+
+def _lines(cell: object) -> list[str]:
+    return [printable(str(line)) for line in (cell if isinstance(cell, tuple) else (cell,))]
+
+
+def _draw(title: str, columns: Sequence[str], rows: Iterable[Sequence[list[str]]]) -> None:
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(title=Text(printable(title)), title_justify="left")
+    shown = Table(title=Text(title), title_justify="left")
     for column in columns:
         shown.add_column(column, overflow="fold")
     for row in rows:
-        shown.add_row(*(Text(_cell(cell)) for cell in row))
-    console().print(shown)
+        shown.add_row(*(Text("\n".join(lines)) for lines in row))
+    Console(highlight=False).print(shown)
 
 
-def _cell(cell: object) -> str:
-    lines = cell if isinstance(cell, tuple) else (cell,)
-    return "\n".join(printable(str(line)) for line in lines)
+def _align(title: str, columns: Sequence[str], rows: Iterable[Sequence[list[str]]]) -> None:
+    cells = [list(columns), *([" ".join(lines) for lines in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
+    click.echo("\n".join([*([title] if title else []), *lines, ""]))
 
 
 #: Rows of a report that fit one screen; most take two or three lines.
@@ -68,7 +85,7 @@ def report(shown: Report, *, verbose: int) -> None:
     rows = grouped(shown.findings)
     notable = rows if verbose else [f for f in rows if f.severity is not Severity.INFO]
     head = ", ".join(f"{name}: {value}" for name, value in shown.facts.items() if name != "result")
-    console().print(printable(f"{shown.title} ({head})" if head else shown.title), markup=False)
+    say(f"{shown.title} ({head})" if head else shown.title)
     cut = 0 if verbose else max(len(notable) - _SCREEN, 0)
     if cut:  # errors first; how many are left out is told below
         notable = sorted(notable, key=lambda finding: finding.severity is not Severity.ERROR)
@@ -80,7 +97,7 @@ def report(shown: Report, *, verbose: int) -> None:
         ]
         table("", ("verdict", "where", "what happened"), cells)
     if cut:
-        console().print(f"{cut} more that need attention (-v shows them)", markup=False)
+        say(f"{cut} more that need attention (-v shows them)")
     hidden = len(rows) - len(notable) - cut
     if hidden:
-        console().print(f"{hidden} more that need no attention (-v shows them)", markup=False)
+        say(f"{hidden} more that need no attention (-v shows them)")

@@ -9,7 +9,7 @@ from rllib_compat.cli import output
 
 if TYPE_CHECKING:
     from rllib_compat.convert.assumed import Assumption
-    from rllib_compat.convert.verify import Difference
+    from rllib_compat.convert.difference import Difference
 
 Row = TypeVar("Row")
 
@@ -47,12 +47,9 @@ def show(differences: Sequence[Difference], assumed: Sequence[Assumption], verbo
         _more(len(cells) - len(shown))
     if proven:
         said = f"{proven} of {len(assumed)} things that no array shows agree with the recording"
-        output.console().print(said, markup=False)
+        output.say(said)
     elif open_rows and differences:
-        output.console().print(
-            "to prove them: --recorded FILE (`rllib-compat recorder` prints what makes one)",
-            markup=False,
-        )
+        output.say("to prove them: --recorded FILE (`rllib-compat recorder` prints what makes one)")
 
 
 def grouped(assumed: Sequence[Assumption]) -> list[tuple[str, str, str, str]]:
@@ -64,7 +61,7 @@ def grouped(assumed: Sequence[Assumption]) -> list[tuple[str, str, str, str]]:
 
 
 def _cells(row: Difference) -> tuple[object, ...]:
-    from rllib_compat.convert.verify import WEIGHTS
+    from rllib_compat.convert.difference import WEIGHTS
 
     equal = "yes" if row.ok else "NO"
     if row.output == WEIGHTS:
@@ -92,4 +89,4 @@ def names(ids: Sequence[str]) -> str:
 
 def _more(count: int) -> None:
     if count:
-        output.console().print(f"{count} more rows (-v shows them)", markup=False)
+        output.say(f"{count} more rows (-v shows them)")

@@ -8,11 +8,10 @@ it is the right one. All of that is listed here, beside the proof.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat import registry
-from rllib_compat.convert.decide import Plan
-from rllib_compat.convert.verify import HEAD, RECORDED, Difference
+from rllib_compat.convert.difference import HEAD, RECORDED, Difference
 from rllib_compat.networks import ModelSettings, Network, known, own
 from rllib_compat.networks.graph import Step
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
@@ -20,6 +19,9 @@ from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box
+
+if TYPE_CHECKING:
+    from rllib_compat.convert.decide import Plan
 
 
 @frozen

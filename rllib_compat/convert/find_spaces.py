@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -159,6 +160,8 @@ def _env_to_ask(checkpoint: LegacyCheckpoint, given: Given) -> Any:
         p.observation_space and p.action_space for p in checkpoint.policies.values()
     ):
         return None  # there is nothing to ask it
+    if known_spaces(name) is not None:
+        return name
     from rllib_compat.config.values.environments import EnvName
 
     return name if EnvName.plain(name) else None
@@ -191,13 +194,16 @@ def _asked(env: Any, env_config: Mapping[str, Any]) -> _Pair | None:
         from rllib_compat.runtime.envs import make_env
 
         return _pair_of(make_env(EnvSettings(env, env_config), dict(env_config)))
+    # Whoever registered an environment under a known name has imported gymnasium to do so.
+    known = None if sys.modules.get("gymnasium") else known_spaces(env)
+    if known is not None:
+        return _Pair(*known)
     try:
         import gymnasium
 
         from rllib_compat.runtime.envs import resolve_env_name
     except ModuleNotFoundError:  # reading needs neither; what is not known here is asked for
-        known = known_spaces(env)
-        return _Pair(*known) if known else None
+        return None
     try:
         with warnings.catch_warnings():  # an old version of an environment is what is asked for
             warnings.simplefilter("ignore")

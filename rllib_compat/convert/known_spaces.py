@@ -1,8 +1,8 @@
-"""The spaces of the environments that nearly everybody tries first, for whoever has no gymnasium.
+"""The spaces of the environments that nearly everybody tries first.
 
-Checkpoints before Ray 1.8 hold no spaces, but the name of their environment. With gymnasium, the
-environment itself is asked; this table, which a test compares with gymnasium 1.x, lets people read
-such a checkpoint where it is not installed.
+Checkpoints before Ray 1.8 hold no spaces, but the name of their environment. This table, which a
+test compares with gymnasium 1.x, lets people read such a checkpoint where gymnasium is not
+installed, and spares its import where it is. All other environments are asked themselves.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from rllib_compat.convert import verify
 from rllib_compat.convert.assumed import Assumption
 from rllib_compat.convert.decide import Form, Plan, decide, optimizer_findings
 from rllib_compat.convert.describe import describe, result
+from rllib_compat.convert.difference import Difference
 from rllib_compat.convert.given import Given
-from rllib_compat.convert.verify import Difference
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.layouts import marks

@@ -13,10 +13,9 @@ from rllib_compat.convert import recorded as recordings
 from rllib_compat.convert import rounding, verify
 from rllib_compat.convert.complete import complete
 from rllib_compat.convert.decide import Form, Plan
+from rllib_compat.convert.difference import HEAD, RECORDED, TIMES, WEIGHTS, Difference
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_all
-from rllib_compat.convert.rounding import TIMES
-from rllib_compat.convert.verify import HEAD, RECORDED, WEIGHTS, Difference
 from rllib_compat.formats import layouts
 from rllib_compat.networks import AnyNetwork, CustomNetwork, ModelSettings, Network, Outputs, known
 from rllib_compat.networks import read as read_network

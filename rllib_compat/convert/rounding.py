@@ -20,10 +20,6 @@ from rllib_compat.networks.compiled import Compiled
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-#: How many times the measured error a difference may be. Libraries add up in different orders:
-#: over 600 networks of real checkpoints, torch strays up to 6.1 times as far as our own float32.
-TIMES = 10
-
 #: The distance of 1.0 from the next float32.
 ULP = float(np.finfo(np.float32).eps)
 

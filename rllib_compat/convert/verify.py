@@ -14,26 +14,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.convert import rounding
-from rllib_compat.convert.rounding import TIMES
+from rllib_compat.convert.difference import RECORDED, TIMES, WEIGHTS, Difference
 from rllib_compat.networks import Network, Outputs
 from rllib_compat.networks.graph import Graph
 from rllib_compat.neutral.errors import VerificationError
-from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, Space
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 #: A batch of each input of a network by name, `obs` among them.
 Inputs: TypeAlias = Mapping[str, Array]
 Forward: TypeAlias = Callable[[Inputs], Outputs]
-
-#: What stands for the outputs of a module where only its numbers can be compared.
-WEIGHTS = "weights"
-
-#: What stands for actions that were chosen by what the outputs mean.
-HEAD = "head"
-
-#: The kind of inputs that the old Ray itself computed.
-RECORDED = "recorded"
 
 #: How many differences an error names.
 _LISTED = 5
@@ -43,43 +33,6 @@ SEQUENCE = 20
 
 #: Bounds beyond this say "anything" (gym used the largest float32), and are sampled as a normal.
 _UNBOUNDED = 1e4
-
-#: Where float32 allows more than this part of the largest output, the report says so.
-_BLURRED = 1e-2
-
-
-@frozen
-class Difference:
-    """How far one output of one policy is off.
-
-    Attributes:
-        policy_id: The policy.
-        output: `action_dist_inputs` or `vf_preds`.
-        absolute: The largest absolute difference over all inputs.
-        relative: The largest relative difference, where the old output is not tiny.
-        inputs: How many inputs were compared.
-        ok: Whether every number is within `rounding.TIMES` times the old network's own error.
-        own_error: The largest error of the old network itself in float32; 0: nothing is allowed.
-        times: How many times its own error the worst number is off.
-        size: The largest absolute output.
-        kind: What the inputs were: `random`, `given`, or `recorded` in the old Ray.
-    """
-
-    policy_id: str
-    output: str
-    absolute: float
-    relative: float
-    inputs: int
-    ok: bool
-    own_error: float = 0.0
-    times: float = 0.0
-    size: float = 0.0
-    kind: str = "random"
-
-    @property
-    def blurred(self) -> bool:
-        """Whether float32 blurs the output so much that the comparison sees little."""
-        return TIMES * self.own_error > _BLURRED * self.size > 0
 
 
 def sample_inputs(graph: Graph, space: Space | None, n: int, seed: int = 0) -> Inputs:

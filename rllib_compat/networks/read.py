@@ -5,6 +5,8 @@ Where weights have no names (flat vectors, lists), the config and the observatio
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from dataclasses import replace
 
 from packaging.version import Version
@@ -12,17 +14,6 @@ from packaging.version import Version
 from rllib_compat import registry
 from rllib_compat.networks import custom, own, refusals
 from rllib_compat.networks.custom import CustomModel
-from rllib_compat.networks.heads import (
-    actor_critic,
-    appo,
-    ddpg,
-    evolution,
-    imitation,
-    q,
-    qmix,
-    sac,
-)
-from rllib_compat.networks.heads.actor_critic import Reader
 from rllib_compat.networks.named import where_of
 from rllib_compat.networks.network import Network, Reading
 from rllib_compat.networks.settings import ModelSettings
@@ -42,17 +33,18 @@ _CONTRADICTIONS = (
     ValueError,
 )
 
-#: The readers that `registry` names.
-READERS: dict[str, Reader] = {
-    "actor_critic": actor_critic.read,
-    "appo": appo.read,
-    "bc": imitation.read,
-    "ddpg": ddpg.read,
-    "evolution": evolution.read,
-    "marwil": actor_critic.read,
-    "q": q.read,
-    "qmix": qmix.read,
-    "sac": sac.read,
+#: The readers that `registry` names → the module of `heads` that reads. It is imported when it is
+#: needed: to see what is in one checkpoint, nobody has to wait for all kinds of networks.
+READERS = {
+    "actor_critic": "actor_critic",
+    "appo": "appo",
+    "bc": "imitation",
+    "ddpg": "ddpg",
+    "evolution": "evolution",
+    "marwil": "actor_critic",
+    "q": "q",
+    "qmix": "qmix",
+    "sac": "sac",
 }
 
 
@@ -89,10 +81,16 @@ def _read(policy: PolicyState, settings: ModelSettings, model: CustomModel | Non
     if known is None or not known.reader:
         where = f"policies.{policy.policy_id}"
         raise refusals.not_yet(f"the algorithm {settings.algorithm}", where)
-    reading = READERS[known.reader](policy, settings)
+    reading = _reader(known.reader)(policy, settings)
     if isinstance(reading.network, Network) and _preprocessed(reading.network, settings):
         reading = reading.noting(*scaling_findings(policy, settings))
     return reading
+
+
+def _reader(name: str) -> Callable[[PolicyState, ModelSettings], Reading]:
+    head = importlib.import_module(f"rllib_compat.networks.heads.{READERS[name]}")
+    read: Callable[[PolicyState, ModelSettings], Reading] = head.read
+    return read
 
 
 def _without_its_model(policy: PolicyState, settings: ModelSettings) -> Reading | None:
@@ -102,7 +100,7 @@ def _without_its_model(policy: PolicyState, settings: ModelSettings) -> Reading 
     or layers of such a model, policy and critics were DDPG's own. None: the model may have counted.
     """
     try:
-        reading = ddpg.read(policy, replace(settings, custom_model=None))
+        reading = _reader("ddpg")(policy, replace(settings, custom_model=None))
     except CheckpointError:
         return None
     if any("state" in name for name in reading.network.arrays):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import tempfile
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -41,6 +40,8 @@ def _no_logger(logdir: str | None, config: Any) -> Any:
         results = Path("~/ray_results").expanduser()
         results.mkdir(parents=True, exist_ok=True)
         now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        import tempfile  # not needed by what only reads
+
         logdir = tempfile.mkdtemp(prefix=now, dir=results)
     return NoopLogger(config, logdir)
 

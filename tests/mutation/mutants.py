@@ -289,17 +289,21 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
+        "rllib_compat/convert/difference.py",
+        ROUNDING,
+        (
+            "any difference is within the yardstick",
+            "TIMES = 10",
+            "TIMES = 10**9",
+        ),
+    ),
+    *_in(
         "rllib_compat/convert/rounding.py",
         ROUNDING,
         (
             "float32's error is measured once, and luck makes it zero",
             "_TRIES = 4",
             "_TRIES = 0",
-        ),
-        (
-            "any difference is within the yardstick",
-            "TIMES = 10",
-            "TIMES = 10**9",
         ),
         (
             "a small row may be off as far as a large one",

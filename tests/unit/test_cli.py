@@ -251,6 +251,22 @@ def test_a_report_fits_a_screen_and_says_how_much_is_left_out(capsys, monkeypatc
     assert "more that" not in whole
 
 
+def test_in_a_pipe_a_row_is_a_line_that_nothing_cuts(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    long = "x" * 200
+    output.table("", ("key", "what"), [("a", (long, "→ do")), ("bb", "[red]\x1b[2Jmarkup")])
+    shown = capsys.readouterr().out.splitlines()
+    assert shown == ["key  what", f"a    {long} → do", "bb   [red]\\x1b[2Jmarkup", ""]
+
+
+def test_a_program_that_ends_at_once_has_written_everything(tmp_path):
+    command = [sys.executable, "-m", "rllib_compat", "inspect", "--arrays", "--json", CASE.path]
+    with (tmp_path / "out").open("w") as out:
+        done = subprocess.run(command, stdout=out, check=False)
+    assert done.returncode in (0, 1)
+    assert json.loads((tmp_path / "out").read_text())["policies"]
+
+
 @pytest.mark.parametrize("name", ["CartPole-v1", "no_such_module:CartPole-v1", "json:Pong-v5"])
 def test_an_environment_is_a_name_or_a_class_of_the_caller(name):
     known = dict.fromkeys(("algorithm", "config", "model", "weights_map"))

@@ -14,14 +14,13 @@ from rllib_compat import ray_versions
 from rllib_compat.convert import complete as resolve
 from rllib_compat.convert import config_machine, describe
 from rllib_compat.convert.decide import Form, _why_not_whole, decide
+from rllib_compat.convert.difference import TIMES, WEIGHTS
 from rllib_compat.convert.find_algorithm import candidates
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.identify import identify_all
 from rllib_compat.convert.inspect import inspect
 from rllib_compat.convert.pipeline import convert, verify_pair
-from rllib_compat.convert.rounding import TIMES
 from rllib_compat.convert.verify import (
-    WEIGHTS,
     compare,
     compare_all,
     require_equal,
@@ -357,7 +356,7 @@ for args in (["inspect", {old!r}], ["convert", {old!r}, {new!r}, "--to", "msgpac
         main(args)
     except SystemExit as done:
         assert done.code in (0, 1), done.code
-loaded = {{"ray", "torch", "tensorflow"}} & set(sys.modules)
+loaded = {{"ray", "torch", "tensorflow", "gymnasium", "rich"}} & set(sys.modules)
 assert not loaded, loaded
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from rllib_compat.convert.difference import WEIGHTS
 from rllib_compat.convert.pipeline import convert
-from rllib_compat.convert.verify import WEIGHTS
 from rllib_compat.convert.write import onnx_ops
 from rllib_compat.networks.ops.activations import ACTIVATIONS
 from rllib_compat.networks.ops.basic import OPS

@@ -9,7 +9,6 @@ series; `generate.py` reads those of a wheel, and compares. A key's *section* is
 from __future__ import annotations
 
 import copy
-import difflib
 import json
 from collections.abc import Iterator
 from functools import cache
@@ -134,6 +133,8 @@ def nearest(key: str) -> str | None:
         if dot
         else {k for home in ("common", *algorithms()) for k in section(home)}
     )
+    import difflib  # only a wrong key needs it
+
     match = difflib.get_close_matches(tail, [k for k in known if "." not in k], n=1, cutoff=0.7)
     return f"{head}{dot}{match[0]}" if match else None
 

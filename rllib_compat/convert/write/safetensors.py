@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.convert.decide import Plan
-from rllib_compat.convert.verify import WEIGHTS, Difference
+from rllib_compat.convert.difference import WEIGHTS, Difference
 from rllib_compat.convert.write.extras import describe, dropped, require_library
 from rllib_compat.networks import Network
 from rllib_compat.networks.mapping import Array
