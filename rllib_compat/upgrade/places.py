@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
-from functools import cache
-from types import ModuleType
 
 from rllib_compat import registry
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.upgrade.legacy_tables import brought_back, faces, old_names, table
 from rllib_compat.upgrade.rule import Target
+from rllib_compat.upgrade.today import has, is_module
 
 #: Native names of what this package has a class of its own for.
 NATIVE = {
@@ -104,9 +102,12 @@ def find(module: str, name: str, target: Target) -> Place | ByLegacy | Gone | No
 def _brought_back(module: str, name: str) -> bool:
     """Whether `rllib_compat.legacy` has it, and not only a name that raises when it is used."""
     with brought_back():
-        if not name:
-            return faces.exists(module)
-        faces.find(module, name)
+        try:
+            if not name:
+                return faces.exists(module)
+            faces.find(module, name)
+        except ImportError:  # by another module's text it is not there, and that can't be imported
+            return False
     return not faces.redirected.get((module, name), "gone").startswith("gone")
 
 
@@ -130,8 +131,7 @@ def _name(module: str, name: str, target: Target) -> Place | Gone | None:
             continue
         if home.startswith("rllib_compat.legacy"):
             continue
-        value = getattr(importlib.import_module(home), name, None)
-        if value is not None or _is_module(f"{home}.{name}"):
+        if has(home, name):
             return Place(home, name)
     if name in table.MOVED and module.startswith("ray."):
         to, _, found = table.MOVED[name].partition(":")
@@ -183,17 +183,8 @@ def _place(where: str) -> Place:
 
 def _homes(module: str) -> list[str]:
     """The modules of today in which names of an old one may stand, ours first."""
-    return [name for name in faces.candidates(module) if _is_module(name)]
+    return [name for name in faces.candidates(module) if is_module(name)]
 
 
 def _ours(module: str) -> bool:
     return module.startswith("rllib_compat")
-
-
-@cache
-def _is_module(name: str) -> bool:
-    try:
-        found = importlib.import_module(name)
-    except ImportError:
-        return False
-    return isinstance(found, ModuleType)

@@ -11,6 +11,7 @@ from rllib_compat.cli import main
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.upgrade import Target, upgrade
 from rllib_compat.upgrade.rules import RULES
+from rllib_compat.upgrade.today import is_module
 
 
 def rewritten(source, target="compat", **how):
@@ -434,6 +435,16 @@ def test_what_ray_has_with_other_arguments_is_that_of_old(name):
     assert "import rllib_compat.legacy" in made
     assert old in made
     assert upgrade(made.encode(), Target.COMPAT).after.decode() == made
+
+
+def test_modules_of_ray_that_need_what_is_not_installed_are_read_all_the_same():
+    # Ray's module of OpenSpiel raises when it is imported without OpenSpiel.
+    there = "from ray.rllib.env.wrappers.open_spiel import OpenSpielEnv\n"
+    for target in Target:
+        assert rewritten(there, target) == (there, [])
+    _, left = rewritten("from ray.rllib.env.wrappers.open_spiel import SpielTrainer\n")
+    assert left == []  # no Ray is known to have had it
+    assert not is_module("ray.rllib.env.wrappers.open_spool")
 
 
 @pytest.mark.parametrize("missing", ["ray", "libcst"])
