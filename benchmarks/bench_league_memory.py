@@ -109,8 +109,8 @@ def memory(algorithm: Any) -> float:
         import gc
 
         for module in dict(runner.module.items()).values():
-            for weights in module.parameters():
-                weights.detach().sum()
+            for weights in module.get_state().values():
+                weights.sum()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
         return os.getpid()

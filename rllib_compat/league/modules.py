@@ -5,12 +5,16 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, MutableMapping
 from functools import partial
 from typing import Any
 
+from rllib_compat.league.layers import Children, Layers, children_of, hollow, shape_of, tensors_of
+
 #: What reads a module's tensors on an env runner; a module that was let go of gets them back first.
 READING = ("forward_inference", "forward_exploration", "state_dict")
+#: What asks a module without a state of its own for something, whatever its tensors are.
+ASKING = ("get_initial_state", "is_stateful")
 #: What writes to them; the module gets tensors of its own first.
 WRITING = ("forward_train", "load_state_dict")
 
@@ -26,7 +30,8 @@ def take(refs: Mapping[str, Any], capacity: int | None, env_runner: Any) -> None
     held = _held(env_runner, capacity)
     for module_id, ref in refs.items():
         if module_id in env_runner.module:
-            held.take(env_runner.module[module_id], ref)
+            spec = env_runner.module.rl_module_specs.get(module_id)
+            held.take(env_runner.module[module_id], ref, spec)
     _trim()
 
 
@@ -54,9 +59,16 @@ class Held:
     def __init__(self, capacity: int | None) -> None:
         self._capacity = capacity
         self._modules: OrderedDict[int, SharedWeights] = OrderedDict()
+        self._layers: dict[bytes, Layers] = {}
 
-    def take(self, module: Any, ref: Any) -> None:
-        """Lets a module have the weights of a reference, shared if it can be done."""
+    def take(self, module: Any, ref: Any, spec: Any = None) -> None:
+        """Lets a module have the weights of a reference, shared if it can be done.
+
+        Args:
+            module: The module.
+            ref: The reference.
+            spec: What the runner would build it from, if that is known.
+        """
         import ray
 
         shared = getattr(module, "shared_weights", None)
@@ -64,10 +76,14 @@ class Held:
             return
         arrays = ray.get(ref)
         if shared is None:
-            if not (can_share(module) and fits(module, arrays)):
+            if not (can_share(module) and fits(tensors_of(module), arrays)):
                 module.set_state(arrays)  # private copies, as with Ray
                 return
-            shared = SharedWeights(module, self)
+            whole = tensors_of(module).keys() <= arrays.keys()
+            layers = self._layers_for(module) if whole else None
+            if layers is not None and spec is not None:
+                layers.settle(module, spec)
+            shared = SharedWeights(module, self, layers)
         shared.ref = ref
         shared.attach(arrays)
 
@@ -83,33 +99,57 @@ class Held:
         """A module has tensors of its own again."""
         self._modules.pop(id(shared), None)
 
+    def _layers_for(self, module: Any) -> Layers | None:
+        """The layers that modules of this one's shape share, or None if it keeps its own."""
+        shape = shape_of(module)
+        if shape is None:
+            return None
+        if shape not in self._layers:
+            self._layers[shape] = Layers(module)
+        return self._layers[shape]
+
 
 class SharedWeights:
     """Lets one module read weights in Ray's object store, without copying them.
 
-    Its tensors are replaced where they are, so that whoever holds the module or its layers goes on.
-    What writes by the module's own methods gets private copies first: nothing reaches the store.
+    Modules of one shape have their layers together (`layers`). A module with layers of its own has
+    its tensors replaced where they are, so that whoever holds a layer goes on. What writes by the
+    module's own methods gets private copies first: nothing reaches the store.
 
     Args:
         module: A module that `can_share`.
         held: The modules of the same runner.
+        layers: Layers of its shape, or None if it keeps its own.
 
     Attributes:
         ref: The reference to the weights.
     """
 
-    def __init__(self, module: Any, held: Held) -> None:
+    def __init__(self, module: Any, held: Held, layers: Layers | None = None) -> None:
         self.ref: Any = None
         self._module = module
         self._held = held
-        self._attached = False
-        self._names: set[str] = set()
+        self._weights: dict[str, Any] | None = None
+        self._reading = 0
+        asking = () if module.is_stateful() else ASKING
+        self._layers = layers
+        if layers is not None:
+            vars(module)["_modules"] = Children(self, layers.children)
         module.shared_weights = self
-        for name in READING:
-            setattr(module, name, partial(self._read, name))
-        for name in WRITING:
-            setattr(module, name, partial(self._write, name))
+        for names, method in (
+            (READING, self._read),
+            (WRITING, self._write),
+            (asking, self._ask),
+            (set(ASKING).difference(asking), self._read),
+        ):
+            for name in names:
+                setattr(module, name, partial(method, name))
         module.set_state = self._set_state
+
+    @property
+    def attached(self) -> bool:
+        """Whether the module has its weights now."""
+        return self._weights is not None
 
     def attach(self, arrays: Mapping[str, Any] | None = None) -> None:
         """Makes the module's tensors views on arrays, or on the weights of the reference."""
@@ -117,44 +157,97 @@ class SharedWeights:
             import ray
 
             arrays = ray.get(self.ref)
-        tensors = tensors_of(self._module)
-        self._names = tensors.keys() & arrays.keys()  # others are the module's own
-        for name in self._names:
-            tensors[name].data = _view(arrays[name])
-        self._attached = True
+        own = self._tensors()
+        # Tensors that arrays lack are the module's own.
+        self._weights = {name: _view(arrays[name]) for name in own.keys() & arrays.keys()}
+        if self._layers is None:
+            for name, view in self._weights.items():
+                own[name].data = view
         self._held.used(self)
+
+    def _tensors(self) -> dict[str, Any]:
+        return tensors_of(self._module) if self._layers is None else self._layers.tensors
 
     def detach(self) -> None:
         """Lets go of the weights: Ray may move them to disk.
 
-        Meanwhile the tensors have their shapes, no memory and no values (NaN).
+        Meanwhile tensors of the module's own have their shapes, no memory and no values (NaN).
         """
-        if self.ref is None:  # nobody else has them
+        if self.ref is None or self._weights is None:  # nobody else has them, or they are gone
             return
-        tensors = tensors_of(self._module)
-        for name in self._names:
-            values = tensors[name].data
-            empty = values.new_full((), float("nan") if values.is_floating_point() else 0)
-            tensors[name].data = empty.expand(values.shape)
-        self._attached = False
+        weights, self._weights = self._weights, None
+        if self._layers is not None:
+            self._layers.let_go(weights)
+            return
+        own = self._tensors()
+        for name in weights:
+            own[name].data = hollow(own[name].data)
 
-    def release(self) -> None:
-        """Gives the module writable tensors of its own, with the same values."""
-        if not self._attached:
-            self.attach()
-        tensors = tensors_of(self._module)
-        for name in self._names:
-            tensors[name].data = tensors[name].data.clone()
-        for name in (*READING, *WRITING, "set_state", "shared_weights"):
+    def release(self) -> MutableMapping[str, Any]:
+        """Gives the module writable tensors of its own, with the same values.
+
+        Returns:
+            Its layers.
+        """
+        children = children_of(self._module)
+        if not hasattr(
+            self._module, "shared_weights"
+        ):  # done, and somebody goes on with the old ones
+            return children
+        weights = self._present()
+        if self._layers is not None:
+            children = vars(self._module)["_modules"] = self.copied()
+            self._layers.let_go(weights)
+        else:
+            own = self._tensors()
+            for name in weights:
+                own[name].data = own[name].data.clone()
+        for name in (*READING, *WRITING, *ASKING, "set_state", "shared_weights"):
             delattr(self._module, name)
         self._held.forget(self)
+        return children
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy of the module has layers and tensors of its own."""
+        private = self._layers is not None or self._weights is not None
+        return {
+            "ref": None if private else self.ref,
+            "_module": self._module,
+            "_held": Held(None),
+            "_layers": None,
+            "_weights": {} if private else None,
+            "_reading": 0,
+        }
+
+    def copied(self) -> dict[str, Any]:
+        """Layers of the module's own, for a copy of it."""
+        assert self._layers is not None
+        return self._layers.copied(self._present())
+
+    def layers_now(self) -> Mapping[str, Any]:
+        """The layers for whoever takes one: shared while the module reads, else its own."""
+        assert self._layers is not None
+        return self._layers.children if self._reading else self.release()
+
+    def _present(self) -> dict[str, Any]:
+        if self._weights is None:
+            self.attach()
+        assert self._weights is not None
+        return self._weights
 
     def _read(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        if self._attached:
-            self._held.used(self)
-        else:
-            self.attach()
-        return getattr(type(self._module), method)(self._module, *args, **kwargs)
+        weights = self._present()
+        self._held.used(self)
+        if self._layers is not None:
+            self._layers.hold(weights)
+        return self._ask(method, *args, **kwargs)
+
+    def _ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        self._reading += 1
+        try:
+            return getattr(type(self._module), method)(self._module, *args, **kwargs)
+        finally:
+            self._reading -= 1
 
     def _write(self, method: str, *args: Any, **kwargs: Any) -> Any:
         self.release()
@@ -162,7 +255,8 @@ class SharedWeights:
 
     def _set_state(self, state: Mapping[str, Any]) -> None:
         """Takes what a broadcast of Ray's brings: read-only arrays are views on the store, too."""
-        if not fits(self._module, state) or any(a.flags.writeable for a in state.values()):
+        fitting = fits(self._tensors(), state) and self._tensors().keys() <= state.keys()
+        if not fitting or any(a.flags.writeable for a in state.values()):
             self._write("set_state", state)
             return
         self.ref = None
@@ -180,15 +274,14 @@ def can_share(module: Any) -> bool:
         and own.set_state is TorchRLModule.set_state
         and own.get_state is TorchRLModule.get_state
         and own.load_state_dict is Module.load_state_dict
-        and not vars(module).keys() & {*READING, *WRITING, "set_state"}
+        and not vars(module).keys() & {*READING, *ASKING, *WRITING, "set_state"}
     )
 
 
-def fits(module: Any, arrays: Mapping[str, Any]) -> bool:
+def fits(tensors: Mapping[str, Any], arrays: Mapping[str, Any]) -> bool:
     """Whether arrays are what a module's tensors hold, and those are in the CPU's memory."""
     import numpy as np
 
-    tensors = tensors_of(module)
     return all(
         name not in tensors  # Ray's `set_state` ignores it
         or (
@@ -199,14 +292,6 @@ def fits(module: Any, arrays: Mapping[str, Any]) -> bool:
         )
         for name, array in arrays.items()
     )
-
-
-def tensors_of(module: Any) -> dict[str, Any]:
-    """Parameters and buffers of a torch module by name; one with two names is there twice."""
-    return {
-        **dict(module.named_parameters(remove_duplicate=False)),
-        **dict(module.named_buffers(remove_duplicate=False)),
-    }
 
 
 def _view(array: Any) -> Any:

@@ -1,0 +1,217 @@
+"""Frozen modules of one shape share their layers, and nobody can tell."""
+
+import copy
+from dataclasses import asdict
+
+import cloudpickle
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+from rllib_compat.league.layers import Children, children_of, shape_of
+from rllib_compat.league.modules import Held
+
+Module = PPOConfig().get_default_rl_module_spec().module_class  # its name is another on old Rays
+BOX, ACTIONS = gym.spaces.Box(-1, 1, (8,)), gym.spaces.Discrete(2)
+FULLY_CONNECTED = {"fcnet_hiddens": [16, 16]}
+LSTM = {**FULLY_CONNECTED, "use_lstm": True, "lstm_cell_size": 8, "max_seq_len": 5}
+
+
+class Kept(Module):
+    """Keeps a list of its layers, as people do."""
+
+    def setup(self):
+        super().setup()
+        self.kept = [self.pi]
+
+
+class Counting(torch.nn.Linear):
+    """A layer of one's own that remembers something."""
+
+    calls = 0
+
+
+class Own(Module):
+    """Has such a layer."""
+
+    def setup(self):
+        super().setup()
+        self.pi = Counting(16, 2)
+
+
+class Hooked(Module):
+    """Has a hook on a layer."""
+
+    def setup(self):
+        super().setup()
+        self.pi.register_forward_hook(lambda *_: None)
+
+
+class Temperature(Module):
+    """Has a parameter beside its layers."""
+
+    def setup(self):
+        super().setup()
+        self.temperature = torch.nn.Parameter(torch.ones(1))
+
+
+def build(model=FULLY_CONNECTED, module_class=Module, space=BOX):
+    return RLModuleSpec(
+        module_class=module_class,
+        observation_space=space,
+        action_space=ACTIONS,
+        inference_only=True,
+        model_config=asdict(DefaultModelConfig(**model)),
+        catalog_class=PPOCatalog,
+    ).build()
+
+
+class Store(dict):
+    """Read-only weights by reference, as Ray's object store gives them."""
+
+    def put(self, ref, module):
+        self[ref] = {name: np.array(array) for name, array in module.get_state().items()}
+        for array in self[ref].values():
+            array.flags.writeable = False
+
+
+@pytest.fixture
+def store(monkeypatch):
+    made = Store()
+    monkeypatch.setattr("ray.get", made.__getitem__)
+    return made
+
+
+def outputs(module):
+    rng = torch.Generator().manual_seed(7)
+    if not module.is_stateful():
+        batch = {"obs": torch.randn(4, 8, generator=rng)}
+    else:
+        state = {k: torch.zeros(2, *v.shape) for k, v in module.get_initial_state().items()}
+        batch = {"obs": torch.randn(2, 5, 8, generator=rng), "state_in": state}
+    return module.forward_inference(batch)["action_dist_inputs"]
+
+
+@pytest.fixture(params=[FULLY_CONNECTED, LSTM], ids=["dense", "lstm"])
+def league(request, store):
+    """Three modules that share their layers, what each computed before, and who holds them."""
+    modules = [build(request.param) for _ in range(3)]
+    right = [outputs(module) for module in modules]
+    held = Held(None)
+    for ref, module in enumerate(modules):
+        store.put(ref, module)
+        held.take(module, ref)
+    assert len({id(module.shared_weights._layers) for module in modules}) == 1
+    assert isinstance(children_of(modules[0]), Children)
+    return modules, right, held
+
+
+def check(modules, right):
+    for _ in range(2):
+        for module, expected in zip(modules, right, strict=True):
+            assert torch.equal(outputs(module), expected)
+
+
+def test_each_computes_what_it_computed_alone(league):
+    modules, right, _ = league
+    check(modules, right)
+    assert all(hasattr(module, "shared_weights") for module in modules)
+    for module in modules:  # what Ray's runners and people ask, and what is not there
+        assert not hasattr(module, "nothing")
+        assert module.is_stateful() == bool(module.get_initial_state())
+        assert list(children_of(module))
+    for module in modules:
+        module.get_state()
+    assert all(hasattr(module, "shared_weights") for module in modules)
+
+
+@pytest.mark.parametrize(
+    "take", [lambda m: m.pi, lambda m: list(m.parameters()), lambda m: list(m.modules())]
+)
+def test_whoever_takes_a_layer_gets_one_that_is_not_shared(league, store, take):
+    modules, right, _ = league
+    taken = take(modules[0])
+    stored = {name: np.copy(array) for name, array in store[0].items()}
+    check(modules, right)
+    with torch.no_grad():
+        for parameter in modules[0].parameters():
+            parameter.add_(1)
+    check(modules[1:], right[1:])
+    assert not torch.equal(outputs(modules[0]), right[0])
+    assert all(np.array_equal(store[0][name], stored[name]) for name in stored)
+    del taken
+
+
+def test_a_copy_has_layers_of_its_own(league):
+    modules, right, _ = league
+    for other in (
+        copy.deepcopy(modules[1]),
+        cloudpickle.loads(cloudpickle.dumps(modules[1])),
+    ):
+        assert torch.equal(outputs(other), right[1])
+        other.load_state_dict(modules[2].state_dict())
+        assert torch.equal(outputs(other), right[2])
+    check(modules, right)
+    assert all(hasattr(module, "shared_weights") for module in modules)
+
+
+def test_one_that_was_let_go_of_has_its_weights_when_it_is_used(league):
+    modules, right, held = league
+    held._capacity = 1
+    for module, expected in zip(modules, right, strict=True):
+        assert torch.equal(outputs(module), expected)
+        assert [m.shared_weights.attached for m in modules] == [m is module for m in modules]
+
+
+def test_new_weights_of_one_change_no_other(league, store):
+    modules, right, held = league
+    store.put("new", modules[2])
+    held.take(modules[0], "new")
+    check(modules, [right[2], *right[1:]])
+
+
+@pytest.mark.parametrize("module_class", [Kept, Own, Hooked, Temperature])
+def test_layers_that_could_be_more_than_their_numbers_are_not_shared(store, module_class):
+    modules = [build(module_class=module_class) for _ in range(2)]
+    assert [shape_of(module) for module in modules] == [None, None]
+    if module_class is not Own:  # whose layer is called otherwise
+        right = [outputs(module) for module in modules]
+        held = Held(None)
+        for ref, module in enumerate(modules):
+            store.put(ref, module)
+            held.take(module, ref)
+        check(modules, right)
+
+
+def test_modules_with_other_bounds_keep_their_spaces(store):
+    held, specs = Held(None), []
+    for ref, box in enumerate((BOX, gym.spaces.Box(-1, 1, (8,)), gym.spaces.Box(-2, 2, (8,)))):
+        module = build(space=box)
+        specs.append(RLModuleSpec.from_module(module))
+        store.put(ref, module)
+        held.take(module, ref, specs[-1])
+        assert module.observation_space == box == specs[-1].observation_space
+        assert module.catalog.observation_space == box
+    assert specs[1].observation_space is specs[0].observation_space
+    assert specs[1].model_config is specs[0].model_config
+
+
+def test_other_sizes_have_other_layers():
+    shapes = {shape_of(build({"fcnet_hiddens": [n, n]})) for n in (8, 16)}
+    shapes.add(shape_of(build({"fcnet_hiddens": [8, 8], "fcnet_activation": "relu"})))
+    shapes.add(shape_of(build(LSTM)))
+    assert len(shapes) == 4
+    assert None not in shapes
+
+
+def test_a_layer_that_somebody_holds_is_not_shared():
+    module = build()
+    held = module.pi
+    assert shape_of(module) is None
+    del held
+    assert shape_of(module) is not None
