@@ -6,9 +6,10 @@ policy learns, and frozen ones are added while it goes on. One time Ray is alone
 processes and of the two that have the same pages, Ray's object store and the algorithm; a page that
 n processes share counts 1/n in each. Each runner has read all weights of all policies before, for a
 page that nobody has read yet counts nowhere. What grows with runners and policies is told apart by
-differences, in which what the algorithm has for itself is gone:
+differences, in which what the algorithm has for itself is gone, and what an env runner loads with
+its first frozen policy:
 
-    growth = ((M(most, P) − M(most, 0)) − (M(fewest, P) − M(fewest, 0))) / (most − fewest) / P
+    growth = ((M(most, P) − M(most, 1)) − (M(fewest, P) − M(fewest, 1))) / (most − fewest) / (P − 1)
 
 Then two runners in one process sample in turn, with shared and with private weights.
 """
@@ -139,7 +140,7 @@ def pss(pid: int) -> float:
 
 
 def grow(mode: str, runners: int, mib: int, counts: list[int]) -> dict[str, float]:
-    """The memory of all runners with 0 frozen policies and with each of `counts`."""
+    """The memory of all runners with one frozen policy and with each of `counts`."""
     import ray
 
     from rllib_compat import league
@@ -155,9 +156,9 @@ def grow(mode: str, runners: int, mib: int, counts: list[int]) -> dict[str, floa
     if mode == "shared":
         league.share_frozen(algorithm)
     algorithm.train()
-    found = {"0": memory(algorithm)}
+    found: dict[str, float] = {}
     number = 0
-    for count in counts:
+    for count in [1, *counts]:
         while number < count:
             challenge(algorithm, number)
             number += 1
@@ -246,9 +247,9 @@ def main() -> None:
             for mode in MODES:
                 found = part(mode, str(runners), str(mib), *counts)
                 for count in counts:
-                    extra[mode, runners, count] = found[count] - found["0"]
+                    extra[mode, runners, count] = found[count] - found["1"]
                     plotted.setdefault(f"{mode}|{mib}|{count}", {})[str(runners)] = (
-                        found[count] - found["0"]
+                        found[count] - found["1"]
                     )
                 print(f"  {runners} runners, {mib} MiB, {mode}: {found}", flush=True)
         for count in counts:
@@ -257,7 +258,7 @@ def main() -> None:
             growth = {
                 mode: (extra[mode, most, count] - extra[mode, fewest, count])
                 / (most - fewest)
-                / int(count)
+                / (int(count) - 1)
                 for mode in MODES
             }
             ray_alone, shared = growth["Ray alone"], growth["shared"]

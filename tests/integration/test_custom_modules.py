@@ -1,6 +1,7 @@
 """`--model`: weights of custom models in a user's RLModules, as real old Rays used them."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -21,10 +22,18 @@ pytestmark = CONVERSIONS
 (PARTS,) = find(variant="custom-parts")
 (FILTER,) = find(variant="custom-meanstd")
 (KERAS,) = find(variant="custom-keras")
+ROOT = Path(__file__).parents[2]
+OURS = "tests.integration.users_modules"
 
 
 def module(name):
-    return Given(algorithm="PPO", model=f"tests.integration.users_modules:{name}")
+    return Given(algorithm="PPO", model=name if ":" in name else f"{OURS}:{name}")
+
+
+@pytest.fixture(autouse=True)
+def guide(monkeypatch):
+    """The module of the guide's worked example is found as its reader's would be."""
+    monkeypatch.syspath_prepend(ROOT / "migration_guide" / "examples")
 
 
 class World(gymnasium.Env):
@@ -61,7 +70,7 @@ def test_a_module_gets_a_dict_in_parts_and_trains_on():
 
 @pytest.mark.parametrize(
     ("case", "name"),
-    [(PARTS, "Masked"), (PARTS, "Flat"), (FILTER, "Plain"), (KERAS, "Keras")],
+    [(PARTS, "Masked"), (PARTS, "Flat"), (FILTER, "my_model:MyModule"), (KERAS, "Keras")],
     ids=["parts", "flat", "filter", "keras"],
 )
 def test_a_custom_model_computes_what_the_old_ray_recorded(case, name, tmp_path):
