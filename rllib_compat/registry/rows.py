@@ -131,7 +131,7 @@ ROWS = (
     Algorithm(
         "RNNSAC",
         becomes="SAC",
-        why="SAC with an LSTM in its model config",
+        why="without LSTMs in its networks it is SAC; with them, nothing takes its place",
         derives="SAC",
         modules=("sac", "sac.rnnsac"),
         optimizers=SOFT_ACTOR_CRITIC,

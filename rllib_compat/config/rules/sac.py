@@ -43,6 +43,21 @@ LAYERS = {
 }
 
 
+# What the networks of RNNSAC had beyond those of SAC.
+MEMORY = {
+    "lstm_cell_size": v.CELL,
+    "lstm_use_prev_action": v.FLAG,
+    "lstm_use_prev_reward": v.FLAG,
+    "lstm_use_prev_action_reward": v.FLAG,
+}
+
+
+def _no_memory(value: Any, _: Context) -> Outcome:
+    if needless(value):
+        return Outcome(verdict=Verdict.DROPPED, message="there was none")
+    return Outcome(severity=Severity.ERROR)
+
+
 def _target_entropy(value: Any, _: Context) -> Outcome:
     return Outcome({"training.target_entropy": "auto" if value is None else value})
 
@@ -117,6 +132,20 @@ def _network_rules() -> tuple[Rule, ...]:
                 "arguments of `custom_model`",
                 old_target=f"training.{old}.custom_model_config",
                 value=v.ARGUMENTS,
+            ),
+            Rule(
+                FAMILY,
+                f"{section}.use_lstm",
+                Verdict.REFUSED,
+                "only RNNSAC had LSTMs in its networks, and nothing takes its place",
+                convert=_no_memory,
+                hint="give the environment a wrapper that stacks observations, or train PPO, which "
+                "takes `model.use_lstm`",
+                value=v.FLAG,
+            ),
+            *(
+                Rule(FAMILY, f"{section}.{key}", Verdict.DROPPED, "a key of the LSTM", value=value)
+                for key, value in MEMORY.items()
             ),
         ]
     return tuple(rules)

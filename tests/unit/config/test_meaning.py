@@ -409,6 +409,16 @@ class TestAlgorithms:
         assert row.rule == "algorithm.removed"
         assert "DifferentiableLearner" in row.hint
 
+    def test_rnnsac_is_refused_for_its_memory_alone(self):
+        # The keys are those of Ray's example; they had been called keys that no Ray had.
+        memory = {"use_lstm": True, "lstm_cell_size": 64, "lstm_use_prev_action": True}
+        for section in ("Q_model", "policy_model_config"):
+            translation = translate({section: memory}, algorithm="RNNSAC")
+            (row,) = translation.report.at_least(Severity.ERROR)
+            assert row.path == f"$.{section}.use_lstm"
+            assert translation.refused
+        assert not translate({"Q_model": {"use_lstm": False}}, algorithm="RNNSAC").refused
+
     def test_successors(self):
         translation = translate({}, algorithm="SimpleQ")
         assert translation.algorithm == "DQN"
