@@ -51,13 +51,14 @@ _TENSORFLOW_ALONE = re.compile(
 _TENSORFLOW_ANYWAY = re.compile(
     r"^    tf1?\.enable_eager|^from rllib\.models\.tf|PyTorch not supported", re.M
 )
-#: Flags that make a script short, if it has them.
+#: Flags that make a script short, and let it run without a GPU, if it has them.
 _SHORT = {
     "--stop-iters": ("1",),
     "--num-iters": ("1",),
     "--train-iterations": ("1",),
     "--pre-training-iters": ("1",),
     "--stop-timesteps": ("500",),
+    "--num-gpus": ("0",),
     "--torch": (),
     "--framework": ("torch",),
 }
