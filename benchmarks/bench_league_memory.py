@@ -11,6 +11,9 @@ its first frozen policy:
 
     growth = ((M(most, P) − M(most, 1)) − (M(fewest, P) − M(fewest, 1))) / (most − fewest) / (P − 1)
 
+The object store also holds what runners sample, and keeps its pages, so PSS differs from run to
+run. What is private to the processes (anonymous pages) is told beside it.
+
 Then two runners in one process sample in turn, with shared and with private weights.
 """
 
@@ -101,8 +104,12 @@ def quiet() -> None:
     logging.disable(logging.WARNING)
 
 
-def memory(algorithm: Any) -> float:
-    """The PSS of all remote env runners, the object store and this process, in MiB."""
+def memory(algorithm: Any) -> list[float]:
+    """The PSS of all remote env runners, the object store and this process, in MiB.
+
+    Returns:
+        All of it, and what is private.
+    """
     from rllib_compat import ray_versions
 
     def process_id(runner: Any) -> int:
@@ -121,7 +128,8 @@ def memory(algorithm: Any) -> float:
     mine = [
         pid for pid in (int(path.name) for path in Path("/proc").glob("[0-9]*")) if is_my_store(pid)
     ]
-    return sum(map(pss, [os.getpid(), *mine, *runners]))
+    found = [pss(pid) for pid in (os.getpid(), *mine, *runners)]
+    return [sum(column) for column in zip(*found, strict=True)]
 
 
 def is_my_store(pid: int) -> bool:
@@ -133,13 +141,14 @@ def is_my_store(pid: int) -> bool:
     return status.startswith("Name:\traylet\n") and f"\nPPid:\t{os.getpid()}\n" in status
 
 
-def pss(pid: int) -> float:
-    """The proportional set size of a process, in MiB."""
+def pss(pid: int) -> list[float]:
+    """The proportional set size of a process, and that of its anonymous pages, in MiB."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+    sizes = {line.partition(":")[0]: line.split()[1] for line in lines[1:]}
+    return [int(sizes[name]) / 1024 for name in ("Pss", "Pss_Anon")]
 
 
-def grow(mode: str, runners: int, mib: int, counts: list[int]) -> dict[str, float]:
+def grow(mode: str, runners: int, mib: int, counts: list[int]) -> dict[str, list[float]]:
     """The memory of all runners with one frozen policy and with each of `counts`."""
     import ray
 
@@ -156,7 +165,7 @@ def grow(mode: str, runners: int, mib: int, counts: list[int]) -> dict[str, floa
     if mode == "shared":
         league.share_frozen(algorithm)
     algorithm.train()
-    found: dict[str, float] = {}
+    found: dict[str, list[float]] = {}
     number = 0
     for count in [1, *counts]:
         while number < count:
@@ -242,32 +251,28 @@ def main() -> None:
     plotted: dict[str, Any] = {}
     fewest, most = min(options.runners), max(options.runners)
     for mib in options.mib:
-        extra: dict[tuple[str, int, str], float] = {}
+        extra: dict[tuple[str, int, str], Any] = {}
         for runners in options.runners:
             for mode in MODES:
                 found = part(mode, str(runners), str(mib), *counts)
                 for count in counts:
-                    extra[mode, runners, count] = found[count] - found["1"]
-                    plotted.setdefault(f"{mode}|{mib}|{count}", {})[str(runners)] = (
-                        found[count] - found["1"]
-                    )
+                    extra[mode, runners, count] = np.subtract(found[count], found["1"])
+                    of_runners = plotted.setdefault(f"{mode}|{mib}|{count}", {})
+                    of_runners[str(runners)] = extra[mode, runners, count][0]
                 print(f"  {runners} runners, {mib} MiB, {mode}: {found}", flush=True)
-        for count in counts:
-            if most == fewest:
-                continue
-            growth = {
+        for count in counts if most > fewest else []:
+            each = {
                 mode: (extra[mode, most, count] - extra[mode, fewest, count])
-                / (most - fewest)
-                / (int(count) - 1)
+                * (1024 / (most - fewest) / (int(count) - 1))
                 for mode in MODES
             }
-            ray_alone, shared = growth["Ray alone"], growth["shared"]
-            print(
-                f"{count} frozen policies of {mib} MiB: each costs an added runner "
-                f"{1024 * ray_alone:.0f} KiB with Ray alone, {1024 * shared:.0f} KiB shared: "
-                f"{shared / ray_alone:.1%}",
-                flush=True,
-            )
+            for kind, ray_alone, shared in zip(("PSS", "private"), *each.values(), strict=True):
+                print(
+                    f"{count} frozen policies of {mib} MiB: each costs an added runner "
+                    f"{ray_alone:.0f} KiB with Ray alone, {shared:.0f} KiB shared: "
+                    f"{shared / ray_alone:.1%} ({kind})",
+                    flush=True,
+                )
     draw(plotted, options.runners, options.plot)
     for mib in options.mib:
         speed = part("sampling", str(mib), str(min(options.policies)), str(options.rounds))
