@@ -96,7 +96,8 @@ def find(key: str, algorithms: tuple[str, ...]) -> Rule | None:
         key: The key with its section.
         algorithms: The legacy algorithm, then the target.
 
-    A rule for `section.*` holds for the keys of a section that took any.
+    A rule for `section.*` holds for the keys of a section that took any. The sections of SAC's
+    networks take all keys of the model config.
     """
     rules = _index().get(key, ())
     for algorithm in algorithms:
@@ -105,4 +106,6 @@ def find(key: str, algorithms: tuple[str, ...]) -> Rule | None:
                 return rule
     common = next((rule for rule in rules if not rule.algorithms), None)
     head, dot, _ = key.partition(".")
-    return common or (_index().get(f"{head}.*", [None])[0] if dot else None)
+    if common or not dot:
+        return common
+    return next(iter(_index().get(f"{head}.*", ())), None) or sac.of_network(key)

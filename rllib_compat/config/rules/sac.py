@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from rllib_compat import registry
+from rllib_compat.config import keys
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import (
     Outcome,
@@ -15,6 +18,7 @@ from rllib_compat.config.rule import (
     kept,
     needless,
 )
+from rllib_compat.config.rules import model
 from rllib_compat.config.values import common as v
 from rllib_compat.neutral.report import Severity, Verdict
 
@@ -43,15 +47,6 @@ LAYERS = {
 }
 
 
-# What the networks of RNNSAC had beyond those of SAC.
-MEMORY = {
-    "lstm_cell_size": v.CELL,
-    "lstm_use_prev_action": v.FLAG,
-    "lstm_use_prev_reward": v.FLAG,
-    "lstm_use_prev_action_reward": v.FLAG,
-}
-
-
 def _no_memory(value: Any, _: Context) -> Outcome:
     if needless(value):
         return Outcome(verdict=Verdict.DROPPED, message="there was none")
@@ -62,11 +57,9 @@ def _target_entropy(value: Any, _: Context) -> Outcome:
     return Outcome({"training.target_entropy": "auto" if value is None else value})
 
 
-def _shared_shape(section: str, key: str) -> Any:
+def _shared_shape(section: str, key: str, new: str, old: str) -> Any:
     """One shape for policy and Q-network: the policy's, where the config gives both."""
     policy = "policy_model" if section == "Q_model" else "policy_model_config"
-    new = f"rl_module.model_config.{LAYERS[key]}"
-    old = f"training.{NETWORKS[section]}.{LAYERS[key].replace('head_', 'post_')}"
 
     def convert(value: Any, context: Context) -> Outcome:
         if context.stack == "old":
@@ -94,7 +87,8 @@ def _network_rules() -> tuple[Rule, ...]:
                 FAMILY,
                 section,
                 Verdict.MOVED,
-                "the layers of policy and Q-network",
+                "the layers of policy and Q-network; any other key of the model config may be "
+                "there, too",
                 target="rl_module.model_config",
                 section=True,
                 convert=empty_section,
@@ -103,15 +97,16 @@ def _network_rules() -> tuple[Rule, ...]:
             )
         )
         for key, new in LAYERS.items():
+            here, there = f"{model.NEW}.{new}", f"training.{old}.{new.replace('head_', 'post_')}"
             rules.append(
                 Rule(
                     FAMILY,
                     f"{section}.{key}",
                     Verdict.MOVED,
                     "policy and Q-network have one shape",
-                    target=f"rl_module.model_config.{new}",
-                    old_target=f"training.{old}.{new.replace('head_', 'post_')}",
-                    convert=_shared_shape(section, key),
+                    target=here,
+                    old_target=there,
+                    convert=_shared_shape(section, key, here, there),
                     value=v.LAYERS if new.endswith("hiddens") else v.ACTIVATION,
                 )
             )
@@ -143,12 +138,63 @@ def _network_rules() -> tuple[Rule, ...]:
                 "takes `model.use_lstm`",
                 value=v.FLAG,
             ),
-            *(
-                Rule(FAMILY, f"{section}.{key}", Verdict.DROPPED, "a key of the LSTM", value=value)
-                for key, value in MEMORY.items()
-            ),
         ]
     return tuple(rules)
+
+
+@cache
+def of_network(name: str) -> Rule | None:
+    """The rule of a key of the model config in the section of a network, which takes them all.
+
+    Args:
+        name: The key with its section: `policy_model.conv_filters`.
+
+    Returns:
+        What `model.<key>` may be, and what becomes of it here. Reports name the section's rule.
+    """
+    section, _, key = name.partition(".")
+    known = next((rule for rule in model.RULES if rule.key == f"model.{key}"), None)
+    if section not in NETWORKS or known is None:
+        return None
+    new = known.target if known.convert is None and known.target.startswith(model.NEW) else ""
+    inner = known.target_on("old")
+    old = f"training.{NETWORKS[section]}"
+    old = inner.replace(model.OLD, old) if inner.startswith(f"{model.OLD}.") else ""
+    return replace(
+        known,
+        family=FAMILY,
+        key=section,
+        verdict=Verdict.MOVED if new else Verdict.DROPPED,
+        target=new,
+        old_target=old,
+        convert=_in_network(section, key, new, old),
+    )
+
+
+def _in_network(section: str, key: str, new: str, old: str) -> Any:
+    shared = _shared_shape(section, key, new, old)
+
+    def convert(value: Any, context: Context) -> Outcome:
+        if context.stack == "old" and old:
+            return Outcome({old: value}, Verdict.MOVED)
+        why = _never_read(key)
+        if new and not why and context.stack == "new":
+            return shared(value, context)  # type: ignore[no-any-return]
+        by_itself = needless(value) or keys.was_default(f"model.{key}", value, "SAC")
+        return Outcome(
+            verdict=Verdict.DROPPED,
+            message=why or "the networks of policy and critics have no such setting",
+            severity=Severity.INFO if by_itself else Severity.WARNING,
+        )
+
+    return convert
+
+
+def _never_read(key: str) -> str:
+    """Why a network does not read a key that the model config has; empty: it does."""
+    if key == "max_seq_len":
+        return "`model.max_seq_len` says how long sequences are"
+    return "its networks have no memory" if key.startswith("lstm_") else ""
 
 
 def _on_old(key: str) -> Any:

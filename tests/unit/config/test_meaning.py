@@ -4,7 +4,8 @@ import gymnasium
 import pytest
 from packaging.version import Version
 
-from rllib_compat.config import default_config, find_algorithm, translate
+from rllib_compat.config import default_config, find_algorithm, keys, translate
+from rllib_compat.config.rules import sac
 from rllib_compat.config.values.env_versions import GONE
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError, UnknownKeysError
 from rllib_compat.neutral.report import Severity, Verdict
@@ -494,3 +495,32 @@ def test_what_configs_of_maddpg_say():
     assert row.path == "$.good_policy"
     with pytest.raises(RefusedKeysError, match="without a network before them"):
         _ = translate({"use_state_preprocessor": True}, algorithm="MADDPG").algorithm_config
+
+
+def test_networks_of_sac_take_every_key_of_the_model_config():
+    """RLlib merged `policy_model` and `Q_model` with all of MODEL_DEFAULTS."""
+    known = [*keys.section("model"), *keys.section("model_config")]
+    for algorithm in ("SAC", "CQL", "RNNSAC"):
+        for section in sac.NETWORKS:
+            config = {section: dict.fromkeys(known, None)}
+            report = translate(config, algorithm=algorithm).report
+            assert {f"$.{section}.{key}" for key in known} <= {f.path for f in report}
+    with pytest.raises(UnknownKeysError, match="unheard_of"):
+        translate({"policy_model": {"unheard_of": 1}}, algorithm="SAC")
+
+
+def test_what_a_network_of_sac_cannot_honour_is_said():
+    inner = {"conv_activation": "tanh", "free_log_std": True, "lstm_cell_size": 8}
+    config = {"policy_model": inner, "Q_model": {"conv_activation": "relu", "max_seq_len": 9}}
+    translation = translate(config, algorithm="SAC")
+    assert translation.calls["rl_module"]["model_config"] == {"conv_activation": "tanh"}
+    warned = {f.path for f in translation.report.at_least(Severity.WARNING)}
+    assert warned == {
+        *(f"$.policy_model.{key}" for key in ("free_log_std", "lstm_cell_size")),
+        *(f"$.Q_model.{key}" for key in ("conv_activation", "max_seq_len")),
+    }
+    assert translate({"Q_model": {"use_attention": True}}, api_stack="new", algorithm="SAC").refused
+    old = translate({"Q_model": inner}, algorithm="CQL", api_stack="old")
+    assert setting(old, "training.q_model_config.free_log_std") is True
+    wrong = translate({"policy_model": {"lstm_cell_size": "many"}}, algorithm="RNNSAC").report
+    assert [f.verdict for f in wrong if f.path.endswith("cell_size")] == [Verdict.REFUSED]
