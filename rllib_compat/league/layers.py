@@ -14,6 +14,8 @@ import pickle
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from threading import RLock
 from typing import Any
 
 #: Whose layers compute with their tensors and settings alone. Others might count, or keep a state.
@@ -40,6 +42,7 @@ class Layers:
         self.children: dict[str, Any] = dict(children_of(module))
         self.tensors = tensors_of(module)
         self._holding: Mapping[str, Any] | None = None
+        self._lock = RLock()
         self._settings = {name: vars(module).get(name) for name in (*_TOLD, *_MADE)}
 
     def settle(self, module: Any, spec: Any) -> None:
@@ -51,8 +54,17 @@ class Layers:
             if all(_same(vars(owner).get(name), self._settings[name]) for name in _TOLD):
                 vars(owner).update({n: self._settings[n] for n in names if n in vars(owner)})
 
-    def hold(self, weights: Mapping[str, Any]) -> None:
-        """Puts weights into the layers: tensors by name, which are not copied."""
+    @contextmanager
+    def holding(self, weights: Mapping[str, Any]) -> Iterator[None]:
+        """The layers compute with these weights, tensors by name, which are not copied.
+
+        Another thread of the same process waits.
+        """
+        with self._lock:
+            self._hold(weights)
+            yield
+
+    def _hold(self, weights: Mapping[str, Any]) -> None:
         if self._holding is not weights:
             for name, tensor in self.tensors.items():
                 tensor.data = weights[name]
@@ -60,13 +72,14 @@ class Layers:
 
     def let_go(self, weights: Mapping[str, Any]) -> None:
         """Holds these weights no longer, if it does."""
-        if self._holding is weights:
-            self.hold({name: hollow(tensor.data) for name, tensor in self.tensors.items()})
+        with self._lock:
+            if self._holding is weights:
+                self._hold({name: hollow(tensor.data) for name, tensor in self.tensors.items()})
 
     def copied(self, weights: Mapping[str, Any]) -> dict[str, Any]:
         """The layers once more, with writable copies of weights."""
-        self.hold(weights)
-        return copy.deepcopy(self.children)
+        with self.holding(weights):
+            return copy.deepcopy(self.children)
 
 
 def _same(one: Any, other: Any) -> bool:

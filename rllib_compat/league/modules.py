@@ -238,9 +238,10 @@ class SharedWeights:
     def _read(self, method: str, *args: Any, **kwargs: Any) -> Any:
         weights = self._present()
         self._held.used(self)
-        if self._layers is not None:
-            self._layers.hold(weights)
-        return self._ask(method, *args, **kwargs)
+        if self._layers is None:
+            return self._ask(method, *args, **kwargs)
+        with self._layers.holding(weights):
+            return self._ask(method, *args, **kwargs)
 
     def _ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
         self._reading += 1

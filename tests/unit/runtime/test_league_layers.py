@@ -1,6 +1,7 @@
 """Frozen modules of one shape share their layers, and nobody can tell."""
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
 import cloudpickle
@@ -145,6 +146,13 @@ def test_whoever_takes_a_layer_gets_one_that_is_not_shared(league, store, take):
     assert not torch.equal(outputs(modules[0]), right[0])
     assert all(np.array_equal(store[0][name], stored[name]) for name in stored)
     del taken
+
+
+def test_threads_do_not_mix_the_weights_of_two(league):
+    modules, right, _ = league
+    with ThreadPoolExecutor(len(modules)) as pool:
+        rounds = [(i, pool.submit(outputs, modules[i])) for _ in range(50) for i in range(3)]
+        assert all(torch.equal(found.result(), right[i]) for i, found in rounds)
 
 
 def test_a_copy_has_layers_of_its_own(league):
