@@ -6,7 +6,15 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import SpaceLater
-from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost, needless
+from rllib_compat.config.rule import (
+    Outcome,
+    Rule,
+    drop_aloud,
+    dropped,
+    kept,
+    lost,
+    needless,
+)
 from rllib_compat.config.values import common as v
 from rllib_compat.config.values.env_versions import gone
 from rllib_compat.config.values.kinds import Words
@@ -24,6 +32,12 @@ def _wrapper(name: str) -> Any:
         return Outcome({f"env.{name}": value})
 
     return convert
+
+
+def _render(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({"environment.render_env": value}, Verdict.KEPT)
+    return drop_aloud(value, context)
 
 
 def _env(value: Any, _: Context) -> Outcome:
@@ -163,6 +177,7 @@ RULES = (
         Verdict.DROPPED,
         "env runners of the new API stack do not render",
         old_target="environment.render_env",
+        convert=_render,
         value=v.FLAG,
         hint="render in a callback or with gymnasium.wrappers.RecordVideo",
     ),

@@ -433,6 +433,14 @@ def test_an_lstm_knows_its_sequences():
     assert one(config, "rl_module.model_config.max_seq_len") == 7
 
 
+def test_what_is_rendered_no_more_is_said_aloud():
+    for config in ({"render_env": True}, {"evaluation_config": {"render_env": True}}):
+        loud = translate(config, algorithm="PPO").report.at_least(Severity.WARNING)
+        assert any("render_env" in row.path for row in loud)
+    quiet = translate({"render_env": False}, algorithm="PPO").report.at_least(Severity.WARNING)
+    assert not any("render_env" in row.path for row in quiet)
+
+
 def test_newer_names_win_over_older_ones():
     config = {"sample_batch_size": 10, "rollout_fragment_length": 20}
     translation = translate(config, algorithm="PPO")
