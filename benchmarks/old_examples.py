@@ -49,7 +49,7 @@ _TENSORFLOW_ALONE = re.compile(
 )
 #: Those that name torch, too, and go through TensorFlow whatever they are told.
 _TENSORFLOW_ANYWAY = re.compile(
-    r"^    tf1?\.enable_eager|^from rllib\.models\.tf|PyTorch not supported", re.M
+    r"^    tf1?\.enable_eager|^from rllib\.models\.tf|[Tt]orch not supported", re.M
 )
 #: Flags that make a script short, and let it run without a GPU, if it has them.
 _SHORT = {
