@@ -16,6 +16,14 @@ _BANDIT: Mapping[str, Any] = {
     "train_batch_size": 1,
 }
 
+#: Sequences are drawn evenly; these say how they are drawn otherwise.
+_PRIORITIES: Mapping[str, Any] = {
+    "prioritized_replay": False,
+    "prioritized_replay_alpha": 0.6,
+    "prioritized_replay_beta": 0.4,
+    "prioritized_replay_eps": 1e-6,
+}
+
 _DDPG: Mapping[str, Any] = {
     "actor_hidden_activation": "relu",
     "actor_hiddens": [400, 300],
@@ -167,6 +175,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "train_batch_size": 32,
         },
         "R2D2": {
+            **_PRIORITIES,
             "adam_epsilon": 0.001,
             "batch_mode": "complete_episodes",
             "buffer_size": 100_000,
@@ -190,6 +199,30 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "use_h_function": True,
             "zero_init_states": True,
         },
+        "RNNSAC": {
+            **_PRIORITIES,
+            "actor_lr": 0.0003,
+            "alpha_lr": 0.0003,
+            "batch_mode": "complete_episodes",
+            "buffer_size": 1_000_000,
+            "burn_in": 0,
+            "critic_lr": 0.0003,
+            "grad_clip": None,
+            "initial_alpha": 1.0,
+            "min_sample_timesteps_per_iteration": 100,
+            "min_time_s_per_iteration": 1,
+            "n_step": 1,
+            "num_env_runners": 0,
+            "num_steps_sampled_before_learning_starts": 1500,
+            "rollout_fragment_length": "auto",
+            "target_entropy": "auto",
+            "target_network_update_freq": 0,
+            "tau": 0.005,
+            "train_batch_size": 256,
+            "training_intensity": None,
+            "twin_q": True,
+            "zero_init_states": True,
+        },
         "Random": {},
         "TD3": {
             **_DDPG,
@@ -211,4 +244,9 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "twin_q": True,
         },
     }
+)
+
+#: Algorithm → field of its model config → default, where that is not what all modules have.
+MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {"RNNSAC": {"fcnet_activation": "relu"}}
 )

@@ -6,105 +6,35 @@ Sequences are replayed with the states that they begin with; targets are rescale
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
-from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
-from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
-from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch.nn import functional
 
 from rllib_compat import ray_versions
-from rllib_compat.algorithms.config import DefaultsConfig
-from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.algorithms.names import register
-from rllib_compat.algorithms.recurrent_replay import WEIGHTS, Cut, Sequence, SequenceBuffer
-from rllib_compat.algorithms.sampling import on_env_runners, sample_at_least, waits_for_samples
+from rllib_compat.algorithms.recurrent_replay import WEIGHTS
+from rllib_compat.algorithms.sequences import ReplaysSequences, ReplaysSequencesConfig
 from rllib_compat.networks.modules.q import QF_PREDS
 from rllib_compat.networks.modules.recurrent_q import TARGETS, R2D2Module
-from rllib_compat.neutral.errors import ConfigError
 
 
-class R2D2(Algorithm):  # type: ignore[misc]  # Ray has no types
-    """Samples whole episodes on each env runner, keeps their sequences, learns from some."""
+class R2D2(ReplaysSequences):
+    """Deep Q-learning from sequences, with rescaled targets."""
 
     @classmethod
     def get_default_config(cls) -> R2D2Config:
         """The config that it starts from."""
         return R2D2Config()
 
-    @classmethod
-    def get_default_policy_class(cls, config: Any) -> None:
-        """None: the old API stack can't run it."""
 
-    def setup(self, config: Any) -> None:
-        """Builds env runners, learner and replay buffers."""
-        super().setup(config)
-        self._kept: dict[str, SequenceBuffer] = {}
-
-    def training_step(self) -> None:
-        """Samples and learns, each as often as the config says; sends the weights."""
-        rounds, updates = calculate_rr_weights(self.config)
-        for _ in range(rounds):
-            self._sample()
-        if not self._kept or waits_for_samples(self):
-            return
-        for _ in range(updates):
-            self._learn()
-        ray_versions.send_new_weights(self)
-
-    def _sample(self) -> None:
-        """Keeps the sequences of at least a fragment of each env runner."""
-        config = self.config
-        told = on_env_runners(self, partial(_play, least=config.get_rollout_fragment_length()))
-        for sampled, _ in told:
-            for module_id, sequence in sampled:
-                if module_id not in self._kept:
-                    self._kept[module_id] = config.new_buffer()
-                self._kept[module_id].add(sequence)
-
-    def _learn(self) -> None:
-        """Draws sequences of each module, learns from them, and gives them other priorities."""
-        config, cut = self.config, self.config.cut
-        count = max(1, config.total_train_batch_size // cut.steps)
-        drawn = {
-            module_id: kept.sample(count, config.prioritized_replay_beta)
-            for module_id, kept in self._kept.items()
-        }
-        batches = {
-            module_id: cut.batch(sequences, weights)
-            for module_id, (sequences, _, weights) in drawn.items()
-        }
-        ray_versions.update_learners_with_arrays(self, batches, count * cut.steps)
-        if not config.prioritized_replay:
-            return
-        told = ray_versions.foreach_learner(self, _errors)
-        for module_id, (_, places, _) in drawn.items():
-            errors = np.concatenate([errors[module_id] for errors in told if module_id in errors])
-            if len(errors) == len(places):  # a policy that is not trained has none
-                priorities = np.abs(errors) + config.prioritized_replay_eps
-                self._kept[module_id].prioritize(places, priorities)
-
-
-def _play(env_runner: Any, least: int) -> tuple[list[tuple[str, Sequence]], Any]:
-    """At least so many steps of an env runner, as sequences, and what it tells."""
-    episodes = sample_at_least(env_runner, least)
-    return list(env_runner.config.cut.of_all(episodes)), env_runner.get_metrics()
-
-
-def _errors(learner: Any, *_: Any) -> Any:
-    """The TD errors of a learner's last batch."""
-    return learner.td_errors
-
-
-class R2D2Config(DefaultsConfig):
+class R2D2Config(ReplaysSequencesConfig):
     """The config of R2D2.
 
     Its module is recurrent: `rl_module(model_config={"use_lstm": True})`, or one of your own whose
@@ -116,16 +46,11 @@ class R2D2Config(DefaultsConfig):
     """
 
     of_the_module = ("hiddens", "dueling", "double_q", "epsilon")
-    burn_in: int
-    buffer_size: int
+    least: Mapping[str, float] = {**ReplaysSequencesConfig.least, "h_function_epsilon": 0}
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or R2D2)
         self.epsilon: Any = [[0, 1.0], [10000, 0.02]]
-        self.prioritized_replay = False
-        self.prioritized_replay_alpha = 0.6
-        self.prioritized_replay_beta = 0.4
-        self.prioritized_replay_eps = 1e-6
         self.evaluation(evaluation_config=AlgorithmConfig.overrides(explore=False))
 
     def training(
@@ -133,23 +58,11 @@ class R2D2Config(DefaultsConfig):
         *,
         use_h_function: Any = NotProvided,
         h_function_epsilon: Any = NotProvided,
-        burn_in: Any = NotProvided,
-        zero_init_states: Any = NotProvided,
         double_q: Any = NotProvided,
         dueling: Any = NotProvided,
         hiddens: Any = NotProvided,
-        n_step: Any = NotProvided,
         epsilon: Any = NotProvided,
         adam_epsilon: Any = NotProvided,
-        target_network_update_freq: Any = NotProvided,
-        tau: Any = NotProvided,
-        buffer_size: Any = NotProvided,
-        prioritized_replay: Any = NotProvided,
-        prioritized_replay_alpha: Any = NotProvided,
-        prioritized_replay_beta: Any = NotProvided,
-        prioritized_replay_eps: Any = NotProvided,
-        num_steps_sampled_before_learning_starts: Any = NotProvided,
-        training_intensity: Any = NotProvided,
         **kwargs: Any,
     ) -> R2D2Config:
         """Sets how it learns.
@@ -158,31 +71,15 @@ class R2D2Config(DefaultsConfig):
             use_h_function: Whether targets are rescaled: the network learns `h(value)`, where
                 `h(x) = sign(x) (sqrt(|x| + 1) - 1) + h_function_epsilon * x`.
             h_function_epsilon: How much of the value itself is in it.
-            burn_in: Over how many steps before those that it learns from the network is run.
-            zero_init_states: Whether a sequence begins with zeros, wherever in its episode it is,
-                or with the state that the network had there when it acted.
             double_q: Whether the network says which action comes next, and the target only what it
                 is worth.
             dueling: Whether advantages and the state's value are streams of their own.
             hiddens: The sizes of the hidden layers of each stream; none: there are no streams.
-            n_step: How many steps rewards are summed over. The value of the *next* step is added
-                to them, discounted by as many steps, as RLlib's R2D2 did.
             epsilon: How probably it acts at random: a number, or a schedule `[[step, epsilon], …]`.
             adam_epsilon: The epsilon of Adam.
-            target_network_update_freq: After how many sampled steps the target follows.
-            tau: How far it goes towards the network then.
-            buffer_size: How many steps are kept for replay, counted as those of `train_batch_size`.
-                Checkpoints do not hold them.
-            prioritized_replay: Whether sequences are drawn by their TD errors.
-            prioritized_replay_alpha: How much these count.
-            prioritized_replay_beta: How far importance weights make up for that.
-            prioritized_replay_eps: What is added to each error.
-            num_steps_sampled_before_learning_starts: After how many sampled steps it learns.
-            training_intensity: How many steps are learned from for each one that is sampled, if
-                env runners sampled `rollout_fragment_length` steps at a time, as Ray's DQN counts:
-                whole episodes are more. None: one update for each round of all env runners.
-            **kwargs: What every algorithm has. `train_batch_size` counts steps, those of the
-                burn-in included.
+            **kwargs: What `ReplaysSequencesConfig` and every algorithm have. With an `n_step` above
+                1 the value of the *next* step is added to the summed rewards, discounted by as many
+                steps, as RLlib's R2D2 did.
 
         Returns:
             The config itself.
@@ -190,23 +87,6 @@ class R2D2Config(DefaultsConfig):
         super().training(**kwargs)
         self.set_given(locals())
         return self
-
-    @property
-    def cut(self) -> Cut:
-        """How episodes are cut into sequences."""
-        length = self.model_config.get("max_seq_len", DefaultModelConfig.max_seq_len)
-        return Cut(length, self.burn_in, self.zero_init_states, self.n_step, self.gamma)
-
-    def new_buffer(self) -> SequenceBuffer:
-        """An empty replay buffer; each module has one."""
-        alpha = self.prioritized_replay_alpha if self.prioritized_replay else 0.0
-        return SequenceBuffer(max(1, self.buffer_size // self.cut.steps), alpha)
-
-    def get_rollout_fragment_length(self, worker_index: int = 0) -> int:
-        """How many steps an env runner samples at least; by default as many as rewards sum."""
-        if self.rollout_fragment_length == "auto":
-            return int(self.n_step)
-        return int(super().get_rollout_fragment_length(worker_index))
 
     def get_default_learner_class(self) -> type:
         """The learner that computes the loss."""
@@ -223,21 +103,6 @@ class R2D2Config(DefaultsConfig):
             ConfigError: Two of them contradict each other, or nothing can run them.
         """
         super().validate()
-        self.require_new_stack()
-        if self.batch_mode != "complete_episodes" and not self.in_evaluation:
-            raise ConfigError(
-                f"R2D2 replays parts of whole episodes; batch_mode is {self.batch_mode!r}.",
-                where="batch_mode",
-                fix="batch_mode='complete_episodes'",
-            )
-        least = {"buffer_size": 1, "n_step": 1, "burn_in": 0, "h_function_epsilon": 0}
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise ConfigError(
-                    f"{name} is at least {bound}, not {getattr(self, name)}.",
-                    where=name,
-                    fix=f"{name}={DEFAULTS['R2D2'][name]}",
-                )
         Scheduler.validate(
             fixed_value_or_schedule=self.epsilon, setting_name="epsilon", description="epsilon"
         )

@@ -37,6 +37,8 @@ class Cut:
             state that the network had there when it acted.
         n_step: How many steps the reward of a step is summed over.
         gamma: The discount of these.
+        following: Whether a sequence has, for each step, what was observed `n_step` steps after it
+            (`new_obs`), in the place of what was observed after its last.
     """
 
     length: int
@@ -44,11 +46,17 @@ class Cut:
     zero_states: bool = True
     n_step: int = 1
     gamma: float = 0.99
+    following: bool = False
 
     @property
     def steps(self) -> int:
         """How many steps a sequence has at most."""
         return self.burn_in + self.length
+
+    @property
+    def rows(self) -> int:
+        """How many rows a batch has for each sequence."""
+        return self.steps + (not self.following)
 
     def of_all(self, episodes: Iterable[Any]) -> Iterator[tuple[str, Sequence]]:
         """The sequences of whole episodes of one agent or of several, each with its module."""
@@ -67,7 +75,7 @@ class Cut:
         """
         if Columns.STATE_OUT not in episode.extra_model_outputs:
             raise ConfigError(
-                "R2D2 trains recurrent networks, and this one gives no states.",
+                "Sequences are for recurrent networks, and this one gives no states.",
                 where="rl_module_spec",
                 fix="Let its `get_initial_state` and its forward passes give states.",
             )
@@ -78,17 +86,19 @@ class Cut:
         ended[-1] = episode.is_terminated
         rewards = np.asarray(episode.get_rewards(), np.float32)
         rewards, last = ahead(rewards, ended, self.n_step, self.gamma)
-        columns = {
+        columns: dict[str, Any] = {
             Columns.ACTIONS: np.asarray(episode.get_actions()),
             Columns.REWARDS: rewards,
             Columns.TERMINATEDS: ended[last],
         }
+        if self.following:
+            columns[Columns.NEXT_OBS] = _map(lambda part: part[last + 1], seen)
         for start in range(0, steps, self.length):
             begin, end = max(0, start - self.burn_in), min(start + self.length, steps)
-            fresh = self.zero_states or begin == 0
+            fresh, seen_until = self.zero_states or begin == 0, end + (not self.following)
             yield {
-                Columns.OBS: _map(lambda part: part[begin : end + 1], seen),  # noqa: B023
-                **{name: column[begin:end] for name, column in columns.items()},
+                Columns.OBS: _map(lambda part: part[begin:seen_until], seen),  # noqa: B023
+                **_map(lambda column: column[begin:end], columns),  # noqa: B023
                 Columns.LOSS_MASK: np.arange(begin, end) >= start,
                 Columns.STATE_IN: _map(
                     lambda part: np.zeros_like(part[0]) if fresh else part[begin - 1],  # noqa: B023
@@ -104,12 +114,12 @@ class Cut:
             weights: The importance of each.
         """
         made = {
-            name: _map(lambda *parts: _padded(parts, self.steps + 1), *(one[name] for one in drawn))
+            name: _map(lambda *parts: _padded(parts, self.rows), *(one[name] for one in drawn))
             for name in drawn[0]
             if name != Columns.STATE_IN
         }
         states = _map(lambda *parts: np.stack(parts), *(one[Columns.STATE_IN] for one in drawn))
-        spread = np.repeat(weights.astype(np.float32)[:, None], self.steps + 1, axis=1)
+        spread = np.repeat(weights.astype(np.float32)[:, None], self.rows, axis=1)
         return {**made, Columns.STATE_IN: states, WEIGHTS: spread}
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from rllib_compat import ray_versions
-from rllib_compat.algorithms.defaults import DEFAULTS
+from rllib_compat.algorithms.defaults import DEFAULTS, MODEL_DEFAULTS
 from rllib_compat.config import keys as table
 from rllib_compat.neutral.errors import RayNotSupportedError
 
@@ -27,6 +27,8 @@ def todays_default(algorithm: str, setting: str) -> tuple[bool, Any]:
     argument = setting.partition(".")[2]
     if setting.startswith("rl_module.model_config."):
         key = setting.rpartition(".")[2]
+        if key in MODEL_DEFAULTS.get(algorithm, {}):
+            return True, MODEL_DEFAULTS[algorithm][key]
         special = table.default_at(algorithm, f"model.{key}", release)
         return special if special[0] else table.default_at("model_config", key, release)
     name = _ATTRIBUTES.get(argument, argument)

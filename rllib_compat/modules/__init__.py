@@ -17,6 +17,7 @@ _FILES = {
     "q": ("QModule",),
     "qmix": ("QMIXModule",),
     "recurrent_q": ("R2D2GraphModule", "R2D2Module"),
+    "recurrent_sac": ("RNNSACModule",),
     "random": ("RandomModule",),
     "sac": ("CQLModule", "NoCatalog", "SACModule"),
 }

@@ -130,8 +130,11 @@ ROWS = (
     ),
     Algorithm(
         "RNNSAC",
-        becomes="SAC",
-        why="without LSTMs in its networks it is SAC; with them, nothing takes its place",
+        becomes="RNNSAC",
+        ours=True,
+        new_stack_only=True,
+        why="this package has it for the new API stack; Box actions work, of which RLlib's failed, "
+        "and episodes that a time limit cuts are bootstrapped",
         derives="SAC",
         modules=("sac", "sac.rnnsac"),
         optimizers=SOFT_ACTOR_CRITIC,

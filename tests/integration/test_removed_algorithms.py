@@ -81,6 +81,20 @@ OLD = {
         "hiddens": [6],
         "model": {"fcnet_hiddens": [8], "use_lstm": True, "lstm_cell_size": 8, "max_seq_len": 4},
     },
+    "RNNSAC": {
+        "env": "Pendulum-v1",
+        "horizon": 20,
+        "burn_in": 2,
+        "zero_init_states": False,
+        "prioritized_replay": True,
+        "learning_starts": 40,
+        "train_batch_size": 24,
+        "timesteps_per_iteration": 80,
+        "min_iter_time_s": 0,
+        "model": {"max_seq_len": 4},
+        "policy_model": {"fcnet_hiddens": [8], "use_lstm": True, "lstm_cell_size": 8},
+        "Q_model": {"fcnet_hiddens": [8], "use_lstm": True, "lstm_cell_size": 8},
+    },
     "Random": {"num_workers": 1, "rollouts_per_iteration": 20},
     "TD3": {
         "env": "Pendulum-v1",
@@ -103,6 +117,7 @@ STATS = {
     "BanditLinUCB": {"cumulative_regret"},
     "PG": {"policy_loss", "cur_lr"},
     "R2D2": {"total_loss", "mean_q", "max_q", "min_q", "mean_td_error"},
+    "RNNSAC": {"actor_loss", "critic_loss", "alpha_loss", "alpha_value", "mean_q"},
     "Random": set(),
     "TD3": {"actor_loss", "critic_loss", "mean_q", "max_q", "min_q", "mean_td_error"},
 }

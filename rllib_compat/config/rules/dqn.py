@@ -10,6 +10,7 @@ from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.keys import was_default
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept
+from rllib_compat.config.rules.own_buffers import OWN
 from rllib_compat.config.rules.training import ADAMS_OWN, OPTIMIZER, of_optimizer
 from rllib_compat.config.values import common as v
 from rllib_compat.config.values.containers import Row
@@ -81,7 +82,7 @@ RULES = (
             v.FLAG: "store_buffer_in_checkpoints",
             v.STEPS: "num_steps_sampled_before_learning_starts",
         },
-        algorithms=tuple(name for name in OFF_POLICY if name != "R2D2"),
+        algorithms=tuple(name for name in OFF_POLICY if name not in OWN),
     ),
     *kept(FAMILY, "training", {v.AMOUNT: "training_intensity"}, algorithms=OFF_POLICY),
     *kept(

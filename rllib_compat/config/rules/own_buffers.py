@@ -1,4 +1,4 @@
-"""The replay buffers of QMIX, MADDPG and R2D2, which are this package's."""
+"""The replay buffers of QMIX, MADDPG, R2D2 and RNNSAC, which are this package's."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rllib_compat.config.values import common as v
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "own_buffers"
-#: Those that draw evenly; R2D2 has priorities (`r2d2`).
+#: Those that draw evenly; R2D2 and RNNSAC have priorities (`r2d2`).
 EVEN = (*registry.family("QMIX"), "MADDPG")
-OWN = (*EVEN, "R2D2")
+OWN = (*EVEN, "R2D2", "RNNSAC")
 SIZES = (
     "replay_buffer_config.capacity",
     "replay_buffer_config.buffer_size",
@@ -61,7 +61,7 @@ RULES = (
         FAMILY,
         "training",
         {v.ENTRIES: dict.fromkeys(SIZES, "buffer_size")},
-        why="how many fragments (QMIX) or steps (MADDPG, R2D2) are kept",
+        why="how many fragments (QMIX) or steps (MADDPG, R2D2, RNNSAC) are kept",
         algorithms=OWN,
     ),
     *renamed(

@@ -1,4 +1,4 @@
-"""R2D2, which this package has for the new API stack; what it shares with DQN has DQN's rules."""
+"""R2D2 and RNNSAC, which this package has; what they share with DQN and SAC has those rules."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "r2d2"
 R2D2 = ("R2D2",)
+#: Both replay sequences.
+BOTH = ("R2D2", "RNNSAC")
 BUFFER = "replay_buffer_config"
 PRIORITIES = ("prioritized_replay_alpha", "prioritized_replay_beta", "prioritized_replay_eps")
 
@@ -52,10 +54,12 @@ def _loss(value: Any, context: Context) -> Outcome:
     return Outcome() if value == "huber" else drop_aloud(value, context)
 
 
-def _rule(key: str, value: Any, why: str, convert: Any, target: str = "") -> Rule:
+def _rule(
+    key: str, value: Any, why: str, convert: Any, target: str = "", whose: tuple[str, ...] = R2D2
+) -> Rule:
     verdict = Verdict.CONVERTED if target else Verdict.DROPPED
     return Rule(
-        FAMILY, key, verdict, why, target=target, convert=convert, value=value, algorithms=R2D2
+        FAMILY, key, verdict, why, target=target, convert=convert, value=value, algorithms=whose
     )
 
 
@@ -64,13 +68,17 @@ RULES = (
         FAMILY,
         "training",
         {
-            v.FLAG: "use_h_function zero_init_states",
+            v.FLAG: "use_h_function",
             v.AMOUNT: "h_function_epsilon adam_epsilon",
             v.LAYERS: "hiddens",
-            v.SOME: "n_step",
-            v.LENGTH: "burn_in",
         },
         algorithms=R2D2,
+    ),
+    *kept(
+        FAMILY,
+        "training",
+        {v.FLAG: "zero_init_states", v.SOME: "n_step", v.LENGTH: "burn_in"},
+        algorithms=BOTH,
     ),
     *renamed(
         FAMILY,
@@ -83,7 +91,7 @@ RULES = (
             },
         },
         why="a setting of the algorithm",
-        algorithms=R2D2,
+        algorithms=BOTH,
     ),
     *(
         Rule(
@@ -93,7 +101,7 @@ RULES = (
             target=f"training.{key}",
             convert=_given(key),
             value=value,
-            algorithms=R2D2,
+            algorithms=BOTH,
         )
         for section in ("", f"{BUFFER}.")
         for key, value in (
@@ -105,7 +113,7 @@ RULES = (
         FAMILY,
         "training",
         {v.AMOUNT: {f"{BUFFER}.alpha": PRIORITIES[0], f"{BUFFER}.beta": PRIORITIES[1]}},
-        algorithms=R2D2,
+        algorithms=BOTH,
     ),
     _rule(
         f"{BUFFER}.type",
@@ -113,9 +121,10 @@ RULES = (
         "its name says whether sequences have priorities",
         _type,
         "training.prioritized_replay",
+        BOTH,
     ),
     *(
-        _rule(key, SEQUENCE, "it was `max_seq_len` and the burn-in", drop_aloud)
+        _rule(key, SEQUENCE, "it was `max_seq_len` and the burn-in", drop_aloud, whose=BOTH)
         for key in ("replay_sequence_length", f"{BUFFER}.replay_sequence_length")
     ),
     _rule("num_atoms", ATOMS, "it learns values, no distributions", _atoms),
@@ -127,12 +136,12 @@ RULES = (
         [f"{s}{key}" for s in ("", f"{BUFFER}.") for key in ("replay_batch_size", "storage_unit")]
         + [f"{BUFFER}.underlying_buffer_config"],
         "sequences are replayed, as many as `train_batch_size` steps hold",
-        algorithms=R2D2,
+        algorithms=BOTH,
     ),
     *lost(
         FAMILY,
         [f"{section}worker_side_prioritization" for section in ("", f"{BUFFER}.")],
         "learners set all priorities",
-        algorithms=R2D2,
+        algorithms=BOTH,
     ),
 )

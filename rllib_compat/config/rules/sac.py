@@ -47,12 +47,6 @@ LAYERS = {
 }
 
 
-def _no_memory(value: Any, _: Context) -> Outcome:
-    if needless(value):
-        return Outcome(verdict=Verdict.DROPPED, message="there was none")
-    return Outcome(severity=Severity.ERROR)
-
-
 def _target_entropy(value: Any, _: Context) -> Outcome:
     return Outcome({"training.target_entropy": "auto" if value is None else value})
 
@@ -128,16 +122,6 @@ def _network_rules() -> tuple[Rule, ...]:
                 old_target=f"training.{old}.custom_model_config",
                 value=v.ARGUMENTS,
             ),
-            Rule(
-                FAMILY,
-                f"{section}.use_lstm",
-                Verdict.REFUSED,
-                "only RNNSAC had LSTMs in its networks, and nothing takes its place",
-                convert=_no_memory,
-                hint="give the environment a wrapper that stacks observations, or train PPO, which "
-                "takes `model.use_lstm`",
-                value=v.FLAG,
-            ),
         ]
     return tuple(rules)
 
@@ -175,9 +159,11 @@ def _in_network(section: str, key: str, new: str, old: str) -> Any:
     shared = _shared_shape(section, key, new, old)
 
     def convert(value: Any, context: Context) -> Outcome:
+        why = _never_read(key, context)
+        if key == "use_lstm" and why and value:
+            return Outcome({}, Verdict.REFUSED, why, Severity.ERROR, "train RNNSAC")
         if context.stack == "old" and old:
             return Outcome({old: value}, Verdict.MOVED)
-        why = _never_read(key)
         if new and not why and context.stack == "new":
             return shared(value, context)  # type: ignore[no-any-return]
         by_itself = needless(value) or keys.was_default(f"model.{key}", value, "SAC")
@@ -190,11 +176,14 @@ def _in_network(section: str, key: str, new: str, old: str) -> Any:
     return convert
 
 
-def _never_read(key: str) -> str:
+def _never_read(key: str, context: Context) -> str:
     """Why a network does not read a key that the model config has; empty: it does."""
     if key == "max_seq_len":
         return "`model.max_seq_len` says how long sequences are"
-    return "its networks have no memory" if key.startswith("lstm_") else ""
+    if key.startswith("lstm_use_prev"):
+        return "its networks see observations alone, not the steps before them"
+    remembers = context.legacy_algorithm == "RNNSAC" or "lstm" not in key
+    return "" if remembers else "only RNNSAC has LSTMs in its networks"
 
 
 def _on_old(key: str) -> Any:
@@ -207,13 +196,6 @@ def _on_old(key: str) -> Any:
 
 
 RULES = (
-    *dropped(
-        FAMILY,
-        "use_h_function h_function_epsilon zero_init_states",
-        "SAC has no such option for its LSTM",
-        convert=drop_aloud,
-        algorithms=("RNNSAC",),
-    ),
     *kept(
         FAMILY,
         "training",

@@ -12,6 +12,7 @@ from rllib_compat import ray_versions, registry
 from rllib_compat.algorithms.advantages import advantages
 from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.config import keys, translate
+from rllib_compat.config.rules.sac import RATES
 from rllib_compat.neutral.errors import ConfigError
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_losses import MODULE, Recorded, learner_of, updated
@@ -31,6 +32,7 @@ KEYS = dict.fromkeys(OURS, "lr") | {
     "CRR": "critic_lr",
     "DDPG": "actor_lr",
     "MADDPG": "actor_lr",
+    "RNNSAC": "critic_lr",
     "Random": "gamma",
     "TD3": "critic_lr",
 }
@@ -43,9 +45,13 @@ def test_defaults_are_those_of_the_last_ray_that_had_the_algorithm(name):
     if name == "MADDPG":  # which kept an older name
         last = last | {"grad_clip": last["grad_norm_clipping"]}
         last["buffer_size"] = last["replay_buffer_config"]["capacity"]
-    if name == "R2D2":  # whose buffer had them
-        buffer = last["replay_buffer_config"]
-        last = last | {"buffer_size": buffer["capacity"], "burn_in": buffer["replay_burn_in"]}
+    if name in ("R2D2", "RNNSAC"):  # whose buffer had them
+        older = keys.default_config(name, "1.13.0")  # which wrote all of them down
+        buffer = older | older["replay_buffer_config"] | last["replay_buffer_config"]
+        buffer |= {"buffer_size": buffer["capacity"], "burn_in": buffer["replay_burn_in"]}
+        last = buffer | last | {key: buffer[key] for key in ("buffer_size", "burn_in")}
+    if name == "RNNSAC":
+        last = last | {new: last["optimization"][old] for old, new in RATES.items()}
     for attribute, default in DEFAULTS[name].items():
         then = last[THEN.get(attribute, attribute)]
         if attribute == "replay_buffer_config":  # of episodes today

@@ -410,15 +410,17 @@ class TestAlgorithms:
         assert row.rule == "algorithm.removed"
         assert "DifferentiableLearner" in row.hint
 
-    def test_rnnsac_is_refused_for_its_memory_alone(self):
+    def test_only_networks_of_rnnsac_have_a_memory(self):
         # The keys are those of Ray's example; they had been called keys that no Ray had.
-        memory = {"use_lstm": True, "lstm_cell_size": 64, "lstm_use_prev_action": True}
+        memory = {"use_lstm": True, "lstm_cell_size": 64}
         for section in ("Q_model", "policy_model_config"):
-            translation = translate({section: memory}, algorithm="RNNSAC")
+            kept = one({section: memory}, "rl_module.model_config", "RNNSAC")
+            assert kept == memory | {"max_seq_len": 20}
+            translation = translate({section: memory}, algorithm="CQL")
             (row,) = translation.report.at_least(Severity.ERROR)
             assert row.path == f"$.{section}.use_lstm"
             assert translation.refused
-        assert not translate({"Q_model": {"use_lstm": False}}, algorithm="RNNSAC").refused
+        assert not translate({"Q_model": {"use_lstm": False}}, algorithm="SAC").refused
 
     def test_successors(self):
         translation = translate({}, algorithm="SimpleQ")

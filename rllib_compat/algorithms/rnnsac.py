@@ -1,0 +1,179 @@
+"""RNNSAC: soft actor-critic with recurrent networks (`agents/sac/rnnsac` of Ray 1.6 – 2.x).
+
+Sequences are replayed as R2D2 replays them (`sequences`); the losses are those of SAC.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.algorithms.algorithm_config import NotProvided
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from torch.nn import functional
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.defaults import MODEL_DEFAULTS
+from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.recurrent_replay import WEIGHTS
+from rllib_compat.algorithms.sequences import ReplaysSequences, ReplaysSequencesConfig
+from rllib_compat.networks.modules.recurrent_sac import (
+    LOGP,
+    NEXT_LOGP,
+    NEXT_VALUE,
+    TAKEN,
+    VALUE,
+    RNNSACModule,
+)
+from rllib_compat.networks.names.stacks import CRITIC, POLICY, TWIN
+
+
+class RNNSAC(ReplaysSequences):
+    """Soft actor-critic, trained from sequences."""
+
+    @classmethod
+    def get_default_config(cls) -> RNNSACConfig:
+        """The config that it starts from."""
+        return RNNSACConfig()
+
+
+class RNNSACConfig(ReplaysSequencesConfig):
+    """The config of RNNSAC.
+
+    Its module is recurrent: `rl_module(model_config={"use_lstm": True})`. `max_seq_len` of the
+    model config says from how many steps a sequence is learned; the burn-in comes before them.
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of `RNNSAC`.
+    """
+
+    of_the_module = ("twin_q", "initial_alpha", "zero_init_states")
+    following = True
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class or RNNSAC)
+
+    def training(
+        self,
+        *,
+        twin_q: Any = NotProvided,
+        initial_alpha: Any = NotProvided,
+        target_entropy: Any = NotProvided,
+        actor_lr: Any = NotProvided,
+        critic_lr: Any = NotProvided,
+        alpha_lr: Any = NotProvided,
+        **kwargs: Any,
+    ) -> RNNSACConfig:
+        """Sets how it learns.
+
+        Args:
+            twin_q: Whether there is a second critic; the smaller value counts.
+            initial_alpha: How much entropy counts at first.
+            target_entropy: The entropy that is aimed at, as a number, or `auto`: minus the number
+                of a Box's parts, or 0.98 times the logarithm of the number of Discrete actions.
+            actor_lr: The policy's learning rate, or a schedule `[[step, rate], …]`.
+            critic_lr: That of the critics.
+            alpha_lr: That of how much entropy counts.
+            **kwargs: What `ReplaysSequencesConfig` and every algorithm have.
+
+        Returns:
+            The config itself.
+        """
+        super().training(**kwargs)
+        self.set_given(locals())
+        return self
+
+    @property
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        return {**super()._model_config_auto_includes, **MODEL_DEFAULTS["RNNSAC"]}
+
+    def get_default_learner_class(self) -> type:
+        """The learner that computes the losses."""
+        return RNNSACTorchLearner
+
+    def get_default_rl_module_spec(self) -> Any:
+        """Describes the module."""
+        return RLModuleSpec(module_class=RNNSACModule)
+
+
+_WithTargets: Any = ray_versions.learner_with_targets()
+
+
+class RNNSACTorchLearner(ray_versions.TakesArrays, _WithTargets, TorchLearner):  # type: ignore[misc]
+    """Computes the losses: what `RNNSACTorchPolicy` computed.
+
+    Attributes:
+        td_errors: One a sequence of the last batch, by module, from which priorities are made.
+    """
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Makes an Adam for the policy, one for each critic, and one for alpha."""
+        config = self.config.get_config_for_module(module_id)
+        module = self.module[module_id].unwrapped()
+        parts = {
+            "policy": (module.net[POLICY].parameters(), config.actor_lr),
+            "qf": (module.net[CRITIC].parameters(), config.critic_lr),
+            "alpha": ([module.log_alpha], config.alpha_lr),
+        }
+        if TWIN in module.net:
+            parts["qf_twin"] = (module.net[TWIN].parameters(), config.critic_lr)
+        for name, (parameters, rate) in parts.items():
+            weights = list(parameters)
+            self.register_optimizer(
+                module_id=module_id,
+                optimizer_name=name,
+                optimizer=torch.optim.Adam(weights, eps=1e-7),
+                params=weights,
+                lr_or_lr_schedule=rate,
+            )
+
+    def compute_loss_for_module(
+        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+    ) -> Any:
+        """The sum of all losses; none trains what another does."""
+        module, learned = self.module[module_id].unwrapped(), batch[Columns.LOSS_MASK]
+        alpha, count = module.log_alpha.exp().detach(), learned.sum()
+        entropy = _target_entropy(module.action_space, config)
+
+        def mean(values: Any) -> Any:
+            return torch.where(learned, values, 0.0).sum() / count
+
+        soft = fwd_out[NEXT_VALUE] - alpha * fwd_out[NEXT_LOGP]
+        following = torch.where(batch[Columns.TERMINATEDS], 0.0, soft)
+        goals = batch[Columns.REWARDS] + config.gamma**config.n_step * following
+        taken = fwd_out[TAKEN]
+        errors = taken - goals
+        huber = functional.huber_loss(errors, torch.zeros_like(errors), reduction="none")
+        critic_losses = [mean(batch[WEIGHTS] * each) for each in huber]
+        actor_loss = mean(alpha * fwd_out[LOGP] - fwd_out[VALUE])
+        alpha_loss = -mean(module.log_alpha * (fwd_out[LOGP].detach() + entropy))
+        td_errors = torch.where(learned, errors.detach().abs().mean(0), 0.0)
+        told = {
+            "actor_loss": actor_loss,
+            "critic_loss": torch.stack(critic_losses).mean(),
+            "alpha_loss": alpha_loss,
+            "alpha_value": alpha.squeeze(),
+            "log_alpha_value": module.log_alpha.detach().squeeze(),
+            "target_entropy": entropy,
+            "mean_q": taken[0][learned].mean(),
+            "min_q": taken[0][learned].min(),
+            "max_q": taken[0][learned].max(),
+            "mean_td_error": td_errors.sum() / count,
+        }
+        self.metrics.log_dict(told, key=module_id, window=1)
+        if not hasattr(self, "td_errors"):
+            self.td_errors: dict[str, Any] = {}
+        self.td_errors[module_id] = td_errors.mean(-1).cpu().numpy()
+        return actor_loss + sum(critic_losses) + alpha_loss
+
+
+def _target_entropy(space: Any, config: Any) -> float:
+    if config.target_entropy not in (None, "auto"):
+        return float(config.target_entropy)
+    return 0.98 * float(np.log(space.n)) if hasattr(space, "n") else -float(np.prod(space.shape))
+
+
+register(RNNSAC)

@@ -1,0 +1,187 @@
+"""What R2D2 and RNNSAC share: they replay sequences of whole episodes, with states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import NotProvided
+from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.config import DefaultsConfig
+from rllib_compat.algorithms.defaults import DEFAULTS
+from rllib_compat.algorithms.recurrent_replay import Cut, Sequence, SequenceBuffer
+from rllib_compat.algorithms.sampling import on_env_runners, sample_at_least, waits_for_samples
+from rllib_compat.neutral.errors import ConfigError
+
+
+class ReplaysSequences(Algorithm):  # type: ignore[misc]  # Ray has no types
+    """Samples whole episodes on each env runner, keeps their sequences, learns from some."""
+
+    @classmethod
+    def get_default_policy_class(cls, config: Any) -> None:
+        """None: the old API stack can't run it."""
+
+    def setup(self, config: Any) -> None:
+        """Builds env runners, learner and replay buffers."""
+        super().setup(config)
+        self._kept: dict[str, SequenceBuffer] = {}
+
+    def training_step(self) -> None:
+        """Samples and learns, each as often as the config says; sends the weights."""
+        rounds, updates = calculate_rr_weights(self.config)
+        for _ in range(rounds):
+            self._sample()
+        if not self._kept or waits_for_samples(self):
+            return
+        for _ in range(updates):
+            self._learn()
+        ray_versions.send_new_weights(self)
+
+    def _sample(self) -> None:
+        """Keeps the sequences of at least a fragment of each env runner."""
+        config = self.config
+        told = on_env_runners(self, partial(_play, least=config.get_rollout_fragment_length()))
+        for sampled, _ in told:
+            for module_id, sequence in sampled:
+                if module_id not in self._kept:
+                    self._kept[module_id] = config.new_buffer()
+                self._kept[module_id].add(sequence)
+
+    def _learn(self) -> None:
+        """Draws sequences of each module, learns from them, and gives them other priorities."""
+        config, cut = self.config, self.config.cut
+        count = max(1, config.total_train_batch_size // cut.steps)
+        drawn = {
+            module_id: kept.sample(count, config.prioritized_replay_beta)
+            for module_id, kept in self._kept.items()
+        }
+        batches = {
+            module_id: cut.batch(sequences, weights)
+            for module_id, (sequences, _, weights) in drawn.items()
+        }
+        ray_versions.update_learners_with_arrays(self, batches, count * cut.steps)
+        if not config.prioritized_replay:
+            return
+        told = ray_versions.foreach_learner(self, _errors)
+        for module_id, (_, places, _) in drawn.items():
+            errors = np.concatenate([errors[module_id] for errors in told if module_id in errors])
+            if len(errors) == len(places):  # a policy that is not trained has none
+                priorities = np.abs(errors) + config.prioritized_replay_eps
+                self._kept[module_id].prioritize(places, priorities)
+
+
+def _play(env_runner: Any, least: int) -> tuple[list[tuple[str, Sequence]], Any]:
+    """At least so many steps of an env runner, as sequences, and what it tells."""
+    episodes = sample_at_least(env_runner, least)
+    return list(env_runner.config.cut.of_all(episodes)), env_runner.get_metrics()
+
+
+def _errors(learner: Any, *_: Any) -> Any:
+    """The TD errors of a learner's last batch."""
+    return learner.td_errors
+
+
+class ReplaysSequencesConfig(DefaultsConfig):
+    """The settings that these algorithms share."""
+
+    burn_in: int
+    buffer_size: int
+    n_step: int
+    #: What is at least so great.
+    least: Mapping[str, float] = MappingProxyType({"buffer_size": 1, "n_step": 1, "burn_in": 0})
+    #: Whether the network is also run over what follows each step (`Cut.following`).
+    following = False
+
+    def training(
+        self,
+        *,
+        burn_in: Any = NotProvided,
+        zero_init_states: Any = NotProvided,
+        n_step: Any = NotProvided,
+        target_network_update_freq: Any = NotProvided,
+        tau: Any = NotProvided,
+        buffer_size: Any = NotProvided,
+        prioritized_replay: Any = NotProvided,
+        prioritized_replay_alpha: Any = NotProvided,
+        prioritized_replay_beta: Any = NotProvided,
+        prioritized_replay_eps: Any = NotProvided,
+        num_steps_sampled_before_learning_starts: Any = NotProvided,
+        training_intensity: Any = NotProvided,
+        **kwargs: Any,
+    ) -> Any:
+        """Sets how it learns.
+
+        Args:
+            burn_in: Over how many steps before those that it learns from the network is run.
+            zero_init_states: Whether a sequence begins with zeros, wherever in its episode it is,
+                or with the state that the network had there when it acted.
+            n_step: How many steps rewards are summed over.
+            target_network_update_freq: After how many sampled steps the target follows.
+            tau: How far it goes towards the network then.
+            buffer_size: How many steps are kept for replay, counted as those of `train_batch_size`.
+                Checkpoints do not hold them.
+            prioritized_replay: Whether sequences are drawn by their TD errors.
+            prioritized_replay_alpha: How much these count.
+            prioritized_replay_beta: How far importance weights make up for that.
+            prioritized_replay_eps: What is added to each error.
+            num_steps_sampled_before_learning_starts: After how many sampled steps it learns.
+            training_intensity: How many steps are learned from for each one that is sampled, if
+                env runners sampled `rollout_fragment_length` steps at a time, as Ray's DQN counts:
+                whole episodes are more. None: one update for each round of all env runners.
+            **kwargs: What every algorithm has. `train_batch_size` counts steps, those of the
+                burn-in included.
+
+        Returns:
+            The config itself.
+        """
+        super().training(**kwargs)
+        self.set_given(locals())
+        return self
+
+    @property
+    def cut(self) -> Cut:
+        """How episodes are cut into sequences."""
+        length = self.model_config.get("max_seq_len", DefaultModelConfig.max_seq_len)
+        fresh = self.zero_init_states
+        return Cut(length, self.burn_in, fresh, self.n_step, self.gamma, self.following)
+
+    def new_buffer(self) -> SequenceBuffer:
+        """An empty replay buffer; each module has one."""
+        alpha = self.prioritized_replay_alpha if self.prioritized_replay else 0.0
+        return SequenceBuffer(max(1, self.buffer_size // self.cut.steps), alpha)
+
+    def get_rollout_fragment_length(self, worker_index: int = 0) -> int:
+        """How many steps an env runner samples at least; by default as many as rewards sum."""
+        if self.rollout_fragment_length == "auto":
+            return int(self.n_step)
+        return int(super().get_rollout_fragment_length(worker_index))
+
+    def validate(self) -> None:
+        """Checks all settings against each other.
+
+        Raises:
+            ConfigError: Two of them contradict each other, or nothing can run them.
+        """
+        super().validate()
+        self.require_new_stack()
+        name = next(n for n in (c.__name__ for c in self.algo_class.__mro__) if n in DEFAULTS)
+        if self.batch_mode != "complete_episodes" and not self.in_evaluation:
+            raise ConfigError(
+                f"{name} replays parts of whole episodes; batch_mode is {self.batch_mode!r}.",
+                where="batch_mode",
+                fix="batch_mode='complete_episodes'",
+            )
+        for setting, bound in self.least.items():
+            if getattr(self, setting) < bound:
+                raise ConfigError(
+                    f"{setting} is at least {bound}, not {getattr(self, setting)}.",
+                    where=setting,
+                    fix=f"{setting}={DEFAULTS[name][setting]}",
+                )

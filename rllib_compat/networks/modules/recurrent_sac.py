@@ -1,0 +1,234 @@
+"""The module of RNNSAC: a recurrent policy and recurrent critics, unrolled over whole sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import asdict
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.models.base import ENCODER_OUT
+from ray.rllib.core.models.catalog import Catalog
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+from torch import Tensor, nn
+
+from rllib_compat import ray_versions
+from rllib_compat.networks.modules.distributions import squashed_gaussian
+from rllib_compat.networks.modules.layers import layers
+from rllib_compat.networks.names.stacks import CRITIC, POLICY, TWIN
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.public import public
+
+#: What the learner gets of a batch, `[B, T]`; `TAKEN` has one for each critic, `[critics, B, T]`.
+#: Values and log probabilities are those that the policy expects of its own actions, here and (with
+#: the target critics) in what follows.
+TAKEN, VALUE, LOGP, NEXT_VALUE, NEXT_LOGP = "qf_preds", "value", "logp", "next_value", "next_logp"
+
+#: `MIN_LOG_NN_OUTPUT`, `MAX_LOG_NN_OUTPUT` and `SMALL_NUMBER` of every Ray.
+_LEAST_LOG_STD, _MOST_LOG_STD, _TINY = -5.0, 2.0, 1e-6
+
+
+@public("rllib_compat.modules")
+class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]  # Ray has no types
+    """A policy over Discrete or Box actions, and one critic or two, each with an LSTM of its own.
+
+    Each is the installed Ray's encoder with its LSTM (`use_lstm`), and the layers behind it
+    (`head_fcnet_hiddens`). Of Discrete actions critics give a value each; Box actions are one of
+    their inputs. The `model_config` has `twin_q`, `initial_alpha` and `zero_init_states`, too.
+    """
+
+    def setup(self) -> None:
+        """Builds the networks; Ray calls it once."""
+        told, space = {**asdict(DefaultModelConfig()), **self.model_config}, self.action_space
+        self.discrete = isinstance(space, gymnasium.spaces.Discrete)
+        seen = self.observation_space
+        if not (self.discrete or isinstance(space, gymnasium.spaces.Box)):
+            raise ConfigError(
+                f"RNNSAC has Discrete or Box actions, not {space}.",
+                where="action_space",
+                fix="Wrap the environment, so that its actions are one of both.",
+            )
+        if not told["use_lstm"]:
+            raise ConfigError(
+                "RNNSAC trains recurrent networks, and this one has no LSTM.",
+                where="policy_model.use_lstm",
+                fix="use_lstm=True",
+            )
+        if not self.discrete and len(seen.shape or ()) != 1:
+            raise ConfigError(
+                f"Critics take Box actions beside observations of one dimension, not {seen}.",
+                where="observation_space",
+                fix="Flatten the observations, or take Discrete actions.",
+            )
+        count = int(space.n) if self.discrete else int(np.prod(space.shape))
+        judged, values = (seen, count) if self.discrete else (_wider(seen, count), 1)
+        self.critics = [CRITIC, TWIN] if told["twin_q"] else [CRITIC]
+        self.net = nn.ModuleDict(
+            {
+                POLICY: _recurrent(seen, space, told, count if self.discrete else 2 * count),
+                **{name: _recurrent(judged, space, told, values) for name in self.critics},
+            }
+        )
+        self.log_alpha = nn.Parameter(torch.tensor([np.log(told["initial_alpha"])]).float())
+        self.carries_critics = not told["zero_init_states"]
+        kind = ray_versions.torch_distributions().TorchCategorical
+        squashed = squashed_gaussian(-1.0, 1.0, _LEAST_LOG_STD)
+        self.action_dist_cls = kind if self.discrete else squashed
+
+    def get_initial_state(self) -> Any:
+        """Zeros for each network, as its encoder wants them."""
+        return {name: part["encoder"].get_initial_state() for name, part in self.net.items()}
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """What env runners do without."""
+        return ["target_net"]
+
+    def make_target_networks(self) -> None:
+        """Makes the target critics, equal to the critics; a learner calls it."""
+        critics = {name: deepcopy(self.net[name]) for name in self.critics}
+        self.target_net = nn.ModuleDict(critics).requires_grad_(False)
+
+    def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
+        """The critics, each with the one that follows it."""
+        return [(self.net[name], self.target_net[name]) for name in self.critics]
+
+    def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """What the target critics say of the actions in a batch; see `values_of`."""
+        actions = None if self.discrete else batch[Columns.ACTIONS]
+        seen, states = batch[Columns.OBS], batch[Columns.STATE_IN]
+        return {TAKEN: self.values_of(seen, states, actions, target=True)}
+
+    def logits_of(self, seen: Tensor, states: dict[str, Any]) -> tuple[Tensor, Any]:
+        """The policy's logits `[B, T, n]`, and its state after the last step."""
+        return _computed(self.net[POLICY], seen, states[POLICY])
+
+    def values_of(
+        self, seen: Tensor, states: dict[str, Any], actions: Any = None, *, target: bool = False
+    ) -> Tensor:
+        """What each critic says of Box actions `[critics, B, T]`, or all Discrete ones `[…, n]`."""
+        net = self.target_net if target else self.net
+        inputs = seen if self.discrete else _beside(seen, actions)
+        told = [_computed(net[name], inputs, states[name])[0] for name in self.critics]
+        return torch.stack(told if self.discrete else [values.squeeze(-1) for values in told])
+
+    def _act(self, batch: dict[str, Any], *, explore: bool) -> dict[str, Any]:
+        """Draws actions, or takes the best; the critics' states go on if they are stored."""
+        seen, states = batch[Columns.OBS], batch[Columns.STATE_IN]
+        logits, after = self.logits_of(seen, states)
+        policy = self.action_dist_cls.from_logits(logits)
+        actions = (policy if explore else policy.to_deterministic()).sample()
+        states = {**states, POLICY: after}
+        if self.carries_critics:
+            inputs = seen if self.discrete else _beside(seen, actions)
+            for name in self.critics:
+                states[name] = _computed(self.net[name], inputs, states[name])[1]
+        return {
+            Columns.ACTIONS: actions,
+            Columns.ACTION_DIST_INPUTS: logits,
+            Columns.STATE_OUT: states,
+        }
+
+    def _forward_inference(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        return self._act(batch, explore=False)
+
+    def _forward_exploration(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        return self._act(batch, explore=True)
+
+    def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """What the losses are made of.
+
+        What follows is run from the states that the steps themselves begin with, as RLlib did.
+        """
+        seen, following, states = (
+            batch[name] for name in (Columns.OBS, Columns.NEXT_OBS, Columns.STATE_IN)
+        )
+        logits, _state = self.logits_of(seen, states)
+        judge = self._discrete if self.discrete else self._continuous
+        out = judge(logits, seen, states, batch[Columns.ACTIONS])
+        with torch.no_grad():
+            logits, _state = self.logits_of(following, states)
+            value, logp = self._ahead(logits, following, states)
+        return {**out, NEXT_VALUE: value, NEXT_LOGP: logp}
+
+    def _discrete(self, logits: Tensor, seen: Tensor, states: Any, actions: Tensor) -> Any:
+        values = self.values_of(seen, states)
+        logps = logits.log_softmax(-1)
+        # Of two critics the policy follows the first alone, as RLlib's did.
+        own = values[0].detach()
+        index = actions.long().unsqueeze(-1).expand(len(values), *actions.shape, 1)
+        return {
+            TAKEN: values.gather(-1, index).squeeze(-1),
+            VALUE: (logps.exp() * own).sum(-1),
+            LOGP: (logps.exp() * logps).sum(-1),
+        }
+
+    def _continuous(self, logits: Tensor, seen: Tensor, states: Any, actions: Tensor) -> Any:
+        own, logp = drawn(logits)
+        with _frozen(self.net[name] for name in self.critics):
+            value = self.values_of(seen, states, own).min(0).values
+        return {TAKEN: self.values_of(seen, states, actions), VALUE: value, LOGP: logp}
+
+    def _ahead(self, logits: Tensor, seen: Tensor, states: Any) -> tuple[Tensor, Tensor]:
+        if not self.discrete:
+            actions, logp = drawn(logits)
+            return self.values_of(seen, states, actions, target=True).min(0).values, logp
+        logps = logits.log_softmax(-1)
+        values = self.values_of(seen, states, target=True).min(0).values
+        return (logps.exp() * values).sum(-1), (logps.exp() * logps).sum(-1)
+
+
+def drawn(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Actions in -1 … 1 that a squashed normal gives `[…, n]`, and their log probability `[…]`."""
+    mean, log_std = logits.chunk(2, dim=-1)
+    scale = log_std.clamp(_LEAST_LOG_STD, _MOST_LOG_STD).exp()
+    policy = torch.distributions.Normal(mean, scale, validate_args=False)
+    before = policy.rsample()
+    actions = before.tanh()
+    logp = policy.log_prob(before).clamp(-100.0, 100.0) - (1.0 - actions**2 + _TINY).log()
+    return actions, logp.sum(-1)
+
+
+def _recurrent(seen: Any, actions: Any, told: dict[str, Any], outputs: int) -> nn.ModuleDict:
+    """An encoder with its LSTM, and the layers behind it."""
+    head = (told["head_fcnet_hiddens"], outputs, told["head_fcnet_activation"] or "linear")
+    return nn.ModuleDict(
+        {
+            "encoder": Catalog(seen, actions, told).build_encoder(framework="torch"),
+            "head": layers(told["lstm_cell_size"], *head),
+        }
+    )
+
+
+def _computed(part: Any, seen: Tensor, state: Any) -> tuple[Tensor, Any]:
+    """What a part gives for each step, and its state after the last."""
+    encoded = part["encoder"]({Columns.OBS: seen, Columns.STATE_IN: state})
+    return part["head"](encoded[ENCODER_OUT]), encoded[Columns.STATE_OUT]
+
+
+def _wider(space: Any, more: int) -> Any:
+    """The space of what `_beside` gives."""
+    return gymnasium.spaces.Box(-np.inf, np.inf, (space.shape[0] + more,))
+
+
+def _beside(seen: Tensor, actions: Tensor) -> Tensor:
+    return torch.cat([seen, actions.flatten(2).to(seen.dtype)], -1)
+
+
+@contextmanager
+def _frozen(parts: Any) -> Iterator[None]:
+    """Gradients go through networks, and not to them."""
+    weights = [weight for part in parts for weight in part.parameters() if weight.requires_grad]
+    for weight in weights:
+        weight.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for weight in weights:
+            weight.requires_grad_(True)
