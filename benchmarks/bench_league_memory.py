@@ -6,10 +6,12 @@ policy learns, and frozen ones are added while it goes on. One time Ray is alone
 processes and of the two that have the same pages, Ray's object store and the algorithm; a page that
 n processes share counts 1/n in each. Each runner has read all weights of all policies before, for a
 page that nobody has read yet counts nowhere. What grows with runners and policies is told apart by
-differences, in which what the algorithm has for itself is gone, and what an env runner loads with
-its first frozen policy:
+differences, in which what the algorithm has for itself is gone:
 
-    growth = ((M(most, P) − M(most, 1)) − (M(fewest, P) − M(fewest, 1))) / (most − fewest) / (P − 1)
+    growth = ((M(most, P) − M(most, F)) − (M(fewest, P) − M(fewest, F))) / (most − fewest) / (P − F)
+
+F is the first few policies. While these come, an env runner's heap grows by about a MiB, with Ray
+alone, too, whatever their size is.
 
 The object store also holds what runners sample, and keeps its pages, so PSS differs from run to
 run. What is private to the processes (anonymous pages) is told beside it.
@@ -34,6 +36,7 @@ import gymnasium as gym
 import numpy as np
 
 MODES = ("Ray alone", "shared")
+FIRST = 3
 HIDDEN = {1: 512, 2: 724, 4: 1024}  # two layers of so many units have so many MiB
 
 
@@ -149,7 +152,7 @@ def pss(pid: int) -> list[float]:
 
 
 def grow(mode: str, runners: int, mib: int, counts: list[int]) -> dict[str, list[float]]:
-    """The memory of all runners with one frozen policy and with each of `counts`."""
+    """The memory of all runners with the first frozen policies and with each of `counts`."""
     import ray
 
     from rllib_compat import league
@@ -167,7 +170,7 @@ def grow(mode: str, runners: int, mib: int, counts: list[int]) -> dict[str, list
     algorithm.train()
     found: dict[str, list[float]] = {}
     number = 0
-    for count in [1, *counts]:
+    for count in [*range(1, FIRST + 1), *counts]:
         while number < count:
             challenge(algorithm, number)
             number += 1
@@ -256,14 +259,14 @@ def main() -> None:
             for mode in MODES:
                 found = part(mode, str(runners), str(mib), *counts)
                 for count in counts:
-                    extra[mode, runners, count] = np.subtract(found[count], found["1"])
+                    extra[mode, runners, count] = np.subtract(found[count], found[str(FIRST)])
                     of_runners = plotted.setdefault(f"{mode}|{mib}|{count}", {})
                     of_runners[str(runners)] = extra[mode, runners, count][0]
                 print(f"  {runners} runners, {mib} MiB, {mode}: {found}", flush=True)
         for count in counts if most > fewest else []:
             each = {
                 mode: (extra[mode, most, count] - extra[mode, fewest, count])
-                * (1024 / (most - fewest) / (int(count) - 1))
+                * (1024 / (most - fewest) / (int(count) - FIRST))
                 for mode in MODES
             }
             for kind, ray_alone, shared in zip(("PSS", "private"), *each.values(), strict=True):
