@@ -76,11 +76,10 @@ class Held:
             return
         arrays = ray.get(ref)
         if shared is None:
-            if not (can_share(module) and fits(tensors_of(module), arrays)):
+            if not (can_share(module) and fits(tensors := tensors_of(module), arrays)):
                 module.set_state(arrays)  # private copies, as with Ray
                 return
-            whole = tensors_of(module).keys() <= arrays.keys()
-            layers = self._layers_for(module) if whole else None
+            layers = self._layers_for(module) if tensors.keys() <= arrays.keys() else None
             if layers is not None and spec is not None:
                 layers.settle(module, spec)
             shared = SharedWeights(module, self, layers)
@@ -131,17 +130,12 @@ class SharedWeights:
         self._held = held
         self._weights: dict[str, Any] | None = None
         self._reading = 0
-        asking = () if module.is_stateful() else ASKING
+        asking = self._read if module.is_stateful() else self._ask
         self._layers = layers
         if layers is not None:
             vars(module)["_modules"] = Children(self, layers.children)
         module.shared_weights = self
-        for names, method in (
-            (READING, self._read),
-            (WRITING, self._write),
-            (asking, self._ask),
-            (set(ASKING).difference(asking), self._read),
-        ):
+        for names, method in ((READING, self._read), (ASKING, asking), (WRITING, self._write)):
             for name in names:
                 setattr(module, name, partial(method, name))
         module.set_state = self._set_state
@@ -256,7 +250,8 @@ class SharedWeights:
 
     def _set_state(self, state: Mapping[str, Any]) -> None:
         """Takes what a broadcast of Ray's brings: read-only arrays are views on the store, too."""
-        fitting = fits(self._tensors(), state) and self._tensors().keys() <= state.keys()
+        tensors = self._tensors()
+        fitting = fits(tensors, state) and tensors.keys() <= state.keys()
         if not fitting or any(a.flags.writeable for a in state.values()):
             self._write("set_state", state)
             return

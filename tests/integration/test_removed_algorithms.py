@@ -41,6 +41,17 @@ class Arms(gymnasium.Env):
         return self.seen(), float(action == 1), True, False, {"regret": float(action != 1)}
 
 
+#: What those learn from that replay sequences.
+SEQUENCES = {
+    "burn_in": 2,
+    "zero_init_states": False,
+    "prioritized_replay": True,
+    "learning_starts": 40,
+    "train_batch_size": 24,
+    "timesteps_per_iteration": 80,
+    "min_iter_time_s": 0,
+}
+
 OLD = {
     "A2C": {
         "num_workers": 1,
@@ -71,26 +82,14 @@ OLD = {
     "PG": {"num_workers": 0, "model": {"fcnet_hiddens": [8]}},
     "R2D2": {
         "num_workers": 1,
-        "burn_in": 2,
-        "zero_init_states": False,
-        "prioritized_replay": True,
-        "learning_starts": 40,
-        "train_batch_size": 24,
-        "timesteps_per_iteration": 80,
-        "min_iter_time_s": 0,
+        **SEQUENCES,
         "hiddens": [6],
         "model": {"fcnet_hiddens": [8], "use_lstm": True, "lstm_cell_size": 8, "max_seq_len": 4},
     },
     "RNNSAC": {
         "env": "Pendulum-v1",
         "horizon": 20,
-        "burn_in": 2,
-        "zero_init_states": False,
-        "prioritized_replay": True,
-        "learning_starts": 40,
-        "train_batch_size": 24,
-        "timesteps_per_iteration": 80,
-        "min_iter_time_s": 0,
+        **SEQUENCES,
         "model": {"max_seq_len": 4},
         "policy_model": {"fcnet_hiddens": [8], "use_lstm": True, "lstm_cell_size": 8},
         "Q_model": {"fcnet_hiddens": [8], "use_lstm": True, "lstm_cell_size": 8},

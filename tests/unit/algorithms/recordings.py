@@ -1,5 +1,7 @@
 """What an old Ray computed of a loss on a fixed batch; `tests/legacy/losses` has it."""
 
+import ast
+
 import numpy as np
 
 from rllib_compat import ray_versions
@@ -19,6 +21,10 @@ class Recording:
             for name, value in self.found.items()
             if name.startswith(f"{kind}.")
         }
+
+    def told(self):
+        """The settings, as the old Ray knew them."""
+        return {n: ast.literal_eval(str(text)) for n, text in self.below("config").items()}
 
     def chunks(self):
         """The arrays of each numbered `chunk`."""
@@ -46,3 +52,18 @@ def updated(learner, module_id, columns, *, steps, sampled=0):
     update(batch=batch, timesteps={"num_env_steps_sampled_lifetime": sampled})
     learner.compute_gradients = compute
     return {name: float(value) for name, value in told.items() if isinstance(name, str)}, gradients
+
+
+def same_losses(recorded, terms, told, td_errors, gradients):
+    """Asserts that loss terms, TD errors and gradients are those of a recording, to 1e-5."""
+
+    def close(ours, theirs):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+    for name in terms:
+        close(told[name], recorded.found[f"loss.{name}"])
+    close(td_errors, recorded.found["td_errors"])
+    theirs = recorded.arrays("gradients")
+    assert gradients.keys() == theirs.keys()
+    for name, gradient in gradients.items():
+        close(gradient, theirs[name])

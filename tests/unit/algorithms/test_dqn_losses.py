@@ -3,7 +3,6 @@
 `tests/legacy/losses/record_dqn.py` made the numbers, with Ray 1.13.0 and torch.
 """
 
-import ast
 import importlib
 
 import numpy as np
@@ -41,8 +40,7 @@ class Recorded(Recording):
     def __init__(self, case):
         super().__init__(HERE / f"{case}.npz")
         self.algorithm = "SimpleQ" if case.startswith("simple") else "DQN"
-        told = {n: ast.literal_eval(str(text)) for n, text in self.below("config").items()}
-        self.old = {**told, "framework": "torch", "model": MODEL}
+        self.old = {**self.told(), "framework": "torch", "model": MODEL}
 
     def network(self, kind):
         policy = PolicyState(

@@ -3,8 +3,6 @@
 `tests/legacy/losses/record_r2d2.py` made the numbers, with Ray 1.13.0 and torch.
 """
 
-import ast
-
 import numpy as np
 import pytest
 
@@ -45,7 +43,7 @@ class Recorded(Recording):
 
     def __init__(self, case):
         super().__init__(HERE / f"{case}.npz")
-        found = {n: ast.literal_eval(str(text)) for n, text in self.below("config").items()}
+        found = self.told()
         self.burn_in, self.settings = found["burn_in"], found
 
     def network(self, kind):
@@ -113,13 +111,7 @@ def recorded(request):
 def test_loss_errors_and_gradients_are_those_of_ray_1_13(recorded):
     learner = learner_of(recorded)
     told, gradients = updated(learner, recorded.batch())
-    for name in TERMS:
-        close(told[name], recorded.found[f"loss.{name}"], 1e-5)
-    close(learner.td_errors[MODULE], recorded.found["td_errors"], 1e-5)
-    theirs = recorded.arrays("gradients")
-    assert gradients.keys() == theirs.keys()
-    for name, gradient in gradients.items():
-        close(gradient, theirs[name], 1e-5)
+    recordings.same_losses(recorded, TERMS, told, learner.td_errors[MODULE], gradients)
 
 
 def test_an_update_gives_the_weights_that_ray_1_13_had_after_it(recorded):

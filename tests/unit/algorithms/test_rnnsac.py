@@ -3,8 +3,6 @@
 `tests/legacy/losses/record_rnnsac.py` made the numbers, with Ray 1.13.0 and torch.
 """
 
-import ast
-
 import numpy as np
 import pytest
 
@@ -49,8 +47,7 @@ class Recorded(Recording):
     def __init__(self, case):
         super().__init__(HERE / f"{case}.npz")
         self.space = DISCRETE if case.startswith("discrete") else BOX
-        found = {n: ast.literal_eval(str(text)) for n, text in self.below("config").items()}
-        self.settings = found | {"actor_lr": 0.01, "critic_lr": 0.02, "alpha_lr": 0.03}
+        self.settings = self.told() | {"actor_lr": 0.01, "critic_lr": 0.02, "alpha_lr": 0.03}
 
     def arrays(self, kind, prefix="net."):
         found = {}
@@ -110,13 +107,7 @@ def test_losses_errors_and_gradients_are_those_of_ray_1_13(recorded):
     learner = learner_of(recorded)
     batch = recorded.batch()
     told, gradients = recordings.updated(learner, MODULE, batch, steps=len(batch["obs"]))
-    for name in TERMS:
-        close(told[name], recorded.found[f"loss.{name}"], 1e-5)
-    close(learner.td_errors[MODULE], recorded.found["td_errors"], 1e-5)
-    theirs = recorded.arrays("gradients")
-    assert gradients.keys() == theirs.keys()
-    for name, gradient in gradients.items():
-        close(gradient, theirs[name], 1e-5)
+    recordings.same_losses(recorded, TERMS, told, learner.td_errors[MODULE], gradients)
 
 
 def test_an_update_gives_the_weights_and_targets_that_ray_1_13_had_after_it(recorded):
