@@ -44,7 +44,7 @@ TITLES = {
     "fault_tolerance": "Fault tolerance",
     "internal": "Inner keys",
     "ppo": "PPO",
-    "a2c": "A2C",
+    "a2c": "A2C and A3C",
     "bandits": "Bandits and Random",
     "crr": "CRR",
     "qmix": "QMIX",

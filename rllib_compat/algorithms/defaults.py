@@ -67,22 +67,27 @@ _DDPG: Mapping[str, Any] = {
     "use_state_preprocessor": False,
 }
 
+_A3C: Mapping[str, Any] = {
+    "entropy_coeff": 0.01,
+    "grad_clip": 40.0,
+    "lambda_": 1.0,
+    "lr": 0.0001,
+    "num_env_runners": 2,
+    "use_critic": True,
+    "use_gae": True,
+    "vf_loss_coeff": 0.5,
+}
+
 #: Algorithm → attribute of its config → default.
 DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "A2C": {
-            "entropy_coeff": 0.01,
-            "grad_clip": 40.0,
-            "lambda_": 1.0,
-            "lr": 0.0001,
+            **_A3C,
             "microbatch_size": None,
             "min_time_s_per_iteration": 10,
-            "num_env_runners": 2,
             "rollout_fragment_length": "auto",
-            "use_critic": True,
-            "use_gae": True,
-            "vf_loss_coeff": 0.5,
         },
+        "A3C": {**_A3C, "min_time_s_per_iteration": 5, "rollout_fragment_length": 10},
         "ARS": {
             "action_noise_std": 0.0,
             "eval_prob": 0.03,

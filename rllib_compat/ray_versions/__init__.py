@@ -62,9 +62,12 @@ from rllib_compat.ray_versions.leagues import (
 from rllib_compat.ray_versions.learners import (
     TakesArrays,
     add_next_observations,
+    apply_gradients,
     hand_over_batch,
     learner_with_targets,
     log_td_errors,
+    number_weights_as,
+    parameters_of,
     taking_arrays,
 )
 from rllib_compat.ray_versions.metrics import (
@@ -119,6 +122,8 @@ from rllib_compat.ray_versions.plans import (
 from rllib_compat.ray_versions.releases import NEWEST, OLDEST, at_least, installed
 from rllib_compat.ray_versions.replay import old_replay_buffer, weigh_replayed, weighted_buffer
 from rllib_compat.ray_versions.runners import (
+    answers_of_env_runners,
+    ask_env_runners,
     count_sampled,
     earlier_chunks,
     environments_of,
@@ -146,9 +151,11 @@ from rllib_compat.ray_versions.trainables import (
 from rllib_compat.ray_versions.training import (
     foreach_learner,
     log_of_env_runners,
+    log_of_learners,
     reset_noise,
     sample_episodes,
     send_new_weights,
+    update_learner,
     update_learners,
     update_learners_with_arrays,
 )
@@ -174,7 +181,10 @@ __all__ = [
     "add_next_observations",
     "after_restores",
     "agent_steps",
+    "answers_of_env_runners",
+    "apply_gradients",
     "as_written",
+    "ask_env_runners",
     "at_least",
     "bc_module_names",
     "build_algorithm",
@@ -224,6 +234,7 @@ __all__ = [
     "local_learner",
     "log_item",
     "log_of_env_runners",
+    "log_of_learners",
     "log_sampler_times",
     "log_td_errors",
     "log_that_a_sample_ended",
@@ -239,12 +250,14 @@ __all__ = [
     "news",
     "next_of_plan",
     "not_ready",
+    "number_weights_as",
     "numbered_env_runners",
     "observation_filter",
     "old_replay_buffer",
     "ongoing_episodes",
     "own_settings",
     "own_step",
+    "parameters_of",
     "plan_iterator",
     "plan_metrics",
     "q_values",
@@ -293,6 +306,7 @@ __all__ = [
     "tune_report",
     "unpatched_msgpack",
     "untimed",
+    "update_learner",
     "update_learners",
     "update_learners_with_arrays",
     "vectorize_mode",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -91,3 +92,47 @@ def hand_over_batch(training_data: Any) -> None:
     if isinstance(training_data.data_iterators, MultiAgentBatch):
         training_data.batch = training_data.data_iterators
         training_data.data_iterators = None
+
+
+def parameters_of(learner: Any) -> dict[tuple[str, str], Any]:
+    """The parameters of all modules of a learner, by the module and their name in it."""
+    return {
+        (module_id, name): parameter
+        for module_id in learner.module.keys()  # noqa: SIM118 - it is no dict
+        for name, parameter in learner.module[module_id].unwrapped().named_parameters()
+    }
+
+
+def apply_gradients(
+    learner: Any, gradients: Mapping[tuple[str, str], Any], timesteps: Mapping[str, int]
+) -> None:
+    """Lets a learner make one step with gradients that somebody else has computed.
+
+    Args:
+        learner: The learner.
+        gradients: Arrays, by the keys of `parameters_of`; what has none stays as it is.
+        timesteps: The lifetime counters that schedules look at.
+    """
+    import torch
+
+    timesteps = dict(timesteps)
+    learner.before_gradient_based_update(timesteps=timesteps)
+    parameters = parameters_of(learner)
+    for parameter in parameters.values():
+        parameter.grad = None
+    given = {}
+    for key, gradient in gradients.items():
+        parameter = parameters[key]
+        tensor = torch.tensor(gradient, device=parameter.device)
+        given[learner.get_param_ref(parameter)] = tensor
+    learner._weights_seq_no += 1  # else evaluation's env runners would keep the weights they have
+    learner.apply_gradients(given)
+    learner.after_gradient_based_update(timesteps=timesteps)
+
+
+def number_weights_as(learner: Any, env_runner: Any) -> None:
+    """Lets a learner take its weights for those that an env runner has sampled with.
+
+    It tells by how many updates its own are newer (`diff_num_grad_updates_vs_sampler_policy`).
+    """
+    learner._weights_seq_no = env_runner._weights_seq_no

@@ -48,6 +48,24 @@ def update_learners(algorithm: Algorithm, episodes: list[Any]) -> None:
     _update(algorithm, "episodes", episodes)
 
 
+def update_learner(
+    learner: Any, episodes: list[Any], timesteps: Mapping[str, int], **how: Any
+) -> Any:
+    """Lets one learner learn from episodes; `Learner.update` takes them since 2.44.
+
+    Args:
+        learner: The learner.
+        episodes: The episodes.
+        timesteps: The lifetime counters that schedules look at.
+        **how: What else it is told: `num_epochs`, `minibatch_size`, ….
+
+    Returns:
+        What it tells.
+    """
+    update = learner.update if at_least("2.44") else learner.update_from_episodes
+    return update(episodes=episodes, timesteps=dict(timesteps), **how)
+
+
 def update_learners_with_arrays(
     algorithm: Algorithm, batches: Mapping[str, Mapping[str, Any]], steps: int
 ) -> dict[str, Any]:
@@ -126,6 +144,13 @@ def log_of_env_runners(algorithm: Algorithm, results: list[Any]) -> None:
 
     # Ray's own runners sample here, too: after `from_checkpoint`.
     _log(algorithm, [count_once(result) for result in results], ENV_RUNNER_RESULTS)
+
+
+def log_of_learners(algorithm: Algorithm, results: list[Any]) -> None:
+    """Logs what learners tell that somebody else has let learn."""
+    from ray.rllib.utils.metrics import LEARNER_RESULTS
+
+    _log(algorithm, [count_once(result) for result in results], LEARNER_RESULTS)
 
 
 def send_new_weights(algorithm: Algorithm) -> None:

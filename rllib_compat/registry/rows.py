@@ -154,9 +154,10 @@ ROWS = (
     ),
     Algorithm(
         "A3C",
-        becomes="A2C",
-        why="A2C, which computes the same loss; it waits for all env runners and learns from whole "
-        "train batches, where A3C applied each worker's gradients as they came",
+        becomes="A3C",
+        ours=True,
+        why="this package has it for the new API stack; episodes that a time limit cuts are "
+        "bootstrapped, as by RLlib since Ray 2.3",
         modules=("a3c", "a3c.a3c"),
         reader="actor_critic",
         trains_on=True,

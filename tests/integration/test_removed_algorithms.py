@@ -1,5 +1,7 @@
 """Algorithms that Ray removed train again, from old configs, and are saved and restored."""
 
+from copy import deepcopy
+
 import gymnasium
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 import rllib_compat as compat
 from rllib_compat import ray_versions
+from rllib_compat.algorithms.local_learners import learner_of, weights_of
 from rllib_compat.convert.decide import Form, decide
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert
@@ -62,6 +65,7 @@ OLD = {
         "model": {"use_lstm": True, "lstm_cell_size": 8, "fcnet_hiddens": [8]},
         "min_iter_time_s": 0,
     },
+    "A3C": {"num_workers": 0, "timesteps_per_iteration": 80, "min_iter_time_s": 0},
     "ARS": {
         "num_workers": 0,
         "num_rollouts": 20,
@@ -113,6 +117,7 @@ OLD = {
 }
 STATS = {
     "A2C": {"policy_loss", "cur_lr", "vf_loss", "policy_entropy", "entropy_coeff"},
+    "A3C": {"policy_loss", "cur_lr", "vf_loss", "policy_entropy", "entropy_coeff"},
     "BanditLinUCB": {"cumulative_regret"},
     "PG": {"policy_loss", "cur_lr"},
     "R2D2": {"total_loss", "mean_q", "max_q", "min_q", "mean_td_error"},
@@ -158,6 +163,52 @@ def test_an_old_config_trains_with_the_old_result_keys_and_goes_on_from_its_chec
         tree.map_structure(np.testing.assert_array_equal, algorithm.replay.get_state(), replayed)
     assert algorithm.train()["num_env_steps_sampled_lifetime"] > result["timesteps_total"]
     algorithm.stop()
+
+
+def test_an_env_runner_of_a3c_gets_the_weights_that_came_of_its_gradients(tmp_path):
+    old = {"env": "CartPole-v1", "num_workers": 2, "lr": 0.01, "min_iter_time_s": 0}
+    trainer = compat.A3CTrainer(config=old | {"timesteps_per_iteration": 60})
+    algorithm = trainer.algorithm
+    made = [deepcopy(algorithm.learner_group.get_weights())]
+    learn = algorithm._learn_from
+
+    def remember(computed):
+        learn(computed)
+        made.append(deepcopy(algorithm.learner_group.get_weights()))
+
+    algorithm._learn_from = remember
+    try:
+        steps = [trainer.train()["timesteps_total"] for _ in range(2)]
+        assert steps[0] >= 60
+        assert steps[1] >= steps[0] + 60
+        assert len(made) > 12  # ten steps each
+        theirs = ray_versions.foreach_env_runner(
+            algorithm.env_runner_group, weights_in_env_runner, local_env_runner=False
+        )
+        for learned, acts in theirs:
+            assert any(equal(learned, weights) for weights in made[1:])
+            assert equal(acts, learned)
+        assert equal(trainer.get_weights(), made[-1])
+        path = trainer.save(str(tmp_path))
+        trainer.train()
+        trainer.restore(path)
+        assert equal(algorithm.learner_group.get_weights(), trainer.get_weights())
+    finally:
+        trainer.stop()
+
+
+def weights_in_env_runner(env_runner):
+    """The weights of its learner, and those that it acts by; a critic's may be there, unused."""
+    learner = learner_of(env_runner)
+    needed = learner.module["default_policy"].get_state(inference_only=True)
+    acts = {name: w for name, w in env_runner.module.get_state().items() if name in needed}
+    return weights_of(learner), {"default_policy": acts}
+
+
+def equal(some, others):
+    """Whether the weights of the default policy are, that both have."""
+    (some,), (others,) = some.values(), others.values()
+    return all((some[name] == others[name]).all() for name in some.keys() & others.keys())
 
 
 class TwoStepGame(MultiAgentEnv):

@@ -15,7 +15,7 @@ from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "ppo"
 PPO = registry.family("PPO")
-WITH_GAE = (*PPO, "APPO", "A2C")
+WITH_GAE = (*PPO, "APPO", "A2C", "A3C")
 LIKE_PPO = (*WITH_GAE, "IMPALA")
 
 
@@ -28,7 +28,7 @@ def _entropy_coeff(value: Any, context: Context) -> Outcome:
 
 
 def _negative_entropy(value: float, context: Context) -> Outcome:
-    if context.algorithm in ("IMPALA", "APPO", "A2C"):
+    if context.algorithm in ("IMPALA", "APPO", "A2C", "A3C"):
         return Outcome(
             {"training.entropy_coeff": -value},
             Verdict.CONVERTED,

@@ -52,6 +52,18 @@ def _learner_per_worker(given: Given, _: Context) -> Change | None:
     )
 
 
+def _round_of_fragments(given: Given, _: Context) -> Change | None:
+    counts = fragment, runners, envs = tuple(map(given.effective, (FRAGMENT, RUNNERS, ENVS)))
+    if not are_counts(*counts):
+        return None
+    steps = fragment * max(runners, 1) * envs
+    return Change(
+        {WHOLE_BATCH: steps},
+        f"on the old API stack, A3C is A2C: it waits for all workers, and learns once from the "
+        f"{steps} steps of a fragment from each",
+    )
+
+
 def _whole_rounds(given: Given, context: Context) -> Change | None:
     fragment, learners = given.get(FRAGMENT), given.get(LEARNERS) or 1
     batch = given.get(WHOLE_BATCH) or given.effective(BATCH)
@@ -124,6 +136,18 @@ STEPS = (
         sets={LEARNERS: COMPUTED, BATCH: COMPUTED, FRAGMENT: "auto"},
         key="num_workers",
         change=_learner_per_worker,
+    ),
+    Step(
+        "a3c",
+        "A3C's workers compute gradients on the new API stack alone. On the old one it is A2C, "
+        "which learns from a fragment of each worker at once.",
+        algorithms=("A3C",),
+        stack="old",
+        reads=(FRAGMENT, RUNNERS, ENVS),
+        sets={WHOLE_BATCH: COMPUTED},
+        key="num_workers",
+        change=_round_of_fragments,
+        severity=Severity.WARNING,
     ),
     Step(
         "learner",

@@ -63,13 +63,13 @@ class Recorded(Recording):
         return gymnasium.spaces.Box(-1.0, 1.0, actions.shape[1:], np.float32)
 
 
-def config_of(recorded, **more):
+def config_of(recorded, algorithm=None, **more):
     given = {"lambda" if n == "lambda_" else n: v for n, v in recorded.settings.items()}
     if "lambda" in given:
         given["lambda_"] = given.pop("lambda")
     if recorded.algorithm == "A2C":
         given.setdefault("grad_clip", None)
-    config = ray_versions.todays_config(recorded.algorithm)
+    config = ray_versions.todays_config(algorithm or recorded.algorithm)
     config.training(**given, **more)
     layers = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh"}
     return config.rl_module(model_config=layers | {"vf_share_layers": not recorded.separate})
@@ -157,3 +157,22 @@ def test_one_update_gives_the_weights_that_ray_1_13_had_after_it(case):
         close(state[name], theirs, 1e-4)
         if name in recorded.arrays("gradients"):
             assert np.abs(theirs - recorded.arrays("weights")[name]).max() > 1e-5
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.startswith("a2c")])
+def test_gradients_that_an_a3c_worker_sends_are_applied_as_ray_1_13_applied_its_own(case):
+    recorded = Recorded(case)
+    worker, center = (learner_of(recorded, algorithm="A3C") for _ in range(2))
+    steps = {"num_env_steps_sampled_lifetime": 0}
+    gradients, _ = worker.computed(episodes_of(recorded.chunks()), steps)
+    theirs = recorded.arrays("gradients")
+    norm = np.sqrt(sum((array**2).sum() for array in theirs.values()))
+    clipping = min(1.0, recorded.settings.get("grad_clip", norm) / norm)
+    for (_, name), gradient in gradients.items():
+        close(gradient, clipping * theirs.get(name, np.zeros_like(gradient)), 1e-5)
+    for name, weights in worker.module[MODULE].get_state().items():
+        np.testing.assert_array_equal(weights, center.module[MODULE].get_state()[name])
+    ray_versions.apply_gradients(center, gradients, steps)
+    state = center.module[MODULE].get_state()
+    for name, theirs in recorded.arrays("after").items():
+        close(state[name], theirs, 1e-4)

@@ -14,6 +14,7 @@ from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.config import keys, translate
 from rllib_compat.config.rules.sac import RATES
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.report import Severity
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_losses import MODULE, Recorded, learner_of, updated
 
@@ -92,12 +93,27 @@ def test_what_needs_the_old_api_stack_has_a_policy_there(name):
     assert not translation.refused
     made = translation.algorithm_config
     policy = made.algo_class.get_default_policy_class(made)
-    assert policy.__name__ == f"{name}TorchPolicy"
+    assert policy.__name__ == f"{'A2C' if name == 'A3C' else name}TorchPolicy"
 
 
-@pytest.mark.parametrize("wrong", [{"use_critic": False}, {"microbatch_size": 0}])
-def test_settings_that_contradict_each_other_are_told(wrong):
-    config = ray_versions.todays_config("A2C").environment("CartPole-v1").training(**wrong)
+def test_a3c_on_the_old_api_stack_is_told_to_be_a2c():
+    config = {"env": "CartPole-v1", "num_workers": 3, "observation_filter": lambda shape: None}
+    translation = translate(config, algorithm="A3C")
+    assert translation.algorithm_config.train_batch_size == 3 * 10
+    (row,) = [row for row in translation.report if row.rule == "settle.a3c"]
+    assert row.severity is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("A2C", {"use_critic": False}),
+        ("A2C", {"microbatch_size": 0}),
+        ("A3C", {"microbatch_size": 5}),
+    ],
+)
+def test_settings_that_contradict_each_other_are_told(name, wrong):
+    config = ray_versions.todays_config(name).environment("CartPole-v1").training(**wrong)
     with pytest.raises(ConfigError, match=r"critic|microbatch"):
         config.validate()
 

@@ -1,0 +1,189 @@
+"""A3C (`rllib/agents/a3c/a3c.py` of Ray 0.5 – 1.13, `algorithms/a3c` until 2.10).
+
+Each env runner has a learner of its own, which computes and clips the gradients of A2C's loss on
+the fragment that was just sampled. The algorithm makes a step with each as it comes, and sends
+that env runner the new weights, and no other one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from ray.rllib.core import COMPONENT_RL_MODULE
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
+from ray.rllib.utils.numpy import convert_to_numpy
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.a2c import A2C, A2CConfig, A2CTorchLearner
+from rllib_compat.algorithms.local_learners import (
+    Weights,
+    give_weights,
+    learner_of,
+    own_fragment,
+    weights_of,
+)
+from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.sampling import steps_sampled
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.frozen import frozen
+
+#: Module and name of a parameter → array.
+Gradients = Mapping[tuple[str, str], Any]
+
+
+@frozen
+class Computed:
+    """What an env runner sends.
+
+    Attributes:
+        gradients: Arrays by the module and the parameter's name in it.
+        sampled: What the env runner tells of its fragment.
+        learned: What its learner tells of the loss.
+    """
+
+    gradients: Gradients
+    sampled: Any
+    learned: Any
+
+
+def compute_on_own_fragment(
+    env_runner: Any, weights: Weights, timesteps: Mapping[str, int]
+) -> Computed:
+    """Samples a fragment with given weights and computes the gradients there, in an env runner.
+
+    Args:
+        env_runner: The env runner.
+        weights: The weights of the algorithm's learner.
+        timesteps: The lifetime counters that schedules look at.
+    """
+    give_weights(env_runner, weights)
+    learner = learner_of(env_runner)
+    episodes = own_fragment(env_runner)
+    gradients, told = learner.computed(episodes, timesteps)
+    return Computed(gradients, env_runner.get_metrics(), told)
+
+
+class A3C(A2C):
+    """Makes a step with the gradients of each env runner as they come."""
+
+    @classmethod
+    def get_default_config(cls) -> A3CConfig:
+        """The config that it starts from."""
+        return A3CConfig()
+
+    def training_step(self) -> Any:
+        """Makes a step with each gradient that is there; waits for the first.
+
+        On the old API stack it is A2C.
+        """
+        if not self.config.enable_rl_module_and_learner:
+            return super().training_step()
+        group = self.env_runner_group
+        if group.num_remote_workers() == 0:
+            self._learn_from(self._request()(self.env_runner))
+        else:
+            ray_versions.ask_env_runners(group, self._request())
+            for index, computed in ray_versions.answers_of_env_runners(
+                group, self.config.sample_timeout_s
+            ):
+                self._learn_from(computed)
+                ray_versions.ask_env_runners(group, self._request(), only=index)
+        if self.env_runner is not None:  # it evaluates, acts and is saved
+            self.env_runner.set_state({COMPONENT_RL_MODULE: self._weights()})
+        return None
+
+    def _weights(self) -> Weights:
+        weights: Weights = ray_versions.foreach_learner(self, weights_of)[0]
+        return weights
+
+    def _timesteps(self) -> dict[str, int]:
+        return {NUM_ENV_STEPS_SAMPLED_LIFETIME: steps_sampled(self)}
+
+    def _request(self) -> Any:
+        return partial(
+            compute_on_own_fragment, weights=self._weights(), timesteps=self._timesteps()
+        )
+
+    def _learn_from(self, computed: Computed) -> None:
+        ray_versions.log_of_env_runners(self, [computed.sampled])
+        ray_versions.log_of_learners(self, [computed.learned])
+        ray_versions.foreach_learner(
+            self,
+            partial(
+                ray_versions.apply_gradients,
+                gradients=computed.gradients,
+                timesteps=self._timesteps(),
+            ),
+        )
+
+
+class A3CConfig(A2CConfig):
+    """The config of A3C.
+
+    It has A2C's settings, but for batches: each fragment of `rollout_fragment_length` steps is one.
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of `A3C`.
+    """
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class or A3C)
+        self.microbatch_size = None
+
+    def get_default_learner_class(self) -> type:
+        """The learner that computes A3C's loss."""
+        return A3CTorchLearner
+
+    def validate(self) -> None:
+        """Checks all settings against each other.
+
+        Raises:
+            ConfigError: Two of them contradict each other.
+        """
+        super().validate()
+        if self.microbatch_size is not None:
+            raise ConfigError(
+                "A3C makes a step with each fragment's gradients, and sums none up.",
+                where="microbatch_size",
+                fix="Leave it None, or train with A2C.",
+            )
+
+
+class A3CTorchLearner(A2CTorchLearner):
+    """Computes A2C's loss; in an env runner, it makes no steps with the gradients."""
+
+    _kept: dict[Any, Any] | None = None
+
+    def computed(self, episodes: list[Any], timesteps: Mapping[str, int]) -> tuple[Gradients, Any]:
+        """Computes gradients, and makes no step.
+
+        Args:
+            episodes: What to learn from.
+            timesteps: The lifetime counters that schedules look at.
+
+        Returns:
+            The gradients, clipped; and what it tells.
+        """
+        self._kept = {}
+        try:
+            told = ray_versions.update_learner(self, episodes, timesteps)
+            found = self._kept
+        finally:
+            self._kept = None
+        named = ray_versions.parameters_of(self).items()
+        refs = ((key, self.get_param_ref(parameter)) for key, parameter in named)
+        # A module without steps in the fragment has none.
+        kept = {key: found[ref] for key, ref in refs if found.get(ref) is not None}
+        return convert_to_numpy(kept), told
+
+    def apply_gradients(self, gradients_dict: Any) -> None:
+        """Applies gradients, or keeps them."""
+        if self._kept is None:
+            super().apply_gradients(gradients_dict)
+        else:
+            self._kept = dict(gradients_dict)
+
+
+register(A3C)

@@ -1,0 +1,72 @@
+"""Learners inside of env runners, for algorithms whose workers compute gradients themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ray.rllib.core import COMPONENT_RL_MODULE
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.sampling import sample_at_least
+from rllib_compat.neutral.errors import ConfigError
+
+#: Env runners of this process → their learners. Ray pickles none of both.
+_LEARNERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+#: Module → name of an array → weights.
+Weights = Mapping[str, Mapping[str, Any]]
+
+
+def learner_of(env_runner: Any) -> Any:
+    """The learner of an env runner, in its process; it is made when it is first asked for."""
+    if env_runner not in _LEARNERS:
+        config = env_runner.config.copy(copy_frozen=False)
+        ray_versions.learn_in_this_process(config)
+        _LEARNERS[env_runner] = config.build_learner(spaces=env_runner.get_spaces())
+    return _LEARNERS[env_runner]
+
+
+def weights_of(learner: Any) -> Weights:
+    """The weights of all modules of a learner."""
+    return {name: module.get_state() for name, module in _modules(learner).items()}
+
+
+def _modules(learner: Any) -> dict[str, Any]:
+    names = learner.module.keys()
+    return {name: learner.module[name].unwrapped() for name in names}
+
+
+def act_as_learned(env_runner: Any) -> None:
+    """Gives an env runner's module the weights of its learner's."""
+    modules = _modules(learner_of(env_runner))
+    weights = {name: part.get_state(inference_only=True) for name, part in modules.items()}
+    env_runner.set_state({COMPONENT_RL_MODULE: weights})
+
+
+def give_weights(env_runner: Any, weights: Weights) -> None:
+    """Gives weights to an env runner and to its learner.
+
+    Raises:
+        ConfigError: They are of modules that its learner has not.
+    """
+    learner = learner_of(env_runner)
+    modules = _modules(learner)
+    if others := weights.keys() ^ modules.keys():
+        raise ConfigError(
+            f"Env runners were told of other modules than the learner has: {sorted(others)}.",
+            where="policies",
+            fix="Say all policies in the config; they can't come and go where env runners learn.",
+        )
+    for name, module in modules.items():
+        module.set_state(weights[name])
+    ray_versions.number_weights_as(learner, env_runner)
+    act_as_learned(env_runner)
+
+
+def own_fragment(env_runner: Any) -> list[Any]:
+    """Samples one fragment from each environment of an env runner."""
+    config = env_runner.config
+    length = config.get_rollout_fragment_length(env_runner.worker_index or 0)
+    return sample_at_least(env_runner, length * config.num_envs_per_env_runner)
