@@ -3,18 +3,19 @@
 For each number of env runners and size of policy, a process trains a league of Ray's PPO: one
 policy learns, and frozen ones are added while it goes on. One time Ray is alone, the other time
 `league.share_frozen` was called. Memory is the proportional set size (PSS) of the env runners'
-processes and of the two that have the same pages, Ray's object store and the algorithm; a page that
-n processes share counts 1/n in each. Each runner has read all weights of all policies before, for a
-page that nobody has read yet counts nowhere. What grows with runners and policies is told apart by
-differences, in which what the algorithm has for itself is gone:
+processes, of the algorithm and of the raylet, and once the object store that all of them have
+mapped: what the objects in it take, by Ray's account. (By pages, it would be all that samples have
+ever passed through, which is chance.) A page that n processes share counts 1/n in each. Each runner
+has read all weights of all policies before, for a page that nobody has read yet counts nowhere.
+What grows with runners and policies is told apart by differences, in which what the algorithm has
+for itself is gone:
 
     growth = ((M(most, P) − M(most, F)) − (M(fewest, P) − M(fewest, F))) / (most − fewest) / (P − F)
 
 F is the first few policies. While these come, an env runner's heap grows by about a MiB, with Ray
 alone, too, whatever their size is.
 
-The object store also holds what runners sample, and keeps its pages, so PSS differs from run to
-run. What is private to the processes (anonymous pages) is told beside it.
+What is private to the processes (anonymous pages) is told beside it.
 
 Then two runners in one process sample in turn, with shared and with private weights.
 """
@@ -108,31 +109,47 @@ def quiet() -> None:
 
 
 def memory(algorithm: Any) -> list[float]:
-    """The PSS of all remote env runners, the object store and this process, in MiB.
+    """The memory of all remote env runners, the raylet, this process and the store, in MiB.
 
     Returns:
         All of it, and what is private.
     """
     from rllib_compat import ray_versions
 
-    def process_id(runner: Any) -> int:
+    def tidy() -> int:
         import ctypes
         import gc
 
-        for module in dict(runner.module.items()).values():
-            for weights in module.get_state().values():
-                weights.sum()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
         return os.getpid()
+
+    def process_id(runner: Any) -> int:
+        for module in dict(runner.module.items()).values():
+            for weights in module.get_state().values():
+                weights.sum()
+        return tidy()
 
     group = algorithm.env_runner_group
     runners = ray_versions.foreach_env_runner(group, process_id, local_env_runner=False)
     mine = [
         pid for pid in (int(path.name) for path in Path("/proc").glob("[0-9]*")) if is_my_store(pid)
     ]
-    found = [pss(pid) for pid in (os.getpid(), *mine, *runners)]
-    return [sum(column) for column in zip(*found, strict=True)]
+    found = [pss(pid) for pid in (tidy(), *mine, *runners)]
+    processes, private = (sum(column) for column in zip(*found, strict=True))
+    return [processes + stored(), private]
+
+
+def stored() -> float:
+    """What the objects in Ray's object store take, in MiB."""
+    import ray
+
+    name = "object_store_memory"
+    found = [float("inf")]
+    while len(found) < 4 or len(set(found[-3:])) > 1:  # samples go, and Ray's account follows
+        time.sleep(1)
+        found.append(ray.cluster_resources()[name] - ray.available_resources()[name])
+    return found[-1] / 2**20
 
 
 def is_my_store(pid: int) -> bool:
@@ -145,10 +162,10 @@ def is_my_store(pid: int) -> bool:
 
 
 def pss(pid: int) -> list[float]:
-    """The proportional set size of a process, and that of its anonymous pages, in MiB."""
+    """The PSS of a process without the object store, and that of anonymous pages, in MiB."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    sizes = {line.partition(":")[0]: line.split()[1] for line in lines[1:]}
-    return [int(sizes[name]) / 1024 for name in ("Pss", "Pss_Anon")]
+    sizes = {line.partition(":")[0]: int(line.split()[1]) / 1024 for line in lines[1:]}
+    return [sizes["Pss"] - sizes["Pss_Shmem"], sizes["Pss_Anon"]]
 
 
 def grow(mode: str, runners: int, mib: int, counts: list[int]) -> dict[str, list[float]]:

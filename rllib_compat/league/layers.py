@@ -13,8 +13,7 @@ import io
 import pickle
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from threading import RLock
 from typing import Any
 
@@ -35,14 +34,15 @@ class Layers:
 
     Attributes:
         children: The layers by their names in a module, as torch keeps them.
+        lock: Whoever computes with the layers has it; another thread of the same process waits.
         tensors: Their parameters and buffers by name.
     """
 
     def __init__(self, module: Any) -> None:
-        self.children: dict[str, Any] = dict(children_of(module))
+        self.children = Shown(children_of(module))
         self.tensors = tensors_of(module)
         self._holding: Mapping[str, Any] | None = None
-        self._lock = RLock()
+        self.lock = RLock()
         self._settings = {name: vars(module).get(name) for name in (*_TOLD, *_MADE)}
 
     def settle(self, module: Any, spec: Any) -> None:
@@ -54,32 +54,27 @@ class Layers:
             if all(_same(vars(owner).get(name), self._settings[name]) for name in _TOLD):
                 vars(owner).update({n: self._settings[n] for n in names if n in vars(owner)})
 
-    @contextmanager
-    def holding(self, weights: Mapping[str, Any]) -> Iterator[None]:
-        """The layers compute with these weights, tensors by name, which are not copied.
+    def hold(self, weights: Mapping[str, Any]) -> None:
+        """Lets the layers compute with these weights, tensors by name, which are not copied.
 
-        Another thread of the same process waits.
+        Whoever calls this has the lock, and keeps it while they compute.
         """
-        with self._lock:
-            self._hold(weights)
-            yield
-
-    def _hold(self, weights: Mapping[str, Any]) -> None:
         if self._holding is not weights:
-            for name, tensor in self.tensors.items():
-                tensor.data = weights[name]
+            for name, tensor in weights.items():
+                self.tensors[name].data = tensor
             self._holding = weights
 
     def let_go(self, weights: Mapping[str, Any]) -> None:
         """Holds these weights no longer, if it does."""
-        with self._lock:
+        with self.lock:
             if self._holding is weights:
-                self._hold({name: hollow(tensor.data) for name, tensor in self.tensors.items()})
+                self.hold({name: hollow(tensor.data) for name, tensor in self.tensors.items()})
 
     def copied(self, weights: Mapping[str, Any]) -> dict[str, Any]:
         """The layers once more, with writable copies of weights."""
-        with self.holding(weights):
-            return copy.deepcopy(self.children)
+        with self.lock:
+            self.hold(weights)
+            return copy.deepcopy(dict(self.children))
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -101,23 +96,40 @@ def hollow(tensor: Any) -> Any:
     return empty.expand(tensor.shape)
 
 
-class Children(MutableMapping[str, Any]):
-    """What a module whose layers are shared has where torch keeps those of a module.
+class Shown(dict[str, Any]):
+    """What a module has where torch keeps its layers, while it computes with shared ones.
 
-    While the module computes, the shared layers are here. Whoever else takes one may keep it or
-    write to it, so the module gets layers of its own first.
+    A module that gets another layer meanwhile gets all layers for itself.
+
+    Attributes:
+        reader: The shared weights of the module that computes now: what can `release()` it.
+    """
+
+    reader: Any = None
+
+    def __setitem__(self, name: str, layer: Any) -> None:
+        self.reader.release()[name] = layer
+
+    def __delitem__(self, name: str) -> None:
+        del self.reader.release()[name]
+
+
+class Children(MutableMapping[str, Any]):
+    """What a module has there at any other time.
+
+    Whoever takes a layer may keep it or write to it, so the module gets layers of its own first.
 
     Args:
-        shared: What says which layers these are: `layers_now()`, `copied()` and `release()`.
+        shared: What can give the module layers of its own: `copied()` and `release()`.
         names: The names of the layers.
     """
 
-    def __init__(self, shared: Any, names: Iterable[str]) -> None:
+    def __init__(self, shared: Any, names: Collection[str]) -> None:
         self._shared = shared
-        self._names = tuple(names)
+        self._names = names
 
     def __getitem__(self, name: str) -> Any:
-        return self._shared.layers_now()[name]
+        return self._shared.release()[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._names

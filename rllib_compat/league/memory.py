@@ -10,6 +10,7 @@ from typing import Any
 
 from rllib_compat import ray_versions
 from rllib_compat.league.modules import give_back, take
+from rllib_compat.league.packed import pack
 from rllib_compat.neutral.errors import CompatError
 
 
@@ -147,7 +148,7 @@ class LeagueMemory:
         for policy, arrays in weights.items():
             digest = _digest(arrays)
             if policy not in self._stored or self._stored[policy][0] != digest:
-                self._stored[policy] = (digest, ray.put(arrays))
+                self._stored[policy] = (digest, ray.put(pack(arrays)))
 
     def _tell(self, group: Any, refs: Mapping[str, Any], **to: Any) -> None:
         if refs:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import warnings
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, MutableMapping
 from functools import partial
 from typing import Any
 
 from rllib_compat.league.layers import Children, Layers, children_of, hollow, shape_of, tensors_of
+from rllib_compat.league.packed import Packed, arrays_of, tensors_on
 
 #: What reads a module's tensors on an env runner; a module that was let go of gets them back first.
-READING = ("forward_inference", "forward_exploration", "state_dict")
-#: What asks a module without a state of its own for something, whatever its tensors are.
-ASKING = ("get_initial_state", "is_stateful")
+READING = ("forward_inference", "forward_exploration", "state_dict", "get_initial_state")
 #: What writes to them; the module gets tensors of its own first.
 WRITING = ("forward_train", "load_state_dict")
 
@@ -74,8 +72,9 @@ class Held:
         shared = getattr(module, "shared_weights", None)
         if shared is not None and shared.ref == ref:
             return
-        arrays = ray.get(ref)
+        stored = ray.get(ref)
         if shared is None:
+            arrays = arrays_of(stored)
             if not (can_share(module) and fits(tensors := tensors_of(module), arrays)):
                 module.set_state(arrays)  # private copies, as with Ray
                 return
@@ -84,13 +83,15 @@ class Held:
                 layers.settle(module, spec)
             shared = SharedWeights(module, self, layers)
         shared.ref = ref
-        shared.attach(arrays)
+        shared.attach(stored)
 
     def used(self, shared: SharedWeights) -> None:
         """Notes that a module is used, and lets go of those beyond the limit."""
         self._modules[id(shared)] = shared
+        if self._capacity is None:
+            return
         self._modules.move_to_end(id(shared))
-        while self._capacity is not None and len(self._modules) > max(self._capacity, 1):
+        while len(self._modules) > max(self._capacity, 1):
             _, oldest = self._modules.popitem(last=False)
             oldest.detach()
 
@@ -129,31 +130,34 @@ class SharedWeights:
         self._module = module
         self._held = held
         self._weights: dict[str, Any] | None = None
-        self._reading = 0
-        asking = self._read if module.is_stateful() else self._ask
+        # Each step, a runner asks a dozen times for this, and it is always the same.
+        stateful, no_state = bool(module.is_stateful()), module.get_initial_state() == {}
         self._layers = layers
         if layers is not None:
             vars(module)["_modules"] = Children(self, layers.children)
         module.shared_weights = self
-        for names, method in ((READING, self._read), (ASKING, asking), (WRITING, self._write)):
+        for names, method in ((READING, self._read), (WRITING, self._write)):
             for name in names:
                 setattr(module, name, partial(method, name))
         module.set_state = self._set_state
+        module.is_stateful = partial(bool, stateful)
+        if no_state:
+            module.get_initial_state = dict
 
     @property
     def attached(self) -> bool:
         """Whether the module has its weights now."""
         return self._weights is not None
 
-    def attach(self, arrays: Mapping[str, Any] | None = None) -> None:
+    def attach(self, stored: Packed | Mapping[str, Any] | None = None) -> None:
         """Makes the module's tensors views on arrays, or on the weights of the reference."""
-        if arrays is None:
+        if stored is None:
             import ray
 
-            arrays = ray.get(self.ref)
-        own = self._tensors()
+            stored = ray.get(self.ref)
+        own, views = self._tensors(), tensors_on(stored)
         # Tensors that arrays lack are the module's own.
-        self._weights = {name: _view(arrays[name]) for name in own.keys() & arrays.keys()}
+        self._weights = {name: views[name] for name in own if name in views}
         if self._layers is None:
             for name, view in self._weights.items():
                 own[name].data = view
@@ -196,7 +200,7 @@ class SharedWeights:
             own = self._tensors()
             for name in weights:
                 own[name].data = own[name].data.clone()
-        for name in (*READING, *WRITING, *ASKING, "set_state", "shared_weights"):
+        for name in (*READING, *WRITING, "set_state", "is_stateful", "shared_weights"):
             delattr(self._module, name)
         self._held.forget(self)
         return children
@@ -210,18 +214,12 @@ class SharedWeights:
             "_held": Held(None),
             "_layers": None,
             "_weights": {} if private else None,
-            "_reading": 0,
         }
 
     def copied(self) -> dict[str, Any]:
         """Layers of the module's own, for a copy of it."""
         assert self._layers is not None
         return self._layers.copied(self._present())
-
-    def layers_now(self) -> Mapping[str, Any]:
-        """The layers for whoever takes one: shared while the module reads, else its own."""
-        assert self._layers is not None
-        return self._layers.children if self._reading else self.release()
 
     def _present(self) -> dict[str, Any]:
         if self._weights is None:
@@ -230,19 +228,23 @@ class SharedWeights:
         return self._weights
 
     def _read(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        weights = self._present()
+        module, layers = self._module, self._layers
+        compute = getattr(type(module), method)
+        weights = self._weights if self._weights is not None else self._present()
         self._held.used(self)
-        if self._layers is None:
-            return self._ask(method, *args, **kwargs)
-        with self._layers.holding(weights):
-            return self._ask(method, *args, **kwargs)
-
-    def _ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        self._reading += 1
-        try:
-            return getattr(type(self._module), method)(self._module, *args, **kwargs)
-        finally:
-            self._reading -= 1
+        if layers is None:
+            return compute(module, *args, **kwargs)
+        inside, shown = vars(module), layers.children
+        with layers.lock:
+            layers.hold(weights)
+            before, inside["_modules"] = inside["_modules"], shown
+            reader, shown.reader = shown.reader, self
+            try:
+                return compute(module, *args, **kwargs)
+            finally:
+                shown.reader = reader
+                if inside["_modules"] is shown:  # else it has layers of its own by now
+                    inside["_modules"] = before
 
     def _write(self, method: str, *args: Any, **kwargs: Any) -> Any:
         self.release()
@@ -270,7 +272,7 @@ def can_share(module: Any) -> bool:
         and own.set_state is TorchRLModule.set_state
         and own.get_state is TorchRLModule.get_state
         and own.load_state_dict is Module.load_state_dict
-        and not vars(module).keys() & {*READING, *ASKING, *WRITING, "set_state"}
+        and not vars(module).keys() & {*READING, *WRITING, "set_state", "is_stateful"}
     )
 
 
@@ -288,16 +290,6 @@ def fits(tensors: Mapping[str, Any], arrays: Mapping[str, Any]) -> bool:
         )
         for name, array in arrays.items()
     )
-
-
-def _view(array: Any) -> Any:
-    """A tensor on the memory of an array, which it keeps alive."""
-    import torch
-
-    with warnings.catch_warnings():
-        # Nothing writes to these tensors; see `SharedWeights`.
-        warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
-        return torch.from_numpy(array)
 
 
 def _trim() -> None:

@@ -16,6 +16,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_compat.league.layers import Children, children_of, shape_of
 from rllib_compat.league.modules import Held
+from rllib_compat.league.packed import arrays_of, pack
 
 Module = PPOConfig().get_default_rl_module_spec().module_class  # its name is another on old Rays
 BOX, ACTIONS = gym.spaces.Box(-1, 1, (8,)), gym.spaces.Discrete(2)
@@ -53,6 +54,16 @@ class Hooked(Module):
         self.pi.register_forward_hook(lambda *_: None)
 
 
+class Lazy(Module):
+    """Makes a layer when it is first used."""
+
+    def _forward_inference(self, batch, **kwargs):
+        out = super()._forward_inference(batch, **kwargs)
+        if not hasattr(self, "late"):
+            self.late = torch.nn.Linear(2, 2)
+        return {**out, "action_dist_inputs": self.late(out["action_dist_inputs"])}
+
+
 class Temperature(Module):
     """Has a parameter beside its layers."""
 
@@ -76,8 +87,8 @@ class Store(dict):
     """Read-only weights by reference, as Ray's object store gives them."""
 
     def put(self, ref, module):
-        self[ref] = {name: np.array(array) for name, array in module.get_state().items()}
-        for array in self[ref].values():
+        self[ref] = pack(module.get_state())
+        for array in self[ref].flat.values():
             array.flags.writeable = False
 
 
@@ -98,15 +109,20 @@ def outputs(module):
     return module.forward_inference(batch)["action_dist_inputs"]
 
 
-@pytest.fixture(params=[FULLY_CONNECTED, LSTM], ids=["dense", "lstm"])
-def league(request, store):
-    """Three modules that share their layers, what each computed before, and who holds them."""
-    modules = [build(request.param) for _ in range(3)]
+def share(store, model, capacity=None):
+    modules = [build(model) for _ in range(3)]
     right = [outputs(module) for module in modules]
-    held = Held(None)
+    held = Held(capacity)
     for ref, module in enumerate(modules):
         store.put(ref, module)
         held.take(module, ref)
+    return modules, right, held
+
+
+@pytest.fixture(params=[FULLY_CONNECTED, LSTM], ids=["dense", "lstm"])
+def league(request, store):
+    """Three modules that share their layers, what each computed before, and who holds them."""
+    modules, right, held = share(store, request.param)
     assert len({id(module.shared_weights._layers) for module in modules}) == 1
     assert isinstance(children_of(modules[0]), Children)
     return modules, right, held
@@ -137,14 +153,14 @@ def test_each_computes_what_it_computed_alone(league):
 def test_whoever_takes_a_layer_gets_one_that_is_not_shared(league, store, take):
     modules, right, _ = league
     taken = take(modules[0])
-    stored = {name: np.copy(array) for name, array in store[0].items()}
+    stored = {name: np.copy(array) for name, array in arrays_of(store[0]).items()}
     check(modules, right)
     with torch.no_grad():
         for parameter in modules[0].parameters():
             parameter.add_(1)
     check(modules[1:], right[1:])
     assert not torch.equal(outputs(modules[0]), right[0])
-    assert all(np.array_equal(store[0][name], stored[name]) for name in stored)
+    assert all(np.array_equal(arrays_of(store[0])[name], stored[name]) for name in stored)
     del taken
 
 
@@ -168,9 +184,22 @@ def test_a_copy_has_layers_of_its_own(league):
     assert all(hasattr(module, "shared_weights") for module in modules)
 
 
-def test_one_that_was_let_go_of_has_its_weights_when_it_is_used(league):
-    modules, right, held = league
-    held._capacity = 1
+def test_a_layer_that_is_made_while_one_computes_is_its_own(store):
+    modules = [build(module_class=Lazy) for _ in range(2)]
+    held = Held(None)
+    for ref, module in enumerate(modules):
+        store.put(ref, module)
+        held.take(module, ref)
+    first = outputs(modules[0])
+    assert not hasattr(modules[0], "shared_weights")
+    assert isinstance(children_of(modules[1]), Children)
+    assert not hasattr(modules[1], "late")
+    assert torch.equal(outputs(modules[0]), first)
+
+
+@pytest.mark.parametrize("model", [FULLY_CONNECTED, LSTM], ids=["dense", "lstm"])
+def test_one_that_was_let_go_of_has_its_weights_when_it_is_used(store, model):
+    modules, right, _ = share(store, model, capacity=1)
     for module, expected in zip(modules, right, strict=True):
         assert torch.equal(outputs(module), expected)
         assert [m.shared_weights.attached for m in modules] == [m is module for m in modules]
