@@ -138,7 +138,11 @@ from rllib_compat.ray_versions.runners import (
 )
 from rllib_compat.ray_versions.sessions import quiet_logs, quiet_ray
 from rllib_compat.ray_versions.startup import without_cluster
-from rllib_compat.ray_versions.timers import log_sampler_times, untimed
+from rllib_compat.ray_versions.timers import (
+    log_sampler_times,
+    pass_over_connector_timers,
+    untimed,
+)
 from rllib_compat.ray_versions.trainables import (
     folder_of,
     has_storage,
@@ -258,6 +262,7 @@ __all__ = [
     "own_settings",
     "own_step",
     "parameters_of",
+    "pass_over_connector_timers",
     "plan_iterator",
     "plan_metrics",
     "q_values",

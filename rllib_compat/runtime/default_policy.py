@@ -20,8 +20,8 @@ _KINDS = (MultiAgentEnv, ExternalMultiAgentEnv)
 def with_default_policy(config: Mapping[str, Any]) -> dict[str, Any]:
     """Adds one policy for all agents, where the config names no policies for its many.
 
-    Of a class, it is known whether it has many agents. What a registered name or a function makes
-    has to be looked at, so one is made, as the driver's own worker always did.
+    Of a class, it is known whether it has many agents. What a registered name, a path or a
+    function makes has to be looked at, so one is made, as the driver's own worker always did.
     """
     multi_agent = dict(config.get("multiagent") or {})
     named = multi_agent.get("policies") or multi_agent.get("policy_graphs")
@@ -42,10 +42,12 @@ def _has_many_agents(config: Mapping[str, Any]) -> bool:
     env = config.get("env")
     if isinstance(env, type):
         return issubclass(env, _KINDS)
-    if not (callable(env) or ray_versions.is_registered_env(env)):
+    is_path = isinstance(env, str) and ("." in env or ":" in env)
+    if not (callable(env) or is_path or ray_versions.is_registered_env(env)):
         return False
     creator = find_creator(env)
-    assert creator is not None
+    if creator is None:
+        return False
     try:
         made = creator(EnvContext(config.get("env_config") or {}, worker_index=0))
     except Exception:  # the runner that makes it again says what is wrong, and where

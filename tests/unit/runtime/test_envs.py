@@ -441,11 +441,16 @@ class TestWithoutPolicies:
         finally:
             _global_registry.unregister(ENV_CREATOR, "many")
 
+    def test_an_environment_named_by_its_path_is_looked_at(self):
+        path = f"{__name__}.{OldMultiAgent.__name__}"
+        assert "multiagent" in with_default_policy({"env": path, "env_config": {"x": 1}})
+
     @pytest.mark.parametrize(
         "config",
         [
             {"env": OldEnv},
             {"env": "CartPole-v1"},
+            {"env": "nowhere.to.be.Found"},
             {"env": OldMultiAgent, "multiagent": {"policies": {"p": (None, None, None, {})}}},
             {"env": lambda context: context["missing"]},
             {},

@@ -3,6 +3,7 @@
 import pytest
 from ray.rllib.algorithms.ppo import PPOConfig
 
+from rllib_compat import ray_versions
 from rllib_compat.runtime.failures import TellingEnvRunner, TellsErrors, tell_errors
 from rllib_compat.runtime.policy_mapping import Here, MappingFn
 from rllib_compat.runtime.results import LegacyResults
@@ -43,6 +44,19 @@ def test_workers_of_ones_own_and_recording_ones_stay():
     assert own.env_runner_cls is OfRay
     assert recording.env_runner_cls is None
     assert plain.env_runner_cls is TellingEnvRunner
+
+
+def test_sampling_times_pipelines_and_none_of_their_pieces_at_each_step():
+    config = PPOConfig().environment("CartPole-v1")
+    runner = TellingEnvRunner(config=config)
+    runner.sample(num_timesteps=4)
+    if ray_versions.at_least("2.44"):  # earlier runners act in the mode for training
+        assert not runner.module.training
+    told = runner.get_metrics()
+    for pipeline in ("env_to_module_connector", "module_to_env_connector"):
+        timed = told.get(pipeline, {})
+        assert "connectors" not in timed.get("timers", {})
+        assert ("connector_pipeline_timer" in timed) == ray_versions.at_least("2.44")
 
 
 def test_a_result_of_an_iteration_without_a_step_is_completed():
