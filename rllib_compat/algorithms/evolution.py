@@ -26,6 +26,7 @@ from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
+from rllib_compat.algorithms.initial_weights import OF_A_HEAD, begun
 from rllib_compat.algorithms.noise import Array, noise_table
 from rllib_compat.algorithms.rollouts import Rollouts, Search, try_perturbations
 from rllib_compat.algorithms.sampling import on_env_runners
@@ -94,31 +95,18 @@ class EvolutionCatalog(BCCatalog):  # type: ignore[misc]
         if self._linear:
             return _Unchanged()
         made = super().build_encoder(framework)
-        return made if self._drawn_by_ray else _begun(made)
+        return made if self._drawn_by_ray else begun(made)
 
     def build_pi_head(self, framework: str) -> Any:
         """The last layer, which begins small."""
         made = super().build_pi_head(framework)
-        return made if self._drawn_by_ray else _begun(made, last=0.01)
+        return made if self._drawn_by_ray else begun(made, OF_A_HEAD)
 
     def get_action_dist_cls(self, framework: str) -> Any:
         """The class of what actions are drawn from."""
         if isinstance(self.action_space, gymnasium.spaces.Box):
             return Deterministic
         return super().get_action_dist_cls(framework)
-
-
-def _begun(network: Any, last: float = 1.0) -> Any:
-    """Draws the weights of dense layers: those of each unit have the norm 1, or `last`."""
-    layers = [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear)]
-    with torch.no_grad():
-        for layer in layers:
-            drawn = torch.randn_like(layer.weight)
-            norm = last if layer is layers[-1] else 1.0
-            layer.weight.copy_(norm * drawn / drawn.norm(dim=1, keepdim=True))
-            if layer.bias is not None:
-                layer.bias.zero_()
-    return network
 
 
 class _Unchanged(torch.nn.Module):  # type: ignore[misc]

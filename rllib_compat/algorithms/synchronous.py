@@ -8,10 +8,12 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.connectors.learner import AddOneTsToEpisodesAndTruncate
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.advantages import Advantages
 from rllib_compat.algorithms.config import DefaultsConfig
+from rllib_compat.algorithms.initial_weights import ActorCriticCatalog
 
 
 class SynchronousConfig(DefaultsConfig):
@@ -19,7 +21,8 @@ class SynchronousConfig(DefaultsConfig):
 
     def get_default_rl_module_spec(self) -> Any:
         """Describes the module: today's default actor-critic, which is the old one's network."""
-        return ray_versions.todays_config("PPO").get_default_rl_module_spec()
+        spec = ray_versions.todays_config("PPO").get_default_rl_module_spec()
+        return RLModuleSpec(module_class=spec.module_class, catalog_class=ActorCriticCatalog)
 
 
 class Synchronous(Algorithm):  # type: ignore[misc]  # Ray has no types

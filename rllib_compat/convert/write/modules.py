@@ -182,7 +182,9 @@ def _complete(spec: RLModuleSpec, algorithm: str | None) -> None:
         return
     config = _successor(algorithm)
     default = config.get_default_rl_module_spec()
-    spec.module_class, spec.catalog_class = default.module_class, default.catalog_class
+    spec.module_class = default.module_class
+    # The weights are there: what a new network begins with would only tie the module to us.
+    spec.catalog_class = getattr(default.catalog_class, "of_ray", default.catalog_class)
     if isinstance(spec.model_config, dict):
         spec.model_config = config.model_config | spec.model_config
 
