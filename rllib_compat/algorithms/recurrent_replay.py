@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
+from rllib_compat.algorithms.priorities import Priorities
 from rllib_compat.algorithms.ring import Array, stacked
 from rllib_compat.algorithms.transitions import ahead
 from rllib_compat.neutral.errors import ConfigError
@@ -135,37 +135,35 @@ def _padded(parts: Iterable[Array], rows: int) -> Array:
     return made
 
 
-@dataclass
 class SequenceBuffer:
     """Keeps sequences, the newest in the place of the oldest.
 
-    They are drawn by their priorities; without any (`alpha=0`) each is as likely as any other.
+    They are drawn by their priorities; without any, each is as likely as any other.
 
-    Attributes:
+    Args:
         capacity: How many it keeps.
-        alpha: How much priorities count.
+        alpha: How much priorities count; 0: there are none.
     """
 
-    capacity: int
-    alpha: float = 0.0
-    _kept: list[Sequence] = field(default_factory=list)
-    _powers: Array = field(default_factory=lambda: np.empty(0))
-    _next: int = 0
+    def __init__(self, capacity: int, alpha: float = 0.0) -> None:
+        self._capacity = capacity
+        self._priorities = Priorities(capacity, alpha) if alpha else None
+        self._kept: list[Sequence] = []
+        self._next = 0
 
     def __len__(self) -> int:
         """How many sequences it holds."""
         return len(self._kept)
 
     def add(self, sequence: Sequence) -> None:
-        """Keeps a sequence, with the priority 1."""
-        place, self._next = self._next, (self._next + 1) % self.capacity
+        """Keeps a sequence, with the greatest priority that any ever had."""
+        place, self._next = self._next, (self._next + 1) % self._capacity
         if place == len(self._kept):
             self._kept.append(sequence)
-            if place == len(self._powers):
-                self._powers = np.resize(self._powers, max(64, 2 * place))
         else:
             self._kept[place] = sequence
-        self._powers[place] = 1.0
+        if self._priorities is not None:
+            self._priorities.add(np.array([place]))
 
     def sample(self, count: int, beta: float = 0.0) -> tuple[list[Sequence], Array, Array]:
         """Draws so many sequences.
@@ -177,17 +175,14 @@ class SequenceBuffer:
         Returns:
             The sequences, where they are kept, and the weight of each: 1 for the least likely.
         """
-        if not self.alpha:
-            places = np.random.randint(len(self), size=count)
-            return [self._kept[place] for place in places], places, np.ones(count)
-        powers = self._powers[: len(self)]
-        sums = np.cumsum(powers)
-        places = np.searchsorted(sums, np.random.random(count) * sums[-1], side="right")
-        places = np.minimum(places, len(self) - 1)
-        weights = (powers[places] / powers.min()) ** -beta
+        if self._priorities is None:
+            places, weights = np.random.randint(len(self), size=count), np.ones(count)
+        else:
+            places = self._priorities.draw(count)
+            weights = self._priorities.weights(places, beta)
         return [self._kept[place] for place in places], places, weights
 
     def prioritize(self, places: Array, priorities: Array) -> None:
         """Gives sequences other priorities."""
-        # One of 0 would never be drawn, and have no weight.
-        self._powers[places] = np.maximum(priorities, np.finfo(float).tiny) ** self.alpha
+        if self._priorities is not None:
+            self._priorities.update(places, priorities)

@@ -276,6 +276,11 @@ def test_the_buffer_forgets_the_oldest_and_draws_by_priorities():
     # As often as 4 to 1, so each counts as 1 to 4.
     of = {one["number"]: weight for one, weight in zip(drawn, weights, strict=True)}
     close(of[2] / of[3], 0.25, 1e-6)
+    # A new one is as likely as the likeliest that ever was, as with Ray.
+    buffer.add({"number": 5})
+    drawn, _, _ = buffer.sample(4000)
+    likely = [sum(one["number"] == number for one in drawn) for number in (3, 4, 5)]
+    assert sorted(likely)[-1] == likely[2] > 2 * max(likely[:2])
 
 
 @pytest.mark.parametrize(
