@@ -71,9 +71,11 @@ class Gone:
 
     Attributes:
         why: Where it went, in a sentence.
+        is_old: Whether it is known of an old Ray, so that `rllib_compat.legacy` can name it.
     """
 
     why: str
+    is_old: bool = True
 
 
 def find(module: str, name: str, target: Target) -> Place | ByLegacy | Gone | None:
@@ -92,11 +94,18 @@ def find(module: str, name: str, target: Target) -> Place | ByLegacy | Gone | No
     if target is Target.COMPAT and module.startswith("ray.rllib") and name in _CHANGED:
         return ByLegacy()
     found = _module(module, target) if not name else _name(module, name, target)
+    if found is None and module.startswith("ray") and not _is_there(module, name):
+        place = f"{module}.{name}" if name else module
+        return Gone(f"{place} is not in the Ray that is here: {table.sentence(place)}", False)
     if isinstance(found, Gone) and target is Target.COMPAT and _brought_back(module, name):
         return ByLegacy()
     if isinstance(found, Place) and found.module.startswith(_LEGACY):
         return ByLegacy()  # by the name that the code uses anyway
     return None if found == Place(module, name) else found
+
+
+def _is_there(module: str, name: str) -> bool:
+    return has(module, name) if name else is_module(module)
 
 
 def _brought_back(module: str, name: str) -> bool:

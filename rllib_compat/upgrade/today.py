@@ -25,7 +25,7 @@ def has(module: str, name: str) -> bool:
     """Whether a module of today holds something by that name."""
     found = _module(module)
     if isinstance(found, ModuleType):
-        there = getattr(found, name, None) is not None
+        there = hasattr(found, name)
     else:
         there = name in (found or ())
     return there or is_module(f"{module}.{name}")

@@ -99,7 +99,7 @@ class Imports(Rule):
             self.todo(node, place.why)
         if isinstance(place, ByLegacy):
             self.bring_back(node, f"{what} is brought back")
-        if isinstance(place, Gone) and self.target is Target.COMPAT:
+        if isinstance(place, Gone) and place.is_old and self.target is Target.COMPAT:
             self.imports[LEGACY] = None  # so that it can be named, and raises when it is used
 
 
