@@ -24,10 +24,7 @@ def is_module(name: str) -> bool:
 def has(module: str, name: str) -> bool:
     """Whether a module of today holds something by that name."""
     found = _module(module)
-    if isinstance(found, ModuleType):
-        there = hasattr(found, name)
-    else:
-        there = name in (found or ())
+    there = hasattr(found, name) if isinstance(found, ModuleType) else name in (found or ())
     return there or is_module(f"{module}.{name}")
 
 
