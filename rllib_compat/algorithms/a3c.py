@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from ray.rllib.utils.numpy import convert_to_numpy
 
@@ -22,6 +21,7 @@ from rllib_compat.algorithms.local_learners import (
     give_weights,
     learner_of,
     own_fragment,
+    show_weights,
     weights_of,
 )
 from rllib_compat.algorithms.names import register
@@ -90,8 +90,7 @@ class A3C(A2C):
             ):
                 self._learn_from(computed)
                 ray_versions.ask_env_runners(group, self._request(), only=index)
-        if self.env_runner is not None:  # it evaluates, acts and is saved
-            self.env_runner.set_state({COMPONENT_RL_MODULE: self._weights()})
+        show_weights(self)
         return None
 
     def _weights(self) -> Weights:

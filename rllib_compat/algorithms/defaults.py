@@ -135,6 +135,28 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "train_batch_size": 10_000,
         },
         "DDPG": _DDPG,
+        "DDPPO": {
+            "clip_param": 0.3,
+            "entropy_coeff": 0.0,
+            "keep_local_weights_in_sync": True,
+            "kl_coeff": 0.0,
+            "kl_target": 0.0,
+            "lambda_": 1.0,
+            "lr": 5e-5,
+            "minibatch_size": 50,
+            "num_env_runners": 2,
+            "num_envs_per_env_runner": 5,
+            "num_epochs": 10,
+            "rollout_fragment_length": "auto",
+            "shuffle_batch_per_epoch": True,
+            "torch_distributed_backend": "gloo",
+            "train_batch_size": 500,
+            "use_critic": True,
+            "use_gae": True,
+            "use_kl_loss": True,
+            "vf_clip_param": 10.0,
+            "vf_loss_coeff": 1.0,
+        },
         "MADDPG": {
             "actor_feature_reg": 0.001,
             "actor_hidden_activation": "relu",
@@ -253,5 +275,5 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 #: Algorithm → field of its model config → default, where that is not what all modules have.
 MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {"RNNSAC": {"fcnet_activation": "relu"}}
+    {"DDPPO": {"vf_share_layers": False}, "RNNSAC": {"fcnet_activation": "relu"}}
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ray.rllib.core import COMPONENT_RL_MODULE
@@ -11,6 +11,9 @@ from ray.rllib.core import COMPONENT_RL_MODULE
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.sampling import sample_at_least
 from rllib_compat.neutral.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
 
 #: Env runners of this process → their learners. Ray pickles none of both.
 _LEARNERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -23,7 +26,7 @@ def learner_of(env_runner: Any) -> Any:
     """The learner of an env runner, in its process; it is made when it is first asked for."""
     if env_runner not in _LEARNERS:
         config = env_runner.config.copy(copy_frozen=False)
-        ray_versions.learn_in_this_process(config)
+        config.learners(num_learners=0, num_gpus_per_learner=config.num_gpus_per_env_runner)
         _LEARNERS[env_runner] = config.build_learner(spaces=env_runner.get_spaces())
     return _LEARNERS[env_runner]
 
@@ -63,6 +66,13 @@ def give_weights(env_runner: Any, weights: Weights) -> None:
         module.set_state(weights[name])
     ray_versions.number_weights_as(learner, env_runner)
     act_as_learned(env_runner)
+
+
+def show_weights(algorithm: Algorithm) -> None:
+    """Gives the algorithm's own env runner the weights of its learner: it acts, and is saved."""
+    if algorithm.env_runner is not None:
+        (weights,) = ray_versions.foreach_learner(algorithm, weights_of)[:1]
+        algorithm.env_runner.set_state({COMPONENT_RL_MODULE: weights})
 
 
 def own_fragment(env_runner: Any) -> list[Any]:

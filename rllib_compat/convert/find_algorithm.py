@@ -159,7 +159,7 @@ def _by_memory(names: tuple[str, ...], checkpoint: LegacyCheckpoint) -> tuple[st
 
 
 def _without_twins(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Without algorithms that are read and go on as one that they derive from (DDPPO and PPO)."""
+    """Without algorithms that are read and learn as one that they derive from (DDPPO and PPO)."""
     rows = [registry.of(name) for name in names]
     return tuple(
         row.name
@@ -167,7 +167,8 @@ def _without_twins(names: tuple[str, ...]) -> tuple[str, ...]:
         if not any(
             other is not row
             and row.name in registry.family(other.name)
-            and (other.becomes, other.reader) == (row.becomes, row.reader)
+            and other.reader == row.reader
+            and (row.distributes or other.becomes == row.becomes)
             for other in rows
         )
     )

@@ -68,6 +68,7 @@ from rllib_compat.ray_versions.learners import (
     log_td_errors,
     number_weights_as,
     parameters_of,
+    set_learner_state,
     taking_arrays,
 )
 from rllib_compat.ray_versions.metrics import (
@@ -283,6 +284,7 @@ __all__ = [
     "send_weights",
     "set_cache_of_module_configs",
     "set_learner_class",
+    "set_learner_state",
     "set_lifetime_counters",
     "set_state_of_old_stack",
     "set_steps_of_env_runner",

@@ -136,3 +136,11 @@ def number_weights_as(learner: Any, env_runner: Any) -> None:
     It tells by how many updates its own are newer (`diff_num_grad_updates_vs_sampler_policy`).
     """
     learner._weights_seq_no = env_runner._weights_seq_no
+
+
+def set_learner_state(learner: Any, state: Mapping[str, Any]) -> None:
+    """Gives a learner the state of another one, however old its own weights are.
+
+    A learner, and then env runners, ignore weights with a lower number than their own.
+    """
+    learner.set_state({**state, "weights_seq_no": learner._weights_seq_no + 1})

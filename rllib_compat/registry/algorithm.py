@@ -22,6 +22,8 @@ class Algorithm:
         derives: The algorithm whose class its own was derived from, if any: their networks and
             most of their keys are the same.
         own_policy: Whether its policies had a class of their own, not that of what it derives from.
+        distributes: Whether it is what it derives from, with other processes at work: only its own
+            keys tell one from the other.
         stems: What stood before `SUFFIXES` in its class names, its trainers' first.
         modules: The modules below `ray.rllib.agents` that its class could be imported from.
         reader: How `networks/` reads its policies; empty if it can't.
@@ -39,6 +41,7 @@ class Algorithm:
     why: str = ""
     derives: str = ""
     own_policy: bool = True
+    distributes: bool = False
     stems: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     reader: str = ""

@@ -154,7 +154,9 @@ def _shared_layers(value: Any, context: Context) -> Outcome:
     if context.stack == "new" and context.algorithm in NOTHING_TO_SHARE:
         message = f"{context.algorithm}'s networks share no layers, and never read it"
         return Outcome(verdict=Verdict.DROPPED, message=message)
-    if context.algorithm in ("PPO", "APPO") and isinstance(context.get("vf_share_layers"), bool):
+    if context.algorithm in ("PPO", "DDPPO", "APPO") and isinstance(
+        context.get("vf_share_layers"), bool
+    ):
         return Outcome(verdict=Verdict.DROPPED, message="`vf_share_layers` itself decides")
     return Outcome({f"{NEW if context.stack == 'new' else OLD}.vf_share_layers": value})
 

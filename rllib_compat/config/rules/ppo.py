@@ -6,17 +6,39 @@ from typing import Any
 
 from rllib_compat import registry
 from rllib_compat.config.context import Context
+from rllib_compat.config.keys import was_default
 from rllib_compat.config.rule import Outcome, Rule, dropped, kept, lost
 from rllib_compat.config.rules import model
 from rllib_compat.config.rules.resources import learners
-from rllib_compat.config.rules.training import scheduled, unless_scheduled
+from rllib_compat.config.rules.training import BATCH, scheduled, unless_scheduled
 from rllib_compat.config.values import common as v
+from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "ppo"
 PPO = registry.family("PPO")
+DDPPO = ("DDPPO",)
 WITH_GAE = (*PPO, "APPO", "A2C", "A3C")
 LIKE_PPO = (*WITH_GAE, "IMPALA")
+
+
+def _batch_of_a_worker(value: Any, context: Context) -> Outcome:
+    """Fragments say it where their length is a number; until Ray 2.1 it always was one."""
+    fragment, envs = context.get("rollout_fragment_length"), context.get("num_envs_per_worker", 5)
+    follows = Outcome(verdict=Verdict.DROPPED, message="it follows from the fragments")
+    if not isinstance(value, int) or value <= 0:
+        return follows
+    if not isinstance(fragment, int):
+        return Outcome({"training.train_batch_size_per_learner": value})
+    if was_default("train_batch_size", value, "DDPPO") or value == fragment * envs:
+        return follows
+    return Outcome(
+        verdict=Verdict.REFUSED,
+        severity=Severity.ERROR,
+        message="each env runner learns from its fragments, and `rollout_fragment_length` says how "
+        "long they are; RLlib refused both, too",
+        hint="take one of them out",
+    )
 
 
 def _entropy_coeff(value: Any, context: Context) -> Outcome:
@@ -180,10 +202,27 @@ RULES = (
         hint="env_runners(sample_timeout_s=) bounds how long an env runner is waited for",
     ),
     *dropped(FAMILY, "trainer_class", "an inner key of Ray 1.13"),
-    *dropped(
+    *kept(
         FAMILY,
-        "truncate_episodes keep_local_weights_in_sync torch_distributed_backend",
-        "learners exchange gradients through torch's own data parallelism",
-        algorithms=("DDPPO",),
+        "training",
+        {
+            v.FLAG: "keep_local_weights_in_sync",
+            Words(("gloo", "mpi", "nccl")): "torch_distributed_backend",
+        },
+        algorithms=DDPPO,
+    ),
+    Rule(
+        FAMILY,
+        "train_batch_size",
+        Verdict.CONVERTED,
+        "how many steps each env runner of DDPPO learns from, as in Ray 2.3",
+        target="training.train_batch_size_per_learner",
+        old_target="training.train_batch_size",
+        convert=_batch_of_a_worker,
+        value=BATCH,
+        algorithms=DDPPO,
+    ),
+    *dropped(
+        FAMILY, "truncate_episodes", "`batch_mode` says it; nothing else works", algorithms=DDPPO
     ),
 )

@@ -6,7 +6,8 @@ from rllib_compat import ray_versions
 from rllib_compat.config import keys as table
 from rllib_compat.config.context import Context
 from rllib_compat.config.steps.replay import REPLAYING
-from rllib_compat.config.steps.step import COMPUTED, Change, Given, Step, are_counts
+from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, Given, Step, are_counts
+from rllib_compat.config.today import todays_default
 from rllib_compat.neutral.report import Severity
 
 FRAGMENT = "env_runners.rollout_fragment_length"
@@ -34,21 +35,33 @@ def _one_env_per_runner(given: Given, _: Context) -> Change | None:
     return Change({ENVS: 1}, message)
 
 
-def _learner_per_worker(given: Given, _: Context) -> Change | None:
-    changed = {}
-    workers = given.get(RUNNERS)
-    if are_counts(workers) and workers > 0 and LEARNERS not in given:
-        changed[LEARNERS] = workers
-    fragment, envs = given.get(FRAGMENT), given.get(ENVS)
+def _own_fragments(given: Given, context: Context) -> Change | None:
+    fragment, envs = given.get(FRAGMENT), given.effective(ENVS)
+    if BATCH in given and not are_counts(fragment):
+        return None
+    if fragment is None and context.get("rollout_fragment_length") is None:
+        fragment = table.default_at("DDPPO", "rollout_fragment_length", _LAST_DDPPO)[1]
+    if not are_counts(fragment, envs):
+        return None
+    if fragment * envs == todays_default("DDPPO", BATCH)[1]:
+        return Change({FRAGMENT: ABSENT, BATCH: ABSENT})
+    said = f"each env runner learns from {fragment} steps of each of its {envs} environments"
+    return Change({BATCH: fragment * envs, FRAGMENT: ABSENT}, said)
+
+
+def _round_for_ppo(given: Given, _: Context) -> Change | None:
+    counts = runners, envs = given.effective(RUNNERS), given.effective(ENVS)
+    fragment, minibatch = given.get(FRAGMENT), given.effective(MINIBATCH)
     if fragment is None:
         fragment = table.default_at("DDPPO", "rollout_fragment_length", _LAST_DDPPO)[1]
-    if envs is None:
-        envs = table.default_at("DDPPO", "num_envs_per_worker", _LAST_DDPPO)[1]
-    if not are_counts(fragment, envs):
-        return Change(changed)
-    steps = fragment * envs
+    if not are_counts(*counts, fragment, minibatch):
+        return None
+    workers = max(runners, 1)
+    changed = {WHOLE_BATCH: fragment * envs * workers, MINIBATCH: minibatch * workers}
     return Change(
-        {**changed, BATCH: steps, FRAGMENT: "auto"}, f"a learner for each, {steps} steps a batch"
+        {**changed, FRAGMENT: fragment},
+        f"on the old API stack, DDPPO is PPO: the algorithm's process learns from the fragments of "
+        f"all workers, {changed[WHOLE_BATCH]} steps",
     )
 
 
@@ -128,14 +141,38 @@ STEPS = (
     ),
     Step(
         "ddppo",
-        "DDPPO's workers learned from their own samples. PPO gets a learner for each worker, and "
-        "each learner a batch as large as a worker's fragments were.",
-        legacy=("DDPPO",),
+        "Each env runner of DDPPO learns from a fragment of each of its environments; 100 steps, "
+        "where a config of Ray 0.8 - 2.1 does not say how many.",
+        algorithms=("DDPPO",),
         stack="new",
-        reads=(RUNNERS, LEARNERS, FRAGMENT, ENVS),
-        sets={LEARNERS: COMPUTED, BATCH: COMPUTED, FRAGMENT: "auto"},
+        reads=(FRAGMENT, ENVS, BATCH),
+        sets={BATCH: COMPUTED, FRAGMENT: ABSENT},
+        key="rollout_fragment_length",
+        change=_own_fragments,
+    ),
+    Step(
+        "ddppo_learners",
+        "Env runners of DDPPO learn themselves. RLlib refused a GPU for anybody else.",
+        algorithms=("DDPPO",),
+        stack="new",
+        reads=(LEARNERS, GPUS),
+        sets={LEARNERS: ABSENT, GPUS: ABSENT},
+        key="num_gpus",
+        when=lambda given: bool(given.get(LEARNERS) or given.get(GPUS)),
+        says="env runners learn themselves; `num_gpus_per_worker` is what gives them GPUs",
+        severity=Severity.WARNING,
+    ),
+    Step(
+        "ddppo_old",
+        "Env runners learn on the new API stack alone. On the old one DDPPO is PPO, which learns "
+        "from a fragment of each worker.",
+        algorithms=("DDPPO",),
+        stack="old",
+        reads=(FRAGMENT, RUNNERS, ENVS, MINIBATCH),
+        sets={WHOLE_BATCH: COMPUTED, MINIBATCH: COMPUTED, FRAGMENT: COMPUTED},
         key="num_workers",
-        change=_learner_per_worker,
+        change=_round_for_ppo,
+        severity=Severity.WARNING,
     ),
     Step(
         "a3c",
@@ -199,7 +236,7 @@ STEPS = (
     Step(
         "minibatch",
         "PPO's minibatch has to fit into its train batch.",
-        algorithms=("PPO",),
+        algorithms=("PPO", "DDPPO"),
         reads=(MINIBATCH, BATCH, WHOLE_BATCH),
         sets={MINIBATCH: COMPUTED},
         key="sgd_minibatch_size",

@@ -24,7 +24,14 @@ OURS = [row.name for row in registry.trained() if row.ours]
 
 #: The last Ray that had them; and how it called what is in `DEFAULTS`.
 LAST = "2.10.0"
-THEN = {"num_env_runners": "num_rollout_workers", "exploration_noise": "exploration_config"}
+THEN = {
+    "exploration_noise": "exploration_config",
+    "minibatch_size": "sgd_minibatch_size",
+    "num_env_runners": "num_rollout_workers",
+    "num_envs_per_env_runner": "num_envs_per_worker",
+    "num_epochs": "num_sgd_iter",
+    "shuffle_batch_per_epoch": "shuffle_sequences",
+}
 
 #: A number that each reads.
 KEYS = dict.fromkeys(OURS, "lr") | {
@@ -37,6 +44,10 @@ KEYS = dict.fromkeys(OURS, "lr") | {
     "Random": "gamma",
     "TD3": "critic_lr",
 }
+
+
+#: What trains in their place on the old API stack.
+ON_OLD_STACK = {"A3C": "A2C", "DDPPO": "PPO"}
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -93,14 +104,19 @@ def test_what_needs_the_old_api_stack_has_a_policy_there(name):
     assert not translation.refused
     made = translation.algorithm_config
     policy = made.algo_class.get_default_policy_class(made)
-    assert policy.__name__ == f"{'A2C' if name == 'A3C' else name}TorchPolicy"
+    assert policy.__name__ == f"{ON_OLD_STACK.get(name, name)}TorchPolicy"
 
 
-def test_a3c_on_the_old_api_stack_is_told_to_be_a2c():
+@pytest.mark.parametrize(
+    ("name", "rule", "steps"), [("A3C", "a3c", 3 * 10), ("DDPPO", "ddppo_old", 3 * 100 * 5)]
+)
+def test_what_the_old_api_stack_has_not_trains_there_as_another_and_is_told_so(name, rule, steps):
     config = {"env": "CartPole-v1", "num_workers": 3, "observation_filter": lambda shape: None}
-    translation = translate(config, algorithm="A3C")
-    assert translation.algorithm_config.train_batch_size == 3 * 10
-    (row,) = [row for row in translation.report if row.rule == "settle.a3c"]
+    translation = translate(config, algorithm=name)
+    made = translation.algorithm_config
+    made.validate()
+    assert made.train_batch_size == steps
+    (row,) = [row for row in translation.report if row.rule == f"settle.{rule}"]
     assert row.severity is Severity.WARNING
 
 
@@ -110,11 +126,13 @@ def test_a3c_on_the_old_api_stack_is_told_to_be_a2c():
         ("A2C", {"use_critic": False}),
         ("A2C", {"microbatch_size": 0}),
         ("A3C", {"microbatch_size": 5}),
+        ("DDPPO", {"kl_coeff": 0.2}),
+        ("DDPPO", {"torch_distributed_backend": "carrier pigeon"}),
     ],
 )
 def test_settings_that_contradict_each_other_are_told(name, wrong):
     config = ray_versions.todays_config(name).environment("CartPole-v1").training(**wrong)
-    with pytest.raises(ConfigError, match=r"critic|microbatch"):
+    with pytest.raises(ConfigError, match=r"critic|microbatch|penalty|pigeon"):
         config.validate()
 
 

@@ -256,12 +256,24 @@ class TestBatches:
         config = {"rollout_fragment_length": 1, "n_step": 3}
         assert one(config, "env_runners.rollout_fragment_length", "SAC") == 3
 
-    def test_ddppo_workers_become_learners(self):
-        config = {"num_workers": 4, "rollout_fragment_length": 100, "num_envs_per_worker": 5}
-        translation = translate(config, algorithm="DDPPO")
-        assert translation.algorithm == "PPO"
-        assert setting(translation, "learners.num_learners") == 4
-        assert setting(translation, "training.train_batch_size_per_learner") == 500
+    @pytest.mark.parametrize(
+        ("config", "steps"),
+        [
+            ({"rollout_fragment_length": 250, "num_envs_per_worker": 10}, 2500),
+            ({"train_batch_size": -1, "num_envs_per_worker": 2}, 200),
+            ({"train_batch_size": 300}, 300),  # since Ray 2.3
+            ({}, None),  # 500, as ever
+        ],
+    )
+    def test_a_ddppo_worker_learns_from_its_own_fragments(self, config, steps):
+        translation = translate({"num_workers": 4, "num_gpus": 1, **config}, algorithm="DDPPO")
+        assert translation.algorithm == "DDPPO"
+        assert setting(translation, "training.train_batch_size_per_learner") == steps
+        assert setting(translation, "learners") is None
+
+    def test_ddppo_is_told_the_size_of_a_batch_in_one_way(self):
+        both = {"rollout_fragment_length": 100, "train_batch_size": 4000}
+        assert translate(both, algorithm="DDPPO").refused
 
 
 class TestEvaluation:

@@ -1,0 +1,367 @@
+"""DDPPO (`rllib/agents/ppo/ddppo.py` of Ray 0.8 – 1.13, `algorithms/ddppo` until 2.10).
+
+Each env runner has a learner of its own, and learns from what it has sampled itself. At each
+minibatch, torch averages the gradients of all of them, so that all have the same weights. Nothing
+is sent to the algorithm but weights, for its users; its own learner never learns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from ray.rllib.algorithms.algorithm_config import NotProvided
+from ray.rllib.algorithms.ppo import PPO, PPOConfig
+from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.averaging import (
+    LostOthersError,
+    average,
+    free_address,
+    join,
+    leave,
+)
+from rllib_compat.algorithms.config import DefaultsConfig
+from rllib_compat.algorithms.local_learners import (
+    act_as_learned,
+    learner_of,
+    own_fragment,
+    show_weights,
+)
+from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.sampling import on_env_runners, steps_sampled
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.frozen import frozen
+
+#: What torch averages with.
+BACKENDS = ("gloo", "mpi", "nccl")
+
+
+@frozen
+class Member:
+    """An env runner as a member of a group whose gradients are averaged.
+
+    Attributes:
+        index: Its own.
+        group: The group that it has joined last.
+        connected: Whether it is still connected to the others.
+    """
+
+    index: int
+    group: str | None
+    connected: bool
+
+
+class DDPPO(PPO):  # type: ignore[misc]  # Ray has no types
+    """PPO whose env runners learn from their own samples, with the mean of their gradients."""
+
+    #: The group of env runners that have the newest weights; None: the algorithm has them itself.
+    _group: str | None = None
+
+    @classmethod
+    def get_default_config(cls) -> DDPPOConfig:
+        """The config that it starts from."""
+        return DDPPOConfig()
+
+    def training_step(self) -> Any:
+        """Lets each env runner sample once, and learn from it. On the old API stack it is PPO."""
+        if not self.config.enable_rl_module_and_learner:
+            return super().training_step()
+        members = self._members()
+        if self._group is None or any(
+            (member.group, member.connected) != (self._group, True) for member in members
+        ):
+            self._join(members)
+        told = on_env_runners(self, partial(learn_on_own_fragment, steps=steps_sampled(self)))
+        results = [result for result, _ in told if result is not None]
+        ray_versions.log_of_learners(self, results)
+        if results and self.config.keep_local_weights_in_sync:
+            self._take_learned(("rl_module",))
+        return None
+
+    def save_to_path(self, *args: Any, **kwargs: Any) -> Any:
+        """Saves what env runners have learned."""
+        self._take_learned()
+        return super().save_to_path(*args, **kwargs)
+
+    def restore_from_path(self, *args: Any, **kwargs: Any) -> None:
+        """Restores a checkpoint, from which all env runners go on."""
+        self._group = None
+        super().restore_from_path(*args, **kwargs)
+
+    def set_state(self, state: Any) -> None:
+        """Sets a state, from which all env runners go on."""
+        self._take_learned()
+        super().set_state(state)
+        self._group = None
+
+    def _on_env_runners(self, function: Any, only: int | None = None) -> list[Any]:
+        group = self.env_runner_group
+        local = group.num_remote_workers() == 0
+        chosen = {} if local or only is None else {"remote_worker_ids": [only]}
+        return ray_versions.foreach_env_runner(group, function, local_env_runner=local, **chosen)
+
+    def _members(self) -> list[Member]:
+        found: list[Member] = self._on_env_runners(member)
+        return found
+
+    def _join(self, members: list[Member]) -> None:
+        """Makes a group of all env runners, with the newest weights and optimizers."""
+        if not members:  # all have failed
+            return
+        self._take_learned(members=members)
+        (state,) = ray_versions.foreach_learner(self, learned)[:1]
+        indices = [one.index for one in members]
+        self._group = uuid4().hex
+        (address,) = self._on_env_runners(free_address, only=indices[0])
+        self._on_env_runners(
+            partial(
+                join_group,
+                group=self._group,
+                state=state,
+                address=address,
+                ranks={index: rank for rank, index in enumerate(indices)},
+            )
+        )
+
+    def _take_learned(self, components: Any = None, members: list[Member] | None = None) -> None:
+        """Takes what an env runner has learned into the algorithm's learner.
+
+        Args:
+            components: What to take; None: all of it.
+            members: The env runners that there are, if that is known.
+        """
+        if self._group is None:
+            return
+        members = self._members() if members is None else members
+        index = next((one.index for one in members if one.group == self._group), None)
+        if index is None:  # it is lost, but for what was taken before
+            return
+        (state,) = self._on_env_runners(partial(learned_there, components=components), only=index)
+        ray_versions.foreach_learner(self, partial(ray_versions.set_learner_state, state=state))
+        show_weights(self)
+
+
+def member(env_runner: Any) -> Member:
+    """What an env runner has joined."""
+    learner = learner_of(env_runner)
+    return Member(env_runner.worker_index or 0, learner.group, learner.connected)
+
+
+def learned(learner: Any, components: Any = None) -> Mapping[str, Any]:
+    """What a learner has learned: the weights and the states of the optimizers."""
+    parts = components or ("rl_module", "optimizer")
+    state: Mapping[str, Any] = learner.get_state(components=list(parts))
+    return state
+
+
+def learned_there(env_runner: Any, components: Any) -> Mapping[str, Any]:
+    """What the learner of an env runner has learned."""
+    return learned(learner_of(env_runner), components)
+
+
+def join_group(
+    env_runner: Any, group: str, state: Any, address: str, ranks: Mapping[int, int]
+) -> None:
+    """Lets an env runner learn with others, from a common state on.
+
+    Args:
+        env_runner: The env runner.
+        group: The group's name.
+        state: What all begin with.
+        address: Where they meet.
+        ranks: Their ranks, by their indices.
+    """
+    learner = learner_of(env_runner)
+    ray_versions.set_learner_state(learner, state)
+    act_as_learned(env_runner)
+    join(address, env_runner.config.torch_distributed_backend, ranks, env_runner.worker_index or 0)
+    learner.group, learner.connected = group, True
+
+
+def learn_on_own_fragment(env_runner: Any, steps: int) -> tuple[Any, Any]:
+    """Samples, learns from it with the others, and acts by that from now on.
+
+    Args:
+        env_runner: The env runner.
+        steps: How many steps all of them have ever sampled.
+
+    Returns:
+        What its learner and the env runner itself tell; nothing of the learner where another env
+        runner has failed: what it had learned by then is where the next group begins.
+    """
+    learner = learner_of(env_runner)
+    ray_versions.number_weights_as(learner, env_runner)
+    told = None
+    try:
+        told = learner.learn_with_others(own_fragment(env_runner), steps)
+    except LostOthersError:
+        pass
+    finally:
+        if told is None:  # the others would wait for its gradients
+            learner.connected = False
+            leave()
+    act_as_learned(env_runner)
+    return told, env_runner.get_metrics()
+
+
+class DDPPOConfig(DefaultsConfig, PPOConfig):  # type: ignore[misc]
+    """The config of DDPPO: PPO's, but for batches.
+
+    `train_batch_size_per_learner` is how many steps each env runner samples and learns from, if
+    `rollout_fragment_length` does not say how many each of its environments makes.
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of `DDPPO`.
+    """
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class or DDPPO)
+
+    def training(
+        self,
+        *,
+        keep_local_weights_in_sync: Any = NotProvided,
+        torch_distributed_backend: Any = NotProvided,
+        **kwargs: Any,
+    ) -> DDPPOConfig:
+        """Sets how it learns.
+
+        Args:
+            keep_local_weights_in_sync: Whether the algorithm takes the weights after each step;
+                else only when it is saved.
+            torch_distributed_backend: What averages gradients: gloo, mpi or nccl.
+            **kwargs: What PPO has.
+
+        Returns:
+            The config itself.
+        """
+        super().training(**kwargs)
+        self.set_given(locals())
+        return self
+
+    def get_default_learner_class(self) -> type:
+        """The learner that averages gradients."""
+        return DDPPOTorchLearner
+
+    def get_rollout_fragment_length(self, worker_index: int = 0) -> int:  # noqa: ARG002
+        """How many steps each environment of an env runner makes."""
+        if self.rollout_fragment_length != "auto":
+            return int(self.rollout_fragment_length)
+        batch = self.train_batch_size_per_learner or self.train_batch_size
+        return max(1, int(batch) // int(self.num_envs_per_env_runner))
+
+    def steps_of_an_env_runner(self) -> int:
+        """How many steps an env runner samples and learns from."""
+        return self.get_rollout_fragment_length() * int(self.num_envs_per_env_runner)
+
+    def validate_train_batch_size_vs_rollout_fragment_length(self) -> None:
+        """Nothing: there is no batch of all env runners."""
+
+    def validate(self) -> None:
+        """Checks all settings against each other.
+
+        Raises:
+            ConfigError: It can't run so.
+        """
+        super().validate()
+        if self.in_evaluation or not self.enable_rl_module_and_learner:
+            return
+        for wrong, where, found, fix in (
+            (
+                self.batch_mode != "truncate_episodes",
+                "batch_mode",
+                "Env runners of DDPPO learn from equally many steps, not from whole episodes.",
+                'batch_mode="truncate_episodes"',
+            ),
+            (
+                bool(self.kl_coeff or self.kl_target),
+                "kl_coeff",
+                "DDPPO has no KL penalty: env runners know their own samples alone.",
+                "Set kl_coeff and kl_target to 0; entropy_coeff keeps policies from getting sure.",
+            ),
+            (
+                self.torch_distributed_backend not in BACKENDS,
+                "torch_distributed_backend",
+                f"torch does not average with {self.torch_distributed_backend!r}.",
+                f"It is one of {', '.join(BACKENDS)}.",
+            ),
+            (
+                bool(self.num_learners or self.num_gpus_per_learner),
+                "num_learners",
+                "Env runners of DDPPO learn themselves; other learners have nothing to do.",
+                "Leave it as it is; num_gpus_per_env_runner gives GPUs to env runners.",
+            ),
+            (
+                (self.minibatch_size or 0) > self.steps_of_an_env_runner(),
+                "minibatch_size",
+                f"A minibatch of {self.minibatch_size} does not fit into the "
+                f"{self.steps_of_an_env_runner()} steps of an env runner.",
+                "Make it smaller; it is each env runner's own.",
+            ),
+            (
+                not issubclass(self.learner_class, DDPPOTorchLearner),
+                "learner_class",
+                f"{self.learner_class.__name__} does not average gradients.",
+                "Derive it from DDPPOTorchLearner.",
+            ),
+        ):
+            if wrong:
+                raise ConfigError(found, where=where, fix=fix)
+
+
+class DDPPOTorchLearner(PPOTorchLearner):  # type: ignore[misc]
+    """Computes PPO's loss, and makes its steps with the mean of all env runners' gradients."""
+
+    #: The group that it has joined last.
+    group: str | None = None
+    #: Whether it averages with the others.
+    connected: bool = False
+
+    def learn_with_others(self, episodes: list[Any], steps: int) -> Any:
+        """Learns from episodes in as many minibatches as all others do.
+
+        Args:
+            episodes: What to learn from.
+            steps: How many steps all env runners have ever sampled.
+
+        Returns:
+            What it tells.
+        """
+        config = self.config
+        whole = config.steps_of_an_env_runner()
+        size = config.minibatch_size or whole
+        return ray_versions.update_learner(
+            self,
+            episodes,
+            {"num_env_steps_sampled_lifetime": steps},
+            num_epochs=config.num_epochs,
+            minibatch_size=size,
+            shuffle_batch_per_epoch=config.shuffle_batch_per_epoch,
+            # They would wait for each other forever: episodes have a step more at their ends.
+            num_total_minibatches=config.num_epochs * -(-whole // size),
+        )
+
+    def postprocess_gradients(self, gradients_dict: Any) -> Any:
+        """Clips gradients. Ray's own gives none back where it clips none, in some releases."""
+        return {**gradients_dict, **super().postprocess_gradients(gradients_dict)}
+
+    def apply_gradients(self, gradients_dict: Any) -> None:
+        """Makes a step with the mean of these gradients and the others', which are clipped, too."""
+        super().apply_gradients(self.averaged(gradients_dict))
+
+    def averaged(self, gradients_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        """The means of these gradients and the others'; waits for them."""
+        if not self.connected:
+            return gradients_dict
+        named = sorted(ray_versions.parameters_of(self).items())
+        parameters = [parameter for _, parameter in named]
+        refs = [self.get_param_ref(parameter) for parameter in parameters]
+        means = average([gradients_dict.get(ref) for ref in refs], parameters)
+        return {ref: mean for ref, mean in zip(refs, means, strict=True) if mean is not None}
+
+
+register(DDPPO)
