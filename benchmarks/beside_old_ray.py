@@ -49,19 +49,20 @@ COLUMNS = (
 Line = dict[str, Any]
 
 
-def compare(name: str, pythons: dict[str, str], seed: int, limit: float) -> dict[str, Any]:
+def compare(name: str, pythons: dict[str, str], given: argparse.Namespace) -> dict[str, Any]:
     """Trains an example on both sides."""
     (spec,) = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text("utf-8")).values()
     changed = {"framework": "torch", "min_time_s_per_reporting": SECONDS_OF_AN_ITERATION}
-    spec["config"] = {**spec["config"], **changed, "seed": seed}
-    told = {"limit": limit, "cpus": CPUS, "legacy_ray": OLD_RAY}
+    spec["config"] = {**spec["config"], **changed, "seed": given.seed}
+    told = {"limit": given.limit, "cpus": CPUS, "legacy_ray": OLD_RAY, "columns": given.columns}
     runs = {side: _run({**spec, **told, "ours": side == "ours"}, pythons[side]) for side in SIDES}
     return {
         "example": name,
         "algorithm": spec["run"],
         "environment": spec["env"],
-        "seed": seed,
-        "limit": limit,
+        "columns": given.columns,
+        "seed": given.seed,
+        "limit": given.limit,
         "reward": spec["stop"].get("episode_reward_mean"),
         "steps": min(lines[-1]["steps"] for lines in runs.values()),
         "sides": {side: _told(lines, spec["stop"], runs) for side, lines in runs.items()},
@@ -125,7 +126,8 @@ def _row(result: dict[str, Any]) -> str:
         told = [f"{value:.0f}" if value is not None else "none" for value in returns]
         cells = [f"{cell} ({value})" for cell, value in zip(cells, told, strict=True)]
     speeds = [f"{rate:,.0f}" for rate in rates]
-    parts = [result["example"], result["algorithm"], str(result["seed"]), until, *cells, ratio]
+    algorithm = result["algorithm"] + (", columns" if result.get("columns") else "")
+    parts = [result["example"], algorithm, str(result["seed"]), until, *cells, ratio]
     return "| " + " | ".join([*parts, *speeds, f"{rates[1] / rates[0]:.2f}"]) + " |\n"
 
 
@@ -160,6 +162,7 @@ def main() -> None:
     parser.add_argument("--old-python", help="the Python of an environment with Ray 1.13.0")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=240, help="seconds of CPU time a side")
+    parser.add_argument("--columns", action="store_true", help="of our DQN or SAC")
     parser.add_argument("--plots", type=Path, help="a folder for pictures")
     given = parser.parse_args()
     if given.names and not given.old_python:
@@ -167,8 +170,8 @@ def main() -> None:
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     for name in given.names:
         pythons = {"old": given.old_python, "ours": sys.executable}
-        result = compare(name, pythons, given.seed, given.limit)
-        results[f"{name}-{given.seed}"] = result
+        result = compare(name, pythons, given)
+        results[f"{name}{'-columns' * given.columns}-{given.seed}"] = result
         print(table({name: result}), flush=True)
         write(results)
     if given.plots:

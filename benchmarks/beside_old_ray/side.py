@@ -23,7 +23,11 @@ def trainer_of(spec: dict[str, Any]) -> Any:
 
         activate()  # the environments of the examples stand elsewhere today
         return Trainer(
-            spec["config"], spec["env"], algorithm=spec["run"], legacy_ray=spec["legacy_ray"]
+            spec["config"],
+            spec["env"],
+            algorithm=spec["run"],
+            legacy_ray=spec["legacy_ray"],
+            replay_columns=spec["columns"] or None,
         )
     from ray.rllib.agents.registry import get_trainer_class
 
