@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
+from ray.rllib.algorithms.ppo.ppo import LEARNER_RESULTS_CURR_KL_COEFF_KEY
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 
 from rllib_compat import ray_versions
@@ -278,12 +279,6 @@ class DDPPOConfig(DefaultsConfig, PPOConfig):  # type: ignore[misc]
                 'batch_mode="truncate_episodes"',
             ),
             (
-                bool(self.kl_coeff or self.kl_target),
-                "kl_coeff",
-                "DDPPO has no KL penalty: env runners know their own samples alone.",
-                "Set kl_coeff and kl_target to 0; entropy_coeff keeps policies from getting sure.",
-            ),
-            (
                 self.torch_distributed_backend not in BACKENDS,
                 "torch_distributed_backend",
                 f"torch does not average with {self.torch_distributed_backend!r}.",
@@ -352,6 +347,11 @@ class DDPPOTorchLearner(PPOTorchLearner):  # type: ignore[misc]
     def apply_gradients(self, gradients_dict: Any) -> None:
         """Makes a step with the mean of these gradients and the others', which are clipped, too."""
         super().apply_gradients(self.averaged(gradients_dict))
+
+    def _update_module_kl_coeff(self, *, module_id: str, **_: Any) -> None:
+        """Nothing: the weight of a KL penalty stays as it is, for all env runners alike."""
+        weight = float(self.curr_kl_coeffs_per_module[module_id])
+        self.metrics.log_value((module_id, LEARNER_RESULTS_CURR_KL_COEFF_KEY), weight, window=1)
 
     def averaged(self, gradients_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
         """The means of these gradients and the others'; waits for them."""

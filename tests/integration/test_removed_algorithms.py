@@ -212,6 +212,7 @@ def weights_in_env_runner(env_runner):
 def test_env_runners_of_ddppo_average_their_gradients_and_have_the_same_weights(tmp_path):
     old = {"env": "CartPole-v1", "num_workers": 2, "num_gpus_per_worker": 0, "lr": 0.01}
     sizes = {"rollout_fragment_length": 10, "sgd_minibatch_size": 16, "num_sgd_iter": 2}
+    sizes["kl_coeff"] = 0.3
     trainer = compat.DDPPOTrainer(config={**old, **sizes, "keep_local_weights_in_sync": False})
     algorithm = trainer.algorithm
     on_each = partial(
@@ -219,7 +220,10 @@ def test_env_runners_of_ddppo_average_their_gradients_and_have_the_same_weights(
     )
     try:
         before = deepcopy(trainer.get_weights())
-        assert trainer.train()["timesteps_total"] >= 2 * 10 * 5
+        result = trainer.train()
+        assert result["timesteps_total"] >= 2 * 10 * 5
+        told = result["info"]["learner"]["default_policy"]["learner_stats"]
+        assert told["cur_kl_coeff"] == pytest.approx(0.3)  # nobody adapts it
         assert equal(trainer.get_weights(), before)  # it was told not to
         path = trainer.save(str(tmp_path))
         after = deepcopy(trainer.get_weights())
