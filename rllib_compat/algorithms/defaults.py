@@ -78,6 +78,34 @@ _A3C: Mapping[str, Any] = {
     "vf_loss_coeff": 0.5,
 }
 
+#: What distributed replay adds to DQN and DDPG, and what it changes.
+_APEX: Mapping[str, Any] = {
+    "debug_replay": False,
+    "max_requests_in_flight_per_env_runner": 2,
+    "max_requests_in_flight_per_replay_worker": None,
+    "max_weight_sync_delay": 400,
+    "min_sample_timesteps_per_iteration": 25000,
+    "min_time_s_per_iteration": 30,
+    "n_step": 3,
+    "num_env_runners": 32,
+    "num_replay_buffer_shards": 4,
+    "num_steps_sampled_before_learning_starts": 50000,
+    "per_worker_exploration": True,
+    "prioritized_replay_eps": 1e-6,
+    "replay_buffer_config": {
+        "type": "PrioritizedEpisodeReplayBuffer",
+        "capacity": 2_000_000,
+        "alpha": 0.6,
+        "beta": 0.4,
+    },
+    "replay_buffer_shards_colocated_with_driver": True,
+    "rollout_fragment_length": 50,
+    "target_network_update_freq": 500_000,
+    "train_batch_size": 512,
+    "training_intensity": 1,
+    "worker_side_prioritization": True,
+}
+
 #: Algorithm → attribute of its config → default.
 DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
@@ -88,6 +116,23 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "rollout_fragment_length": "auto",
         },
         "A3C": {**_A3C, "min_time_s_per_iteration": 5, "rollout_fragment_length": 10},
+        "APEX": {
+            "burn_in_len": 0,
+            "double_q": True,
+            "dueling": True,
+            "epsilon": [[0, 1.0], [10000, 0.02]],
+            "grad_clip": 40.0,
+            "lr": 0.0005,
+            "num_atoms": 1,
+            "sigma0": 0.5,
+            "store_buffer_in_checkpoints": False,
+            "tau": 1.0,
+            "td_error_loss_fn": "huber",
+            "v_max": 10.0,
+            "v_min": -10.0,
+            **_APEX,
+        },
+        "APEX_DDPG": {**_DDPG, **_APEX, "worker_side_prioritization": False},
         "ARS": {
             "action_noise_std": 0.0,
             "eval_prob": 0.03,
@@ -275,5 +320,9 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 #: Algorithm → field of its model config → default, where that is not what all modules have.
 MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {"DDPPO": {"vf_share_layers": False}, "RNNSAC": {"fcnet_activation": "relu"}}
+    {
+        "APEX": {"head_fcnet_hiddens": [256]},
+        "DDPPO": {"vf_share_layers": False},
+        "RNNSAC": {"fcnet_activation": "relu"},
+    }
 )

@@ -7,6 +7,7 @@ these again. Here steps become columns when they are sampled, and stay columns.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
@@ -33,20 +34,24 @@ class ReplaysColumns:
     config: Any
     metrics: Any
     #: The buffer; None: Ray's is used.
-    replay: TransitionReplay | None = None
+    replay: Any = None
 
     def setup(self, config: Any) -> None:
         """Builds env runners, learner and replay buffer."""
         super().setup(config)  # type: ignore[misc]  # of the real algorithm
         reason = why_episodes(self)
         if reason is None:
-            self.replay = self.local_replay_buffer = new_replay(self.config)
+            self.replay = self.local_replay_buffer = self.new_replay()
             return
         logger.warning(
             "%s replays episodes, not columns: %s.",
             type(self).__name__,
             reason,
         )
+
+    def new_replay(self) -> Any:
+        """The buffer, still empty."""
+        return new_replay(self.config)
 
     def training_step(self) -> None:
         """Samples and learns, each as often as the config says; sends the weights."""
@@ -66,16 +71,30 @@ class ReplaysColumns:
     def _learn(self, replay: TransitionReplay) -> None:
         """Draws transitions, learns from them, and gives them other priorities."""
         config = self.config
-        count = config.total_train_batch_size
-        batch = replay.sample(count, config.replay_buffer_config.get("beta") or 0.0)
+        beta = config.replay_buffer_config.get("beta") or 0.0
+        errors = self.learn_from(replay.sample(config.total_train_batch_size, beta))
+        if errors is not None:
+            replay.prioritize(errors)
+
+    def learn_from(self, batch: Mapping[str, Any]) -> Any:
+        """Learns from a train batch of columns.
+
+        Returns:
+            The TD errors, one a transition; None: the policy is not trained.
+        """
+        count = self.config.total_train_batch_size
         ray_versions.reset_noise(self)
         errors = ray_versions.update_learners_with_arrays(
-            self,
-            {DEFAULT_MODULE_ID: batch},
-            count,
+            self, {DEFAULT_MODULE_ID: batch}, count, now=self.now(count)
         )
-        if DEFAULT_MODULE_ID in errors:  # a policy that is not trained has none
-            replay.prioritize(errors[DEFAULT_MODULE_ID])
+        return errors.get(DEFAULT_MODULE_ID)
+
+    def now(self, count: int) -> int | None:  # noqa: ARG002
+        """The step that schedules and targets are at while it learns from so many.
+
+        None: how many were sampled.
+        """
+        return None
 
     def get_checkpointable_components(self) -> list[tuple[str, Any]]:
         """Its parts that checkpoints hold: with `store_buffer_in_checkpoints`, what is replayed."""
@@ -103,7 +122,11 @@ def new_replay(config: Any) -> TransitionReplay:
     told = config.replay_buffer_config
     alpha = told.get("alpha", 1.0) if "Prioritized" in told["type"] else 0.0
     return TransitionReplay(
-        told.get("capacity", 10_000), alpha=alpha, n_step=config.n_step, gamma=config.gamma
+        told.get("capacity", 10_000),
+        alpha=alpha,
+        n_step=config.n_step,
+        gamma=config.gamma,
+        offset=getattr(config, "prioritized_replay_eps", 0.0),
     )
 
 

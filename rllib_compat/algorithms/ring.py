@@ -61,6 +61,15 @@ class Ring:
         self._added += count
         return places
 
+    def are_there(self, places: Array, added: int) -> Array:
+        """Whether the rows that were at some places are there still.
+
+        Args:
+            places: The places.
+            added: How many rows it had been given then.
+        """
+        return (places - added) % self.capacity >= self._added - added
+
     def at(self, places: Array) -> Rows:
         """Copies of the rows at some places."""
         return tree.map_structure(lambda mine: mine[places], self._rows)

@@ -72,6 +72,8 @@ def translate(
     if legacy_ray is not None and registry.of(target).becomes:
         whole = defaults.complete(legacy, legacy_algorithm, legacy_ray)
     stack, decided_by = _choose_stack(whole, (legacy_algorithm, target), api_stack)
+    if stack == "old":
+        target = registry.of(target).undistributed or target
 
     context = Context(whole.config, target, legacy_algorithm, stack, translate=_inner_settings)
     context.legacy_ray = legacy_ray
@@ -235,8 +237,7 @@ def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
                 Severity.WARNING,
                 Verdict.CONVERTED,
                 "$",
-                f"{legacy} was removed from RLlib; {target} takes its place: "
-                f"{registry.of(legacy).why}",
+                f"{legacy} was removed from RLlib; {target} takes its place: {_why(legacy)}",
             )
         ]
     if registry.of(target).ours:
@@ -261,6 +262,17 @@ def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
             )
         ]
     return []
+
+
+def _why(legacy: str) -> str:
+    """How what takes an algorithm's place is different."""
+    row = registry.of(legacy)
+    if not row.ours:
+        return row.why
+    return (
+        f"on the old API stack, where this package has no {legacy}; its replay buffer is not "
+        "distributed over actors"
+    )
 
 
 def _only_on_the_new_stack(target: str) -> Finding:

@@ -178,9 +178,9 @@ def _why_not_whole(
     if not algorithm.trains_on:
         return f"today's Ray has no {algorithm.name}"
     recurrent = any(n.graph.recurrent for n in known(networks).values())
-    if algorithm.reader == "q" and algorithm.becomes == "DQN" and recurrent:
+    if algorithm.reader == "q" and algorithm.becomes in ("DQN", "APEX") and recurrent:
         # Ray's prioritized buffer dies of an error by step (`update_priorities`, 2.40 - 2.60).
-        return "today's DQN can't train a network with an LSTM"
+        return f"{algorithm.becomes} can't train a network with an LSTM today"
     if algorithm.name == "R2D2" and any(_looks_back(n) for n in known(networks).values()):
         return "R2D2 is trained on observations alone, without the actions and rewards before them"
     if algorithm.soft_actor_critic and any(

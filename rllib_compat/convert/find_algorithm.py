@@ -159,7 +159,10 @@ def _by_memory(names: tuple[str, ...], checkpoint: LegacyCheckpoint) -> tuple[st
 
 
 def _without_twins(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Without algorithms that are read and learn as one that they derive from (DDPPO and PPO)."""
+    """Without those that are read and learn as one that they derive from (DDPPO and PPO).
+
+    Nor those that are such a one, distributed (APEX and DQN).
+    """
     rows = [registry.of(name) for name in names]
     return tuple(
         row.name
@@ -168,7 +171,7 @@ def _without_twins(names: tuple[str, ...]) -> tuple[str, ...]:
             other is not row
             and row.name in registry.family(other.name)
             and other.reader == row.reader
-            and (row.distributes or other.becomes == row.becomes)
+            and (row.distributes or other.becomes in (row.becomes, row.undistributed))
             for other in rows
         )
     )

@@ -13,6 +13,13 @@ from rllib_compat.ray_versions.algorithms import (
     stop_algorithm,
     take_learning_rates_of_config,
 )
+from rllib_compat.ray_versions.asynchronous import (
+    answers_of_env_runners,
+    ask_env_runners,
+    forget_requests,
+    healthy_env_runners,
+    wait_for_any,
+)
 from rllib_compat.ray_versions.callbacks import callback_class, callbacks_of
 from rllib_compat.ray_versions.checkpoints import (
     is_asked_for,
@@ -89,6 +96,7 @@ from rllib_compat.ray_versions.modules import (
     dqn_module,
     explore,
     explore_zeros,
+    has_q_values,
     network_forward,
     q_values,
     soft_actor_critic_modules,
@@ -123,8 +131,6 @@ from rllib_compat.ray_versions.plans import (
 from rllib_compat.ray_versions.releases import NEWEST, OLDEST, at_least, installed
 from rllib_compat.ray_versions.replay import old_replay_buffer, weigh_replayed, weighted_buffer
 from rllib_compat.ray_versions.runners import (
-    answers_of_env_runners,
-    ask_env_runners,
     count_sampled,
     earlier_chunks,
     environments_of,
@@ -160,6 +166,7 @@ from rllib_compat.ray_versions.training import (
     reset_noise,
     sample_episodes,
     send_new_weights,
+    send_weights_to_local,
     update_learner,
     update_learners,
     update_learners_with_arrays,
@@ -210,14 +217,17 @@ __all__ = [
     "folder_of",
     "foreach_env_runner",
     "foreach_learner",
+    "forget_requests",
     "frozen_and_trained",
     "frozen_statistics",
     "give_batches_their_old_names",
     "give_trials_their_old_names",
     "hand_over_batch",
     "has_learner_connectors",
+    "has_q_values",
     "has_setting",
     "has_storage",
+    "healthy_env_runners",
     "installed",
     "is_asked_for",
     "is_in_trial",
@@ -282,6 +292,7 @@ __all__ = [
     "seed_env_runner",
     "send_new_weights",
     "send_weights",
+    "send_weights_to_local",
     "set_cache_of_module_configs",
     "set_learner_class",
     "set_learner_state",
@@ -318,6 +329,7 @@ __all__ = [
     "update_learners_with_arrays",
     "vectorize_mode",
     "vectorizes_multi_agent_envs",
+    "wait_for_any",
     "weigh_replayed",
     "weighted_buffer",
     "whole_model_config",

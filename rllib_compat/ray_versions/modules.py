@@ -99,6 +99,11 @@ def q_values(module: Any, batch: Mapping[str, Any]) -> Any:
     return compute(batch)["qf_preds"]
 
 
+def has_q_values(module: Any) -> bool:
+    """Whether `q_values` can be asked of a module."""
+    return hasattr(module, "compute_q_values") or hasattr(module, "_qf")
+
+
 #: What no Q-value of an action that may be taken is below; old models masked with -3.4e38.
 _MASKED = -1e38
 

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
-#: The tag of what `ask_env_runners` has asked.
-_ASKED = "asked"
-
 
 def sub_environments(env: Any) -> list[Any]:
     """The environments in a runner's `env`; Ray 2.40 has one multi-agent environment, bare."""
@@ -111,43 +108,3 @@ def earlier_chunks(env_runner: Any, episode_id: Any) -> list[Any]:
     No supported Ray has a public name for them; `get` keeps the default dict from growing.
     """
     return list(env_runner._ongoing_episodes_for_metrics.get(episode_id, ()))
-
-
-def ask_env_runners(group: Any, function: Callable[[Any], Any], only: int | None = None) -> None:
-    """Calls a function in remote env runners, and does not wait for what they answer.
-
-    The managers of all supported Rays keep what is in flight, by no public name.
-
-    Args:
-        group: The env runners.
-        function: What each is called with.
-        only: The index of the one to ask; None: all that have nothing to answer yet.
-    """
-    manager = group._worker_manager
-    busy = {index for tag, index in manager._in_flight_req_to_actor_id.values() if tag == _ASKED}
-    idle = [i for i in manager.actor_ids() if i not in busy and only in (None, i)]
-    if idle:
-        manager.foreach_actor_async(function, tag=_ASKED, remote_actor_ids=idle)
-
-
-def answers_of_env_runners(group: Any, seconds: float | None) -> list[tuple[int, Any]]:
-    """What env runners have answered that were asked; waits for the first.
-
-    Args:
-        group: The env runners.
-        seconds: How long to wait; None: as long as it takes.
-
-    Returns:
-        Indices and answers; errors are handled as the config says.
-    """
-    import ray
-
-    manager = group._worker_manager
-    flying = [r for r, (tag, _) in manager._in_flight_req_to_actor_id.items() if tag == _ASKED]
-    if flying:
-        ray.wait(flying, num_returns=1, timeout=seconds)
-    found = manager.fetch_ready_async_reqs(tags=_ASKED, timeout_seconds=0.0)
-    manager.handle_remote_call_result_errors(
-        found, ignore_ray_errors=group._ignore_ray_errors_on_env_runners
-    )
-    return [(answer.actor_id, answer.get()) for answer in found.ignore_errors()]

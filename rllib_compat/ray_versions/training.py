@@ -67,7 +67,10 @@ def update_learner(
 
 
 def update_learners_with_arrays(
-    algorithm: Algorithm, batches: Mapping[str, Mapping[str, Any]], steps: int
+    algorithm: Algorithm,
+    batches: Mapping[str, Mapping[str, Any]],
+    steps: int,
+    now: int | None = None,
 ) -> dict[str, Any]:
     """Lets the learners learn once from arrays, and logs what they tell.
 
@@ -75,6 +78,7 @@ def update_learners_with_arrays(
         algorithm: The algorithm; its learner class is a `TakesArrays`.
         batches: The columns of each module's batch.
         steps: How many steps of the environment they were.
+        now: The step that schedules and targets are at; None: how many were sampled.
 
     Returns:
         The TD errors of each module whose learner logs them, one a transition.
@@ -82,10 +86,10 @@ def update_learners_with_arrays(
     from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
     columns = {module_id: SampleBatch(dict(batch)) for module_id, batch in batches.items()}
-    return _update(algorithm, "batch", MultiAgentBatch(columns, steps))
+    return _update(algorithm, "batch", MultiAgentBatch(columns, steps), now)
 
 
-def _update(algorithm: Algorithm, kind: str, data: Any) -> dict[str, Any]:
+def _update(algorithm: Algorithm, kind: str, data: Any, now: int | None = None) -> dict[str, Any]:
     """Gives the learners episodes or a batch; `LearnerGroup.update` takes both since 2.44."""
     from ray.rllib.utils.metrics import (
         ENV_RUNNER_RESULTS,
@@ -98,9 +102,10 @@ def _update(algorithm: Algorithm, kind: str, data: Any) -> dict[str, Any]:
     group = algorithm.learner_group
     takes_it = kind in inspect.signature(group.update).parameters
     update = group.update if takes_it else getattr(group, f"update_from_{kind}")
-    sampled = algorithm.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
+    if now is None:
+        now = algorithm.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
     with algorithm.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-        results = update(**{kind: data}, timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: sampled})
+        results = update(**{kind: data}, timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: now})
     errors = _taken_td_errors(results)
     _log(algorithm, results, LEARNER_RESULTS)
     return errors
@@ -153,14 +158,33 @@ def log_of_learners(algorithm: Algorithm, results: list[Any]) -> None:
     _log(algorithm, [count_once(result) for result in results], LEARNER_RESULTS)
 
 
-def send_new_weights(algorithm: Algorithm) -> None:
-    """Sends what the learners have learned to all env runners."""
+def send_new_weights(algorithm: Algorithm, to: list[int] | None = None) -> None:
+    """Sends what the learners have learned to env runners.
+
+    Args:
+        algorithm: The algorithm.
+        to: The indices of those that get it, and the local one does; None: all.
+    """
     from ray.rllib.utils.metrics import SYNCH_WORKER_WEIGHTS_TIMER, TIMERS
 
     with algorithm.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
         algorithm.env_runner_group.sync_weights(
-            from_worker_or_learner_group=algorithm.learner_group, inference_only=True
+            from_worker_or_learner_group=algorithm.learner_group,
+            inference_only=True,
+            to_worker_indices=to,
         )
+
+
+def send_weights_to_local(algorithm: Algorithm) -> None:
+    """Gives what the learners have learned to the env runner in the algorithm's process."""
+    from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE
+
+    group = algorithm.env_runner_group
+    runner = getattr(group, "local_env_runner", None) or group.local_worker()
+    if runner is not None and runner.module is not None:
+        component = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
+        state = algorithm.learner_group.get_state(components=component, inference_only=True)
+        runner.set_state(state[COMPONENT_LEARNER])
 
 
 def _log(algorithm: Algorithm, results: Any, key: str) -> None:

@@ -107,8 +107,11 @@ ROWS = (
     ),
     Algorithm(
         "APEX",
-        becomes="DQN",
-        why="DQN with many env runners; its replay buffer is not distributed over actors",
+        becomes="APEX",
+        ours=True,
+        why="this package has it for the new API stack; episodes that a time limit cuts are "
+        "bootstrapped, and env runners wait while the learner owes updates",
+        undistributed="DQN",
         derives="DQN",
         own_policy=False,
         stems=("Apex", "ApexDQN", "APEX"),
@@ -188,9 +191,12 @@ ROWS = (
     ),
     Algorithm(
         "APEX_DDPG",
-        becomes="DDPG",
-        why="DDPG with many env runners; its replay buffer is not distributed over actors, and all "
-        "of them explore with the same noise",
+        becomes="APEX_DDPG",
+        ours=True,
+        new_stack_only=True,
+        why="this package has it for the new API stack; episodes that a time limit cuts are "
+        "bootstrapped, and env runners, which have no critics, set no priorities",
+        undistributed="DDPG",
         derives="DDPG",
         own_policy=False,
         stems=("ApexDDPG",),

@@ -58,6 +58,8 @@ RENAMED = (
     Renamed("agent_timesteps_total", ("env_runners/num_agent_steps_sampled_lifetime",), _total),
     Renamed("info/num_steps_sampled", ("num_env_steps_sampled_lifetime",)),
     Renamed("info/num_steps_trained", (_TRAINED,)),
+    Renamed("info/num_weight_syncs", ("apex/num_weight_syncs",)),
+    Renamed("info/replay_shard_0", ("apex/replay_shard_0",), dict),
     *(
         Renamed(f"{place}{name}", (path,), convert)
         for place in ("info/", "", "counters/")  # Ray 2.0 – 2.9 had them at all three

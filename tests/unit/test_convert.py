@@ -438,7 +438,7 @@ def test_an_infinite_limit_of_todays_modules_is_no_sign_of_a_diverged_training()
     assert not [f for f in check(whole).findings if f.rule == "not-finite"]
 
 
-@pytest.mark.parametrize(("algorithm", "other"), [("APEX", "DQN"), ("APEX_DDPG", "DDPG")])
+@pytest.mark.parametrize(("algorithm", "other"), [("SimpleQ", "DQN")])
 def test_what_is_gone_goes_on_as_what_took_its_place_with_a_warning(algorithm, other):
     case = next(c for c in all_cases() if c.algorithm == algorithm)
     plan = decide(layouts.read(case.checkpoint), given_if_asked(case))

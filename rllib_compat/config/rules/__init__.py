@@ -8,6 +8,7 @@ from functools import cache
 from rllib_compat.config.rule import Rule
 from rllib_compat.config.rules import (
     a2c,
+    apex,
     bandits,
     callbacks,
     crr,
@@ -61,6 +62,7 @@ FAMILIES = {
     "ddpg": ddpg,
     "impala_appo": impala_appo,
     "dqn": dqn,
+    "apex": apex,
     "sac": sac,
     "marwil_bc_cql": marwil_bc_cql,
     "dreamer_iql": dreamer_iql,

@@ -18,8 +18,9 @@ FAMILY = "ddpg"
 DDPG = registry.family("DDPG")
 NOISE = "training.exploration_noise"
 GAUSSIAN, OU = "GaussianNoise", "OrnsteinUhlenbeckNoise"
-PER_WORKER = "PerWorkerOrnsteinUhlenbeckNoise"
-TYPES = (GAUSSIAN, OU, PER_WORKER, "StochasticSampling")
+#: The classes by which each worker had noise of its own scale → what all would have.
+PER_WORKER = {"PerWorkerOrnsteinUhlenbeckNoise": OU, "PerWorkerGaussianNoise": GAUSSIAN}
+TYPES = (GAUSSIAN, OU, *PER_WORKER, "StochasticSampling")
 
 #: What the module's noise can't do.
 _HELPERS = ("scale_schedule", "sub_exploration")
@@ -35,9 +36,11 @@ def _exploration_config(value: Any, context: Context) -> Outcome:
         return Outcome(verdict=Verdict.DROPPED, message="nothing was asked for")
     if not isinstance(value, Mapping):
         return drop_aloud(value, context)
-    settings = {}
-    if (kind := type_name(value)) == PER_WORKER:
-        kind = OU
+    settings: dict[str, Any] = {}
+    kind = type_name(value) or ""
+    if kind and context.algorithm == "APEX_DDPG":
+        settings["training.per_worker_exploration"] = kind in PER_WORKER
+    elif kind in PER_WORKER:
         context.note(
             Verdict.CONVERTED,
             ".type",
@@ -54,7 +57,7 @@ def _exploration_config(value: Any, context: Context) -> Outcome:
                 hint="override `_forward_exploration` of the RLModule",
             )
         elif key not in (*_HELPERS, "framework") and one is not None:
-            settings[f"{NOISE}.{key}"] = kind if key == "type" else one
+            settings[f"{NOISE}.{key}"] = PER_WORKER.get(kind, kind) if key == "type" else one
     return Outcome(settings, Verdict.CONVERTED, "the module adds the noise itself")
 
 

@@ -9,7 +9,7 @@ from packaging.version import Version
 from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.keys import was_default
-from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept
+from rllib_compat.config.rule import Outcome, Rule, drop_aloud, kept
 from rllib_compat.config.rules.own_buffers import OWN
 from rllib_compat.config.rules.training import ADAMS_OWN, OPTIMIZER, of_optimizer
 from rllib_compat.config.values import common as v
@@ -153,12 +153,5 @@ RULES = (
         convert=_temperature,
         value=v.AMOUNT,
         algorithms=DQN,
-    ),
-    *dropped(
-        FAMILY,
-        "replay_buffer_shards_colocated_with_driver max_requests_in_flight_per_replay_worker "
-        "timeout_s_replay_manager",
-        "the replay buffer is not distributed over actors any more",
-        algorithms=("APEX",),
     ),
 )

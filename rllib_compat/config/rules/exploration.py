@@ -70,12 +70,14 @@ def type_name(config: Any) -> str | None:
     return name.rpartition(".")[2] if name else None
 
 
-def _needs_old(config: Any) -> bool:
+def needs_old(config: Any) -> bool:
+    """Whether only policies of the old API stack explore so."""
     name = type_name(config)
     return name is not None and name not in DEFAULT_TYPES
 
 
-def _exploration_config(value: Any, context: Context) -> Outcome:
+def of_config(value: Any, context: Context) -> Outcome:
+    """What becomes of an `exploration_config`."""
     if context.stack == "old":
         return Outcome({OLD: dict(value)} if value else {}, Verdict.KEPT)
     if not value:
@@ -83,7 +85,7 @@ def _exploration_config(value: Any, context: Context) -> Outcome:
     if not isinstance(value, Mapping):
         return drop_aloud(value, context)
     settings: dict[str, Any] = {}
-    if context.algorithm in ("DQN", "R2D2") and any(
+    if context.algorithm in ("DQN", "APEX", "R2D2") and any(
         k in value for k in (*EPSILON, "warmup_timesteps")
     ):
         settings = {"training.epsilon": epsilon_of(value)}
@@ -129,7 +131,7 @@ def epsilon_of(config: Mapping[str, Any]) -> list[list[float]]:
 
 def _before_0_8(_: Any, context: Context) -> Outcome:
     """Epsilon fell from 1.0 over `exploration_fraction × schedule_max_timesteps` steps."""
-    if context.algorithm not in ("DQN", "QMIX"):
+    if context.algorithm not in ("DQN", "APEX", "QMIX"):
         return drop_aloud(None, context)
     steps = context.get("exploration_fraction", 0.1) * context.get("schedule_max_timesteps", 100000)
     first = context.get("exploration_initial_eps", 1.0)
@@ -142,7 +144,7 @@ def _before_0_8(_: Any, context: Context) -> Outcome:
     return Outcome({"training.epsilon": points})
 
 
-def _typed(kind: str, **arguments: str) -> Any:
+def typed(kind: str, **arguments: str) -> Any:
     """A pre-0.8 switch that became a `type` of the exploration config."""
 
     def convert(value: Any, context: Context) -> Outcome:
@@ -177,9 +179,9 @@ RULES = (
         "an exploration class of the old policies",
         target="training.epsilon",
         old_target=OLD,
-        convert=_exploration_config,
+        convert=of_config,
         value=EXPLORATION,
-        needs_old=_needs_old,
+        needs_old=needs_old,
         hint="",
     ),
     *(
@@ -206,7 +208,7 @@ RULES = (
         Verdict.DROPPED,
         "sampling from softened Q-values runs on the old API stack only",
         old_target=f"{OLD}.type",
-        convert=_typed("SoftQ", temperature="softmax_temp"),
+        convert=typed("SoftQ", temperature="softmax_temp"),
         value=v.FLAG,
         needs_old=bool,
     ),
@@ -225,7 +227,7 @@ RULES = (
         Verdict.DROPPED,
         "parameter noise runs on the old API stack only",
         old_target=f"{OLD}.type",
-        convert=_typed("ParameterNoise"),
+        convert=typed("ParameterNoise"),
         value=v.FLAG,
         needs_old=bool,
     ),
@@ -235,7 +237,7 @@ RULES = (
         Verdict.DROPPED,
         "an epsilon of its own for each worker exists on the old API stack only",
         old_target=f"{OLD}.type",
-        convert=_typed("PerWorkerEpsilonGreedy"),
+        convert=typed("PerWorkerEpsilonGreedy"),
         value=v.FLAG,
         needs_old=bool,
     ),

@@ -7,10 +7,6 @@ from rllib_compat.config.rule import Rule, dropped
 FAMILY = "removed"
 
 KEYS = {
-    "APEX_DDPG": (
-        "max_weight_sync_delay replay_buffer_shards_colocated_with_driver "
-        "no_local_replay_buffer max_requests_in_flight_per_replay_worker timeout_s_replay_manager"
-    ),
     "AlphaZero": "mcts_config ranked_rewards",
     "MAML": "inner_adaptation_steps maml_optimizer_steps inner_lr use_meta_env",
     "MBMPO": "dynamics_model custom_vector_env num_maml_steps",

@@ -27,6 +27,8 @@ FAMILY = "replay"
 BUFFER = "training.replay_buffer_config"
 # Everything else never read these keys; buffers of our own have rules of their own.
 REPLAYING = tuple(n for n in registry.replaying() if n not in OWN)
+#: Those whose buffer is not distributed over actors (`apex`).
+IN_ONE_PROCESS = tuple(n for n in REPLAYING if not registry.of(n).undistributed)
 PLAIN, PRIORITIZED = "EpisodeReplayBuffer", "PrioritizedEpisodeReplayBuffer"
 OLD_PLAIN, OLD_PRIORITIZED = "MultiAgentReplayBuffer", "MultiAgentPrioritizedReplayBuffer"
 
@@ -75,7 +77,7 @@ def _replay_sequence_length(value: Any, context: Context) -> Outcome:
 def _burn_in(value: Any, context: Context) -> Outcome:
     if context.stack == "old":
         return Outcome({f"{BUFFER}.replay_burn_in": value}, Verdict.KEPT)
-    if context.algorithm == "DQN":
+    if context.algorithm in ("DQN", "APEX"):
         return Outcome({"training.burn_in_len": value})
     return drop_aloud(value, context)
 
@@ -102,6 +104,7 @@ def _both(
     target: str,
     old: str | None = None,
     convert: Any = None,
+    algorithms: tuple[str, ...] = REPLAYING,
 ) -> tuple[Rule, ...]:
     return tuple(
         Rule(
@@ -112,7 +115,7 @@ def _both(
             target=target,
             old_target=old,
             convert=convert,
-            algorithms=REPLAYING,
+            algorithms=algorithms,
             value=value,
         )
         for place in _places(key)
@@ -218,6 +221,7 @@ RULES = (
         "priorities of the new API stack have an offset of their own",
         "",
         old=f"{BUFFER}.prioritized_replay_eps",
+        algorithms=IN_ONE_PROCESS,
     ),
     *_both(
         "replay_batch_size", UNREAD, Verdict.DROPPED, "it follows from the train batch size", ""
@@ -237,6 +241,7 @@ RULES = (
         Verdict.DROPPED,
         "learners set all priorities",
         "",
+        algorithms=IN_ONE_PROCESS,
     ),
     Rule(
         FAMILY,

@@ -38,7 +38,7 @@ STEPS = (
         "DQN, R2D2, SAC and DDPG clipped each variable's gradient by its norm where they ran on "
         "TensorFlow (`minimize_and_clip`). Torch, today's Ray and all other algorithms clip by the "
         "norm of all gradients together.",
-        algorithms=("DQN", "R2D2", "SAC", "CQL", "DDPG", "TD3"),
+        algorithms=("DQN", "APEX", "R2D2", "SAC", "CQL", "DDPG", "APEX_DDPG", "TD3"),
         stack="new",
         reads=(CLIP, BY),
         sets={BY: "norm"},

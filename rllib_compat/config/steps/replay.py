@@ -13,7 +13,9 @@ from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, Given, Step
 from rllib_compat.config.today import todays_default
 
 #: What learns from a replay buffer that a config can describe. (DreamerV3 has one of its own kind.)
-REPLAYING = ("DQN", "SAC", "CQL", "DDPG", "TD3")
+REPLAYING = ("DQN", "APEX", "SAC", "CQL", "DDPG", "APEX_DDPG", "TD3")
+#: Those whose steps have priorities by default.
+PRIORITIZING = ("DQN", "APEX", "DDPG", "APEX_DDPG")
 
 TYPE, CAPACITY = f"{BUFFER}.type", f"{BUFFER}.capacity"
 ALPHA, BETA = f"{BUFFER}.alpha", f"{BUFFER}.beta"
@@ -33,10 +35,8 @@ def _type(given: Given, context: Context) -> Change | None:
         return None
     kind = given.get(TYPE)
     if not kind:
-        # DQN's and DDPG's are prioritized; another's is where the config says how.
-        wanted = context.algorithm in ("DQN", "DDPG") or any(
-            "alpha" in n or "beta" in n for n in own
-        )
+        # Another's is where the config says how.
+        wanted = context.algorithm in PRIORITIZING or any("alpha" in n or "beta" in n for n in own)
         kind = buffer_type(wanted, context)
     if not isinstance(kind, str):
         return None

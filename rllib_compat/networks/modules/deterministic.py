@@ -94,6 +94,11 @@ class DeterministicModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  #
         biases = {id(p) for name, p in self.net.named_parameters() if _is_bias(name)}
         return [p for p in self.parameters_of(part) if id(p) not in biases]
 
+    def scale_noise(self, scale: float) -> None:
+        """Lets it explore with noise of one scale, whatever was sampled."""
+        if self._noise is not None:
+            self._noise.fixed_scale = scale
+
     def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
         actions = self.net({"obs": self._seen(batch)}, [Columns.ACTIONS])[Columns.ACTIONS]
         return {Columns.ACTIONS: actions, Columns.ACTION_DIST_INPUTS: actions}

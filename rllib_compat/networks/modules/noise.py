@@ -54,6 +54,8 @@ class Noise:
         size = self._high - self._low
         self._range = torch.where(torch.isinf(size), torch.ones_like(size), size)
         self._state = torch.zeros_like(size)
+        #: What noise is multiplied by whatever was sampled; None: a scale that falls.
+        self.fixed_scale: float | None = None
 
     def __call__(self, actions: Tensor, step: int) -> Tensor:
         """Actions to explore with.
@@ -67,7 +69,8 @@ class Noise:
         if step < self.told["random_timesteps"]:
             drawn = np.stack([self._space.sample() for _ in range(len(actions))])
             return torch.as_tensor(drawn, dtype=actions.dtype, device=actions.device)
-        noise = (scale(self.told, step) * self._draw(actions)).to(actions.device)
+        by = scale(self.told, step) if self.fixed_scale is None else self.fixed_scale
+        noise = (by * self._draw(actions)).to(actions.device)
         low, high = self._low.to(actions.device), self._high.to(actions.device)
         return torch.minimum(torch.maximum(actions + noise, low), high)
 

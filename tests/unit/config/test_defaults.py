@@ -134,9 +134,13 @@ def test_another_type_keeps_none_of_them():
     assert setting(found, "env_runners.exploration_config") == config["exploration_config"]
 
 
-def test_a_default_that_only_the_old_stack_can_run_is_told_and_does_not_decide():
-    found = translate(ENV, algorithm="APEX", legacy_ray="1.0.1")
+@pytest.mark.parametrize("release", ["0.8.0", "1.0.1", "1.13.0", "2.10.0"])
+@pytest.mark.parametrize("algorithm", ["APEX", "DQN", "SAC", "A2C"])
+def test_no_default_of_an_old_ray_needs_the_old_api_stack(algorithm, release):
+    found = translate(ENV, algorithm=algorithm, legacy_ray=release)
     assert found.api_stack == "new"
-    rows = [f for f in found.report if f.path == "$.exploration_config"]
-    assert [row.severity.value for row in rows] == ["warning"]
-    assert "default of Ray 1.0.1" in rows[0].message
+    assert not [
+        f
+        for f in found.report
+        if f.path == "$.exploration_config" and f.severity.value == "warning"
+    ]

@@ -1,0 +1,78 @@
+"""APEX: DQN with distributed, prioritized replay (`agents/dqn/apex.py`, `algorithms/apex_dqn`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import tree
+from ray.rllib.core.columns import Columns
+from ray.rllib.utils.schedules.scheduler import Scheduler
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.defaults import MODEL_DEFAULTS
+from rllib_compat.algorithms.distributed_replay import (
+    DistributedReplayConfig,
+    ReplaysShards,
+    share_of_worker,
+)
+from rllib_compat.algorithms.dqn import DQN, DQNConfig
+from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.transitions import AHEAD
+
+
+class APEX(ReplaysShards, DQN):
+    """DQN whose env runners sample without being waited for, and whose replay is distributed."""
+
+    @classmethod
+    def get_default_config(cls) -> APEXConfig:
+        """The config that it starts from."""
+        return APEXConfig()
+
+
+class APEXConfig(DistributedReplayConfig, DQNConfig):
+    """The config of APEX: that of Ray's DQN, and the settings of distributed replay.
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of `APEX`.
+    """
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class or APEX)
+        ray_versions.weigh_replayed(self)
+
+    @property
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        return {**super()._model_config_auto_includes, **MODEL_DEFAULTS["APEX"]}
+
+    def explore_as_worker(self, module: Any, worker: int) -> None:
+        """Lets a module act at random as often as its env runner should; noisy ones never do."""
+        if worker and hasattr(module, "epsilon_schedule"):
+            epsilon = epsilon_of_worker(worker, self.num_env_runners)
+            module.epsilon_schedule = Scheduler(fixed_value_or_schedule=epsilon)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    def errors_of_worker(self, module: Any, rows: Any) -> Any:
+        """The TD errors of transitions; the network is its own target, as it was in old workers.
+
+        Where it learns distributions, they are those of the expected values.
+        """
+        if not ray_versions.has_q_values(module):
+            return None
+        device = next(module.parameters()).device
+        batch = tree.map_structure(lambda column: torch.as_tensor(column, device=device), rows)
+        values = ray_versions.q_values(module, {Columns.OBS: batch[Columns.OBS]})
+        following = ray_versions.q_values(module, {Columns.OBS: batch[Columns.NEXT_OBS]})
+        actions = batch[Columns.ACTIONS].long().unsqueeze(-1)
+        going_on = 1.0 - batch[Columns.TERMINATEDS].float()
+        discount = self.gamma ** batch[AHEAD] * going_on
+        target = batch[Columns.REWARDS] + discount * following.max(-1).values
+        return (values.gather(-1, actions).squeeze(-1) - target).cpu().numpy()
+
+
+def epsilon_of_worker(worker: int, workers: int) -> float:
+    """How probably an env runner (1, 2, …) acts at random: the first 0.4, the last 0.4 ** 8."""
+    return share_of_worker((worker - 1) / max(1, workers - 1))
+
+
+register(APEX)

@@ -1,0 +1,49 @@
+"""APEX_DDPG: DDPG with distributed, prioritized replay (`agents/ddpg/apex.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rllib_compat.algorithms.ddpg import DDPG, DDPGConfig
+from rllib_compat.algorithms.distributed_replay import (
+    DistributedReplayConfig,
+    ReplaysShards,
+    share_of_worker,
+)
+from rllib_compat.algorithms.names import register
+
+
+class APEX_DDPG(ReplaysShards, DDPG):  # noqa: N801 - its name in every Ray
+    """DDPG whose env runners sample without being waited for, and whose replay is distributed."""
+
+    @classmethod
+    def get_default_config(cls) -> APEX_DDPGConfig:
+        """The config that it starts from."""
+        return APEX_DDPGConfig()
+
+
+class APEX_DDPGConfig(DistributedReplayConfig, DDPGConfig):  # noqa: N801
+    """The config of APEX_DDPG: that of DDPG, and the settings of distributed replay.
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of `APEX_DDPG`.
+    """
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class or APEX_DDPG)
+
+    def explore_as_worker(self, module: Any, worker: int) -> None:
+        """Lets a module scale its noise as its env runner should, whatever was sampled."""
+        if worker and hasattr(module, "scale_noise"):
+            module.scale_noise(scale_of_worker(worker, self.num_env_runners))
+
+
+def scale_of_worker(worker: int, workers: int) -> float:
+    """What the noise of an env runner (1, 2, …) is multiplied by.
+
+    Unlike an epsilon of APEX, the first one's is below 0.4: so it was in every Ray.
+    """
+    return share_of_worker(worker / max(1, workers - 1))
+
+
+register(APEX_DDPG)
