@@ -117,7 +117,6 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         },
         "A3C": {**_A3C, "min_time_s_per_iteration": 5, "rollout_fragment_length": 10},
         "APEX": {
-            "burn_in_len": 0,
             "double_q": True,
             "dueling": True,
             "epsilon": [[0, 1.0], [10000, 0.02]],

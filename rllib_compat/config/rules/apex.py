@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import isinf
+from math import inf
 from typing import Any
 
 from rllib_compat.config.context import Context
@@ -30,7 +30,8 @@ def _kept(setting: str) -> Callable[[Any, Context], Outcome]:
         if context.stack == "old":
             why = "the replay buffer is not distributed on the old API stack"
             return Outcome(verdict=Verdict.DROPPED, message=why)
-        if value in (None, -1) or (isinstance(value, float) and isinf(value)):
+        # The table of old defaults is JSON, and has infinity as a word.
+        if value in (None, -1, "inf", inf):
             return Outcome(verdict=Verdict.DROPPED, message="it was left to the default")
         return Outcome({f"training.{setting}": value})
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from packaging.version import Version
+
 from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import (
@@ -49,6 +51,8 @@ def _prioritized(value: Any, context: Context) -> Outcome:
 def _type(value: Any, context: Context) -> Outcome:
     name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
     name = name.rpartition(".")[2].strip("'>")
+    if _took_no_class(context):
+        name = OLD_PRIORITIZED
     if context.get("prioritized_replay") is False and "Prioritized" in name:
         name = "ReplayBuffer"  # the older key switched it off
     if context.stack == "old":
@@ -64,6 +68,12 @@ def _type(value: Any, context: Context) -> Outcome:
         severity=Severity.WARNING,
         hint="api_stack='old' keeps it",
     )
+
+
+def _took_no_class(context: Context) -> bool:
+    """Whether the config is one of APEX before Ray 2.0, whose shards were always prioritized."""
+    before = context.legacy_ray is not None and Version(context.legacy_ray) < Version("2.0")
+    return before and bool(registry.of(context.legacy_algorithm).undistributed)
 
 
 def _replay_sequence_length(value: Any, context: Context) -> Outcome:

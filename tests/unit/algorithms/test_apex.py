@@ -158,6 +158,14 @@ def test_what_only_the_old_api_stack_can_run_of_apex_trains_as_dqn_with_a_warnin
     assert buffer["prioritized_replay_eps"] == 0.5
 
 
+@pytest.mark.parametrize(("release", "prioritized"), [("1.13.0", True), ("2.0.1", False)])
+def test_shards_were_prioritized_before_a_config_could_name_their_class(release, prioritized):
+    old = {"env": "CartPole-v1", "replay_buffer_config": {"type": "MultiAgentReplayBuffer"}}
+    translation = translate(old, algorithm="APEX", legacy_ray=release)
+    kind = translation.algorithm_config.replay_buffer_config["type"]
+    assert ("Prioritized" in kind) == (prioritized or not ray_versions.at_least("2.47"))
+
+
 def test_the_report_says_that_workers_of_apex_ddpg_set_no_priorities():
     translation = translate({"worker_side_prioritization": True}, algorithm="APEX_DDPG")
     (row,) = [f for f in translation.report if f.path == "$.worker_side_prioritization"]

@@ -35,6 +35,7 @@ THEN = {
 
 #: A number that each reads.
 KEYS = dict.fromkeys(OURS, "lr") | {
+    "APEX_DDPG": "critic_lr",
     "BanditLinTS": "gamma",
     "BanditLinUCB": "gamma",
     "CRR": "critic_lr",
@@ -47,7 +48,28 @@ KEYS = dict.fromkeys(OURS, "lr") | {
 
 
 #: What trains in their place on the old API stack.
-ON_OLD_STACK = {"A3C": "A2C", "DDPPO": "PPO"}
+ON_OLD_STACK = {"A3C": "A2C", "APEX": "DQN", "DDPPO": "PPO"}
+
+
+def as_one_dict(last, rest):
+    """What APEX and APEX_DDPG had in sections, and by other names."""
+    optimizer, exploration = last["optimizer"], last["exploration_config"]
+    assert float(last["max_requests_in_flight_per_replay_worker"]) == float("inf")
+    noise = rest.get("exploration_noise", {})
+    assert exploration["type"] == f"PerWorker{noise.get('type', 'EpsilonGreedy')}"
+    with_critics = not noise
+    return {
+        **last,
+        **last["replay_buffer_config"],
+        **optimizer,
+        "debug_replay": optimizer["debug"],
+        "epsilon": [[0, 1.0], [10000, 0.02]],
+        "exploration_config": noise,
+        "max_requests_in_flight_per_env_runner": last["max_requests_in_flight_per_sampler_worker"],
+        "max_requests_in_flight_per_replay_worker": None,
+        "per_worker_exploration": True,
+        "worker_side_prioritization": with_critics,
+    }
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -64,6 +86,8 @@ def test_defaults_are_those_of_the_last_ray_that_had_the_algorithm(name):
         last = buffer | last | {key: buffer[key] for key in ("buffer_size", "burn_in")}
     if name == "RNNSAC":
         last = last | {new: last["optimization"][old] for old, new in RATES.items()}
+    if registry.of(name).undistributed:
+        last = as_one_dict(last, DEFAULTS.get(registry.of(name).undistributed, {}))
     for attribute, default in DEFAULTS[name].items():
         then = last[THEN.get(attribute, attribute)]
         if attribute == "replay_buffer_config":  # of episodes today
