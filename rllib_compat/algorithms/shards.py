@@ -146,6 +146,8 @@ class Shards(Checkpointable):  # type: ignore[misc]  # Ray has no types
         """The actors."""
         if not self._actors:
             self._actors = [self._start() for _ in range(self.count)]
+            # Until they run, what env runners send waits, and batches would be asked for in vain.
+            ray.get([actor.stats.remote() for actor in self._actors])
             if self._restored is not None:
                 ray.get([self._set(*pair) for pair in self._pairs(self._restored)])
                 self._restored = None

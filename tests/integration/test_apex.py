@@ -51,7 +51,7 @@ def test_apex_learns_from_shards_goes_on_from_its_checkpoint_and_outlives_a_shar
             powers = shard["replay"]["priorities"]["powers"]
             assert len(np.unique(powers[powers > 0])) > 10  # errors of workers and the learner
         trained = result["apex"]["num_env_steps_trained"]
-        assert 0.5 < trained / result["timesteps_total"] <= 1.0
+        assert 0.4 < trained / result["timesteps_total"] <= 1.0
         path = trainer.save(str(tmp_path))
 
         ray.kill(trainer.algorithm.replay.actors[0])
