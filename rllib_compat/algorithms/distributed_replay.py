@@ -17,8 +17,9 @@ from ray.rllib.algorithms.algorithm_config import NotProvided
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
+from rllib_compat.algorithms.local_learners import show_weights
 from rllib_compat.algorithms.remote_sampling import Sampled, sample_into
-from rllib_compat.algorithms.replaying import ReplaysColumns
+from rllib_compat.algorithms.replaying import ReplaysColumns, replay_settings
 from rllib_compat.algorithms.sampling import steps_sampled
 from rllib_compat.algorithms.shards import Batch, Shards
 from rllib_compat.neutral.errors import CompatError, ConfigError
@@ -150,16 +151,12 @@ class ReplaysShards(ReplaysColumns):
         config = self.config
         if not config.num_env_runners:
             return super().new_replay()
-        told = config.replay_buffer_config
         return Shards(
             config.num_replay_buffer_shards,
-            told["capacity"],
+            config.replay_buffer_config["capacity"],
             least=config.num_steps_sampled_before_learning_starts,
             here=config.replay_buffer_shards_colocated_with_driver,
-            alpha=told.get("alpha", 1.0) if "Prioritized" in told["type"] else 0.0,
-            n_step=config.n_step,
-            gamma=config.gamma,
-            offset=config.prioritized_replay_eps,
+            **replay_settings(config),
         )
 
     def training_step(self) -> None:
@@ -182,7 +179,7 @@ class ReplaysShards(ReplaysColumns):
         result = super().step()  # type: ignore[misc]
         if isinstance(self.replay, Shards):
             # Evaluation and `compute_single_action` have what was learned last.
-            ray_versions.send_weights_to_local(self)
+            show_weights(self)
             stats = self.replay.stats(self.config.debug_replay)
             result.setdefault(APEX, {})["replay_shard_0"] = stats
         return result

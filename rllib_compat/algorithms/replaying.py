@@ -119,15 +119,20 @@ class ReplaysColumns:
 
 def new_replay(config: Any) -> TransitionReplay:
     """An empty buffer as a config's `replay_buffer_config` describes it."""
-    told = config.replay_buffer_config
-    alpha = told.get("alpha", 1.0) if "Prioritized" in told["type"] else 0.0
     return TransitionReplay(
-        told.get("capacity", 10_000),
-        alpha=alpha,
-        n_step=config.n_step,
-        gamma=config.gamma,
-        offset=getattr(config, "prioritized_replay_eps", 0.0),
+        config.replay_buffer_config.get("capacity", 10_000), **replay_settings(config)
     )
+
+
+def replay_settings(config: Any) -> dict[str, Any]:
+    """What `TransitionReplay` takes beside its capacity, as a config has it."""
+    told = config.replay_buffer_config
+    return {
+        "alpha": told.get("alpha", 1.0) if "Prioritized" in told["type"] else 0.0,
+        "n_step": config.n_step,
+        "gamma": config.gamma,
+        "offset": getattr(config, "prioritized_replay_eps", 0.0),
+    }
 
 
 def why_episodes(algorithm: Any) -> str | None:

@@ -171,7 +171,7 @@ def _without_twins(names: tuple[str, ...]) -> tuple[str, ...]:
             other is not row
             and row.name in registry.family(other.name)
             and other.reader == row.reader
-            and (row.distributes or other.becomes in (row.becomes, row.undistributed))
+            and (row.distributes or other.becomes == row.becomes)
             for other in rows
         )
     )

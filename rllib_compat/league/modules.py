@@ -230,7 +230,7 @@ class SharedWeights:
     def _read(self, method: str, *args: Any, **kwargs: Any) -> Any:
         module, layers = self._module, self._layers
         compute = getattr(type(module), method)
-        weights = self._weights if self._weights is not None else self._present()
+        weights = self._present()
         self._held.used(self)
         if layers is None:
             return compute(module, *args, **kwargs)

@@ -35,7 +35,7 @@ def log_sampler_times(env_runner: Any, metrics_logger: Any) -> None:
 def pass_over_connector_timers(env_runner: Any) -> None:
     """Lets a runner time its pipelines, and not each of their dozen pieces at each step.
 
-    From Ray 2.41 on, these timers take a tenth of the time that sampling takes; nothing reads them.
+    From Ray 2.44 on, these timers take a tenth of the time that sampling takes; nothing reads them.
     """
     log_time = getattr(env_runner.metrics, "log_time", None)
     if log_time is None:

@@ -175,18 +175,6 @@ def send_new_weights(algorithm: Algorithm, to: list[int] | None = None) -> None:
         )
 
 
-def send_weights_to_local(algorithm: Algorithm) -> None:
-    """Gives what the learners have learned to the env runner in the algorithm's process."""
-    from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE
-
-    group = algorithm.env_runner_group
-    runner = getattr(group, "local_env_runner", None) or group.local_worker()
-    if runner is not None and runner.module is not None:
-        component = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
-        state = algorithm.learner_group.get_state(components=component, inference_only=True)
-        runner.set_state(state[COMPONENT_LEARNER])
-
-
 def _log(algorithm: Algorithm, results: Any, key: str) -> None:
     """Adds up what several env runners or learners tell; the method was renamed after 2.40."""
     logger = algorithm.metrics

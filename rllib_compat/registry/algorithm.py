@@ -19,9 +19,8 @@ class Algorithm:
         ours: Whether it is this package that has it (`algorithms/`), since Ray removed it.
         new_stack_only: Whether nothing of it runs on the old API stack.
         why: Of an algorithm that Ray removed: what is different now, or what to do instead.
-        undistributed: Of an algorithm that is another one distributed: that other one. It takes the
-            place where only the old API stack can run a config, and where nothing tells whose a
-            checkpoint is.
+        undistributed: Of an algorithm whose replay is distributed: the one without that, which
+            takes its place where only the old API stack can run a config.
         derives: The algorithm whose class its own was derived from, if any: their networks and
             most of their keys are the same.
         own_policy: Whether its policies had a class of their own, not that of what it derives from.

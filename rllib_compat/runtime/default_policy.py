@@ -45,10 +45,9 @@ def _has_many_agents(config: Mapping[str, Any]) -> bool:
     is_path = isinstance(env, str) and ("." in env or ":" in env)
     if not (callable(env) or is_path or ray_versions.is_registered_env(env)):
         return False
-    creator = find_creator(env)
-    if creator is None:
-        return False
     try:
+        if (creator := find_creator(env)) is None:
+            return False
         made = creator(EnvContext(config.get("env_config") or {}, worker_index=0))
     except Exception:  # the runner that makes it again says what is wrong, and where
         return False

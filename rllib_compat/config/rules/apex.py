@@ -104,16 +104,25 @@ _SETTINGS: Mapping[str, tuple[Kind, tuple[str, ...], str]] = {
 }
 
 
-def _setting(name: str, value: Kind, keys: tuple[str, ...], why: str) -> tuple[Rule, ...]:
+def _setting(
+    name: str,
+    value: Kind,
+    keys: tuple[str, ...],
+    why: str,
+    *,
+    convert: Callable[[Any, Context], Outcome] | None = None,
+    old_target: str = "",
+    elsewhere: Verdict = Verdict.RENAMED,
+) -> tuple[Rule, ...]:
     return tuple(
         Rule(
             FAMILY,
             key,
-            Verdict.KEPT if key == name else Verdict.RENAMED,
+            Verdict.KEPT if key == name else elsewhere,
             why,
             target=f"training.{name}",
-            old_target="",
-            convert=_kept(name),
+            old_target=old_target,
+            convert=convert or _kept(name),
             value=value,
             algorithms=BOTH,
         )
@@ -127,33 +136,22 @@ RULES = (
         for name, (value, keys, why) in _SETTINGS.items()
         for rule in _setting(name, value, keys, why)
     ),
-    *(
-        Rule(
-            FAMILY,
-            key,
-            Verdict.KEPT,
-            "what each error is added to",
-            target="training.prioritized_replay_eps",
-            old_target=f"training.{BUFFER}.prioritized_replay_eps",
-            convert=_offset,
-            value=v.AMOUNT,
-            algorithms=BOTH,
-        )
-        for key in ("prioritized_replay_eps", f"{BUFFER}.prioritized_replay_eps")
+    *_setting(
+        "prioritized_replay_eps",
+        v.AMOUNT,
+        ("prioritized_replay_eps", f"{BUFFER}.prioritized_replay_eps"),
+        "what each error is added to",
+        convert=_offset,
+        old_target=f"training.{BUFFER}.prioritized_replay_eps",
+        elsewhere=Verdict.KEPT,
     ),
-    *(
-        Rule(
-            FAMILY,
-            key,
-            Verdict.KEPT,
-            "whether env runners say the first priorities",
-            target="training.worker_side_prioritization",
-            old_target="",
-            convert=_worker_side,
-            value=v.FLAG,
-            algorithms=BOTH,
-        )
-        for key in ("worker_side_prioritization", f"{BUFFER}.worker_side_prioritization")
+    *_setting(
+        "worker_side_prioritization",
+        v.FLAG,
+        ("worker_side_prioritization", f"{BUFFER}.worker_side_prioritization"),
+        "whether env runners say the first priorities",
+        convert=_worker_side,
+        elsewhere=Verdict.KEPT,
     ),
     Rule(
         FAMILY,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rllib_compat import ray_versions
 from rllib_compat.config import keys as table
 from rllib_compat.config.context import Context
@@ -35,12 +37,16 @@ def _one_env_per_runner(given: Given, _: Context) -> Change | None:
     return Change({ENVS: 1}, message)
 
 
+def _fragment_of_old_ddppo() -> Any:
+    return table.default_at("DDPPO", "rollout_fragment_length", _LAST_DDPPO)[1]
+
+
 def _own_fragments(given: Given, context: Context) -> Change | None:
     fragment, envs = given.get(FRAGMENT), given.effective(ENVS)
     if BATCH in given and not are_counts(fragment):
         return None
     if fragment is None and context.get("rollout_fragment_length") is None:
-        fragment = table.default_at("DDPPO", "rollout_fragment_length", _LAST_DDPPO)[1]
+        fragment = _fragment_of_old_ddppo()
     if not are_counts(fragment, envs):
         return None
     if fragment * envs == todays_default("DDPPO", BATCH)[1]:
@@ -53,7 +59,7 @@ def _round_for_ppo(given: Given, _: Context) -> Change | None:
     counts = runners, envs = given.effective(RUNNERS), given.effective(ENVS)
     fragment, minibatch = given.get(FRAGMENT), given.effective(MINIBATCH)
     if fragment is None:
-        fragment = table.default_at("DDPPO", "rollout_fragment_length", _LAST_DDPPO)[1]
+        fragment = _fragment_of_old_ddppo()
     if not are_counts(*counts, fragment, minibatch):
         return None
     workers = max(runners, 1)
