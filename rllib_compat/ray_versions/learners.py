@@ -72,6 +72,31 @@ class TakesArrays:
         batch = super()._make_batch_if_necessary(training_data=training_data)  # type: ignore[misc]
         return batch if at_least("2.48") else self._convert_batch_type(batch)  # type: ignore[attr-defined]
 
+    def apply_gradients(self, gradients_dict: Any) -> None:
+        """One step of each optimizer; Ray looks at every number of every gradient twice before.
+
+        Where one is not finite, or more than a step is to be done, Ray does it.
+        """
+        import torch
+        from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+
+        rays = super().apply_gradients  # type: ignore[misc]
+        plain = (
+            bool(gradients_dict)
+            and rays.__func__ is TorchLearner.apply_gradients
+            and self._lr_scheduler_classes is None  # type: ignore[attr-defined]
+            and self._grad_scalers is None  # type: ignore[attr-defined]
+        )
+        norms = torch._foreach_norm(list(gradients_dict.values())) if plain else ()
+        if not norms or not torch.isfinite(torch.stack(norms)).all():
+            rays(gradients_dict)
+            return
+        for key, gradient in gradients_dict.items():
+            self._params[key].grad = gradient  # type: ignore[attr-defined]
+        for module_id, names in self._module_optimizers.items():  # type: ignore[attr-defined]
+            for name in names:
+                self.get_optimizer(module_id, name).step()  # type: ignore[attr-defined]
+
     def update_from_batch(self, batch: Any, **kwargs: Any) -> Any:
         """Makes tensors of a batch and learns from it; those Rays' learner groups call it."""
         tensors = self._convert_batch_type(batch)  # type: ignore[attr-defined]

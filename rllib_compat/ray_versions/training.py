@@ -158,23 +158,6 @@ def log_of_learners(algorithm: Algorithm, results: list[Any]) -> None:
     _log(algorithm, [count_once(result) for result in results], LEARNER_RESULTS)
 
 
-def send_new_weights(algorithm: Algorithm, to: list[int] | None = None) -> None:
-    """Sends what the learners have learned to env runners.
-
-    Args:
-        algorithm: The algorithm.
-        to: The indices of those that get it, and the local one does; None: all.
-    """
-    from ray.rllib.utils.metrics import SYNCH_WORKER_WEIGHTS_TIMER, TIMERS
-
-    with algorithm.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
-        algorithm.env_runner_group.sync_weights(
-            from_worker_or_learner_group=algorithm.learner_group,
-            inference_only=True,
-            to_worker_indices=to,
-        )
-
-
 def _log(algorithm: Algorithm, results: Any, key: str) -> None:
     """Adds up what several env runners or learners tell; the method was renamed after 2.40."""
     logger = algorithm.metrics

@@ -54,6 +54,11 @@ def test_it_learns_from_columns_and_a_restored_one_has_them(name, tmp_path):
         assert (powers is not None) == (name == "DQN")
         if powers is not None:
             assert len(np.unique(powers["powers"])) > 5  # the learner's errors came back
+        learned = trainer.algorithm.learner_group.get_weights()["default_policy"]
+        acting = trainer.algorithm.env_runner.module.get_state()
+        assert acting
+        for part, value in acting.items():
+            np.testing.assert_array_equal(value, learned[part], err_msg=part)
         path = trainer.save(str(tmp_path))
         held = replay.get_state()
     finally:
