@@ -7,6 +7,9 @@ of an environment with Ray 1.13.0::
     python benchmarks/beside_old_ray.py --old-python old/bin/python cartpole-a2c cartpole-pg
     python benchmarks/beside_old_ray.py --plots folder    # pictures of what was recorded
 
+Examples without workers may train on both sides `--at-once`, where each has a core; the record says
+so.
+
 Results go into `beside_old_ray.json`, with the return by step of each side, and as a table into the
 guide (`migration_guide/removed_algorithms.md`). Speed is told by CPU time, of all processes of a
 side: other work on the machine counts less there than on the clock, whose seconds are recorded.
@@ -20,6 +23,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +59,9 @@ def compare(name: str, pythons: dict[str, str], given: argparse.Namespace) -> di
     changed = {"framework": "torch", "min_time_s_per_reporting": SECONDS_OF_AN_ITERATION}
     spec["config"] = {**spec["config"], **changed, "seed": given.seed}
     told = {"limit": given.limit, "cpus": CPUS, "legacy_ray": OLD_RAY, "columns": given.columns}
-    runs = {side: _run({**spec, **told, "ours": side == "ours"}, pythons[side]) for side in SIDES}
+    specs = {side: {**spec, **told, "ours": side == "ours"} for side in SIDES}
+    with ThreadPoolExecutor(len(SIDES) if given.at_once else 1) as pool:
+        runs = dict(zip(SIDES, pool.map(_run, specs.values(), pythons.values()), strict=True))
     return {
         "example": name,
         "algorithm": spec["run"],
@@ -63,6 +69,7 @@ def compare(name: str, pythons: dict[str, str], given: argparse.Namespace) -> di
         "columns": given.columns,
         "seed": given.seed,
         "limit": given.limit,
+        "at_once": given.at_once,
         "reward": spec["stop"].get("episode_reward_mean"),
         "steps": min(lines[-1]["steps"] for lines in runs.values()),
         "sides": {side: _told(lines, spec["stop"], runs) for side, lines in runs.items()},
@@ -163,6 +170,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=240, help="seconds of CPU time a side")
     parser.add_argument("--columns", action="store_true", help="of our DQN or SAC")
+    parser.add_argument("--at-once", action="store_true", help="both sides, on a core each")
     parser.add_argument("--plots", type=Path, help="a folder for pictures")
     given = parser.parse_args()
     if given.names and not given.old_python:

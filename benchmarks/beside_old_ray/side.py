@@ -56,7 +56,7 @@ def main() -> None:
             computed = cpu_seconds() - started
             reward = float(result.get("episode_reward_mean", nan))
             line = {
-                "steps": result["timesteps_total"],
+                "steps": int(result["timesteps_total"]),  # ARS and ES count with numpy
                 "reward": None if isnan(reward) else round(reward, 2),
                 "seconds": round(seconds, 2),
                 "cpu_seconds": round(computed, 2),
