@@ -52,13 +52,13 @@ def _copied_at_home(algorithm: Algorithm) -> bool:
     return True
 
 
-def _tensors(learner: Any, runner: Any) -> Iterator[tuple[Any, Any] | None]:
+def _tensors(learner: Any, runner: Any) -> Iterator[Any]:
     """A learner's tensors and those of an env runner; None: one can't be copied as it is."""
     import torch
     from ray.rllib.core import DEFAULT_MODULE_ID
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
 
-    mine = getattr(runner, "module", None)
+    mine: Any = getattr(runner, "module", None)
     several = isinstance(mine, MultiRLModule)
     for module_id, module in mine.items() if several else [(DEFAULT_MODULE_ID, mine)]:
         if module_id not in learner.module or not _is_usual(module):
@@ -67,7 +67,7 @@ def _tensors(learner: Any, runner: Any) -> Iterator[tuple[Any, Any] | None]:
         there = learner.module[module_id].unwrapped()
         new = there.state_dict() if _is_usual(there) else {}
         for name, tensor in module.state_dict().items():
-            found = new.get(name)
+            found: Any = new.get(name)
             fits = isinstance(found, torch.Tensor) and isinstance(tensor, torch.Tensor)
             yield (found, tensor) if fits and found.shape == tensor.shape else None
 
