@@ -165,6 +165,7 @@ from rllib_compat.ray_versions.training import (
     log_of_learners,
     reset_noise,
     sample_episodes,
+    send_new_weights,
     update_learner,
     update_learners,
     update_learners_with_arrays,
@@ -180,7 +181,6 @@ from rllib_compat.ray_versions.tune import (
     tune_context,
     tune_report,
 )
-from rllib_compat.ray_versions.weights import send_new_weights
 
 __all__ = [
     "BC_MODULE_NAMES",

@@ -158,6 +158,36 @@ def log_of_learners(algorithm: Algorithm, results: list[Any]) -> None:
     _log(algorithm, [count_once(result) for result in results], LEARNER_RESULTS)
 
 
+def send_new_weights(algorithm: Algorithm, to: list[int] | None = None) -> None:
+    """Sends what the learners have learned to env runners.
+
+    Args:
+        algorithm: The algorithm.
+        to: The indices of those that get it, and the local one does; None: all.
+    """
+    from ray.rllib.utils.metrics import SYNCH_WORKER_WEIGHTS_TIMER, TIMERS
+
+    group, learners = algorithm.env_runner_group, algorithm.learner_group
+    with algorithm.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
+        if _has_only_a_local_one(group):
+            # Ray puts them into the object store then, too, where nobody else reads them.
+            state = learners.get_state(components="learner/rl_module", inference_only=True)
+            group.local_env_runner.set_state(state["learner"])
+            return
+        group.sync_weights(
+            from_worker_or_learner_group=learners, inference_only=True, to_worker_indices=to
+        )
+
+
+def _has_only_a_local_one(group: Any) -> bool:
+    """Whether weights go to the env runner of this process alone, and as Ray sends them.
+
+    A league has put a method in the place of Ray's, which keeps track of what is frozen.
+    """
+    replaced = "sync_weights" in vars(group)
+    return not replaced and not group.num_remote_workers() and group.local_env_runner is not None
+
+
 def _log(algorithm: Algorithm, results: Any, key: str) -> None:
     """Adds up what several env runners or learners tell; the method was renamed after 2.40."""
     logger = algorithm.metrics
