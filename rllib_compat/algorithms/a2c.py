@@ -137,10 +137,6 @@ class A2CTorchLearner(PolicyGradientLearner):
         entropy_coeff = self._entropy_coeffs[module_id].get_current_value()
         return policy_loss + weight * vf_loss - entropy_coeff * entropy
 
-    def postprocess_gradients(self, gradients_dict: Any) -> Any:
-        """Clips gradients. Ray's own gives none back where it clips none, in some releases."""
-        return {**gradients_dict, **super().postprocess_gradients(gradients_dict)}
-
     def apply_gradients(self, gradients_dict: Any) -> None:
         """Applies gradients; those of microbatches once they are a train batch, summed."""
         total, part = self.config.total_train_batch_size, self.config.microbatch_size

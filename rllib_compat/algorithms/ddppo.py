@@ -308,7 +308,7 @@ class DDPPOConfig(DefaultsConfig, PPOConfig):  # type: ignore[misc]
                 raise ConfigError(found, where=where, fix=fix)
 
 
-class DDPPOTorchLearner(PPOTorchLearner):  # type: ignore[misc]
+class DDPPOTorchLearner(ray_versions.ClipsGradients, PPOTorchLearner):  # type: ignore[misc]
     """Computes PPO's loss, and makes its steps with the mean of all env runners' gradients."""
 
     #: The group that it has joined last.
@@ -339,10 +339,6 @@ class DDPPOTorchLearner(PPOTorchLearner):  # type: ignore[misc]
             # They would wait for each other forever: episodes have a step more at their ends.
             num_total_minibatches=config.num_epochs * -(-whole // size),
         )
-
-    def postprocess_gradients(self, gradients_dict: Any) -> Any:
-        """Clips gradients. Ray's own gives none back where it clips none, in some releases."""
-        return {**gradients_dict, **super().postprocess_gradients(gradients_dict)}
 
     def apply_gradients(self, gradients_dict: Any) -> None:
         """Makes a step with the mean of these gradients and the others', which are clipped, too."""

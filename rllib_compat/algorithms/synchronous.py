@@ -53,7 +53,7 @@ class Synchronous(Algorithm):  # type: ignore[misc]  # Ray has no types
         return None
 
 
-class PolicyGradientLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
+class PolicyGradientLearner(ray_versions.ClipsGradients, TorchLearner):  # type: ignore[misc]  # Ray has no types
     """Adds advantages to what a learner is given."""
 
     def build(self) -> None:

@@ -67,6 +67,7 @@ from rllib_compat.ray_versions.leagues import (
     module_weights,
 )
 from rllib_compat.ray_versions.learners import (
+    ClipsGradients,
     TakesArrays,
     add_next_observations,
     apply_gradients,
@@ -186,6 +187,7 @@ __all__ = [
     "BC_MODULE_NAMES",
     "NEWEST",
     "OLDEST",
+    "ClipsGradients",
     "TakesArrays",
     "TakesOldPolicies",
     "action_distribution",

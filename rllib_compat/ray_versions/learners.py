@@ -110,6 +110,26 @@ def taking_arrays(learner_class: type) -> type:
     return type(name, (TakesArrays, learner_class), {"__module__": __name__})
 
 
+class ClipsGradients:
+    """The first base of a torch learner some of whose modules may have no part in a batch.
+
+    Those are frozen, or their agents were not there; they have an optimizer, and no gradient.
+    """
+
+    def postprocess_gradients(self, gradients_dict: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Clips gradients; where a Ray clips none, some releases give none back."""
+        there = {ref: grad for ref, grad in gradients_dict.items() if grad is not None}
+        return {**there, **super().postprocess_gradients(gradients_dict)}  # type: ignore[misc]
+
+    def postprocess_gradients_for_module(self, *, module_gradients_dict: Any, **of: Any) -> Any:
+        """Clips a module's gradients; Ray 2.40 fails where there are none."""
+        if not module_gradients_dict:
+            return {}
+        return super().postprocess_gradients_for_module(  # type: ignore[misc]
+            module_gradients_dict=module_gradients_dict, **of
+        )
+
+
 def hand_over_batch(training_data: Any) -> None:
     """Puts a train batch where learners look for one, if it stands in an iterator's place."""
     from ray.rllib.policy.sample_batch import MultiAgentBatch

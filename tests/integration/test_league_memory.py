@@ -11,6 +11,7 @@ import torch
 import rllib_compat as compat
 from rllib_compat import league, ray_versions
 from rllib_compat.league.modules import SharedWeights
+from rllib_compat.league.packed import arrays_of
 from rllib_compat.neutral.errors import CompatError
 from tests.integration.test_league import ACT, OBS, Duel, sides
 from tests.marks import TRAINERS
@@ -208,6 +209,30 @@ def test_a_worker_lets_go_of_what_it_has_not_used_for_longest(trainer):
     found = ray.get(runner.apply.remote(hold_one))
     assert found == [({"main"}, True), ({"old"}, True), ({"main"}, True)]
     check(trainer, {"main", "old"})
+
+
+@pytest.mark.usefixtures("one_ray")
+def test_training_without_workers_leaves_what_is_in_the_object_store_as_it_is():
+    fewer = {"num_workers", "sgd_minibatch_size", "num_sgd_iter"}
+    config = {key: value for key, value in CONFIG.items() if key not in fewer}
+    alone = compat.A2CTrainer(config={**config, "num_workers": 0, "min_time_s_per_reporting": 0})
+    try:
+        alone.workers.foreach_worker(lambda w: w.set_policies_to_train(["old"]))
+        stored = alone.algorithm.env_runner.module["older"].shared_weights.ref
+        before = {name: np.copy(array) for name, array in arrays_of(ray.get(stored)).items()}
+        learner = ray_versions.local_learner(alone.algorithm)
+        with torch.no_grad():
+            for parameter in learner.module["older"].parameters():
+                parameter += 1
+        alone.train()
+        assert same(before, arrays_of(ray.get(stored)))
+        right = expected(alone)
+        (seen,) = alone.workers.foreach_worker(look)
+        assert {name for name, (shared, _) in seen.items() if shared} == {"main", "older"}
+        for name, (_, out) in seen.items():
+            assert np.array_equal(out, right[name]), name
+    finally:
+        alone.stop()
 
 
 def test_one_policy_is_refused():
