@@ -311,8 +311,8 @@ def test_an_old_config_of_crr_learns_from_old_recordings_and_is_restored(tmp_pat
         "num_workers": 0,
         "train_batch_size": 32,
         "target_network_update_freq": 64,
-        "actor_hiddens": [8],
-        "critic_hiddens": [8],
+        "actor_hiddens": [32],  # of 8 units, all may do nothing by chance, and learn nothing
+        "critic_hiddens": [32],
         "weight_type": "exp",
         "min_time_s_per_iteration": 0,
     }
