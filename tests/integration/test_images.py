@@ -75,8 +75,8 @@ def test_training_goes_on_with_tables_of_bytes(trial):
     algorithm = compat.load(MUSEUM / "trials" / trial / "checkpoint_1", env=Table)
     try:
         before = {k: v.detach().clone() for k, v in algorithm.get_module().named_parameters()}
-        # Until Ray 2.52, all steps ever sampled count for the first iteration after a restore, so on a
-        # slow machine it can end before enough are sampled to learn from.
+        # Until Ray 2.52, all steps ever sampled count for the first iteration after a restore, so
+        # on a slow machine it can end before enough are sampled to learn from.
         algorithm.train()
         result = algorithm.train()
         assert result["training_iteration"] == 3
