@@ -8,7 +8,7 @@ from ray.rllib.algorithms import dqn, sac
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.dqn import DQN
-from rllib_compat.algorithms.replaying import ReplaysColumns
+from rllib_compat.algorithms.replaying import ReplaysColumns, why_episodes_by_config
 from rllib_compat.algorithms.sac import SAC
 from rllib_compat.neutral.errors import ConfigError
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 #: An algorithm of Ray → the same one, which replays columns.
 REPLAYING = {dqn.DQN: DQN, sac.SAC: SAC}
+
+
+def may_replay_columns(config: AlgorithmConfig) -> bool:
+    """Whether a config is one of Ray's DQN or SAC, and says nothing that takes episodes."""
+    return config.algo_class in REPLAYING and why_episodes_by_config(config) is None
 
 
 def replay_columns(config: AlgorithmConfig) -> AlgorithmConfig:

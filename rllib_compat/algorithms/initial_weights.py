@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -11,22 +12,31 @@ from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog
 OF_A_HEAD = 0.01
 
 
-def begun(network: Any, last: float = 1.0) -> Any:
+def begun(network: Any, last: float | None = 1.0) -> Any:
     """Draws the weights of dense layers: those of each unit have the norm 1.
 
     Args:
         network: What has the layers.
-        last: The norm in its last layer.
+        last: The norm in its last layer; None: that one is drawn after Glorot, as behind an LSTM.
     """
     layers = [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear)]
     with torch.no_grad():
         for layer in layers:
-            drawn = torch.randn_like(layer.weight)
             norm = last if layer is layers[-1] else 1.0
-            layer.weight.copy_(norm * drawn / drawn.norm(dim=1, keepdim=True))
+            if norm is None:
+                torch.nn.init.xavier_uniform_(layer.weight)
+            else:
+                drawn = torch.randn_like(layer.weight)
+                layer.weight.copy_(norm * drawn / drawn.norm(dim=1, keepdim=True))
             if layer.bias is not None:
                 layer.bias.zero_()
     return network
+
+
+def says_how_to_begin(model_config: Mapping[str, Any]) -> bool:
+    """Whether a model config names what draws the weights of dense layers."""
+    names = ("fcnet_kernel_initializer", "head_fcnet_kernel_initializer")
+    return any(map(model_config.get, names))
 
 
 class ActorCriticCatalog(PPOCatalog):  # type: ignore[misc]  # Ray has no types
@@ -39,8 +49,8 @@ class ActorCriticCatalog(PPOCatalog):  # type: ignore[misc]  # Ray has no types
     of_ray: ClassVar[type] = PPOCatalog
 
     def __init__(self, observation_space: Any, action_space: Any, model_config_dict: Any) -> None:
-        names = ("fcnet_kernel_initializer", "head_fcnet_kernel_initializer")
-        self._drawn_by_ray = any(map(model_config_dict.get, names))
+        self._drawn_by_ray = says_how_to_begin(model_config_dict)
+        self._of_a_head = None if model_config_dict.get("use_lstm") else OF_A_HEAD
         super().__init__(observation_space, action_space, model_config_dict)
 
     def build_actor_critic_encoder(self, framework: str) -> Any:
@@ -51,9 +61,9 @@ class ActorCriticCatalog(PPOCatalog):  # type: ignore[misc]  # Ray has no types
     def build_pi_head(self, framework: str) -> Any:
         """The actor's last layer."""
         made = super().build_pi_head(framework)
-        return made if self._drawn_by_ray else begun(made, OF_A_HEAD)
+        return made if self._drawn_by_ray else begun(made, self._of_a_head)
 
     def build_vf_head(self, framework: str) -> Any:
         """The critic's last layer."""
         made = super().build_vf_head(framework)
-        return made if self._drawn_by_ray else begun(made, OF_A_HEAD)
+        return made if self._drawn_by_ray else begun(made, self._of_a_head)

@@ -22,6 +22,10 @@ logger = logging.getLogger(__name__)
 #: The component of checkpoints that holds what is replayed.
 REPLAY = "replay"
 
+#: What the old Rays added to each error. A step whose error is nothing would make all others count
+#: hundreds of times less, while the optimizer still expects the gradients of before.
+OFFSET = 1e-6
+
 
 class ReplaysColumns:
     """The first base of a subclass of Ray's DQN whose learner class is a `TakesArrays`.
@@ -127,17 +131,28 @@ def new_replay(config: Any) -> TransitionReplay:
 def replay_settings(config: Any) -> dict[str, Any]:
     """What `TransitionReplay` takes beside its capacity, as a config has it."""
     told = config.replay_buffer_config
+    offset = getattr(config, "prioritized_replay_eps", OFFSET)
     return {
         "alpha": told.get("alpha", 1.0) if "Prioritized" in told["type"] else 0.0,
         "n_step": config.n_step,
         "gamma": config.gamma,
-        "offset": getattr(config, "prioritized_replay_eps", 0.0),
+        "offset": offset if offset >= 0 else OFFSET,  # of Ray's own configs it is -1: unset
     }
 
 
 def why_episodes(algorithm: Any) -> str | None:
     """Why an algorithm has to replay episodes; None: it may replay columns."""
     config = algorithm.config
+    found = why_episodes_by_config(config)
+    if found is None and not issubclass(config.learner_class, ray_versions.TakesArrays):
+        return f"its learner class {config.learner_class.__name__} takes no columns"
+    if found is None and any(ray_versions.foreach_learner(algorithm, _is_stateful)):
+        return "its module is recurrent"
+    return found
+
+
+def why_episodes_by_config(config: Any) -> str | None:
+    """The same, as far as the config of an algorithm tells it."""
     kind = config.replay_buffer_config.get("type")
     checks = (
         (not config.enable_env_runner_and_connector_v2, "it runs on the old API stack"),
@@ -147,17 +162,11 @@ def why_episodes(algorithm: Any) -> str | None:
             f"its replay buffer is {kind!r}",
         ),
         (ray_versions.has_learner_connectors(config), "it has learner connectors of its own"),
-        (
-            not issubclass(config.learner_class, ray_versions.TakesArrays),
-            f"its learner class {config.learner_class.__name__} takes no columns",
-        ),
         (config.num_learners > 1, "it has several learners"),
         (not isinstance(config.n_step, int), f"its n_step is {config.n_step!r}"),
+        (config.model_config.get("use_lstm"), "its module is recurrent"),
     )
-    found = next((reason for holds, reason in checks if holds), None)
-    if found is None and any(ray_versions.foreach_learner(algorithm, _is_stateful)):
-        return "its module is recurrent"
-    return found
+    return next((reason for holds, reason in checks if holds), None)
 
 
 def _is_stateful(learner: Any, *_: Any) -> bool:

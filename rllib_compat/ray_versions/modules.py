@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 #: What BC's default module called its encoder and its head, newest first.
 BC_MODULE_NAMES = (("_encoder", "_pi_head"), ("encoder", "pi"))
@@ -67,6 +70,25 @@ def trains_discrete_sac() -> bool:
     """Whether today's SAC learns discrete actions; Ray 2.40 does not."""
     module, _ = soft_actor_critic_modules()
     return hasattr(module, "_forward_train_discrete")
+
+
+def set_catalog(config: AlgorithmConfig, catalog: type) -> None:
+    """Names what builds the networks of a config's default modules, in place.
+
+    Modules that the config names stay what they are, and so do catalogs. The property
+    `rl_module_spec` merges the algorithm's defaults into what was told, so what was told is read.
+    """
+    from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+    told = config._rl_module_spec
+    if told is None:
+        config.rl_module(rl_module_spec=RLModuleSpec(catalog_class=catalog))
+        return
+    several = isinstance(told, MultiRLModuleSpec)
+    for spec in told.rl_module_specs.values() if several else [told]:
+        if spec.module_class is None and spec.catalog_class is None:
+            spec.catalog_class = catalog
 
 
 def dqn_module() -> Any:

@@ -247,6 +247,8 @@ class Policies:
         """The spec of a new module and its overrides, as if the config had had the policy."""
         from ray.rllib.policy.policy import PolicySpec
 
+        from rllib_compat.algorithms.initial_networks import begin_as_before  # it needs torch
+
         policy_cls, observation_space, action_space, config = policy
         if policy_cls is LegacyPolicy:  # what type(trainer.get_policy(…)) is
             policy_cls = None
@@ -254,6 +256,7 @@ class Policies:
         own = templates.own_keys(type(self), self.raw_user_config)
         whole = {key: v for key, v in merge(self.raw_user_config, given).items() if key not in own}
         translated = translate(whole, **self._asked).algorithm_config
+        begin_as_before(translated)
         obs, act = self._module_spaces(policy_id, mapping, observation_space, action_space)
         policies = {policy_id: PolicySpec(observation_space=obs, action_space=act)}
         specs = translated.get_multi_rl_module_spec(policy_dict=policies).rl_module_specs

@@ -63,7 +63,7 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         logger_creator: Makes a logger for the config, in the place of `UnifiedLogger`.
         algorithm: The algorithm's name, if neither the class nor the config's keys tell it.
         legacy_ray: The Ray that the config was written for; its defaults are then kept.
-        replay_columns: Whether DQN or SAC replay columns in the place of episodes;
+        replay_columns: Whether DQN and SAC replay columns in the place of episodes;
             None: as the class says.
         **trainable: What Tune passes on to a Trainable.
 
@@ -74,7 +74,8 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         policy_class: The class of its policies; the old API stack trains it.
         choose_policy_class: The same, chosen by the config.
         learns_once: Whether it samples and learns once from each batch, as no algorithm does.
-        replay_columns: Whether DQN or SAC replay columns, where the caller does not say.
+        replay_columns: Whether DQN and SAC replay columns, where the caller does not say; None:
+            where columns can do what the config asks for.
         execution_plan: What it does in the place of its algorithm's steps, from (workers, config).
         algorithm: The `Algorithm` that does the work.
         translation: How the config was translated; `translation.report` has a line for every key.
@@ -93,7 +94,7 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
     policy_class: ClassVar[type | None] = None
     choose_policy_class: ClassVar[Callable[[dict[str, Any]], type | None] | None] = None
     learns_once = False
-    replay_columns = False
+    replay_columns: bool | None = None
     execution_plan: ClassVar[Callable[..., Any] | None] = None
 
     merge_trainer_configs = staticmethod(merge)
@@ -180,10 +181,14 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         tell_errors(config)
         tame(config)
         ray_versions.without_logger(config, self.logdir)
-        if self.replay_columns:
-            from rllib_compat.algorithms.columns import replay_columns
+        from rllib_compat.algorithms.initial_networks import begin_as_before  # it needs torch
 
-            replay_columns(config)
+        begin_as_before(config)
+        if self.replay_columns is not False:
+            from rllib_compat.algorithms.columns import may_replay_columns, replay_columns
+
+            if self.replay_columns or may_replay_columns(config):
+                replay_columns(config)
         try:
             return ray_versions.build_algorithm(config)
         except Exception:

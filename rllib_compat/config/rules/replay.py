@@ -228,7 +228,7 @@ RULES = (
         "prioritized_replay_eps",
         v.AMOUNT,
         Verdict.DROPPED,
-        "priorities of the new API stack have an offset of their own",
+        "columns add 1e-6, its default; Ray's own buffers have an offset of their own",
         "",
         old=f"{BUFFER}.prioritized_replay_eps",
         algorithms=IN_ONE_PROCESS,

@@ -309,6 +309,15 @@ def test_what_columns_cannot_do_is_left_to_rays_buffers_and_said(
     assert told is None if reason is None else reason in told
 
 
+@pytest.mark.parametrize("algorithm", [dqn.DQNConfig, sac.SACConfig])
+def test_a_step_that_surprised_more_is_drawn_more_often(algorithm):
+    replay = new_replay(algorithm())
+    replay.keep({"obs": np.arange(3.0)}, errors=np.array([0.0, 0.5, 2.0], np.float32))
+    powers = replay.get_state()["priorities"]["powers"][:3]
+    alpha = algorithm().replay_buffer_config["alpha"]
+    np.testing.assert_allclose(powers, np.array([1e-6, 0.5, 2.0]) ** alpha, rtol=1e-5)
+
+
 def test_recurrent_modules_replay_episodes(monkeypatch):
     monkeypatch.setattr(ray_versions, "foreach_learner", lambda *_: [True])
     assert "recurrent" in why_episodes(SimpleNamespace(config=DQNConfig()))
