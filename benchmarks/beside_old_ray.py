@@ -58,7 +58,7 @@ def compare(name: str, pythons: dict[str, str], given: argparse.Namespace) -> di
     (spec,) = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text("utf-8")).values()
     changed = {"framework": "torch", "min_time_s_per_reporting": SECONDS_OF_AN_ITERATION}
     spec["config"] = {**spec["config"], **changed, "seed": given.seed}
-    told = {"limit": given.limit, "cpus": CPUS, "legacy_ray": OLD_RAY, "columns": given.columns}
+    told = {"limit": given.limit, "cpus": CPUS, "legacy_ray": OLD_RAY, "episodes": given.episodes}
     specs = {side: {**spec, **told, "ours": side == "ours"} for side in SIDES}
     with ThreadPoolExecutor(len(SIDES) if given.at_once else 1) as pool:
         runs = dict(zip(SIDES, pool.map(_run, specs.values(), pythons.values()), strict=True))
@@ -66,7 +66,7 @@ def compare(name: str, pythons: dict[str, str], given: argparse.Namespace) -> di
         "example": name,
         "algorithm": spec["run"],
         "environment": spec["env"],
-        "columns": given.columns,
+        "episodes": given.episodes,
         "seed": given.seed,
         "limit": given.limit,
         "at_once": given.at_once,
@@ -133,7 +133,7 @@ def _row(result: dict[str, Any]) -> str:
         told = [f"{value:.0f}" if value is not None else "none" for value in returns]
         cells = [f"{cell} ({value})" for cell, value in zip(cells, told, strict=True)]
     speeds = [f"{rate:,.0f}" for rate in rates]
-    algorithm = result["algorithm"] + (", columns" if result.get("columns") else "")
+    algorithm = result["algorithm"] + (", episodes" if result.get("episodes") else "")
     parts = [result["example"], algorithm, str(result["seed"]), until, *cells, ratio]
     return "| " + " | ".join([*parts, *speeds, f"{rates[1] / rates[0]:.2f}"]) + " |\n"
 
@@ -144,7 +144,9 @@ def write(results: dict[str, Any]) -> None:
     page = PAGE.read_text("utf-8")
     if BEGIN in page:
         before, rest = page.split(BEGIN)
-        PAGE.write_text(before + BEGIN + table(results) + "\n" + END + rest.split(END)[1], "utf-8")
+        PAGE.write_text(
+            before + BEGIN + table(results) + "\n" + END + rest.split(END, 1)[1], "utf-8"
+        )
 
 
 def plot(results: dict[str, Any], folder: Path) -> None:
@@ -169,7 +171,7 @@ def main() -> None:
     parser.add_argument("--old-python", help="the Python of an environment with Ray 1.13.0")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=240, help="seconds of CPU time a side")
-    parser.add_argument("--columns", action="store_true", help="of our DQN or SAC")
+    parser.add_argument("--episodes", action="store_true", help="replayed by our DQN or SAC")
     parser.add_argument("--at-once", action="store_true", help="both sides, on a core each")
     parser.add_argument("--plots", type=Path, help="a folder for pictures")
     given = parser.parse_args()
@@ -179,7 +181,7 @@ def main() -> None:
     for name in given.names:
         pythons = {"old": given.old_python, "ours": sys.executable}
         result = compare(name, pythons, given)
-        results[f"{name}{'-columns' * given.columns}-{given.seed}"] = result
+        results[f"{name}{'-episodes' * given.episodes}-{given.seed}"] = result
         print(table({name: result}), flush=True)
         write(results)
     if given.plots:

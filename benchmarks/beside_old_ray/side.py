@@ -27,7 +27,7 @@ def trainer_of(spec: dict[str, Any]) -> Any:
             spec["env"],
             algorithm=spec["run"],
             legacy_ray=spec["legacy_ray"],
-            replay_columns=spec["columns"] or None,
+            replay_columns=False if spec["episodes"] else None,
         )
     from ray.rllib.agents.registry import get_trainer_class
 

@@ -6,6 +6,21 @@ import numpy as np
 
 from rllib_compat import ray_versions
 
+#: What is compared → the largest difference that the running test has seen, over 1 + the number.
+DIFFERENCES = {}
+#: A tolerance that is asked for → what is compared; others compare ours with ours.
+KINDS = {1e-5: "loss", 1e-4: "update"}
+
+
+def close(ours, theirs, tolerance, kind=None):
+    """Asserts that numbers are equal, up to a tolerance that is absolute and relative."""
+    ours, theirs = np.asarray(ours), np.asarray(theirs)
+    np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+    kind = kind or KINDS.get(tolerance)
+    if kind is not None and np.size(theirs):
+        difference = float(np.max(np.abs(ours - theirs) / (1 + np.abs(theirs))))
+        DIFFERENCES[kind] = max(DIFFERENCES.get(kind, 0.0), difference)
+
 
 class Recording:
     """One case; a file of arrays called `kind.name`."""
@@ -56,14 +71,10 @@ def updated(learner, module_id, columns, *, steps, sampled=0):
 
 def same_losses(recorded, terms, told, td_errors, gradients):
     """Asserts that loss terms, TD errors and gradients are those of a recording, to 1e-5."""
-
-    def close(ours, theirs):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
-
     for name in terms:
-        close(told[name], recorded.found[f"loss.{name}"])
-    close(td_errors, recorded.found["td_errors"])
+        close(told[name], recorded.found[f"loss.{name}"], 1e-5)
+    close(td_errors, recorded.found["td_errors"], 1e-5)
     theirs = recorded.arrays("gradients")
     assert gradients.keys() == theirs.keys()
     for name, gradient in gradients.items():
-        close(gradient, theirs[name])
+        close(gradient, theirs[name], 1e-5)

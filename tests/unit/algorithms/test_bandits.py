@@ -21,7 +21,8 @@ from rllib_compat.modules import RandomModule
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
 from rllib_compat.runtime.connectors import with_preprocessors
 from tests.marks import OTHERS_WARNINGS
-from tests.unit.algorithms.test_losses import MODULE, RECORDS, close
+from tests.unit.algorithms.recordings import close
+from tests.unit.algorithms.test_losses import MODULE, RECORDS
 
 pytestmark = OTHERS_WARNINGS
 

@@ -17,8 +17,8 @@ from rllib_compat import ray_versions
 from rllib_compat.config import translate
 from rllib_compat.neutral.errors import ConfigError
 from tests.marks import OTHERS_WARNINGS
-from tests.unit.algorithms.recordings import Recording
-from tests.unit.algorithms.test_losses import MODULE, RECORDS, close, updating
+from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.test_losses import MODULE, RECORDS, updating
 from tests.unit.algorithms.transitions import episodes_of
 
 pytestmark = OTHERS_WARNINGS

@@ -16,8 +16,8 @@ from rllib_compat.networks.mapping import to_canonical
 from rllib_compat.networks.names.ddpg import LOW, RANGE, TORCH
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
 from tests.marks import OTHERS_WARNINGS
-from tests.unit.algorithms.recordings import Recording
-from tests.unit.algorithms.test_losses import MODULE, RECORDS, close, updating
+from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.test_losses import MODULE, RECORDS, updating
 from tests.unit.algorithms.transitions import episodes_of
 
 pytestmark = OTHERS_WARNINGS

@@ -23,8 +23,8 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
-from tests.unit.algorithms.recordings import Recording
-from tests.unit.algorithms.test_losses import MODULE, RECORDS, close
+from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.test_losses import MODULE, RECORDS
 
 pytestmark = OTHERS_WARNINGS
 
@@ -122,4 +122,4 @@ def test_weights_after_an_update_are_those_of_the_old_ray(recorded):
     recordings.updated(learner, MODULE, recorded.batch(), steps=16)
     state = learner.module[MODULE].get_state()
     for name, array in recorded.arrays("after").items():
-        np.testing.assert_allclose(state[name], array, atol=1e-4)
+        close(state[name], array, 1e-4)

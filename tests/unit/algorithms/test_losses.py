@@ -15,7 +15,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat import ray_versions
 from tests.marks import OTHERS_WARNINGS
-from tests.unit.algorithms.recordings import Recording
+from tests.unit.algorithms.recordings import Recording, close
 
 RECORDS = Path(__file__).parents[2] / "legacy" / "losses" / "1.13.0"
 CASES = sorted(path.stem for path in RECORDS.glob("*.npz") if path.stem[:3] in ("a2c", "pg-"))
@@ -126,10 +126,6 @@ def updating(learner, episodes):
         episodes=episodes, timesteps={"num_env_steps_sampled_lifetime": 0}
     )
     return seen
-
-
-def close(ours, theirs, tolerance):
-    np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -23,8 +23,8 @@ from rllib_compat.algorithms.transitions import AHEAD, ahead
 from rllib_compat.networks.modules import maddpg
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
 from tests.marks import OTHERS_WARNINGS
-from tests.unit.algorithms.recordings import Recording
-from tests.unit.algorithms.test_losses import RECORDS, close
+from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.test_losses import RECORDS
 
 pytestmark = OTHERS_WARNINGS
 

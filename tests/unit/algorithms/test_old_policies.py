@@ -10,7 +10,8 @@ import torch
 from ray.rllib.policy.sample_batch import SampleBatch, concat_samples
 
 from tests.marks import OTHERS_WARNINGS
-from tests.unit.algorithms.test_losses import CASES, Recorded, close, config_of
+from tests.unit.algorithms.recordings import close
+from tests.unit.algorithms.test_losses import CASES, Recorded, config_of
 
 pytestmark = OTHERS_WARNINGS
 

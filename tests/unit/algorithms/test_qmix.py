@@ -27,8 +27,8 @@ from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.multi_agent import adapt_multi_agent
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
-from tests.unit.algorithms.recordings import Recording
-from tests.unit.algorithms.test_losses import MODULE, RECORDS, close
+from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.test_losses import MODULE, RECORDS
 
 pytestmark = OTHERS_WARNINGS
 

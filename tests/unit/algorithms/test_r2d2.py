@@ -26,8 +26,8 @@ from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import ConfigError
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
-from tests.unit.algorithms.recordings import Recording
-from tests.unit.algorithms.test_losses import MODULE, RECORDS, close
+from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.test_losses import MODULE, RECORDS
 
 pytestmark = OTHERS_WARNINGS
 

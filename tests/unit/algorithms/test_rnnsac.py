@@ -20,8 +20,8 @@ from rllib_compat.networks.modules.recurrent_sac import drawn
 from rllib_compat.neutral.errors import ConfigError
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
-from tests.unit.algorithms.recordings import Recording
-from tests.unit.algorithms.test_losses import MODULE, RECORDS, close
+from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.test_losses import MODULE, RECORDS
 
 pytestmark = OTHERS_WARNINGS
 
