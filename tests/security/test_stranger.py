@@ -12,6 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
+from packaging.version import Version
 
 from rllib_compat.cli import main, output
 from rllib_compat.config.files import read_experiments
@@ -286,6 +288,13 @@ def yaml_bombs():
     }
 
 
+#: What may be read: the numbers that collide are few enough here, and PyYAML merges a key once
+#: since 6.0.4.
+HARMLESS = {"keys that collide"}
+if Version(yaml.__version__) >= Version("6.0.4"):
+    HARMLESS.add("merges")
+
+
 @pytest.mark.parametrize("bomb", yaml_bombs())
 def test_a_yaml_file_costs_little_and_makes_no_object(bomb, tmp_path):
     file = tmp_path / "x.yaml"
@@ -293,7 +302,7 @@ def test_a_yaml_file_costs_little_and_makes_no_object(bomb, tmp_path):
     started = time.process_time()
     (tmp_path / "out").mkdir()
     with watched(tmp_path / "code", tmp_path / "out") as seen:
-        if bomb == "keys that collide":  # these are few enough; more would be too many
+        if bomb in HARMLESS:
             read_experiments(str(file))
         else:
             with pytest.raises(ConfigError):
