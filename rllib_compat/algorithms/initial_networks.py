@@ -77,13 +77,16 @@ class SACCatalog(RaySACCatalog):  # type: ignore[misc]  # Ray has no types
         return made if says_how_to_begin(self._model_config_dict) else begun(made, last)
 
 
-#: An algorithm of today → what builds its networks as the old Rays built them.
+#: An algorithm → what builds its networks as the old Rays built them. Subclasses of these stand
+#: here for themselves: BC is one of MARWIL, and has networks of its own.
 CATALOGS = {
     "PPO": ActorCriticCatalog,
+    "DDPPO": ActorCriticCatalog,
     "APPO": ActorCriticCatalog,
     "IMPALA": ActorCriticCatalog,
     "MARWIL": ActorCriticCatalog,
     "SAC": SACCatalog,
+    "CQL": SACCatalog,
 }
 
 
@@ -95,7 +98,6 @@ def begin_as_before(config: AlgorithmConfig) -> None:
     Args:
         config: A config of one of today's algorithms, on either API stack.
     """
-    names = (base.__name__ for base in config.algo_class.__mro__)
-    catalog = next((CATALOGS[name] for name in names if name in CATALOGS), None)
+    catalog = CATALOGS.get(config.algo_class.__name__)
     if catalog is not None and config.enable_rl_module_and_learner:
         ray_versions.set_catalog(config, catalog)

@@ -40,10 +40,16 @@ CONTINUOUS = (SPACES[0], gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32))
 
 @pytest.mark.parametrize("algorithm", ["A2C", "PG", *CATALOGS])
 def test_new_actors_and_critics_begin_as_they_did_unless_the_config_says_how(algorithm):
-    spaces = CONTINUOUS if algorithm == "SAC" else SPACES
+    spaces = CONTINUOUS if algorithm in ("SAC", "CQL") else SPACES
     assert norms(algorithm, spaces=spaces) == ({1.0, 0.01}, 0.0)
     drawn, _ = norms(algorithm, spaces=spaces, fcnet_kernel_initializer="xavier_uniform_")
     assert len(drawn) > 2
+
+
+def test_new_networks_of_bc_are_those_of_today():
+    config = ray_versions.todays_config("BC").rl_module(model_config={"fcnet_hiddens": [8]})
+    todays = config.build_learner(spaces={"default_policy": SPACES}).module["default_policy"]
+    assert str(built("BC")) == str(todays)
 
 
 def test_new_heads_behind_an_lstm_begin_larger():
