@@ -12,12 +12,7 @@ from ray.rllib.core.models.configs import MLPEncoderConfig
 from ray.rllib.core.models.torch.encoder import TorchMLPEncoder
 
 from rllib_compat import ray_versions
-from rllib_compat.algorithms.initial_weights import (
-    OF_A_HEAD,
-    ActorCriticCatalog,
-    begun,
-    says_how_to_begin,
-)
+from rllib_compat.algorithms.initial_weights import OF_A_HEAD, ActorCriticCatalog, BeginsAsBefore
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -33,17 +28,13 @@ class JoinedEncoder(TorchMLPEncoder):  # type: ignore[misc]  # Ray has no types
         return super()._forward(inputs, **kwargs)
 
 
-class SACCatalog(RaySACCatalog):  # type: ignore[misc]  # Ray has no types
+class SACCatalog(BeginsAsBefore, RaySACCatalog):  # type: ignore[misc]
     """Today's networks of SAC, but for the critics of continuous actions.
 
     The layers of a critic took the observation and the action together. Ray 2.60 has layers for
     each of them and more for both, which are twice as many, and learn slower from their first
-    weights. Where the model config says how weights are drawn, that is how; otherwise they begin
-    as they did.
+    weights.
     """
-
-    #: What builds the policy of a network whose weights are there already.
-    of_ray = RaySACCatalog
 
     def build_encoder(self, framework: str) -> Any:
         """The hidden layers of the policy, and of the critics of discrete actions."""
@@ -72,9 +63,6 @@ class SACCatalog(RaySACCatalog):  # type: ignore[misc]  # Ray has no types
     def build_qf_head(self, framework: str) -> Any:
         """The last layer of a critic."""
         return self._begun(super().build_qf_head(framework), OF_A_HEAD)
-
-    def _begun(self, made: Any, last: float = 1.0) -> Any:
-        return made if says_how_to_begin(self._model_config_dict) else begun(made, last)
 
 
 #: An algorithm → what builds its networks as the old Rays built them. Subclasses of these stand

@@ -33,37 +33,39 @@ def begun(network: Any, last: float | None = 1.0) -> Any:
     return network
 
 
-def says_how_to_begin(model_config: Mapping[str, Any]) -> bool:
-    """Whether a model config names what draws the weights of dense layers."""
-    names = ("fcnet_kernel_initializer", "head_fcnet_kernel_initializer")
-    return any(map(model_config.get, names))
-
-
-class ActorCriticCatalog(PPOCatalog):  # type: ignore[misc]  # Ray has no types
-    """Today's actor-critic networks, which begin as they did.
+class BeginsAsBefore:
+    """The first base of a catalog whose networks begin as they did.
 
     Where the model config says how weights are drawn, that is how.
     """
 
+    _model_config_dict: Mapping[str, Any]
+
+    def _begun(self, made: Any, last: float | None = 1.0) -> Any:
+        """A network with its first weights; see `begun`."""
+        names = ("fcnet_kernel_initializer", "head_fcnet_kernel_initializer")
+        drawn_by_ray = any(map(self._model_config_dict.get, names))
+        return made if drawn_by_ray else begun(made, last)
+
+
+class ActorCriticCatalog(BeginsAsBefore, PPOCatalog):  # type: ignore[misc]  # Ray has no types
+    """Today's actor-critic networks, which begin as they did."""
+
     #: What builds the same for a network whose weights are there already.
     of_ray: ClassVar[type] = PPOCatalog
 
-    def __init__(self, observation_space: Any, action_space: Any, model_config_dict: Any) -> None:
-        self._drawn_by_ray = says_how_to_begin(model_config_dict)
-        self._of_a_head = None if model_config_dict.get("use_lstm") else OF_A_HEAD
-        super().__init__(observation_space, action_space, model_config_dict)
-
     def build_actor_critic_encoder(self, framework: str) -> Any:
         """The hidden layers of actor and critic."""
-        made = super().build_actor_critic_encoder(framework)
-        return made if self._drawn_by_ray else begun(made)
+        return self._begun(super().build_actor_critic_encoder(framework))
 
     def build_pi_head(self, framework: str) -> Any:
         """The actor's last layer."""
-        made = super().build_pi_head(framework)
-        return made if self._drawn_by_ray else begun(made, self._of_a_head)
+        return self._begun(super().build_pi_head(framework), self._of_a_head)
 
     def build_vf_head(self, framework: str) -> Any:
         """The critic's last layer."""
-        made = super().build_vf_head(framework)
-        return made if self._drawn_by_ray else begun(made, self._of_a_head)
+        return self._begun(super().build_vf_head(framework), self._of_a_head)
+
+    @property
+    def _of_a_head(self) -> float | None:
+        return None if self._model_config_dict.get("use_lstm") else OF_A_HEAD
