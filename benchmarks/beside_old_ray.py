@@ -27,13 +27,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import guide_tables
 import yaml
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE / "beside_old_ray"
 RESULTS = HERE / "beside_old_ray.json"
-PAGE = HERE.parent / "migration_guide" / "removed_algorithms.md"
-BEGIN, END = "<!-- benchmarks/beside_old_ray.py -->\n", "<!-- until here -->\n"
 
 SIDES = ("old", "ours")
 OLD_RAY = "1.13.0"
@@ -141,12 +140,7 @@ def _row(result: dict[str, Any]) -> str:
 def write(results: dict[str, Any]) -> None:
     """Writes the record, and the table into the guide."""
     RESULTS.write_text(json.dumps(results, sort_keys=True).replace('}, "', '},\n"') + "\n", "utf-8")
-    page = PAGE.read_text("utf-8")
-    if BEGIN in page:
-        before, rest = page.split(BEGIN)
-        PAGE.write_text(
-            before + BEGIN + table(results) + "\n" + END + rest.split(END, 1)[1], "utf-8"
-        )
+    guide_tables.put("beside_old_ray", table(results))
 
 
 def plot(results: dict[str, Any], folder: Path) -> None:

@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import guide_tables
+
 from rllib_compat import registry
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent / "tests" / "unit" / "algorithms"
 RESULTS = HERE / "removed_algorithms.json"
 EXAMPLES = HERE / "beside_old_ray.json"
-PAGE = HERE.parent / "migration_guide" / "removed_algorithms.md"
-BEGIN, END = "<!-- benchmarks/removed_algorithms.py -->\n", "<!-- until here -->\n"
 
 #: Algorithm → the file of its tests, and what the names of those tests have in them.
 TESTS_OF = {
@@ -48,8 +48,13 @@ TESTS_OF = {
     "RNNSAC": ("test_rnnsac", "ray_1_13"),
     "TD3": ("test_ddpg_losses", "ray_1_13", "[td3"),
 }
-#: What has no loss of its own: another algorithm's learner makes its updates.
-LEARNS_AS = {"APEX": "DQN", "APEX_DDPG": "DDPG", "DDPPO": "PPO", "Random": "nothing"}
+#: Whose learner makes the updates of an algorithm that has none of its own.
+LEARNS_AS = {
+    "APEX": "DQN's",
+    "APEX_DDPG": "DDPG's",
+    "DDPPO": "PPO's",
+    "Random": "it learns nothing",
+}
 #: What has no loss at all: returns of perturbed weights, or a posterior.
 WITHOUT_LOSS = ("ARS", "BanditLinTS", "BanditLinUCB", "ES")
 KINDS = ("loss", "update")
@@ -96,7 +101,7 @@ def table(differences: Differences, examples: Mapping[str, Any]) -> str:
 
 def _row(row: Any, differences: Differences, examples: Mapping[str, Any]) -> str:
     if row.name in LEARNS_AS:
-        equal = [f"{LEARNS_AS[row.name]}'s" if row.name != "Random" else "it learns nothing"] * 2
+        equal = [LEARNS_AS[row.name]] * 2
     else:
         told = [differences[row.name].get(kind) for kind in KINDS]
         equal = ["not compared" if value is None else f"{value:.1e}" for value in told]
@@ -126,9 +131,8 @@ def _ratio(run: Mapping[str, Any], what: str) -> float:
 def write(differences: Differences) -> None:
     """Writes the differences, and the table into the guide."""
     RESULTS.write_text(json.dumps(differences, indent=1, sort_keys=True) + "\n", "utf-8")
-    before, rest = PAGE.read_text("utf-8").split(BEGIN)
     made = table(differences, json.loads(EXAMPLES.read_text("utf-8")))
-    PAGE.write_text(before + BEGIN + made + "\n" + END + rest.split(END, 1)[1], "utf-8")
+    guide_tables.put("removed_algorithms", made)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ from rllib_compat import registry
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "removed_algorithms.py"
 
 
-@pytest.fixture(scope="module")
-def script():
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPT.parent)
     spec = importlib.util.spec_from_file_location("removed_algorithms", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -24,8 +25,9 @@ def test_the_page_shows_what_was_measured(script):
     differences, examples = (
         json.loads(path.read_text("utf-8")) for path in (script.RESULTS, script.EXAMPLES)
     )
-    made = script.BEGIN + script.table(differences, examples)
-    assert made in script.PAGE.read_text("utf-8"), "run benchmarks/removed_algorithms.py"
+    page = script.guide_tables
+    made = page.begin(SCRIPT.stem) + script.table(differences, examples)
+    assert made in page.PAGE.read_text("utf-8"), "run benchmarks/removed_algorithms.py"
     for name in (row.name for row in registry.ALGORITHMS.values() if row.ours):
         assert f"\n| {name} |" in made
         if name in script.LEARNS_AS:
