@@ -246,6 +246,7 @@ def test_the_offset_is_taken_from_each_reward_and_noise_is_added_to_actions(monk
     found, _ = tried(monkeypatch, runner, offset=-2.0)
     ((gain, mirrored),) = found.returns
     assert gain + mirrored == pytest.approx(-12.0, abs=1e-4)
+    np.random.seed(0)  # now and then, the noise of six actions is nearly nothing together
     found, _ = tried(monkeypatch, runner, action_noise=0.1)
     ((gain, mirrored),) = found.returns
     assert 1e-4 < abs(gain + mirrored) < 3
