@@ -59,6 +59,7 @@ from rllib_compat.ray_versions.connectors import (
     observation_filter,
     running_stat_state,
 )
+from rllib_compat.ray_versions.direct_steps import StepsDirectly
 from rllib_compat.ray_versions.episodes import to_numpy
 from rllib_compat.ray_versions.external import news, ongoing_episodes
 from rllib_compat.ray_versions.leagues import (
@@ -189,6 +190,7 @@ __all__ = [
     "NEWEST",
     "OLDEST",
     "ClipsGradients",
+    "StepsDirectly",
     "TakesArrays",
     "TakesOldPolicies",
     "action_distribution",

@@ -16,6 +16,7 @@ from ray.rllib.evaluation.rollout_worker import RolloutWorker
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
+from rllib_compat.runtime.drawing import draw
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.workers import user_env
 
@@ -94,6 +95,14 @@ class SamplesFaster:
             getattr(module, "eval", lambda: None)()
 
 
+class StepsFaster(ray_versions.StepsDirectly):
+    """What an env runner for one agent needs to pass over connectors that decide nothing."""
+
+    def draw_actions(self, distribution: Any, inputs: Any) -> tuple[Any, Any] | None:
+        """Draws actions in numpy, from distributions that it knows."""
+        return draw(distribution, inputs)
+
+
 class NewStackRunner(ExploresZeros, SamplesFaster, CountsOnce, TellsErrors):
     """What each env runner of the new API stack needs."""
 
@@ -108,7 +117,7 @@ class OldStackWorker(TellsErrors, GivesUsersEnvs, ray_versions.TakesOldPolicies)
 
 
 @public("rllib_compat.adapters")
-class TellingEnvRunner(NewStackRunner, SingleAgentEnvRunner):  # type: ignore[misc]
+class TellingEnvRunner(NewStackRunner, StepsFaster, SingleAgentEnvRunner):  # type: ignore[misc]
     """Ray's env runner for one agent, whose errors are told."""
 
 

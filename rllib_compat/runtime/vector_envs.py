@@ -21,7 +21,7 @@ from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.env_settings import EnvSettings
-from rllib_compat.runtime.failures import NewStackRunner
+from rllib_compat.runtime.failures import NewStackRunner, StepsFaster
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
 
 @public("rllib_compat.adapters")
-class LegacyEnvRunner(NewStackRunner, SingleAgentEnvRunner):  # type: ignore[misc]
+class LegacyEnvRunner(NewStackRunner, StepsFaster, SingleAgentEnvRunner):  # type: ignore[misc]
     """Today's env runner, which takes an RLlib `VectorEnv` for its vector environment."""
 
     config: Any

@@ -557,6 +557,44 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
+        "rllib_compat/ray_versions/direct_steps.py",
+        ("tests/unit/runtime/test_direct_steps.py",),
+        (
+            "connectors of a user's own are passed over",
+            '        and _names(to_env) == _TO_ENV\n',
+            "",
+        ),
+        (
+            "a recurrent module acts without its state",
+            "        and not module.is_stateful()\n",
+            "",
+        ),
+        (
+            "callbacks no longer hear of steps",
+            "            elif self._way.hears_steps:",
+            "            elif not self._way.hears_steps:",
+        ),
+        (
+            "an episode's chunks are lost to its return",
+            "            self.runner._ongoing_episodes_for_metrics[chunk.id_].append(chunk)\n",
+            "",
+        ),
+        (
+            "filters see an observation without counting it in the episode",
+            "            observations = np.stack([e.get_observations(-1) for e in self._episodes])",
+            "            observations = np.asarray(observations)",
+        ),
+    ),
+    *_in(
+        "rllib_compat/runtime/drawing.py",
+        ("tests/unit/runtime/test_direct_steps.py",),
+        (
+            "a forbidden action is taken",
+            "    actions = (sums <= np.random.random(total.shape) * total).sum(-1)",
+            "    actions = (sums < np.random.random(total.shape) * total * 1.2).sum(-1)",
+        ),
+    ),
+    *_in(
         "rllib_compat/algorithms/recurrent_replay.py",
         ("tests/unit/algorithms/test_r2d2.py",),
         (

@@ -1,0 +1,233 @@
+"""An env runner that goes past its connectors samples what it would sample through them."""
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from ray.rllib.algorithms.dqn import DQNConfig
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.utils.test_utils import check
+
+from rllib_compat import ray_versions
+from rllib_compat.ray_versions.direct_steps import TIMED, way_of
+from rllib_compat.runtime import drawing
+from rllib_compat.runtime.connectors import add_preprocessors, mean_std_filter
+from rllib_compat.runtime.failures import TellingEnvRunner
+
+pytestmark = [
+    pytest.mark.matrix,
+    # Ray 2.40 registers an environment anew for each env runner.
+    pytest.mark.filterwarnings("ignore:.*Overriding environment"),
+]
+
+
+class DrawsInTorch(TellingEnvRunner):
+    """Goes directly, and draws actions as Ray does: with the same seeds, the same ones."""
+
+    def draw_actions(self, distribution, inputs):
+        return None
+
+
+class GoesRaysWay(TellingEnvRunner):
+    def _sample(self, **asked):
+        return super(ray_versions.StepsDirectly, self)._sample(**asked)
+
+
+def ppo(env="CartPole-v1", envs=1, **settings):
+    settings = {"num_envs_per_env_runner": envs, "rollout_fragment_length": 7, **settings}
+    return PPOConfig().environment(env).env_runners(**settings).debugging(seed=5)
+
+
+def dqn():
+    config = DQNConfig().environment("CartPole-v1").debugging(seed=5)
+    return config.env_runners(num_envs_per_env_runner=2).training(epsilon=[(0, 1.0), (60, 0.1)])
+
+
+def clipped():
+    config = ppo("Pendulum-v1")
+    return config.environment(clip_actions=True, normalize_actions=False)
+
+
+def filtered():
+    return ppo(envs=2, env_to_module_connector=mean_std_filter)
+
+
+def flat():
+    config = ppo("FrozenLake-v1", envs=2)
+    add_preprocessors(config)
+    return config
+
+
+CASES = {
+    "categorical": ppo,
+    "several-environments": lambda: ppo(envs=3),
+    "gaussian, clipped": clipped,
+    "gaussian, stretched": lambda: ppo("Pendulum-v1", envs=2),
+    "epsilon": dqn,
+    "filter": filtered,
+    "observations made flat": flat,
+    "without exploration": lambda: ppo(envs=2, explore=False),
+    "lookback": lambda: ppo(envs=2, episode_lookback_horizon=3),
+}
+
+
+def sampled(kind, config, asked):
+    torch.manual_seed(3)
+    runner = kind(config=config)
+    ray_versions.seed_env_runner(runner, runner.env)
+    torch.manual_seed(3)
+    samples = [runner.sample(**each) for each in asked]
+    return runner, [told(episode) for sample in samples for episode in sample]
+
+
+def told(episode):
+    state = episode.get_state()
+    parts = {
+        "observations": episode.observations.data,
+        "actions": episode.actions.data,
+        "rewards": episode.rewards.data,
+        "lookback": episode.rewards.lookback,
+        "infos": len(episode.infos.data),
+        "begin": (state["t_started"], state["t"]),
+        "ended": (bool(episode.is_terminated), bool(episode.is_truncated)),
+    }
+    extra = {name: buffer.data for name, buffer in episode.extra_model_outputs.items()}
+    return {**parts, **extra}
+
+
+STEPS = [{"num_timesteps": n} for n in (1, 40, 2 * TIMED, 0, 3)]
+
+
+@pytest.mark.parametrize("asked", [STEPS, [{"num_episodes": 3}, {"num_episodes": 1}], [{}, {}]])
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_sampled_directly_is_what_ray_samples(name, asked):
+    runner, found = sampled(DrawsInTorch, CASES[name](), asked)
+    other, expected = sampled(GoesRaysWay, CASES[name](), asked)
+    assert way_of(runner) is not None
+    assert len(found) == len(expected)
+    for mine, theirs in zip(found, expected, strict=True):
+        check(mine, theirs, rtol=1e-6)
+    counted, wanted = runner.get_metrics(), other.get_metrics()
+    for key in ("num_env_steps_sampled", "num_episodes", "episode_return_mean"):
+        assert (key in counted) == (key in wanted)
+        if key in wanted:
+            check(counted[key].peek(), wanted[key].peek())
+
+
+def test_episodes_go_on_when_the_way_changes_between_two_samples():
+    runner = TellingEnvRunner(config=ppo(envs=2))
+    (first, *_), direct = runner.sample(num_timesteps=4), way_of(runner)
+    runner.config.restart_failed_sub_environments = True
+    runner._way_of = None  # settings of a runner never change by themselves
+    second = runner.sample(num_timesteps=4)
+    assert direct is not None
+    assert way_of(runner) is None
+    assert {first.id_} & {episode.id_ for episode in second}
+
+
+class Own(ConnectorV2):
+    def __call__(self, *, batch, **_):
+        return batch
+
+
+def own_before(*_):
+    return Own()
+
+
+@pytest.mark.parametrize("where", ["env_to_module_connector", "module_to_env_connector"])
+def test_connectors_of_ones_own_are_called(where):
+    assert way_of(TellingEnvRunner(config=ppo(**{where: own_before}))) is None
+
+
+def test_a_connector_that_is_added_later_is_called_from_then_on():
+    runner = TellingEnvRunner(config=ppo())
+    runner.sample(num_timesteps=2)
+    assert way_of(runner) is not None
+    ray_versions.env_to_module(runner).prepend(Own())
+    assert way_of(runner) is None
+    runner.sample(num_timesteps=2)
+
+
+def test_recurrent_modules_get_their_states_from_rays_connectors():
+    config = ppo().rl_module(model_config={"use_lstm": True, "max_seq_len": 5})
+    runner = TellingEnvRunner(config=config)
+    assert way_of(runner) is None
+    assert sum(map(len, runner.sample(num_timesteps=6))) == 6
+
+
+class CountsSteps(ray_versions.callback_class()):
+    steps = 0
+
+    def on_episode_step(self, **_):
+        CountsSteps.steps += 1
+
+
+def test_callbacks_hear_of_each_step():
+    CountsSteps.steps = 0
+    runner = TellingEnvRunner(config=ppo().callbacks(CountsSteps))
+    runner.sample(num_timesteps=9)
+    assert CountsSteps.steps == 9
+
+
+class Fails(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, config=None):
+        self.steps = 0
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps == 3:
+            raise KeyError("the simulator is gone")
+        return np.zeros(2, np.float32), 0.0, False, False, {}
+
+
+def test_an_error_of_an_environment_is_the_callers():
+    runner = TellingEnvRunner(config=ppo(Fails))
+    with pytest.raises(Exception, match="simulator") as told:
+        runner.sample(num_timesteps=5)
+    assert "KeyError" in repr([told.value, told.value.__cause__])
+
+
+TorchCategorical = ray_versions.action_distribution(gymnasium.spaces.Discrete(3))
+TorchDiagGaussian = ray_versions.action_distribution(gymnasium.spaces.Box(-1, 1, (2,)))
+TorchMultiCategorical = ray_versions.action_distribution(gymnasium.spaces.MultiDiscrete([2, 2]))
+ROWS = 40_000
+
+
+@pytest.mark.parametrize("logits", [[0.0, 1.0, -2.0], [-np.inf, 3.0, 3.0], [1e4, 0.0, -1e4]])
+def test_choices_are_as_frequent_as_their_logits_say(logits):
+    inputs = np.tile(np.array(logits, np.float32), (ROWS, 1))
+    np.random.seed(0)
+    actions, logp = drawing.draw(TorchCategorical, inputs)
+    theirs = TorchCategorical.from_logits(torch.from_numpy(inputs))
+    frequent = np.bincount(actions, minlength=3) / ROWS
+    expected = torch.softmax(torch.tensor(logits), 0).numpy()
+    np.testing.assert_allclose(frequent, expected, atol=4 * 0.5 / np.sqrt(ROWS))
+    assert not frequent[expected == 0].any()
+    np.testing.assert_allclose(logp, theirs.logp(torch.from_numpy(actions)), rtol=1e-5, atol=1e-6)
+    assert (actions.dtype, logp.dtype) == (np.int64, np.float32)
+
+
+def test_gaussian_actions_have_their_mean_and_deviation():
+    inputs = np.tile(np.array([1.0, -3.0, np.log(0.5), np.log(2.0)], np.float32), (ROWS, 1))
+    np.random.seed(0)
+    actions, logp = drawing.draw(TorchDiagGaussian, inputs)
+    theirs = TorchDiagGaussian.from_logits(torch.from_numpy(inputs))
+    np.testing.assert_allclose(actions.mean(0), [1, -3], atol=0.05)
+    np.testing.assert_allclose(actions.std(0), [0.5, 2], rtol=0.03)
+    np.testing.assert_allclose(logp, theirs.logp(torch.from_numpy(actions)), rtol=1e-4, atol=1e-5)
+    assert (actions.dtype, logp.dtype) == (np.float32, np.float32)
+
+
+def test_logits_that_are_no_numbers_are_left_to_torch_which_complains():
+    assert drawing.draw(TorchCategorical, np.array([[np.nan, 0.0]], np.float32)) is None
+
+
+def test_other_distributions_are_left_to_torch():
+    assert drawing.draw(TorchMultiCategorical, np.zeros((1, 2), np.float32)) is None
