@@ -19,6 +19,7 @@ from rllib_compat.ray_versions.asynchronous import (
     forget_requests,
     healthy_env_runners,
     wait_for_any,
+    wait_for_samples,
 )
 from rllib_compat.ray_versions.callbacks import callback_class, callbacks_of
 from rllib_compat.ray_versions.checkpoints import (
@@ -334,6 +335,7 @@ __all__ = [
     "vectorize_mode",
     "vectorizes_multi_agent_envs",
     "wait_for_any",
+    "wait_for_samples",
     "weigh_replayed",
     "weighted_buffer",
     "whole_model_config",

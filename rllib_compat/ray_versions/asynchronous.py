@@ -11,6 +11,10 @@ from typing import Any
 
 #: The tag of what `ask_env_runners` has asked; Ray asks by itself, too.
 _ASKED = "asked"
+#: The methods of a group that give what env runners have sampled; the first since Ray 2.49.
+_FETCH = ("foreach_env_runner_async_fetch_ready", "fetch_ready_async_reqs")
+#: For so many seconds at most is a sample waited for: there may be other things to do.
+_PATIENCE = 0.1
 
 
 def ask_env_runners(
@@ -63,6 +67,32 @@ def wait_for_any(group: Any, others: Iterable[Any], seconds: float | None) -> No
         ray.wait(waiting, num_returns=1, timeout=seconds)
 
 
+def wait_for_samples(algorithm: Any) -> None:
+    """Lets IMPALA and APPO wait for a sample where none is there.
+
+    Ray's ask again at once (2.40 - 2.60), and keep a core busy with it, which env runners on the
+    same machine need. Learners have a thread of their own.
+    """
+    import ray
+    from ray.rllib.algorithms.impala import IMPALA
+
+    group = algorithm.env_runner_group
+    if not isinstance(algorithm, IMPALA) or algorithm.learner_group is None or group is None:
+        return
+
+    def waiting(fetch: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if samples := [reference for reference, _ in _flying(group, kwargs.get("tag"))]:
+                ray.wait(samples, num_returns=1, timeout=_PATIENCE)
+            return fetch(*args, **kwargs)
+
+        return call
+
+    for name in _FETCH:
+        if hasattr(group, name):
+            setattr(group, name, waiting(getattr(group, name)))
+
+
 def forget_requests(group: Any, seconds: float) -> None:
     """Waits until env runners have answered everything, and drops the answers."""
     import ray
@@ -77,7 +107,7 @@ def healthy_env_runners(group: Any) -> int:
     return len(group._worker_manager.healthy_actor_ids())
 
 
-def _flying(group: Any) -> list[tuple[Any, int]]:
-    """What was asked and not answered yet, and the index of who was."""
-    flying = group._worker_manager._in_flight_req_to_actor_id
-    return [(reference, index) for reference, (tag, index) in flying.items() if tag == _ASKED]
+def _flying(group: Any, tag: str | None = _ASKED) -> list[tuple[Any, int]]:
+    """What was asked by a tag (None: any) and not answered yet, and the index of who was."""
+    flying = group._worker_manager._in_flight_req_to_actor_id.items()
+    return [(reference, index) for reference, (its, index) in flying if tag in (its, None)]

@@ -159,6 +159,7 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         self.algorithm = self._built()
         ray_versions.keep_optimizers_through_restores(self.algorithm)
         ray_versions.start_counting(self.algorithm)
+        ray_versions.wait_for_samples(self.algorithm)
         self.share_frozen_policies()
         for callbacks in self._adapters():
             callbacks.adopt(self)

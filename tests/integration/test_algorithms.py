@@ -2,12 +2,14 @@
 
 import sys
 import threading
+import time
 from dataclasses import replace
 
+import gymnasium
 import numpy as np
 import pytest
 
-from rllib_compat import ray_versions
+from rllib_compat import Trainer, ray_versions
 from rllib_compat.convert import pipeline, recorded
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert, verify_pair
@@ -79,6 +81,36 @@ def test_asynchronous_algorithms_train_on(case, tmp_path, load):
         np.testing.assert_allclose(names["_old_encoder.encoder.net.mlp.0.weight"].T, stored)
     before = algorithm.iteration
     assert algorithm.train()["training_iteration"] == before + 1
+
+
+class Slow(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, config=None):
+        self.observation = np.zeros(2, np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        return self.observation, {}
+
+    def step(self, action):
+        time.sleep(0.02)
+        return self.observation, 0.0, False, False, {}
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("algorithm", ["APPO", "IMPALA"])
+def test_asynchronous_algorithms_wait_for_slow_environments_and_do_not_keep_a_core_busy(algorithm):
+    config = {"num_workers": 1, "rollout_fragment_length": 10, "train_batch_size": 20}
+    trainer = Trainer(config=config, env=Slow, algorithm=algorithm)
+    steps, step = [], trainer.algorithm.training_step
+    trainer.algorithm.training_step = lambda: steps.append(time.monotonic()) or step()
+    try:
+        while trainer.train()["timesteps_total"] < 40:
+            pass
+    finally:
+        trainer.stop()
+    assert len(steps) / (steps[-1] - steps[0]) < 100  # thousands where it only asks
 
 
 @pytest.mark.matrix

@@ -561,7 +561,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/runtime/test_direct_steps.py",),
         (
             "connectors of a user's own are passed over",
-            '        and _names(to_env) == _TO_ENV\n',
+            "        and _names(to_env) == _TO_ENV\n",
             "",
         ),
         (

@@ -20,6 +20,7 @@ WHOLE_BATCH = "training.train_batch_size"
 MINIBATCH = "training.minibatch_size"
 LEARNERS = "learners.num_learners"
 GPUS = "learners.num_gpus_per_learner"
+STATE_SERVER = "env_runners.use_env_runner_state_server"
 LEAST = "reporting.min_sample_timesteps_per_iteration"
 N_STEP = "training.n_step"
 
@@ -217,6 +218,21 @@ STEPS = (
         sets={LEARNERS: 0},
         key="num_learners",
         change=_gpu_in_this_process,
+    ),
+    Step(
+        "state_server",
+        "IMPALA's and APPO's workers were sent their weights. Since Ray 2.58 an actor of its own "
+        "has them, and workers ask it before each sample: a process more, and a wait for each "
+        "fragment, which pays where there are hundreds of workers.",
+        algorithms=("IMPALA", "APPO"),
+        stack="new",
+        reads=(STATE_SERVER,),
+        when=lambda _: ray_versions.has_setting(STATE_SERVER),
+        sets={STATE_SERVER: False},
+        fills=True,
+        key="num_workers",
+        says="env runners are sent their weights, as they were; `use_env_runner_state_server` "
+        "changes that",
     ),
     Step(
         "first_sample",
