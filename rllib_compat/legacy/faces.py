@@ -137,9 +137,10 @@ def _homes(place: str) -> Iterator[ModuleType]:
 
 @cache
 def _module(name: str) -> ModuleType | None:
-    """The module of that name, or None where there is none."""
+    """The module of that name, or None where there is none, or a face has the name."""
     try:
-        return importlib.import_module(name)
+        found = importlib.import_module(name)
+        return None if isinstance(found, Face) else found  # a face is looked up here itself
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):

@@ -27,6 +27,11 @@ def test_a_dotted_name_in_a_config_is_that_of_an_old_environment(old_imports):
     assert made({"corridor_length": 3}).reset() == [0]
 
 
+def test_an_environment_that_ray_has_moved_further_down_is_found(old_imports):
+    made = find_creator("ray.rllib.examples.env.bandit_envs_discrete.WheelBanditEnv")
+    assert made({"delta": 0.3}).delta == 0.3
+
+
 def test_importlib_finds_old_modules_for_user_code_alone(old_imports):
     assert importlib.import_module("ray.rllib.agents.ppo").PPOTrainer.__name__ == "PPOTrainer"
 
