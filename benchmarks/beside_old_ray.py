@@ -1,18 +1,26 @@
 """Trains old tuned examples with the real old Ray and with this package, one after the other.
 
-Both sides have the same config and seed, with torch, and stop where the example stops or after
-`--limit` seconds of CPU time; each process computes with one thread. `--old-python` is the Python
-of an environment with Ray 1.13.0::
+Both sides have the same config and seed, and stop where the example stops or after `--limit`
+seconds of CPU time; each process computes with one thread. `--old-python` is the Python of an
+environment with Ray 1.13.0, and of another one with Ray 2.0.1 for the examples that want it::
 
-    python benchmarks/beside_old_ray.py --old-python old/bin/python cartpole-a2c cartpole-pg
-    python benchmarks/beside_old_ray.py --plots folder    # pictures of what was recorded
+    python benchmarks/beside_old_ray.py --old-python old/bin/python cartpole-a2c --seeds 0 1 2
+    python benchmarks/beside_old_ray.py --old-python old/bin/python ray201/bin/python cartpole-crr
+    python benchmarks/beside_old_ray.py    # the table anew, of what was recorded
+    python benchmarks/beside_old_ray.py --plots folder    # and pictures
 
 Examples without workers may train on both sides `--at-once`, where each has a core; the record says
-so.
+so. Beside what Tune reads, an example may say
 
-Results go into `beside_old_ray.json`, with the return by step of each side, and as a table into the
-guide (`migration_guide/removed_algorithms.md`). Speed is told by CPU time, of all processes of a
-side: other work on the machine counts less there than on the clock, whose seconds are recorded.
+* `old_ray`: which Ray the old side has, 1.13.0 by default;
+* `framework`: that of the old side, torch by default; ours is torch;
+* `seconds`: how long an iteration takes at least;
+* `data`: an experiment of the old Ray whose steps are recorded, for both sides to learn from.
+
+Results go into `beside_old_ray.json`, with the return by step of each run and side, and as a table
+with a row for all seeds of an example into the guide (`migration_guide/removed_algorithms.md`).
+Speed is told by CPU time, of all processes of a side: other work on the machine counts less there
+than on the clock, whose seconds are recorded.
 """
 
 from __future__ import annotations
@@ -24,55 +32,91 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import guide_tables
 import yaml
+from seeds import SIDES, Row, rows, told
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE / "beside_old_ray"
 RESULTS = HERE / "beside_old_ray.json"
 
-SIDES = ("old", "ours")
 OLD_RAY = "1.13.0"
 #: The CPUs that Ray is told of: some examples want more workers than the machine has cores.
 CPUS = 4
 #: An iteration takes at least so long, so that the stop criteria are looked at equally often.
 SECONDS_OF_AN_ITERATION = 1
+#: What a Ray calls that; 1.13.0's name, by default.
+NAMES_OF_SECONDS = {"2.0.1": "min_time_s_per_iteration"}
+RETURN = "episode_reward_mean"
 #: As many iterations of a run are recorded.
 POINTS = 40
 
 COLUMNS = (
-    *("example", "algorithm", "seed", "return (or after)"),
-    *("steps: 1.13.0", "ours", "ratio"),
-    *("steps per CPU second: 1.13.0", "ours", "ratio"),
+    *("example", "algorithm", "seeds", "return (or after)"),
+    *("steps: old Ray", "ours", "ratio"),
+    *("steps per CPU second: old Ray", "ours", "ratio"),
 )
 
 Line = dict[str, Any]
 
 
-def compare(name: str, pythons: dict[str, str], given: argparse.Namespace) -> dict[str, Any]:
+def compare(name: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
     """Trains an example on both sides."""
     (spec,) = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text("utf-8")).values()
-    changed = {"framework": "torch", "min_time_s_per_reporting": SECONDS_OF_AN_ITERATION}
-    spec["config"] = {**spec["config"], **changed, "seed": given.seed}
-    told = {"limit": given.limit, "cpus": CPUS, "legacy_ray": OLD_RAY, "episodes": given.episodes}
-    specs = {side: {**spec, **told, "ours": side == "ours"} for side in SIDES}
-    with ThreadPoolExecutor(len(SIDES) if given.at_once else 1) as pool:
-        runs = dict(zip(SIDES, pool.map(_run, specs.values(), pythons.values()), strict=True))
+    spec = {"old_ray": OLD_RAY, "framework": "torch", "data": None, **spec}
+    spec |= {"limit": given.limit, "episodes": given.episodes}
+    pythons = {"old": given.old_pythons[spec["old_ray"]], "ours": sys.executable}
+    spec["config"] = {**spec["config"], "seed": seed}
+    with tempfile.TemporaryDirectory() as folder:
+        if spec["data"]:
+            _record({**spec, **spec["data"]}, pythons["old"], Path(folder))
+            spec["config"]["input_config"] = {"paths": _only_file(Path(folder)), "format": "json"}
+        specs = [_of_side(spec, side) for side in SIDES]
+        with ThreadPoolExecutor(len(SIDES) if given.at_once else 1) as pool:
+            runs = dict(zip(SIDES, pool.map(_run, specs, pythons.values()), strict=True))
     return {
         "example": name,
         "algorithm": spec["run"],
         "environment": spec["env"],
         "episodes": given.episodes,
-        "seed": given.seed,
+        "seed": seed,
         "limit": given.limit,
         "at_once": given.at_once,
-        "reward": spec["stop"].get("episode_reward_mean"),
+        "reward": spec["stop"].get(_return_of(spec)),
         "steps": min(lines[-1]["steps"] for lines in runs.values()),
-        "sides": {side: _told(lines, spec["stop"], runs) for side, lines in runs.items()},
+        "sides": {side: _told(lines, spec, runs) for side, lines in runs.items()},
     }
+
+
+def _of_side(spec: dict[str, Any], side: str) -> dict[str, Any]:
+    seconds = NAMES_OF_SECONDS.get(spec["old_ray"], "min_time_s_per_reporting")
+    changed = {
+        "framework": spec["framework"] if side == "old" else "torch",
+        seconds: spec.get("seconds", SECONDS_OF_AN_ITERATION),
+    }
+    more = {"ours": side == "ours", "cpus": CPUS, "return": _return_of(spec)}
+    return {**spec, **more, "config": {**spec["config"], **changed}}
+
+
+def _return_of(spec: dict[str, Any]) -> str:
+    """Where results have the return at which an example stops."""
+    return next((key for key in spec["stop"] if key.endswith(RETURN)), RETURN)
+
+
+def _record(spec: dict[str, Any], python: str, folder: Path) -> None:
+    """Lets the old Ray write the steps of an experiment into a folder."""
+    written = {"output": str(folder), "output_compress_columns": []}
+    _run(_of_side({**spec, "config": {**spec["config"], **written}}, "old"), python)
+
+
+def _only_file(folder: Path) -> str:
+    (file,) = folder.iterdir()
+    return str(file)
 
 
 def _run(spec: dict[str, Any], python: str) -> list[Line]:
@@ -92,9 +136,9 @@ def _run(spec: dict[str, Any], python: str) -> list[Line]:
         return [json.loads(line) for line in told.read_text("utf-8").splitlines()]
 
 
-def _told(lines: list[Line], stop: dict[str, Any], runs: dict[str, list[Line]]) -> dict[str, Any]:
+def _told(lines: list[Line], spec: dict[str, Any], runs: dict[str, list[Line]]) -> dict[str, Any]:
     """What a side has done: until it reached the reward, and until as many steps as the other."""
-    wanted, last = stop.get("episode_reward_mean"), lines[-1]
+    wanted, last = spec["stop"].get(_return_of(spec)), lines[-1]
     reached = wanted is not None and last["reward"] is not None and last["reward"] >= wanted
     common = min(run[-1]["steps"] for run in runs.values())
     equal = [line for line in lines if line["steps"] <= common][-1:] or lines[:1]
@@ -112,29 +156,33 @@ def _told(lines: list[Line], stop: dict[str, Any], runs: dict[str, list[Line]]) 
 
 
 def table(results: dict[str, Any]) -> str:
-    """A row for each run."""
+    """A row for each example."""
     head = "| " + " | ".join(COLUMNS) + " |\n|---|---|--:|---|" + "--:|" * (len(COLUMNS) - 4)
-    rows = "".join(_row(result) for _, result in sorted(results.items()))
-    return f"\n{head}\n{rows}"
+    return f"\n{head}\n" + "".join(map(_line, rows(results.values())))
 
 
-def _row(result: dict[str, Any]) -> str:
-    sides = [result["sides"][side] for side in SIDES]
-    reached = [side["reached_after"] for side in sides]
-    rates = [side["steps_per_cpu_second"] for side in sides]
-    until = f"{result['reward']:g}"
-    cells, ratio = [f"{steps:,}" if steps else "–" for steps in reached], "–"
-    if all(reached):
-        ratio = f"{reached[1] / reached[0]:.2f}"
+def _line(row: Row) -> str:
+    until = "–" if row.wanted is None else f"{row.wanted:g}"
+    cells, ratio = [_steps(row, side) for side in SIDES], "–"
+    if row.learning is None:
+        until += f" (at {row.steps:,} steps)"
+        returns = [told(row.returns[side]) for side in SIDES]
+        cells = [f"{cell} ({value})" for cell, value in zip(cells, returns, strict=True)]
     else:
-        returns = [side["reward_at_equal_steps"] for side in sides]
-        until += f" (at {result['steps']:,} steps)"
-        told = [f"{value:.0f}" if value is not None else "none" for value in returns]
-        cells = [f"{cell} ({value})" for cell, value in zip(cells, told, strict=True)]
-    speeds = [f"{rate:,.0f}" for rate in rates]
-    algorithm = result["algorithm"] + (", episodes" if result.get("episodes") else "")
-    parts = [result["example"], algorithm, str(result["seed"]), until, *cells, ratio]
-    return "| " + " | ".join([*parts, *speeds, f"{rates[1] / rates[0]:.2f}"]) + " |\n"
+        ratio = f"{row.learning:.2f}"
+    algorithm = row.algorithm + ", episodes" * row.episodes
+    if row.ray != OLD_RAY:
+        algorithm += f", Ray {row.ray}"
+    parts = [row.example, algorithm, ", ".join(map(str, row.seeds)), until, *cells, ratio]
+    speeds = [f"{row.speeds[side]:,.0f}" for side in SIDES]
+    return "| " + " | ".join([*parts, *speeds, f"{row.speed:.2f}"]) + " |\n"
+
+
+def _steps(row: Row, side: str) -> str:
+    cell = f"{row.needed[side]:,.0f}" if isfinite(row.needed[side]) else "–"
+    if 0 < row.arrived[side] < len(row.seeds):
+        cell += f", {row.arrived[side]} of {len(row.seeds)}"
+    return cell
 
 
 def write(results: dict[str, Any]) -> None:
@@ -150,33 +198,40 @@ def plot(results: dict[str, Any], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for key, result in results.items():
         figure, axes = pyplot.subplots(figsize=(5, 3))
-        for told in result["sides"].values():
-            axes.plot(*zip(*told["curve"], strict=True), label=f"Ray {told['ray']}")
+        for side in result["sides"].values():
+            axes.plot(*zip(*side["curve"], strict=True), label=f"Ray {side['ray']}")
         axes.set(xlabel="env steps", ylabel="mean return", title=key)
         axes.legend()
         figure.savefig(folder / f"{key}.png", bbox_inches="tight")
         pyplot.close(figure)
 
 
+def _ray_of(python: str) -> str:
+    code = "from importlib.metadata import version; print(version('ray'))"
+    return subprocess.check_output([python, "-c", code], text=True).strip()
+
+
 def main() -> None:
     """Compares the examples that were named, and writes the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="the files in beside_old_ray/, without .yaml")
-    parser.add_argument("--old-python", help="the Python of an environment with Ray 1.13.0")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--old-python", nargs="*", default=(), help="of environments with old Rays")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--limit", type=float, default=240, help="seconds of CPU time a side")
     parser.add_argument("--episodes", action="store_true", help="replayed by our DQN or SAC")
     parser.add_argument("--at-once", action="store_true", help="both sides, on a core each")
     parser.add_argument("--plots", type=Path, help="a folder for pictures")
     given = parser.parse_args()
-    if given.names and not given.old_python:
+    given.old_pythons = {_ray_of(python): python for python in given.old_python}
+    if given.names and not given.old_pythons:
         parser.error("--old-python is needed to train")
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    for name in given.names:
-        pythons = {"old": given.old_python, "ours": sys.executable}
-        result = compare(name, pythons, given)
-        results[f"{name}{'-episodes' * given.episodes}-{given.seed}"] = result
-        print(table({name: result}), flush=True)
+    for name, seed in product(given.names, given.seeds):
+        key = f"{name}{'-episodes' * given.episodes}-{seed}"
+        results[key] = compare(name, seed, given)
+        print(table({key: results[key]}), flush=True)
+        write(results)
+    if not given.names:
         write(results)
     if given.plots:
         plot(results, given.plots)

@@ -23,6 +23,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import guide_tables
+import seeds
 
 from rllib_compat import registry
 
@@ -59,8 +60,8 @@ LEARNS_AS = {
 WITHOUT_LOSS = ("ARS", "BanditLinTS", "BanditLinUCB", "ES")
 KINDS = ("loss", "update")
 HEAD = (
-    "| algorithm | losses, gradients | weights after an update | steps, of Ray 1.13.0's "
-    "| steps per CPU second, of Ray 1.13.0's | old checkpoints |\n|---|---|---|---|---|---|\n"
+    "| algorithm | losses, gradients | weights after an update | steps, of the old Ray's "
+    "| steps per CPU second, of the old Ray's | old checkpoints |\n|---|---|---|---|---|---|\n"
 )
 
 Differences = dict[str, dict[str, float]]
@@ -107,25 +108,20 @@ def _row(row: Any, differences: Differences, examples: Mapping[str, Any]) -> str
         equal = ["not compared" if value is None else f"{value:.1e}" for value in told]
     if row.name in WITHOUT_LOSS:
         equal[0] = "has none"
-    runs = [run for run in examples.values() if registry.find(run["algorithm"]) == row]
+    told_of = seeds.rows(examples.values())
+    runs = [run for run in told_of if registry.find(run.algorithm) == row]
     steps = [_steps(run) for run in runs]
-    speed = [f"{run['example']}: {_ratio(run, 'steps_per_cpu_second'):.2f}" for run in runs]
+    speed = [f"{run.example}: {run.speed:.2f}" for run in runs]
     resumes = "resume training" if row.trains_on else "not read"
     cells = [row.name, *equal, *("; ".join(c) or "not measured" for c in (steps, speed)), resumes]
     return "| " + " | ".join(cells) + " |\n"
 
 
-def _steps(run: Mapping[str, Any]) -> str:
-    sides = run["sides"]
-    if all(side["reached_after"] for side in sides.values()):
-        return f"{run['example']}: {_ratio(run, 'reached_after'):.2f}"
-    returns = [sides[side]["reward_at_equal_steps"] for side in ("ours", "old")]
-    told = " and ".join("none" if value is None else f"{value:.0f}" for value in returns)
-    return f"{run['example']}: cut off after {run['steps']:,} at returns of {told}"
-
-
-def _ratio(run: Mapping[str, Any], what: str) -> float:
-    return float(run["sides"]["ours"][what] / run["sides"]["old"][what])
+def _steps(run: seeds.Row) -> str:
+    if run.learning is not None:
+        return f"{run.example}: {run.learning:.2f}"
+    ours, old = (seeds.told(run.returns[side]) for side in ("ours", "old"))
+    return f"{run.example}: cut off after {run.steps:,} at returns of {ours} and {old}"
 
 
 def write(differences: Differences) -> None:

@@ -19,19 +19,27 @@ import ray
 def trainer_of(spec: dict[str, Any]) -> Any:
     """The Trainer of an experiment: that of this package, or of the old Ray itself."""
     if spec["ours"]:
-        from rllib_compat import Trainer, activate
+        from rllib_compat import Trainer
 
-        activate()  # the environments of the examples stand elsewhere today
         return Trainer(
             spec["config"],
             spec["env"],
             algorithm=spec["run"],
-            legacy_ray=spec["legacy_ray"],
+            legacy_ray=spec["old_ray"],
             replay_columns=False if spec["episodes"] else None,
         )
-    from ray.rllib.agents.registry import get_trainer_class
+    import ray.rllib  # noqa: F401  # it tells the registry of its algorithms
+    from ray.tune.registry import get_trainable_cls
 
-    return get_trainer_class(spec["run"])(spec["config"], spec["env"])
+    return get_trainable_cls(spec["run"])(spec["config"], spec["env"])
+
+
+def value_of(result: dict[str, Any], key: str) -> float:
+    """What stands at `a/b` in a result; NaN if nothing does."""
+    found: Any = result
+    for part in key.split("/"):
+        found = found.get(part, {})
+    return nan if found in ({}, None) else float(found)
 
 
 def cpu_seconds() -> float:
@@ -46,6 +54,10 @@ def cpu_seconds() -> float:
 def main() -> None:
     """Trains until a stop criterion is met or the time is over."""
     spec, seconds, computed = json.loads(sys.argv[1]), 0.0, 0.0
+    if spec["ours"]:
+        from rllib_compat import activate
+
+        activate()  # the environments of the examples stand elsewhere today, in workers too
     ray.init(num_cpus=spec["cpus"], include_dashboard=False, log_to_driver=False)
     trainer, started = trainer_of(spec), cpu_seconds()
     with Path(sys.argv[2]).open("w", encoding="utf-8") as told:
@@ -54,7 +66,7 @@ def main() -> None:
             result = trainer.train()
             seconds += time.perf_counter() - begin
             computed = cpu_seconds() - started
-            reward = float(result.get("episode_reward_mean", nan))
+            reward = value_of(result, spec["return"])
             line = {
                 "steps": int(result["timesteps_total"]),  # ARS and ES count with numpy
                 "reward": None if isnan(reward) else round(reward, 2),
@@ -64,7 +76,7 @@ def main() -> None:
             }
             told.write(json.dumps(line) + "\n")
             told.flush()
-            if any(result.get(key, nan) >= value for key, value in spec["stop"].items()):
+            if any(value_of(result, key) >= value for key, value in spec["stop"].items()):
                 break
 
 

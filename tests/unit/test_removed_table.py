@@ -49,3 +49,35 @@ def test_a_difference_is_that_of_its_algorithm_and_the_largest(script):
     )
     found = script.largest(report.iter("testcase"))
     assert (found["A2C"], found["PG"], found["TD3"]) == ({"loss": 3e-7}, {"loss": 9e-7}, {})
+
+
+def _run(seed, old, ours):
+    """What was recorded of a run: after how many steps each side had got there, and its speed."""
+    sides = {
+        side: {
+            "ray": "1.13.0",
+            "reached_after": steps,
+            "reward_at_equal_steps": 100.0 + seed,
+            "steps_per_cpu_second": speed,
+        }
+        for side, (steps, speed) in {"old": old, "ours": ours}.items()
+    }
+    told = {"example": "cartpole-pg", "algorithm": "PG", "reward": 150, "steps": 5000}
+    return {**told, "seed": seed, "sides": sides}
+
+
+def test_several_seeds_of_an_example_are_one_row_of_medians(script):
+    runs = [_run(0, (100, 9.0), (300, 6.0)), _run(1, (200, 10.0), (100, 5.0))]
+    (row,) = script.seeds.rows([*runs, _run(2, (400, 10.0), (None, 9.0))])
+    assert row.seeds == [0, 1, 2]
+    assert row.needed == {"old": 200, "ours": 300}  # the one that did not get there is the last
+    assert row.arrived == {"old": 3, "ours": 2}
+    assert (row.learning, row.speed) == (1.5, 6 / 9)
+    assert row.returns == {"old": 101, "ours": 101}
+
+
+def test_there_is_no_ratio_of_steps_where_half_of_the_runs_did_not_get_there(script):
+    runs = [_run(0, (100, 9.0), (300, 6.0)), _run(1, (200, 10.0), (None, 5.0))]
+    (row,) = script.seeds.rows(runs)
+    assert row.learning is None
+    assert script._steps(row) == "cartpole-pg: cut off after 5,000 at returns of 100 and 100"
