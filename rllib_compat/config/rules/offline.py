@@ -69,7 +69,12 @@ def recorded(value: Any, context: Context) -> Outcome:
     if context.stack == "old" or value in (None, "sampler", ""):
         return _input(value, context)
     if value == "dataset":
-        return _dataset(context)
+        config = context.get("input_config") or {}
+        value, form = config.get("paths", config.get("path")), config.get("format", "json")
+        if value is None:
+            return _refuse("a dataset that `input_config` loads with code", "write it as files")
+        if form != "json":
+            return Outcome({"offline_data.input_": value, **_reading(form, context)})
     if needs_old_readers(value):
         return Outcome()  # refused
     paths = list(value) if isinstance(value, tuple) else value
@@ -102,14 +107,6 @@ def _reading(form: str, context: Context) -> dict[str, Any]:
     if any(context.get(key) for key in TODAYS_READING):
         return {}
     return {f"{READ}method": f"read_{form}", f"{READ}sample_batches": True}
-
-
-def _dataset(context: Context) -> Outcome:
-    config = context.get("input_config") or {}
-    paths, form = config.get("paths", config.get("path")), config.get("format", "json")
-    if paths is None:
-        return _refuse("a dataset that `input_config` loads with code", "write it as files")
-    return Outcome({"offline_data.input_": paths, **_reading(form, context)})
 
 
 def _refuse(what: str, fix: str) -> Outcome:

@@ -193,6 +193,16 @@ class TestOfflineData:
         space = setting(translation, "environment.observation_space").build()
         assert space.shape == (4,)
 
+    def test_a_dataset_of_json_files_is_recordings(self):
+        config = {"input": "dataset", "input_config": {"paths": "/tmp/out", "format": "json"}}
+        translation = translate(config, algorithm="CRR", env="CartPole-v1")
+        assert setting(translation, "offline_data.input_") == Recorded("/tmp/out")
+        assert setting(translation, "offline_data.input_read_episodes") is True
+        config["input_config"]["format"] = "parquet"
+        translation = translate(config, algorithm="CRR", env="CartPole-v1")
+        assert setting(translation, "offline_data.input_") == "/tmp/out"
+        assert setting(translation, "offline_data.input_read_method") == "read_parquet"
+
     def test_without_an_environment_nobody_knows_the_spaces(self):
         assert translate({"input": "/tmp/out"}, algorithm="BC").refused
 
