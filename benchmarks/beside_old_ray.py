@@ -46,8 +46,9 @@ EXAMPLES = HERE / "beside_old_ray"
 RESULTS = HERE / "beside_old_ray.json"
 
 OLD_RAY = "1.13.0"
-#: The CPUs that Ray is told of: some examples want more workers than the machine has cores.
-CPUS = 4
+#: The CPUs that Ray is told of: some examples want more workers than the machine has cores, and
+#: what reads data for them waits for one more without an end.
+CPUS = 8
 #: An iteration takes at least so long, so that the stop criteria are looked at equally often.
 SECONDS_OF_AN_ITERATION = 1
 #: What a Ray calls that; 1.13.0's name, by default.
