@@ -43,6 +43,20 @@ class CRR(MARWIL):  # type: ignore[misc]  # Ray has no types
     def get_default_policy_class(cls, config: Any) -> None:
         """None: the old API stack can't run it."""
 
+    def training_step(self) -> None:
+        """Makes a step; a converted checkpoint acts without recordings, too.
+
+        Raises:
+            ConfigError: There are no recordings.
+        """
+        if self.config.input_ in (None, "", "sampler"):
+            raise ConfigError(
+                "CRR learns from recorded steps, and there are none.",
+                where="input",
+                fix="Give `input` the path of recordings.",
+            )
+        super().training_step()
+
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
         """Restores what was saved, also without env runners; `Algorithm.from_checkpoint` calls it.
 
@@ -155,12 +169,6 @@ class CRRConfig(DefaultsConfig):
                     where=name,
                     fix=f"{name}={words[0]!r}",
                 )
-        if not self.in_evaluation and self.input_ in (None, "", "sampler"):
-            raise ConfigError(
-                "CRR learns from recorded steps, and there are none.",
-                where="input",
-                fix="Give `input` the path of recordings.",
-            )
         if not self.num_learners and not self.dataset_num_iters_per_learner:
             raise ConfigError(
                 "A local learner has to be told how many passes over the data an iteration makes.",

@@ -27,6 +27,9 @@ _FIRST_WORD = re.compile(r"[A-Z][A-Z0-9]+(?=[ .-])")
 #: How many folders above a checkpoint's own may be its trial's.
 _LEVELS_UP = 4
 
+#: What classes of policies were called whose algorithms were not.
+_SHARED_CLASSES = {"Bandit": ("BanditLinTS", "BanditLinUCB")}
+
 #: Parts of arrays' names, and the algorithm whose family has such arrays; the first that fits.
 _ARRAYS = (
     (re.compile(r"log_alpha|action_model|twin_q_net|pi_encoder"), "SAC"),
@@ -106,8 +109,13 @@ def _signs(checkpoint: LegacyCheckpoint) -> Iterator[_Sign]:
         if not has_weights(policy):  # a helper's class is not the algorithm's
             continue
         match = _CLASS_OF_POLICY.fullmatch((policy.policy_class or "").rsplit(".", 1)[-1])
-        if match and (name := _known(match[1])):
-            yield _Sign(f"the policy class {policy.policy_class}", registry.of_policy(name))
+        if match is None:
+            continue
+        names: tuple[str, ...] = _SHARED_CLASSES.get(match[1], ())
+        if not names and (name := _known(match[1])):
+            names = registry.of_policy(name)
+        if names:
+            yield _Sign(f"the policy class {policy.policy_class}", names)
             break
     for folder in _folders(checkpoint):
         if name := _name_of(folder):

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.networks import Network
+from rllib_compat.networks.graph import EVERYONE, OF_CRITICS
 from rllib_compat.networks.network import AnyNetwork
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral.budget import Budget
@@ -50,11 +51,12 @@ OUTPUTS = {
 INPUTS = {
     "obs": ("net_in", "obs_in", "obs_pre", "obs", "obs_raw"),
     "actions": ("q_actions", "extra/q_actions"),
+    EVERYONE: ("q_inputs",),
 }
 #: Preprocessed observations that were not filtered yet.
 UNFILTERED = ("obs_pre", "obs", "obs_raw")
 #: What only critics take: a recording without it has no outputs of theirs.
-OPTIONAL = ("actions",)
+OPTIONAL = OF_CRITICS
 #: What modules of the new API stack call the states of their two LSTMs.
 _STATES = {
     f"{ours}{state}": f"{{}}/{theirs}/{state}"

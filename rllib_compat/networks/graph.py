@@ -21,6 +21,12 @@ from rllib_compat.neutral.frozen import frozen
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
+#: An input of critics that see what all agents observe and do.
+EVERYONE = "everyone"
+#: Inputs that only critics take.
+OF_CRITICS = ("actions", EVERYONE)
+
+
 @frozen
 class Step:
     """One step of a network.

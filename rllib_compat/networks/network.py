@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.networks.graph import Array, Graph
+from rllib_compat.networks.graph import OF_CRITICS, Array, Graph
 from rllib_compat.networks.mapping import Table, from_canonical
 from rllib_compat.networks.optimizers.groups import WHOLE, Group
 from rllib_compat.neutral.frozen import frozen
@@ -89,6 +89,7 @@ class Weights:
             they had (Ray made value branches that nothing read). They are reported, not carried.
         aliases: Second names of arrays that the checkpoint holds twice, and the optimizer once.
         optimizers: The optimizers that trained it.
+        besides: What its module keeps besides, by the module's names: a temperature.
     """
 
     kind: str
@@ -100,6 +101,7 @@ class Weights:
     unused: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     optimizers: tuple[Group, ...] = WHOLE
+    besides: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def parameters(self) -> int:
@@ -108,7 +110,8 @@ class Weights:
 
     def module_state(self) -> dict[str, Array]:
         """The weights as the module has them."""
-        return self.target.arrays(self.arrays)
+        besides = {name: np.asarray(array, np.float32) for name, array in self.besides.items()}
+        return self.target.arrays(self.arrays) | besides
 
 
 @frozen(kw_only=True)
@@ -117,9 +120,11 @@ class Network(Weights):
 
     Attributes:
         graph: What it computes.
+        space: What its module takes, where that is in parts; None: a vector or an image.
     """
 
     graph: Graph
+    space: Space | None = None
 
     def __post_init__(self) -> None:
         self.graph.check(self.arrays, where=self.kind)
@@ -133,7 +138,7 @@ class Network(Weights):
     def choices(self) -> int | None:
         """How many discrete actions it gives a value for each; None: that is not what it gives."""
         graph = self.graph
-        if "q_values" not in graph.outputs or "actions" in graph.inputs:
+        if "q_values" not in graph.outputs or not graph.inputs.keys().isdisjoint(OF_CRITICS):
             return None
         lead = (1, 1) if graph.recurrent else (1,)
         zeros = {

@@ -38,12 +38,16 @@ _CONTRADICTIONS = (
 READERS = {
     "actor_critic": "actor_critic",
     "appo": "appo",
+    "bandit": "bandit",
     "bc": "imitation",
+    "crr": "crr",
     "ddpg": "ddpg",
     "evolution": "evolution",
+    "maddpg": "maddpg",
     "marwil": "actor_critic",
     "q": "q",
     "qmix": "qmix",
+    "rnnsac": "rnnsac",
     "sac": "sac",
 }
 

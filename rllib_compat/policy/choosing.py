@@ -73,6 +73,10 @@ def chooser(network: Network, policy: PolicyState, settings: ModelSettings) -> C
 
 def _of_values(policy: PolicyState, config: Mapping[str, Any], graph: Graph) -> Explore:
     """How a policy of Q-values explored when its training stopped."""
+    if bandits := [step for step in graph.steps if step.op == "linear_bandit"]:
+        if not bandits[0].settings["bonus"]:
+            return _refusing("Thompson sampling", f"policies.{policy.policy_id}")
+        return lambda values, _: np.asarray(values.argmax(-1))  # LinUCB's values have the bonus
     told = config.get("exploration_config")
     told = told if isinstance(told, Mapping) else {}
     kind = str(told.get("type", "EpsilonGreedy")).rpartition(".")[2]

@@ -261,6 +261,13 @@ def told(settings: Mapping[str, Any], space: Space, *, where: str) -> Distributi
         space: The action space.
         where: The policy, for errors.
     """
+    if settings["kind"] == "simplex":
+        raise NotYetError(
+            "Not supported yet: actions that are drawn from a simplex, also by a policy that does "
+            "not explore.",
+            where=where,
+            fix="Act with the converted module: RLModule.from_checkpoint(…).",
+        )
     if settings["kind"] != "squashed":
         return of_space(space, where=where)
     assert isinstance(space, Box), "only numbers are squashed"

@@ -77,7 +77,7 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
     row = registry.of(checkpoint.algorithm)
     if row.offline:
         _keep_env_runners(config, checkpoint)
-    if row.reader in ("q", "ddpg"):
+    if row.reader in ("q", "ddpg", "rnnsac", "maddpg"):
         findings += q_learning.delay_learning(config, checkpoint)
     if row.soft_actor_critic:
         findings += soft_actor_critic.carry_temperatures(config, checkpoint)

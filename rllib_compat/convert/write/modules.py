@@ -19,7 +19,7 @@ from rllib_compat import ray_versions, registry
 from rllib_compat.convert.decide import Plan
 from rllib_compat.convert.without_weights import RANDOM_MODULE
 from rllib_compat.formats.layouts.v2 import MODULES
-from rllib_compat.networks import AnyNetwork, CustomNetwork, Network, Outputs
+from rllib_compat.networks import AnyNetwork, Network, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names
 from rllib_compat.networks.names.plain import BUFFERS
 from rllib_compat.networks.network import TARGET_PREFIX
@@ -58,7 +58,7 @@ def specs(
     for policy_id, network in networks.items():
         policy = checkpoint.policies[policy_id]
         seen = _known(policy.observation_space)
-        if isinstance(network, CustomNetwork):
+        if network.space is not None:
             seen = network.space
         elif not isinstance(seen, spaces.Box) or seen.shape != network.inputs:
             seen = spaces.box(-np.inf, np.inf, network.inputs)

@@ -21,7 +21,7 @@ from rllib_compat.convert.write.extras import describe, dropped, require_library
 from rllib_compat.convert.write.onnx_ops import OPS, Nodes, Taken
 from rllib_compat.networks import Network, Outputs, known
 from rllib_compat.networks.compiled import Compiled
-from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.graph import OF_CRITICS, Graph
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
@@ -62,11 +62,11 @@ def write(plan: Plan, target: Path) -> list[Finding]:
 def acting(network: Network) -> list[str]:
     """The outputs that need no action: all but those of critics."""
     graph = network.graph
+    taken = {*OF_CRITICS} & graph.inputs.keys()
     return [
         name
         for name in graph.outputs
-        if not any("actions" in step.takes for step in graph.needed([name]))
-        or "actions" not in graph.inputs
+        if not any(taken & {*step.takes} for step in graph.needed([name]))
     ]
 
 

@@ -201,6 +201,28 @@ def scalar(nodes: Nodes, step: Taken) -> str:
     return str(nodes.add("Squeeze", step.takes[0], np.array([-1])))
 
 
+def divide(nodes: Nodes, step: Taken) -> str:
+    """Numbers divided by a constant."""
+    return str(nodes.add("Div", step.takes[0], np.array(float(step.settings["by"]))))
+
+
+def linear_bandit(nodes: Nodes, step: Taken) -> str:
+    """What arms or items are thought to be worth, with the bonus."""
+    (x,), theta, covariance = step.takes, step.own["theta"], step.own["covariance"]
+    if step.settings["items"]:
+        scores = nodes.add("MatMul", x, theta[0])
+        wide = nodes.add("Mul", nodes.add("MatMul", x, covariance[0]), x)
+        wide = nodes.add("ReduceSum", wide, np.array([-1]), keepdims=0)
+    else:
+        scores = nodes.add("MatMul", x, theta.T)
+        x, each = nodes.add("Unsqueeze", x, np.array([1, 2])), nodes.constant(covariance)
+        wide = nodes.add("Mul", nodes.add("MatMul", x, each), x)  # [B, k, 1, d]
+        wide = nodes.add("ReduceSum", wide, np.array([-1, -2]), keepdims=0)
+    bonus = nodes.add("Mul", nodes.add("Sqrt", wide), np.array(float(step.settings["bonus"])))
+    scores = nodes.add("Mul", scores, np.array(float(step.settings["times"])))
+    return str(nodes.add("Add", scores, bonus))
+
+
 def normalize(nodes: Nodes, step: Taken) -> str:
     """The observation filter."""
     (value,) = step.takes
@@ -356,6 +378,8 @@ OPS: dict[str, Callable[[Nodes, Taken], Made]] = {
     "cut": cut,
     "free_log_std": free_log_std,
     "scalar": scalar,
+    "divide": divide,
+    "linear_bandit": linear_bandit,
     "normalize": normalize,
     "activate": activate,
     "squash": squash,

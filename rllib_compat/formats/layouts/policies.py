@@ -90,7 +90,9 @@ def _weights(weights: Any, where: str) -> Weights:
     if weights is None:  # as above
         return {}
     if isinstance(weights, Mapping):
-        return named_arrays(weights, where)
+        named = by_text(weights)
+        inner = named.get("_state") if len(named) == 1 else None  # MADDPG's
+        return named_arrays(named, where) if inner is None else _weights(inner, where)
     if isinstance(weights, (list, tuple)) and _all_arrays(weights):
         return [np.asarray(a) for a in weights]
     raise CorruptCheckpointError(f"Weights are {type(weights).__name__}.", where=where)

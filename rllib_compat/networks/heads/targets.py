@@ -28,9 +28,6 @@ def with_targets(named: Named, *stacks: str) -> tuple[dict[str, Array], list[Fin
     ]
     if not missing:
         return arrays, []
-    message = (
-        "the target networks are not stored; they start as copies, as after that Ray's own "
-        "restore()"
-    )
+    message = "the target networks are not stored; they start as copies of those that they follow"
     finding = named.note(message, code="target-network", verdict=Verdict.DERIVED)
     return arrays | {TARGET_PREFIX + name: arrays[name] for name in missing}, [finding]

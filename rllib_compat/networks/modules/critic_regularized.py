@@ -79,6 +79,16 @@ class CriticRegularizedModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI)
             for parameter in network.parameters()
         ]
 
+    def critics(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """What the critics say: `q_values`, and `twin_q_values` if there is a twin.
+
+        Args:
+            batch: `obs`, and `actions` where they are a Box.
+        """
+        actions = None if self.discrete else batch[Columns.ACTIONS]
+        values = self.values_of(batch[Columns.OBS], actions)
+        return dict(zip(("q_values", "twin_q_values"), values, strict=False))
+
     def policy_of(self, batch: Mapping[str, Any], *, target: bool = False) -> Any:
         """The distribution of actions, `torch.distributions`; of a Box, a normal for each part."""
         net = self.target_net if target else self.net

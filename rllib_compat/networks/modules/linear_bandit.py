@@ -31,7 +31,8 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
 
     The `model_config` has `alpha`, by which the posterior covariance is multiplied; `lambda_`, the
     prior precision (None: 1.0, or 0.1 with items); and `sampling`: whether weights are drawn from
-    the posterior (Thompson sampling), or a bonus for what is uncertain is added (LinUCB).
+    the posterior (Thompson sampling), or a bonus for what is uncertain is added (LinUCB). With
+    `times`, what is expected counts so often beside the bonus: twice with Ray's TensorFlow policy.
     """
 
     def setup(self) -> None:
@@ -52,6 +53,7 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
                 fix="Wrap the environment, or flatten what it observes with a connector.",
             )
         self._sampling, self._alpha = told["sampling"], told["alpha"]
+        self._times = told.get("times", 1.0)
         arms, size = 1 if self._items else int(self.action_space.n), inner.shape[-1]
         prior = told["lambda_"]
         prior = _PRECISION[self._items] if prior is None else prior
@@ -98,9 +100,14 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
         seen = self._seen(observations)
         if self._items:
             spread = torch.einsum("bnd,de,bne->bn", seen, self.covariance[0], seen)
-            return self._scores(seen, self.theta) + _BONUS_OF_ITEMS * spread.sqrt()
+            return self._times * self._scores(seen, self.theta) + _BONUS_OF_ITEMS * spread.sqrt()
         spread = torch.einsum("bd,ade,be->ba", seen, self.covariance, seen)
-        return self._scores(seen, self.theta) + spread.sqrt()
+        return self._times * self._scores(seen, self.theta) + spread.sqrt()
+
+    def critics(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """What each arm or item is thought to be worth, `q_values` `[B, n]`, without drawing."""
+        rate = self.expected if self._sampling else self.bounds
+        return {"q_values": rate(batch[Columns.OBS])}
 
     def _scores(self, seen: Any, theta: Any) -> Any:
         return seen @ theta[0] if self._items else seen @ theta.T
@@ -110,8 +117,7 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
 
     def _forward(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
         """What is best: with the bonus where there is one, as ever, and without drawing."""
-        rate = self.expected if self._sampling else self.bounds
-        return {Columns.ACTIONS: rate(batch[Columns.OBS]).argmax(-1)}
+        return {Columns.ACTIONS: self.critics(batch)["q_values"].argmax(-1)}
 
     def _forward_exploration(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
         rate = self.sampled if self._sampling else self.bounds

@@ -17,13 +17,12 @@ from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import Tensor, nn
 
+from rllib_compat.networks.graph import EVERYONE as EVERYONE
 from rllib_compat.networks.modules.distributions import Deterministic
 from rllib_compat.networks.modules.layers import layers
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 
-#: What a batch has beside the agent's own columns: module → column → the same steps.
-EVERYONE = "everyone"
 #: What `_forward_train` calls the critic's opinion of the replayed actions, and of those in which
 #: the agent's own is the one that the actor would take now.
 Q, Q_OF_POLICY = "q", "q_of_policy"
@@ -73,6 +72,14 @@ class MADDPGModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
         """What the target of the actor does: `actions`, sampled."""
         return self._acting(self.target_net, batch)
+
+    def critics(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """What the critic says, `q_values` `[B]`.
+
+        Args:
+            batch: Under `everyone`, what it sees of all agents, in one vector each step.
+        """
+        return {"q_values": self.net["critic"](batch[EVERYONE].float()).squeeze(-1)}
 
     def target_value(self, observations: Iterable[Tensor], actions: Iterable[Tensor]) -> Tensor:
         """What the target of the critic says, `[B]`, of what it sees of all agents."""

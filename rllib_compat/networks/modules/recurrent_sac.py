@@ -41,7 +41,8 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
 
     Each is the installed Ray's encoder with its LSTM (`use_lstm`), and the layers behind it
     (`head_fcnet_hiddens`). Of Discrete actions critics give a value each; Box actions are one of
-    their inputs. The `model_config` has `twin_q`, `initial_alpha` and `zero_init_states`, too.
+    their inputs. The `model_config` has `twin_q`, `initial_alpha` and `zero_init_states`, too, and
+    under `critics` what is different in theirs (`fcnet_hiddens`, `lstm_cell_size`, …).
     """
 
     def setup(self) -> None:
@@ -69,11 +70,12 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
             )
         count = int(space.n) if self.discrete else int(np.prod(space.shape))
         judged, values = (seen, count) if self.discrete else (_wider(seen, count), 1)
-        self.critics = [CRITIC, TWIN] if told["twin_q"] else [CRITIC]
+        self._judges = [CRITIC, TWIN] if told["twin_q"] else [CRITIC]
+        theirs = {**told, **told.get("critics", {})}
         self.net = nn.ModuleDict(
             {
                 POLICY: _recurrent(seen, space, told, count if self.discrete else 2 * count),
-                **{name: _recurrent(judged, space, told, values) for name in self.critics},
+                **{name: _recurrent(judged, space, theirs, values) for name in self._judges},
             }
         )
         self.log_alpha = nn.Parameter(torch.tensor([np.log(told["initial_alpha"])]).float())
@@ -92,18 +94,33 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
 
     def make_target_networks(self) -> None:
         """Makes the target critics, equal to the critics; a learner calls it."""
-        critics = {name: deepcopy(self.net[name]) for name in self.critics}
+        critics = {name: deepcopy(self.net[name]) for name in self._judges}
         self.target_net = nn.ModuleDict(critics).requires_grad_(False)
 
     def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
         """The critics, each with the one that follows it."""
-        return [(self.net[name], self.target_net[name]) for name in self.critics]
+        return [(self.net[name], self.target_net[name]) for name in self._judges]
 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
         """What the target critics say of the actions in a batch; see `values_of`."""
         actions = None if self.discrete else batch[Columns.ACTIONS]
         seen, states = batch[Columns.OBS], batch[Columns.STATE_IN]
         return {TAKEN: self.values_of(seen, states, actions, target=True)}
+
+    def critics(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """What the critics say, and all states after the last step.
+
+        Args:
+            batch: `obs`, `state_in`, and `actions` where they are a Box.
+        """
+        seen, states = batch[Columns.OBS], batch[Columns.STATE_IN]
+        inputs = seen if self.discrete else _beside(seen, batch[Columns.ACTIONS])
+        after = {POLICY: self.logits_of(seen, states)[1]}
+        out: dict[str, Any] = {}
+        for name, output in zip(self._judges, ("q_values", "twin_q_values"), strict=False):
+            values, after[name] = _computed(self.net[name], inputs, states[name])
+            out[output] = values if self.discrete else values.squeeze(-1)
+        return {**out, Columns.STATE_OUT: after}
 
     def logits_of(self, seen: Tensor, states: dict[str, Any]) -> tuple[Tensor, Any]:
         """The policy's logits `[B, T, n]`, and its state after the last step."""
@@ -115,7 +132,7 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
         """What each critic says of Box actions `[critics, B, T]`, or all Discrete ones `[…, n]`."""
         net = self.target_net if target else self.net
         inputs = seen if self.discrete else _beside(seen, actions)
-        told = [_computed(net[name], inputs, states[name])[0] for name in self.critics]
+        told = [_computed(net[name], inputs, states[name])[0] for name in self._judges]
         return torch.stack(told if self.discrete else [values.squeeze(-1) for values in told])
 
     def _act(self, batch: dict[str, Any], *, explore: bool) -> dict[str, Any]:
@@ -127,7 +144,7 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
         states = {**states, POLICY: after}
         if self.carries_critics:
             inputs = seen if self.discrete else _beside(seen, actions)
-            for name in self.critics:
+            for name in self._judges:
                 states[name] = _computed(self.net[name], inputs, states[name])[1]
         return {
             Columns.ACTIONS: actions,
@@ -171,7 +188,7 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
 
     def _continuous(self, logits: Tensor, seen: Tensor, states: Any, actions: Tensor) -> Any:
         own, logp = drawn(logits)
-        with _frozen(self.net[name] for name in self.critics):
+        with _frozen(self.net[name] for name in self._judges):
             value = self.values_of(seen, states, own).min(0).values
         return {TAKEN: self.values_of(seen, states, actions), VALUE: value, LOGP: logp}
 

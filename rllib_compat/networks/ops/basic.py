@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.networks.ops import attention as ops_attention
+from rllib_compat.networks.ops import bandit as ops_bandit
 from rllib_compat.networks.ops import continuous as ops_continuous
 from rllib_compat.networks.ops import q as ops_q
 from rllib_compat.networks.ops import recurrent as ops_recurrent
@@ -93,6 +94,11 @@ def scalar(own: Own, values: Sequence[Array], settings: Settings) -> Array:
     return x[..., 0]
 
 
+def divide(own: Own, values: Sequence[Array], settings: Settings) -> Array:
+    """Numbers divided by a constant: `by`."""
+    return np.asarray(values[0] / settings["by"])
+
+
 OPS: dict[str, Callable[[Own, Sequence[Array], Settings], Any]] = {
     "dense": dense,
     "conv": conv,
@@ -101,6 +107,8 @@ OPS: dict[str, Callable[[Own, Sequence[Array], Settings], Any]] = {
     "cut": cut,
     "free_log_std": free_log_std,
     "scalar": scalar,
+    "divide": divide,
     "normalize": normalize,
 }
+OPS |= ops_bandit.OPS
 OPS |= ops_q.OPS | ops_continuous.OPS | ops_recurrent.OPS | ops_attention.OPS | ops_vision.OPS

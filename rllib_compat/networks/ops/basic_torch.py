@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rllib_compat.networks.ops import attention_torch as torch_ops_attention
+from rllib_compat.networks.ops import bandit_torch as torch_ops_bandit
 from rllib_compat.networks.ops import continuous_torch as torch_ops_continuous
 from rllib_compat.networks.ops import q_torch as torch_ops_q
 from rllib_compat.networks.ops import recurrent_torch as torch_ops_recurrent
@@ -77,6 +78,10 @@ def scalar(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor:
     return values[0].squeeze(-1)
 
 
+def divide(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor:
+    return values[0] / settings["by"]
+
+
 OPS: dict[str, Callable[[Own, Sequence[Tensor], Settings], Any]] = {
     "dense": dense,
     "conv": conv,
@@ -85,7 +90,8 @@ OPS: dict[str, Callable[[Own, Sequence[Tensor], Settings], Any]] = {
     "cut": cut,
     "free_log_std": free_log_std,
     "scalar": scalar,
+    "divide": divide,
     "normalize": normalize,
 }
 OPS |= torch_ops_q.OPS | torch_ops_continuous.OPS | torch_ops_recurrent.OPS | torch_ops_vision.OPS
-OPS |= torch_ops_attention.OPS
+OPS |= torch_ops_attention.OPS | torch_ops_bandit.OPS

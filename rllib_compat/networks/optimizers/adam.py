@@ -189,6 +189,17 @@ def with_idle_critic(state: Adam, trained: Mapping[str, Array]) -> Adam:
     return replace(state, mean=mean, square=square, note=note)
 
 
+def scaled(state: Adam, scale: float) -> Adam:
+    """The state that Adam would be in, had all gradients been multiplied by a number."""
+    note = f"its moments were multiplied by {scale:g} and {scale**2:g}, as today's gradients are"
+    return replace(
+        state,
+        mean={name: scale * array for name, array in state.mean.items()},
+        square={name: scale**2 * array for name, array in state.square.items()},
+        note="; ".join(filter(None, [state.note, note])),
+    )
+
+
 def _is_setting(value: Any) -> bool:
     """Whether it is what torch's Adam keeps beside its parameters: numbers, flags, None, names."""
     if isinstance(value, tuple):

@@ -31,12 +31,14 @@ class Group:
             this number alone, which is in no network.
         modules: What their names in the old policy began with, of every torch.
         eps: The epsilon of today's learner's Adam.
+        scale: What today's gradients are of those of that Ray, where its loss was a multiple.
     """
 
     name: str | None
     stack: str | tuple[str, ...] = ""
     modules: tuple[str, ...] = ()
     eps: float = 1e-8
+    scale: float = 1.0
 
 
 #: One optimizer for all of a network.

@@ -110,6 +110,8 @@ def _read(group: Group, stored: Any, policy: PolicyState, network: Weights) -> A
         state = adam.from_torch(stored, group, [str(name) for name in policy.weights], network)
     else:
         state = adam.from_graph(stored, policy, network.names)
+    if state is not None and group.scale != 1.0:
+        state = adam.scaled(state, group.scale)
     if state is not None and group.modules:
         if any(n.endswith(".beta") and n not in network.arrays for n in state.mean):
             raise CheckpointError(

@@ -1,0 +1,191 @@
+"""Reads the linear bandits: LinUCB and LinTS (`contrib/bandits` of Ray 0.8 – 1.x, `bandit` since).
+
+Their network is a posterior: for each arm (or for all items together) a linear regression with the
+precision of its weights. It becomes `networks.modules.linear_bandit`, which learns on from it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rllib_compat.networks import compare
+from rllib_compat.networks.graph import Array, Builder, Graph
+from rllib_compat.networks.named import Named
+from rllib_compat.networks.names.bandit import ARMS, PARTS, TABLE, posterior
+from rllib_compat.networks.network import Network, Reading, Target
+from rllib_compat.networks.refusals import contradiction, not_yet, other_config, other_space
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunks.components import original_space
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, Space
+
+MODULE = "rllib_compat.modules:LinearBanditModule"
+#: The part of an observation that has a row for each item.
+ITEM = "item"
+#: How much of the bonus counts: of arms, and of items.
+_BONUS = (1.0, 0.3)
+#: What Ray's TensorFlow policy did (`scores += scores + ucbs`).
+_TWICE = (
+    "that Ray's TensorFlow policy counted twice what it expected, beside its bonus; so does the "
+    "module"
+)
+#: How far float32 may leave what was inverted from its inverse, by the sizes of both.
+_NEAR = 1e-3
+#: How near the config's number has to be to that which the posterior tells, as a part of it.
+_NEAR_ALPHA = 0.01
+
+
+def read(policy: PolicyState, settings: ModelSettings) -> Reading:
+    """Reads the posterior of a policy.
+
+    Raises:
+        NotYetError: It is another network.
+        CheckpointError: Arrays are missing, or are no posterior, or contradict config or spaces.
+    """
+    arrays = posterior(policy)
+    named = Named(policy, settings, arrays, "torch", TABLE)
+    alpha = _alpha(named)
+    items = _table(named)
+    sampling = settings.algorithm == "BanditLinTS"
+    times = _times(policy, plain=sampling or items is not None)
+    graph = _graph(named, items, times)
+    told = {"alpha": alpha, "lambda_": settings.model.get("lambda_"), "sampling": sampling}
+    told |= {} if times == 1.0 else {"times": times}
+    count, size = arrays[f"{ARMS}.theta"].shape
+    what = f"{count} arms" if items is None else f"{items[0].shape[0]} items"
+    network = Network(
+        kind="linear bandit",
+        summary=f"{what} of {size} numbers, {'Thompson sampling' if sampling else 'LinUCB'}",
+        scheme="posterior",
+        arrays=arrays,
+        graph=graph,
+        target=Target(MODULE, told, TABLE),
+        names=TABLE,
+        space=None if items is None else original_space(policy.observation_space),
+    )
+    notes = [] if times == 1.0 else [named.note(_TWICE)]
+    regret = named.note(
+        "what was regretted so far is in no checkpoint: it is summed up anew",
+        code="regret",
+        verdict=Verdict.RESET,
+    )
+    return named.reading(network, regret, *notes)
+
+
+def _times(policy: PolicyState, *, plain: bool) -> float:
+    """How often what is expected counts beside the bonus; once, where it is plain."""
+    if policy.is_module:
+        return float(policy.extra.get("module_config", {}).get("times", 1.0))
+    return 1.0 if plain or isinstance(policy.weights, dict) else 2.0
+
+
+def _table(named: Named) -> tuple[Box, int] | None:
+    """The table of items in an observation, and where it begins; None: arms see all of it.
+
+    Raises:
+        NotYetError: There are parts beside it that are no numbers.
+    """
+    space = original_space(named.policy.observation_space)
+    if not isinstance(space, DictSpace) or ITEM not in space.spaces:
+        return None
+    if odd := [name for name, part in space.spaces.items() if not isinstance(part, Box)]:
+        raise not_yet(f"a bandit that chooses items and observes {odd[0]!r}, too", named.where)
+    start = 0
+    for name, part in space.spaces.items():
+        if name == ITEM:
+            break
+        start += part.flat_size()
+    table = space.spaces[ITEM]
+    assert isinstance(table, Box)
+    if len(table.shape) != 2:
+        raise contradiction(f"{ITEM!r} is no table: {table}.", named.where)
+    return table, start
+
+
+def _graph(named: Named, items: tuple[Box, int] | None, times: float) -> Graph:
+    count, size = named.arrays[f"{ARMS}.theta"].shape
+    build = Builder()
+    bonus = 0.0 if named.settings.algorithm == "BanditLinTS" else _BONUS[items is not None]
+    actions: Space | None = named.policy.action_space
+    if items is None:
+        compare.require_inputs(named, (size,))
+        if isinstance(actions, Discrete) and actions.n != count:
+            raise other_space("action", actions, count, actions.n, named.where)
+        takes, inputs = "obs", (size,)
+    else:
+        table, start = items
+        rows, width = table.shape
+        if (count, width) != (1, size):
+            raise contradiction(
+                f"The posterior is of {count} times {size} numbers, an item has {width}.",
+                named.where,
+            )
+        stop = start + rows * width
+        takes = build.add("cut", "items", "obs", start=start, stop=stop, shape=[rows, width])
+        space = original_space(named.policy.observation_space)
+        assert space is not None
+        inputs = (space.flat_size(),)
+    told = {"bonus": bonus, "times": times, "items": items is not None}
+    build.add("linear_bandit", ARMS, takes, **told)
+    return Graph({"obs": inputs}, tuple(build.steps), {"q_values": ARMS})
+
+
+def _alpha(named: Named) -> float:
+    """By what covariances are multiplied: what the config says, if the posterior says the same.
+
+    Raises:
+        CheckpointError: It is no posterior, or the config says another number.
+    """
+    found = _require_posterior(named)
+    config, extra = named.settings.config, named.policy.extra.get("module_config", {})
+    places = (named.settings.model, config, extra)
+    said = next((place["alpha"] for place in places if place.get("alpha") is not None), None)
+    if said is None:
+        return 1.0 if abs(found - 1.0) <= _NEAR_ALPHA else found
+    if not isinstance(said, (int, float)) or abs(said - found) > _NEAR_ALPHA * found:
+        raise other_config("model.alpha", round(found, 4), said, named.where)
+    return float(said)
+
+
+def _require_posterior(named: Named) -> float:
+    """Makes sure that the parts belong together; gives by what covariances were multiplied.
+
+    Raises:
+        CorruptCheckpointError: They do not.
+    """
+    parts = {name.removeprefix(f"{ARMS}."): array for name, array in named.arrays.items()}
+    precision, covariance, f, theta = (parts[name].astype(float) for name in PARTS)
+    shape = precision.shape
+    square = len(shape) == 3 and shape[1] == shape[2] and covariance.shape == shape
+    if not square or not (f.shape == theta.shape == shape[:2]):
+        told = ", ".join(f"{name} {array.shape[1:]}" for name, array in parts.items())
+        raise _damaged(f"the parts of an arm have the shapes {told}", named.where)
+    for name, array in parts.items():
+        if not np.isfinite(array).all():
+            raise _damaged(f"{name} has numbers that are not finite", named.where)
+    if not np.allclose(precision, precision.swapaxes(1, 2), rtol=_NEAR, atol=_NEAR):
+        raise _damaged("a precision is not symmetric", named.where)
+    if (np.linalg.eigvalsh(precision) <= 0).any():
+        raise _damaged("a precision is not positive", named.where)
+    unit = covariance @ precision
+    alpha = float(np.median(np.diagonal(unit, axis1=1, axis2=2)))
+    sizes = _size(covariance) * _size(precision)
+    if alpha <= 0 or (_size(unit - alpha * np.eye(shape[1])) > _NEAR * sizes).any():
+        raise _damaged("a covariance is not the inverse of its precision", named.where)
+    mean, seen = theta[..., None], f[..., None]
+    allowed = _NEAR * (_size(precision) * _size(mean) + _size(seen))
+    if (_size(precision @ mean - seen) > allowed).any():
+        raise _damaged("a mean is not what its precision makes of what was learned", named.where)
+    return alpha
+
+
+def _size(matrices: Array) -> Array:
+    return np.asarray(np.abs(matrices).max((1, 2)))
+
+
+def _damaged(what: str, where: str) -> CorruptCheckpointError:
+    return CorruptCheckpointError(
+        f"The posterior is damaged: {what}.", where=where, fix="Try another checkpoint."
+    )

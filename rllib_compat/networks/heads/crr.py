@@ -1,0 +1,144 @@
+"""Reads the networks of CRR (`algorithms/crr/torch`, Ray 2.0 – 2.10).
+
+An actor, and one critic or two, each a stack of dense layers; with Discrete actions, a critic gives
+a number for each. They become `networks.modules.critic_regularized`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from packaging.version import Version
+
+from rllib_compat.networks import compare, refusals
+from rllib_compat.networks.graph import Builder, Graph
+from rllib_compat.networks.heads import stacks
+from rllib_compat.networks.heads.targets import with_targets
+from rllib_compat.networks.mapping import Table, torch_dense
+from rllib_compat.networks.named import Named, where_of
+from rllib_compat.networks.names import own_layers
+from rllib_compat.networks.names.stacks import CRITIC, POLICY, TWIN
+from rllib_compat.networks.network import Reading, Target
+from rllib_compat.networks.optimizers.groups import Group
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.spaces import Box, Discrete
+
+MODULE = "rllib_compat.modules:CriticRegularizedModule"
+#: Both optimizers, with the epsilon that they had and have.
+_ACTOR = Group("actor", f"{POLICY}.", ("actor_model.", "net.actor."))
+_CRITICS = Group(
+    "critic", (f"{CRITIC}.", f"{TWIN}."), ("q_model.", "twin_q_model.", "net.q.", "net.twin_q.")
+)
+#: The first Ray whose critics' loss is today's; before, it was twice as large.
+_MEAN = Version("2.1")
+#: What the old model and today's module call each stack.
+_STACKS = {POLICY: "actor", CRITIC: "q", TWIN: "twin_q"}
+_TEMPERATURE = "categorical_distribution_temperature"
+
+
+def read(policy: PolicyState, settings: ModelSettings) -> Reading:
+    """Reads the networks of a policy.
+
+    Raises:
+        NotYetError: They are other networks.
+        MissingInformationError: The action space has to be given.
+        CheckpointError: The weights and the config contradict each other.
+    """
+    where = where_of(policy)
+    assert isinstance(policy.weights, dict)
+    if policy.action_space is None:
+        raise refusals.needed("The action space tells what critics take.", "action", where)
+    table = own_layers.of_module(_STACKS, policy.weights) if policy.is_module else _OLD
+    named = Named.take(policy, settings, policy.weights, "torch", table, of="CRR network")
+    named.require(*(f"{stack}.out.{p}" for stack in (POLICY, CRITIC) for p in ("kernel", "bias")))
+    _compare(named)
+    graph = _graph(named)
+    arrays, findings = with_targets(named)
+    hiddens = {stack: len(named.layers(f"{stack}.hidden")) for stack in _STACKS}
+    own = own_layers.names(_STACKS, hiddens)
+    target = Target(MODULE, _told(named), own)
+    network = named.network("critic-regularized", _summary(named), graph, target, arrays)
+    doubled = settings.ray is not None and Version(settings.ray) < _MEAN and not policy.is_module
+    critics = replace(_CRITICS, scale=0.5) if doubled else _CRITICS
+    return named.reading(replace(network, optimizers=(_ACTOR, critics)), *findings)
+
+
+_OLD: Table = tuple(
+    move
+    for stack, name in _STACKS.items()
+    for move in (
+        *torch_dense(f"{name}_model.{name}_hidden_{{i}}._model.0", f"{stack}.hidden.{{i}}"),
+        *torch_dense(f"{name}_model.{name}_out._model.0", f"{stack}.out"),
+    )
+)
+
+
+def _summary(named: Named) -> str:
+    """One line for tables: `crr 4-8-6-2, twin critics 5-7-1`."""
+    critics = "twin critics" if f"{TWIN}.out" in named else "critic"
+    policy, critic = (stacks.describe(named, stack) for stack in (POLICY, CRITIC))
+    return f"crr {policy}, {critics} {critic}"
+
+
+def _compare(named: Named) -> None:
+    """Holds the stacks against config and spaces.
+
+    Raises:
+        CheckpointError: They contradict each other.
+    """
+    for stack, key in ((POLICY, "actor_hiddens"), (CRITIC, "critic_hiddens")):
+        said, found = named.settings.config.get(key), list(named.sizes(f"{stack}.hidden"))
+        if said is not None and list(said) != found:
+            raise refusals.other_config(key, found, list(said), named.where)
+    if f"{TWIN}.out" in named and named.sizes(f"{TWIN}.hidden") != named.sizes(f"{CRITIC}.hidden"):
+        raise refusals.contradiction("Both critics have different layers.", named.where)
+    compare.require_inputs(named, (_seen(named),))
+    compare.require_outputs(named, named.gives(f"{POLICY}.out"))
+
+
+def _seen(named: Named) -> int:
+    return named.takes(stacks.layers_of(named, POLICY)[0])
+
+
+def _graph(named: Named) -> Graph:
+    build, seen, space = Builder(), _seen(named), named.policy.action_space
+    inputs = {"obs": (seen,)}
+    if not isinstance(space, (Box, Discrete)):
+        raise refusals.not_yet(f"CRR with the actions {space}", named.where)
+    discrete = isinstance(space, Discrete)
+    if not discrete:
+        inputs["actions"] = (space.flat_size(),)
+    activations = [_activation(named, stack) for stack in ("actor", "critic")]
+    logits = stacks.add_stack(build, named, POLICY, "obs", activations[0])
+    if discrete and (by := _temperature(named)) != 1.0:
+        logits = build.add("divide", "logits", logits, by=by)
+    critics = stacks.add_critics(build, named, "obs", activations[1], of_actions=not discrete)
+    return Graph(inputs, tuple(build.steps), {stacks.OUTPUTS[POLICY]: logits, **critics})
+
+
+def _activation(named: Named, part: str) -> str:
+    return str(_settings(named).get(f"{part}_hidden_activation", "relu"))
+
+
+def _temperature(named: Named) -> float:
+    given = _settings(named).get(_TEMPERATURE, 1.0)
+    if not isinstance(given, (int, float)) or not given > 0:
+        raise refusals.contradiction(f"{_TEMPERATURE} is {given!r}, no temperature.", named.where)
+    return float(given)
+
+
+def _settings(named: Named) -> dict[str, object]:
+    return {**named.settings.config, **named.policy.extra.get("module_config", {})}
+
+
+def _told(named: Named) -> dict[str, object]:
+    """What the module is told."""
+    return {
+        "actor_hiddens": list(named.sizes(f"{POLICY}.hidden")),
+        "actor_hidden_activation": _activation(named, "actor"),
+        "critic_hiddens": list(named.sizes(f"{CRITIC}.hidden")),
+        "critic_hidden_activation": _activation(named, "critic"),
+        "twin_q": f"{TWIN}.out" in named,
+        _TEMPERATURE: _temperature(named),
+    }

@@ -1,0 +1,145 @@
+"""Reads the networks of MADDPG (`contrib/maddpg` of Ray 0.6 – 1.13, `algorithms/maddpg` since).
+
+Each agent has an actor that sees its own observations, a critic that sees what all agents observe
+and do, and targets of both; all are dense layers. They become `networks.modules.maddpg`. TensorFlow
+stored the arrays without names, and no state of an optimizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from rllib_compat.networks import compare, refusals
+from rllib_compat.networks.graph import EVERYONE, Array, Builder, Graph
+from rllib_compat.networks.heads import stacks
+from rllib_compat.networks.heads.targets import with_targets
+from rllib_compat.networks.mapping import Move
+from rllib_compat.networks.named import Named, where_of
+from rllib_compat.networks.names import own_layers
+from rllib_compat.networks.names.stacks import CRITIC, POLICY
+from rllib_compat.networks.network import TARGET_PREFIX, Reading, Target
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.spaces import Box, Discrete, Space
+
+MODULE = "rllib_compat.modules:MADDPGModule"
+#: What today's module, and the config, call each stack.
+_PARTS = {CRITIC: "critic", POLICY: "actor"}
+#: The order of the old policy's variables.
+_ORDER = (CRITIC, POLICY, TARGET_PREFIX + CRITIC, TARGET_PREFIX + POLICY)
+#: The hidden layers of a config that is silent.
+_HIDDENS = (64, 64)
+
+
+def read(policy: PolicyState, settings: ModelSettings) -> Reading:
+    """Reads the networks of an agent's policy.
+
+    Raises:
+        NotYetError: They are other networks.
+        CheckpointError: The weights and the config contradict each other.
+    """
+    if policy.is_module:
+        assert isinstance(policy.weights, dict)
+        plain, table = policy.weights, own_layers.of_module(_PARTS, policy.weights)
+    else:
+        plain = dict(_named(policy, settings))
+        table = tuple(Move(name, name) for name in plain)
+    named = Named.take(policy, settings, plain, "list", table, of="MADDPG network")
+    for stack in _PARTS:
+        named.require(f"{stack}.out.kernel", f"{stack}.out.bias")
+    graph = _graph(named)
+    arrays, findings = with_targets(named)
+    hiddens = {stack: len(named.layers(f"{stack}.hidden")) for stack in _PARTS}
+    target = Target(MODULE, _told(named, graph), own_layers.names(_PARTS, hiddens))
+    described = (stacks.describe(named, stack) for stack in (POLICY, CRITIC))
+    summary = f"maddpg {next(described)}, critic of all agents {next(described)}"
+    network = named.network("actor of one agent", summary, graph, target, arrays)
+    return named.reading(network, *findings)
+
+
+def _named(policy: PolicyState, settings: ModelSettings) -> Iterator[tuple[str, Array]]:
+    """The arrays by canonical name, in the order in which they were stored.
+
+    Raises:
+        NotYetError: There was something before the dense layers (`use_state_preprocessor`).
+        CheckpointError: They are not those of these layers.
+    """
+    where, weights = where_of(policy), policy.weights
+    if settings.config.get("use_state_preprocessor"):
+        raise refusals.not_yet("MADDPG with use_state_preprocessor", where)
+    sizes = {stack: _hiddens(settings, stack) for stack in _PARTS}
+    layers = [
+        (f"{stack}.hidden.{i}" if i < len(hiddens) else f"{stack}.out", size)
+        for stack in _ORDER
+        for hiddens in [sizes[stack.removeprefix(TARGET_PREFIX)]]
+        for i, size in enumerate([*hiddens, None])
+    ]
+    arrays = weights if isinstance(weights, list) else []
+    fits = len(arrays) == 2 * len(layers)
+    pairs = zip(arrays[::2], arrays[1::2], strict=True) if fits else ()
+    for (name, size), (kernel, bias) in zip(layers, pairs, strict=fits):
+        if kernel.ndim != 2 or bias.shape != kernel.shape[1:] or size not in (None, len(bias)):
+            fits = False
+            break
+        yield f"{name}.kernel", kernel
+        yield f"{name}.bias", bias
+    if not fits:
+        told = ", ".join(f"{_PARTS[stack]}_hiddens {list(size)}" for stack, size in sizes.items())
+        raise refusals.contradiction(
+            f"The {len(weights)} arrays are not those of {told}, and of their targets.", where
+        )
+
+
+def _hiddens(settings: ModelSettings, stack: str) -> Sequence[int]:
+    said = settings.config.get(f"{_PARTS[stack]}_hiddens")
+    return _HIDDENS if said is None else said
+
+
+def _graph(named: Named) -> Graph:
+    """What actor and critic compute.
+
+    Raises:
+        CheckpointError: The layers do not fit the spaces, or each other.
+    """
+    build = Builder()
+    seen, everyone = (named.takes(stacks.layers_of(named, stack)[0]) for stack in (POLICY, CRITIC))
+    compare.require_inputs(named, (seen,))
+    space, gives = named.policy.action_space, named.gives(f"{POLICY}.out")
+    wanted = None if space is None else _width(space, named.where)
+    if space is not None and wanted is not None and wanted != gives:
+        raise refusals.other_space("action", space, gives, wanted, named.where)
+    logits = stacks.add_stack(build, named, POLICY, "obs", _activation(named, POLICY))
+    value = stacks.add_stack(build, named, CRITIC, EVERYONE, _activation(named, CRITIC))
+    outputs = {
+        stacks.OUTPUTS[POLICY]: logits,
+        stacks.OUTPUTS[CRITIC]: build.add("scalar", "q_values", value),
+    }
+    return Graph({"obs": (seen,), EVERYONE: (everyone,)}, tuple(build.steps), outputs)
+
+
+def _width(space: Space, where: str) -> int:
+    """How many numbers an action has: a point of a simplex."""
+    if isinstance(space, Discrete):
+        return space.n
+    if isinstance(space, Box) and len(space.shape) == 1:
+        return space.flat_size()
+    raise refusals.not_yet(f"MADDPG with the actions {space}", where)
+
+
+def _activation(named: Named, stack: str) -> str:
+    told = {**named.settings.config, **named.policy.extra.get("module_config", {})}
+    return str(told.get(f"{_PARTS[stack]}_hidden_activation") or "relu")
+
+
+def _told(named: Named, graph: Graph) -> Mapping[str, object]:
+    """What the module is told; what its critic sees, and in which order, the algorithm adds."""
+    told: dict[str, object] = {
+        "critic_inputs": int(np.prod(graph.inputs[EVERYONE])),
+        "distribution": {"kind": "simplex"},
+    }
+    for stack, part in _PARTS.items():
+        told[f"{part}_hiddens"] = list(named.sizes(f"{stack}.hidden"))
+        told[f"{part}_hidden_activation"] = _activation(named, stack)
+    return told

@@ -1,0 +1,156 @@
+"""Old checkpoints of algorithms that Ray removed learn on as they did in their old Ray.
+
+`tests/legacy/generate_removed.py` made the files. After a checkpoint was saved, the old policy
+learned from one more batch; the converted one learns from the same, and has to know the same then.
+"""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray")
+
+import torch
+from ray.rllib.core.columns import Columns
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.recurrent_replay import WEIGHTS
+from rllib_compat.convert.decide import Form
+from rllib_compat.convert.pipeline import convert
+from rllib_compat.networks import ModelSettings, read
+from tests.legacy.cases import find
+from tests.legacy.networks import given_if_asked
+from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms import recordings
+from tests.unit.algorithms.recordings import close
+from tests.unit.algorithms.test_losses import MODULE, updating
+from tests.unit.algorithms.transitions import episodes_of
+
+pytestmark = OTHERS_WARNINGS
+
+BANDITS = find(algorithm=("BanditLinUCB", "BanditLinTS"))
+
+
+class Next:
+    """What the old Ray learned from next, and what its policy was then."""
+
+    def __init__(self, case):
+        self.case, self.arrays = case, case.expected().arrays
+
+    def batch(self):
+        """The columns by their old names."""
+        return self._below("next/")
+
+    def state(self, plan):
+        """The weights after it, as today's module has them: the checkpoint with other weights."""
+        (policy,) = plan.checkpoint.policies.values()
+        after = self._below("after/")
+        if isinstance(policy.weights, list):
+            after = [after[str(i)] for i in range(len(after))]
+        else:
+            assert after.keys() == policy.weights.keys()
+        later = type(policy)(**{**vars(policy), "weights": after})
+        return read(later, ModelSettings.of(plan.checkpoint, policy)).network.module_state()
+
+    def _below(self, prefix):
+        found = self.arrays.items()
+        return {name.removeprefix(prefix): a for name, a in found if name.startswith(prefix)}
+
+
+@pytest.fixture
+def restored(tmp_path):
+    """Converts a case, and loads what became of it; gives the plan and the learner."""
+    algorithms = []
+
+    def restore(case):
+        made = convert(case.checkpoint, tmp_path / "new", given=given_if_asked(case))
+        assert made.plan.form is Form.WHOLE
+        with ray_versions.without_cluster():
+            algorithms.append(ray_versions.load_algorithm(tmp_path / "new"))
+        return made.plan, ray_versions.local_learner(algorithms[0])
+
+    yield restore
+    for algorithm in algorithms:
+        ray_versions.stop_algorithm(algorithm)
+
+
+@pytest.mark.parametrize("case", BANDITS, ids=str)
+def test_a_bandit_learns_on(case, restored):
+    plan, learner = restored(case)
+    recorded = Next(case)
+    batch, before = recorded.batch(), learner.module[MODULE].get_state()
+    seen = batch["obs"]
+    if "items" in case.variant:
+        seen = {"item": seen.reshape(len(seen), 3, 4)}
+    learner.observe({MODULE: (seen, batch["actions"], batch["rewards"], None)})
+    state = learner.module[MODULE].get_state()
+    for name, theirs in recorded.state(plan).items():
+        close(state[name], theirs, 1e-4, "posterior")
+    assert np.abs(state["precision"] - before["precision"]).max() > 0.1
+
+
+@pytest.mark.parametrize("case", find(algorithm="CRR"), ids=str)
+def test_crr_learns_on_with_both_optimizers(case, restored, monkeypatch):
+    plan, learner = restored(case)
+    recorded = Next(case)
+    batch, before = recorded.batch(), learner.module[MODULE].get_state()
+    drawn = [torch.from_numpy(batch[name]) for name in ("drawn", "drawn_next")]
+    for kind in (torch.distributions.Categorical, torch.distributions.Normal):
+        monkeypatch.setattr(kind, "sample", lambda _, shape=None: drawn[0 if shape else 1])
+    updating(learner, episodes_of(batch))
+    state = learner.module[MODULE].get_state()
+    for name, theirs in recorded.state(plan).items():
+        if name.startswith("net."):
+            close(state[name], theirs, 1e-5, "next update")
+    assert np.abs(state["net.q.0.weight"] - before["net.q.0.weight"]).max() > 1e-3
+    steps = {
+        int(slot["step"])
+        for part in ("actor", "critic")
+        for slot in learner.get_optimizer(MODULE, part).state.values()
+    }
+    assert steps == {13}  # twelve before
+
+
+@pytest.mark.parametrize("case", find(algorithm="RNNSAC"), ids=str)
+def test_rnnsac_learns_on_with_all_optimizers(case, restored):
+    plan, learner = restored(case)
+    recorded = Next(case)
+    found, before = recorded.batch(), learner.module[MODULE].get_state()
+    count, length = found["rewards"].shape
+    states = learner.module[MODULE].unwrapped().get_initial_state()
+    batch = {
+        **{name: found[name] for name in ("obs", "new_obs", "actions", "rewards")},
+        Columns.TERMINATEDS: found["dones"],
+        WEIGHTS: np.ones((count, length), np.float32),
+        Columns.LOSS_MASK: np.ones((count, length), bool),
+        Columns.STATE_IN: {
+            name: {part: np.zeros((count, *zeros.shape), np.float32) for part, zeros in own.items()}
+            for name, own in states.items()
+        },
+    }
+    recordings.updated(learner, MODULE, batch, steps=count)
+    state = learner.module[MODULE].get_state()
+    for name, theirs in recorded.state(plan).items():
+        if name.startswith("net.") or name == "log_alpha":
+            close(state[name], theirs, 1e-5, "next update")
+    for name in ("net.pi.encoder.lstm.weight_ih_l0", "net.q.head.0.weight", "log_alpha"):
+        assert np.abs(state[name] - before[name]).max() > 1e-3
+
+
+@pytest.mark.parametrize("case", find(algorithm="MADDPG"), ids=str)
+def test_maddpg_goes_on_with_its_targets_and_critics_that_see_all(case, restored):
+    """No Ray stored its optimizers; the targets are in the file, and are others by then."""
+    _, learner = restored(case)
+    for agent in ("left", "right"):
+        module = learner.module[agent].unwrapped()
+        assert (module.agent, module.critic_sees) == (agent, ["left", "right"])
+        arrays = case.expected(agent).arrays
+        inputs = {"actor": arrays["net_in"], "critic": arrays["q_inputs"]}
+        outputs = {"actor": "action_dist_inputs", "critic": "q_values"}
+        for kind, net in (("out", module.net), ("target", module.target_net)):
+            for part, seen in inputs.items():
+                with torch.no_grad():
+                    made = net[part](torch.from_numpy(seen)).numpy()
+                wanted = arrays[f"{kind}/{outputs[part]}"]
+                close(made.reshape(wanted.shape), wanted, 1e-5, "network")
+        state = module.state_dict()
+        assert (state["net.actor.0.weight"] - state["target_net.actor.0.weight"]).abs().max() > 1e-3
