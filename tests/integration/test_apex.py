@@ -1,4 +1,4 @@
-"""APEX of old configs learns from shards, outlives a shard, and goes on."""
+"""APEX and APEX_DDPG of old configs learn from shards, outlive a shard, and go on."""
 
 import numpy as np
 import pytest
@@ -66,3 +66,55 @@ def test_apex_learns_from_shards_goes_on_from_its_checkpoint_and_outlives_a_shar
         assert again["apex"]["num_env_steps_trained"] > trained
     finally:
         trainer.stop()
+
+
+def test_apex_ddpg_fills_shards_learns_from_them_and_goes_on_from_its_checkpoint(tmp_path):
+    layers = {"actor_hiddens": [8], "critic_hiddens": [8]}
+    old = {key: value for key, value in OLD.items() if key not in ("hiddens", "model")}
+    trainer = compat.ApexDDPGTrainer(config={**old, **layers, "env": "Pendulum-v1"})
+    try:
+        before = trainer.get_weights()["default_policy"]
+        for _ in range(2):
+            result = trainer.train()
+        after = trainer.get_weights()["default_policy"]
+        for network in ("pi", "q"):  # the actor's learned, and the critic's
+            changed = [name for name in before if name.startswith(f"net.{network}.")]
+            assert any((after[name] != before[name]).any() for name in changed)
+        assert result["timesteps_total"] >= 400
+        told = result["info"]["learner"]["default_policy"]["learner_stats"]
+        assert np.isfinite([told["actor_loss"], told["critic_loss"]]).all()
+        ray_versions.forget_requests(trainer.algorithm.env_runner_group, 10.0)
+        held = trainer.algorithm.replay.get_state()
+        assert len(held["shards"]) == 2
+        for shard in held["shards"]:
+            powers = shard["replay"]["priorities"]["powers"]
+            assert len(np.unique(powers[powers > 0])) > 10  # errors of the learner
+        states = _states_of_optimizers(trainer)
+        assert all(states.values())
+        path = trainer.save(str(tmp_path))
+        trainer.train()
+
+        trainer.restore(path)
+        now = trainer.algorithm.replay.get_state()
+        tree.map_structure(np.testing.assert_array_equal, now, held)
+        tree.map_structure(np.testing.assert_array_equal, _states_of_optimizers(trainer), states)
+        tree.map_structure(
+            np.testing.assert_array_equal, trainer.get_weights()["default_policy"], after
+        )
+        again = trainer.train()
+        assert again["timesteps_total"] > result["timesteps_total"]
+    finally:
+        trainer.stop()
+
+
+def _states_of_optimizers(trainer):
+    """Copies of the moments of both, by the numbers of their parameters."""
+    learner = ray_versions.local_learner(trainer.algorithm)
+    found = {}
+    for name in ("actor", "critic"):
+        state = learner.get_optimizer("default_policy", name).state_dict()["state"]
+        found[name] = {
+            number: {part: np.array(moment) for part, moment in slot.items()}
+            for number, slot in state.items()
+        }
+    return found
