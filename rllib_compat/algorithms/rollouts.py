@@ -24,6 +24,7 @@ from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space, unbat
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.noise import Array
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.runtime.drawing import draw
 
 #: Where neither the environment nor its time limit ends an episode.
 _MOST_STEPS = 999_999
@@ -135,6 +136,7 @@ class _Player:
         ray_versions.reset_at_the_next_sample(env_runner)
         self._module, self._search = env_runner.module, search
         self._distribution = self._module.get_exploration_action_dist_cls()
+        self._forward = ray_versions.forward_of(self._module, explore=True)
         self._seen = _preprocessor(self._env.observation_space, self._module.observation_space)
         self._filter = ray_versions.observation_filter(env_runner)
         self._actions = get_base_struct_from_space(self._env.action_space)
@@ -161,9 +163,12 @@ class _Player:
         if self._filter is not None:
             seen = self._filter(seen, update=True)
         batch = {Columns.OBS: torch.as_tensor(np.asarray(seen, np.float32)[None])}
-        out = self._module.forward_exploration(batch)
-        drawn = self._distribution.from_logits(out[Columns.ACTION_DIST_INPUTS]).sample()
-        drawn = convert_to_numpy(drawn)
+        inputs = self._forward(batch)[Columns.ACTION_DIST_INPUTS]
+        known = draw(self._distribution, inputs.numpy())
+        if known is not None:
+            drawn, _ = known
+        else:
+            drawn = convert_to_numpy(self._distribution.from_logits(inputs).sample())
         if noisy and self._search.action_noise:
             drawn = tree.map_structure(self._with_noise, drawn, self._actions)
         return drawn[0] if isinstance(drawn, np.ndarray) else unbatch(drawn)[0]

@@ -60,7 +60,7 @@ from rllib_compat.ray_versions.connectors import (
     observation_filter,
     running_stat_state,
 )
-from rllib_compat.ray_versions.direct_steps import StepsDirectly
+from rllib_compat.ray_versions.direct_steps import StepsDirectly, forward_of
 from rllib_compat.ray_versions.episodes import to_numpy
 from rllib_compat.ray_versions.external import news, ongoing_episodes
 from rllib_compat.ray_versions.leagues import (
@@ -223,6 +223,7 @@ __all__ = [
     "foreach_env_runner",
     "foreach_learner",
     "forget_requests",
+    "forward_of",
     "frozen_and_trained",
     "frozen_statistics",
     "give_batches_their_old_names",

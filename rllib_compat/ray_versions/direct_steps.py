@@ -215,7 +215,7 @@ class Sampling:
         self._list = "_ongoing_episodes" if hasattr(runner, "_ongoing_episodes") else "_episodes"
         self._runners = runner.config.num_env_runners or 1
         self._before = _steps_before(runner, self._runners)
-        self._forward = _forward(runner.module, explore=explore)
+        self._forward = forward_of(runner.module, explore=explore)
         self._distribution = _distribution(runner.module, explore=explore)
         self._time: Callable[[Any], AbstractContextManager[Any]] = _untimed
         self._calls = 0
@@ -399,8 +399,8 @@ def _steps_before(runner: Any, runners: int) -> int:
     return int(runner.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME, default=0))
 
 
-def _forward(module: Any, *, explore: bool) -> Any:
-    """The module's forward pass; later Rays switch modules off and on around it, at each step."""
+def forward_of(module: Any, *, explore: bool) -> Any:
+    """The module's forward pass; later Rays put every layer into its mode before each."""
     from ray.rllib.core.rl_module.torch import TorchRLModule
 
     name = "forward_exploration" if explore else "forward_inference"
