@@ -160,8 +160,10 @@ def _without_shapes_of_critics(
     """SAC's config without critics of another shape than the policy's.
 
     A config of today has one shape for both; the modules of a converted checkpoint have their own.
+    RNNSAC's config, which is ours, knows two.
     """
-    if not registry.of(checkpoint.algorithm).soft_actor_critic:
+    algorithm = registry.of(checkpoint.algorithm)
+    if not algorithm.soft_actor_critic or algorithm.name == "RNNSAC":
         return prepared
     config, told = dict(prepared.config), dict[str, Any]()
     for critic, actor in _CRITIC_AND_ACTOR:

@@ -159,10 +159,12 @@ def _with_all_keys(checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
 
 
 def _by_memory(names: tuple[str, ...], checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
-    """Of the algorithms with Q-networks, R2D2 where these have an LSTM, and the others if not."""
+    """Those whose networks have an LSTM (R2D2, RNNSAC) where there is one; the others if not."""
     arrays = (p.weights for p in checkpoint.policies.values() if isinstance(p.weights, dict))
     recurrent = any("lstm" in array for names_of_arrays in arrays for array in names_of_arrays)
-    others = {*registry.family("DQN")} - {"R2D2"} if recurrent else {"R2D2"}
+    remember = {"R2D2", "RNNSAC"}
+    forget = {*registry.family("DQN"), *registry.family("SAC")} - remember
+    others = forget if recurrent else remember
     return tuple(name for name in names if name not in others) or names
 
 

@@ -15,10 +15,10 @@ MADDPG by itself. What `expected.npz` holds:
     MADDPG      out/action_dist_inputs; out/q_values, of `q_inputs`: what all agents saw, and did;
                 and target/<output>: what the targets say, which no other of these stores
 
-Of bandits, CRR and RNNSAC it also holds what came next: `next/<column>`, a batch of random steps
-that the policy learned from after it was saved (RNNSAC: sequences `[B, T, …]`; CRR: `next/drawn`
-and `next/drawn_next` are the actions that its policy drew), and `after/<name>`, the weights then.
-Targets were made copies of their networks before, as they are after a restore.
+Of bandits, CRR and RNNSAC, `next.npz` holds what came then: `next/<column>`, a batch of random
+steps that the policy learned from after it was saved (RNNSAC: sequences `[B, T, …]`; CRR:
+`next/drawn` and `next/drawn_next` are the actions that its policy drew), and `after/<name>`, the
+weights then. Targets were made copies of their networks before, as they are after a restore.
 """
 
 import argparse
@@ -317,7 +317,7 @@ def of_maddpg(policy, name, flat, rng):
 # What came next ----------------------------------------------------------------------------------
 
 
-def following(name, policy, space, rng):
+def following(name, policy, rng):
     """A batch that the policy learns from, and the weights after it."""
     algorithm = CASES[name][0]
     lead = (4, 6) if algorithm == "RNNSAC" else (9,)
@@ -379,8 +379,8 @@ def following(name, policy, space, rng):
 
 
 def record(name, trainer):
-    """The arrays of expected.npz, and `policies` of case.json."""
-    arrays, policies, algorithm = {}, {}, CASES[name][0]
+    """The arrays of expected.npz and next.npz, and `policies` of case.json."""
+    arrays, later, policies, algorithm = {}, {}, {}, CASES[name][0]
     worker = trainer.workers.local_worker()
     rng = np.random.RandomState(1000)
     for policy_id in sorted(worker.policy_map.keys()):
@@ -409,13 +409,13 @@ def record(name, trainer):
         }
         found = {key: numbers(array).copy() for key, array in found.items()}
         if algorithm in ("BanditLinUCB", "BanditLinTS", "CRR", "RNNSAC"):
-            found.update(following(name, policy, space, rng))
+            later = following(name, policy, rng)
         found = dict(found, net_in=flat)
         found["obs/item" if isinstance(raw, dict) else "obs"] = (
             raw["item"] if isinstance(raw, dict) else raw
         )
         arrays.update({policy_id + "/" + key: numbers(array) for key, array in found.items()})
-    return arrays, policies
+    return arrays, later, policies
 
 
 def weights(policy):
@@ -448,12 +448,14 @@ def make(name, out):
         for _ in range(2):
             result = trainer.train()
         saved = trainer.save(str(whole / "ckpt"))
-        arrays, policies = record(name, trainer)
+        arrays, later, policies = record(name, trainer)
     finally:
         trainer.stop()
     for file in ("params.json", "params.pkl"):
         shutil.copy(str(logs / file), str(whole))
     np.savez_compressed(str(whole / "expected.npz"), **arrays)
+    if later:
+        np.savez_compressed(str(whole / "next.npz"), **later)
     _, framework, variant = name.split("-", 2)
     about = {
         "algo": algorithm,

@@ -214,8 +214,8 @@ def test_random_inputs_stay_within_bounds_and_are_the_same_each_time():
 
 def test_an_algorithm_that_is_not_converted_yet_is_named(tmp_path):
     case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
-    with pytest.raises(NotYetError, match="Not supported yet: the algorithm MADDPG"):
-        convert(case.checkpoint, tmp_path / "new", given=Given(algorithm="MADDPG"))
+    with pytest.raises(NotYetError, match="Not supported yet: the algorithm SlateQ"):
+        convert(case.checkpoint, tmp_path / "new", given=Given(algorithm="SlateQ"))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -37,6 +37,7 @@ NETWORKS = {
     "policy_model": "policy_model_config",
     "policy_model_config": "policy_model_config",
 }
+CRITICS = ("Q_model", "q_model_config")
 LAYERS = {
     "fcnet_hiddens": "fcnet_hiddens",
     "fcnet_activation": "fcnet_activation",
@@ -52,7 +53,10 @@ def _target_entropy(value: Any, _: Context) -> Outcome:
 
 
 def _shared_shape(section: str, key: str, new: str, old: str) -> Any:
-    """One shape for policy and Q-network: the policy's, where the config gives both."""
+    """One shape for policy and Q-network: the policy's, where the config gives both.
+
+    Only RNNSAC's module, which this package has, knows two.
+    """
     policy = "policy_model" if section == "Q_model" else "policy_model_config"
 
     def convert(value: Any, context: Context) -> Outcome:
@@ -61,7 +65,10 @@ def _shared_shape(section: str, key: str, new: str, old: str) -> Any:
         if value is None:
             return Outcome(verdict=Verdict.DROPPED, message="it was left to the default")
         other = context.get(f"{policy}.{key}", value)
-        if section in ("Q_model", "q_model_config") and other != value:
+        if context.legacy_algorithm == "RNNSAC" and section in CRITICS and other != value:
+            own = new.replace(model.NEW, f"{model.NEW}.critics")
+            return Outcome({own: value}, message="the critics have layers of their own")
+        if section in CRITICS and other != value:
             return Outcome(
                 verdict=Verdict.DROPPED,
                 message=f"policy and Q-network have one shape now: the policy's, {other!r}",

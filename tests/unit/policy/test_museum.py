@@ -12,7 +12,8 @@ from tests.support import REFUSED
 #: What old Rays recorded is float32; convolutions and sequences add up more of its errors.
 TOLERANCE, DEEP_TOLERANCE = 1e-5, 1e-4
 
-CASES = [case for case in all_cases() if str(case) not in REFUSED]
+#: MADDPG's actions were drawn whatever was asked, and are not without Ray.
+CASES = [c for c in all_cases() if str(c) not in REFUSED and c.algorithm != "MADDPG"]
 
 #: The first Ray whose recorded actions are the best ones; before, they were sampled, except those
 #: of SAC, which had a switch, and of policies that have only one.
