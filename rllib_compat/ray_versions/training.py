@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,7 +101,7 @@ def _update(algorithm: Algorithm, kind: str, data: Any, now: int | None = None) 
     )
 
     group = algorithm.learner_group
-    takes_it = kind in inspect.signature(group.update).parameters
+    takes_it = kind in _arguments_of_update(type(group))
     update = group.update if takes_it else getattr(group, f"update_from_{kind}")
     if now is None:
         now = algorithm.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
@@ -109,6 +110,12 @@ def _update(algorithm: Algorithm, kind: str, data: Any, now: int | None = None) 
     errors = _taken_td_errors(results)
     _log(algorithm, results, LEARNER_RESULTS)
     return errors
+
+
+@cache
+def _arguments_of_update(group: Any) -> tuple[str, ...]:
+    """What a group's `update` takes; to ask it takes as long as a step of a small network."""
+    return tuple(inspect.signature(group.update).parameters)
 
 
 def _taken_td_errors(results: Any) -> dict[str, Any]:
