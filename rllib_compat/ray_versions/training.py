@@ -101,7 +101,7 @@ def _update(algorithm: Algorithm, kind: str, data: Any, now: int | None = None) 
     )
 
     group = algorithm.learner_group
-    takes_it = kind in _arguments_of_update(type(group))
+    takes_it = kind in _arguments(type(group).update)
     update = group.update if takes_it else getattr(group, f"update_from_{kind}")
     if now is None:
         now = algorithm.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
@@ -113,9 +113,9 @@ def _update(algorithm: Algorithm, kind: str, data: Any, now: int | None = None) 
 
 
 @cache
-def _arguments_of_update(group: Any) -> tuple[str, ...]:
-    """What a group's `update` takes; to ask it takes as long as a step of a small network."""
-    return tuple(inspect.signature(group.update).parameters)
+def _arguments(method: Callable[..., Any]) -> tuple[str, ...]:
+    """What a method takes; asking takes as long as a step of a small network."""
+    return tuple(inspect.signature(method).parameters)
 
 
 def _taken_td_errors(results: Any) -> dict[str, Any]:
