@@ -26,11 +26,11 @@ from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
-from rllib_compat.algorithms.initial_weights import OF_A_HEAD, begun
 from rllib_compat.algorithms.noise import Array, noise_table
 from rllib_compat.algorithms.rollouts import Rollouts, Search, try_perturbations
 from rllib_compat.algorithms.sampling import on_env_runners
 from rllib_compat.networks.modules.distributions import Deterministic
+from rllib_compat.networks.modules.initial_weights import OF_A_HEAD, begun
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.runtime.connectors import mean_std_filter
 

@@ -12,7 +12,8 @@ from ray.rllib.core.models.configs import MLPEncoderConfig
 from ray.rllib.core.models.torch.encoder import TorchMLPEncoder
 
 from rllib_compat import ray_versions
-from rllib_compat.algorithms.initial_weights import OF_A_HEAD, ActorCriticCatalog, BeginsAsBefore
+from rllib_compat.algorithms.initial_weights import ActorCriticCatalog
+from rllib_compat.networks.modules.initial_weights import OF_A_HEAD, BeginsAsBefore
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig

@@ -22,6 +22,7 @@ from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch import Tensor, nn
 
 from rllib_compat import ray_versions
+from rllib_compat.networks.modules.initial_weights import BeginsAsBefore, glorot
 from rllib_compat.networks.modules.q import QF_PREDS, QModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
@@ -62,6 +63,14 @@ class _Unrolled:
         return {QF_PREDS: values, TARGETS: targets}
 
 
+class _Catalog(BeginsAsBefore, Catalog):  # type: ignore[misc]
+    """Today's encoders, which begin as those of the old Rays."""
+
+    def build_encoder(self, framework: str) -> Any:
+        """The layers below the LSTM, and that."""
+        return self._begun(super().build_encoder(framework))
+
+
 @public("rllib_compat.modules")
 class R2D2Module(_Unrolled, TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]  # Ray has no types
     """A Q-network with an LSTM.
@@ -87,13 +96,13 @@ class R2D2Module(_Unrolled, TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI): 
                 where="model.use_lstm",
                 fix="use_lstm=True",
             )
-        catalog = Catalog(self.observation_space, self.action_space, told)
+        catalog = _Catalog(self.observation_space, self.action_space, told)
         actions, sizes = int(self.action_space.n), list(told["hiddens"] or ())
         # As RLlib's: as wide as the layers below; without layers above it gives the values.
         width = [256, *told["fcnet_hiddens"]][-1] if sizes else actions
         networks: dict[str, nn.Module] = {
             "encoder": catalog.build_encoder(framework="torch"),
-            "logits": nn.Linear(told["lstm_cell_size"], width),
+            "logits": glorot(nn.Linear(told["lstm_cell_size"], width)),
         }
         if sizes:
             networks["advantage"] = _stream(width, sizes, actions)
@@ -143,7 +152,8 @@ def _stream(width: int, sizes: list[int], outputs: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     for takes, gives in pairwise([width, *sizes]):
         layers += [nn.Linear(takes, gives), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
+    made: nn.Sequential = glorot(nn.Sequential(*layers, nn.Linear(sizes[-1], outputs)))
+    return made
 
 
 @public("rllib_compat.modules")

@@ -86,3 +86,14 @@ def test_modules_of_the_users_own_stay_what_they_are():
     config.rl_module(rl_module_spec=several)
     begin_as_before(config)
     assert [s.catalog_class for s in several.rl_module_specs.values()] == [None, SACCatalog]
+
+
+def test_new_networks_of_r2d2_begin_as_they_did():
+    net = built("R2D2", use_lstm=True, max_seq_len=5, lstm_cell_size=8).net
+    (below,) = (part for part in net["encoder"].modules() if isinstance(part, torch.nn.Linear))
+    assert below.weight.norm(dim=1).allclose(torch.ones(8))
+    behind = [net["logits"], *(part for part in net["advantage"] if hasattr(part, "weight"))]
+    for layer in behind:
+        bound = (6 / sum(layer.weight.shape)) ** 0.5  # Glorot and Bengio (2010), equation 16
+        assert bound / 2 < float(layer.weight.detach().abs().max()) <= bound
+    assert not any(float(layer.bias.detach().abs().sum()) for layer in (below, *behind))
