@@ -69,7 +69,28 @@ def send_weights(algorithm: Algorithm, group: Any) -> None:
         group.sync_weights()
         return
     foreach_env_runner(group, _forget_number_of_weights)
+    if has_only_a_local_one(group):
+        copy_weights(algorithm.learner_group, group)
+        return
     group.sync_weights(from_worker_or_learner_group=algorithm.learner_group, inference_only=True)
+
+
+def has_only_a_local_one(group: Any) -> bool:
+    """Whether weights go to the env runner of this process alone, and as Ray sends them.
+
+    A league has put a method in the place of Ray's, which keeps track of what is frozen.
+    """
+    replaced = "sync_weights" in vars(group)
+    return not replaced and not group.num_remote_workers() and group.local_env_runner is not None
+
+
+def copy_weights(learners: Any, group: Any) -> None:
+    """Gives the learners' weights to the env runner of this process.
+
+    Ray puts them into the object store then, too, where nobody else reads them.
+    """
+    state = learners.get_state(components="learner/rl_module", inference_only=True)
+    group.local_env_runner.set_state(state["learner"])
 
 
 def _forget_number_of_weights(env_runner: Any) -> None:

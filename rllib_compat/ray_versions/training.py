@@ -11,6 +11,7 @@ import numpy as np
 
 from rllib_compat.ray_versions.metrics import count_once
 from rllib_compat.ray_versions.releases import at_least
+from rllib_compat.ray_versions.runners import copy_weights, has_only_a_local_one
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -176,23 +177,12 @@ def send_new_weights(algorithm: Algorithm, to: list[int] | None = None) -> None:
 
     group, learners = algorithm.env_runner_group, algorithm.learner_group
     with algorithm.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
-        if _has_only_a_local_one(group):
-            # Ray puts them into the object store then, too, where nobody else reads them.
-            state = learners.get_state(components="learner/rl_module", inference_only=True)
-            group.local_env_runner.set_state(state["learner"])
+        if has_only_a_local_one(group):
+            copy_weights(learners, group)
             return
         group.sync_weights(
             from_worker_or_learner_group=learners, inference_only=True, to_worker_indices=to
         )
-
-
-def _has_only_a_local_one(group: Any) -> bool:
-    """Whether weights go to the env runner of this process alone, and as Ray sends them.
-
-    A league has put a method in the place of Ray's, which keeps track of what is frozen.
-    """
-    replaced = "sync_weights" in vars(group)
-    return not replaced and not group.num_remote_workers() and group.local_env_runner is not None
 
 
 def _log(algorithm: Algorithm, results: Any, key: str) -> None:
