@@ -320,7 +320,7 @@ def of_maddpg(policy, name, flat, rng):
 def following(name, policy, rng):
     """A batch that the policy learns from, and the weights after it."""
     algorithm = CASES[name][0]
-    lead = (4, 6) if algorithm == "RNNSAC" else (9,)
+    lead = {"RNNSAC": (4, 6), "CRR": (32,)}.get(algorithm, (9,))
     size = int(np.prod(policy.observation_space.shape))
     batch = {
         key: rng.uniform(-2, 2, (*lead, size)).astype(np.float32) for key in ("obs", "new_obs")

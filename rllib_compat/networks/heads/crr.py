@@ -30,8 +30,10 @@ _ACTOR = Group("actor", f"{POLICY}.", ("actor_model.", "net.actor."))
 _CRITICS = Group(
     "critic", (f"{CRITIC}.", f"{TWIN}."), ("q_model.", "twin_q_model.", "net.q.", "net.twin_q.")
 )
-#: The first Ray whose critics' loss is today's; before, it was twice as large.
-_MEAN = Version("2.1")
+#: The first Ray whose critics' squared errors were added up over the batch, not averaged.
+_SUMMED = Version("2.1")
+#: The train batch of a config that is silent.
+_BATCH = 128
 #: What the old model and today's module call each stack.
 _STACKS = {POLICY: "actor", CRITIC: "q", TWIN: "twin_q"}
 _TEMPERATURE = "categorical_distribution_temperature"
@@ -59,8 +61,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     own = own_layers.names(_STACKS, hiddens)
     target = Target(MODULE, _told(named), own)
     network = named.network("critic-regularized", _summary(named), graph, target, arrays)
-    doubled = settings.ray is not None and Version(settings.ray) < _MEAN and not policy.is_module
-    critics = replace(_CRITICS, scale=0.5) if doubled else _CRITICS
+    critics = replace(_CRITICS, scale=_scale(named))
     return named.reading(replace(network, optimizers=(_ACTOR, critics)), *findings)
 
 
@@ -72,6 +73,25 @@ _OLD: Table = tuple(
         *torch_dense(f"{name}_model.{name}_out._model.0", f"{stack}.out"),
     )
 )
+
+
+def _scale(named: Named) -> float:
+    """What gradients of today's critics are of those of their Ray.
+
+    Today's loss is half the mean of all squared errors. In Ray 2.0, it was half their sum over both
+    critics; from 2.1 on half the sum over the whole batch, too (`l2_loss`), unless it was Huber's.
+    """
+    settings, critics = named.settings, 2 if f"{TWIN}.out" in named else 1
+    if named.policy.is_module or settings.ray is None:
+        return 1.0
+    if Version(settings.ray) < _SUMMED:
+        return 1.0 / critics
+    if settings.config.get("td_error_loss_fn", "mse") != "mse":
+        return 1.0
+    batch = settings.config.get("train_batch_size") or _BATCH
+    if not isinstance(batch, int) or batch < 1:
+        raise refusals.contradiction(f"train_batch_size is {batch!r}.", named.where)
+    return 1.0 / (critics * batch)
 
 
 def _summary(named: Named) -> str:

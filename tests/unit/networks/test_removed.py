@@ -211,6 +211,23 @@ def case_inputs(case):
     return case.expected().inputs
 
 
+@pytest.mark.parametrize(
+    ("ray", "more", "scale"),
+    [
+        ("2.0.1", {}, 1 / 2),
+        ("2.1.0", {}, 1 / 64),  # of two critics and 32 steps
+        ("2.2.0", {"td_error_loss_fn": "huber"}, 1),
+        ("2.2.0", {"train_batch_size": 10}, 1 / 20),
+    ],
+)
+def test_moments_of_crr_are_scaled_as_the_losses_of_its_rays_were(ray, more, scale):
+    checkpoint, policy = policy_of(CRR)
+    config = {**checkpoint.config, **more}
+    settings = ModelSettings.from_config(config, {}, algorithm="CRR", ray=ray)
+    actor, critic = read(policy, settings).network.optimizers
+    assert (actor.scale, critic.scale) == (1, scale)
+
+
 def test_tensorflow_counted_twice_what_it_expected_and_so_does_the_module():
     checkpoint, policy = policy_of(KERAS)
     reading = read(policy, ModelSettings.of(checkpoint, policy))
