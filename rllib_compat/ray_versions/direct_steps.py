@@ -142,7 +142,7 @@ def _find_way(env_runner: Any, to_module: Any, to_env: Any) -> Way | None:
         and isinstance(module, TorchRLModule)
         and not module.is_stateful()
         and kinds[1] in _ARRAYS
-        and (before or kinds[0] in _ARRAYS)
+        and type(module.observation_space).__name__ in _ARRAYS
         and str(getattr(env_runner, "_device", "cpu")) == "cpu"  # Ray 2.40 knows no other
         and not env_runner.config.restart_failed_sub_environments
     ):

@@ -156,6 +156,15 @@ def test_recurrent_modules_get_their_states_from_rays_connectors():
     assert sum(map(len, runner.sample(num_timesteps=6))) == 6
 
 
+def test_modules_that_see_several_parts_get_them_from_rays_connectors():
+    runner = TellingEnvRunner(config=filtered())
+    assert way_of(runner) is not None
+    seen = runner.module.observation_space
+    runner.module.observation_space = gymnasium.spaces.Dict({"a": seen})
+    runner._way_of = None  # spaces of a module never change by themselves
+    assert way_of(runner) is None
+
+
 class CountsSteps(ray_versions.callback_class()):
     steps = 0
 
