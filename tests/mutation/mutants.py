@@ -595,6 +595,103 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
+        "rllib_compat/algorithms/a2c.py",
+        ("tests/unit/algorithms/test_losses.py",),
+        (
+            "A2C is rewarded for being certain",
+            "        return policy_loss + weight * vf_loss - entropy_coeff * entropy",
+            "        return policy_loss + weight * vf_loss + entropy_coeff * entropy",
+        ),
+        (
+            "padding is learned from",
+            "        vf_loss = 0.5 * errors[valid].pow(2.0).sum()",
+            "        vf_loss = 0.5 * errors.pow(2.0).sum()",
+        ),
+    ),
+    *_in(
+        "rllib_compat/algorithms/ddpg.py",
+        ("tests/unit/algorithms/test_ddpg_losses.py",),
+        (
+            "TD3 trusts the more hopeful of its critics",
+            "        value = torch.stack(list(told.values())).min(dim=0).values",
+            "        value = torch.stack(list(told.values())).max(dim=0).values",
+        ),
+        (
+            "TD3's actor learns at each update",
+            "            if self.updates_of_critics(module_id) % delay:",
+            "            if self.updates_of_critics(module_id) % 1:",
+        ),
+        (
+            "DDPG hopes for rewards after an episode's end",
+            "        going_on = 1.0 - batch[Columns.TERMINATEDS].float()",
+            "        going_on = 1.0",
+        ),
+    ),
+    *_in(
+        "rllib_compat/algorithms/qmix.py",
+        ("tests/unit/algorithms/test_qmix.py",),
+        (
+            "QMIX's targets judge the actions that they prefer themselves",
+            "    return targets.gather(-1, values.argmax(-1, keepdim=True)).squeeze(-1)",
+            "    return targets.max(-1).values",
+        ),
+    ),
+    *_in(
+        "rllib_compat/algorithms/crr.py",
+        ("tests/unit/algorithms/test_crr.py",),
+        (
+            "CRR's critics are trained by its actor's weights",
+            "        weights = _weights(_least(values).detach() - own, config)",
+            "        weights = _weights(_least(values) - own, config)",
+        ),
+    ),
+    *_in(
+        "rllib_compat/algorithms/transitions.py",
+        ("tests/unit/algorithms/test_replay.py",),
+        (
+            "rewards of later steps count in full",
+            "        total[goes_on] += gamma**steps * rewards[goes_on + steps]",
+            "        total[goes_on] += rewards[goes_on + steps]",
+        ),
+        (
+            "what waits in one chunk is lost to the next",
+            "            self._waiting[episode.id_] = steps.last(waiting), self._come",
+            "            pass",
+        ),
+    ),
+    *_in(
+        "rllib_compat/algorithms/priorities.py",
+        ("tests/unit/algorithms/test_replay.py",),
+        (
+            "new steps are hardly ever replayed",
+            "        self._greatest = max(self._greatest, float(priorities.max()))",
+            "        self._greatest = float(priorities.min())",
+        ),
+        (
+            "weights make likely steps count more",
+            "        return (self._sums.at(places) / self._least.all) ** -beta",
+            "        return (self._sums.at(places) / self._least.all) ** beta",
+        ),
+    ),
+    *_in(
+        "rllib_compat/algorithms/ring.py",
+        ("tests/unit/algorithms/test_replay.py",),
+        (
+            "errors of replaced steps go to those in their place",
+            "        return (places - added) % self.capacity >= self._added - added",
+            "        return places >= 0",
+        ),
+    ),
+    *_in(
+        "rllib_compat/networks/heads/bandit.py",
+        ("tests/unit/networks/test_removed.py",),
+        (
+            "a damaged posterior is converted",
+            "    if (_size(precision @ mean - seen) > allowed).any():",
+            "    if False:",
+        ),
+    ),
+    *_in(
         "rllib_compat/algorithms/recurrent_replay.py",
         ("tests/unit/algorithms/test_r2d2.py",),
         (
