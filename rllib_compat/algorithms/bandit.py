@@ -17,11 +17,12 @@ from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.utils.metrics import LEARNER_RESULTS
+from ray.rllib.utils.metrics import ENV_RUNNER_SAMPLING_TIMER, LEARNER_RESULTS, TIMERS
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.gradient_free import GradientFreeLearner
+from rllib_compat.algorithms.sampling import sample_at_least
 from rllib_compat.networks.modules.linear_bandit import ITEM, LinearBanditModule
 from rllib_compat.neutral.errors import ConfigError
 
@@ -35,8 +36,24 @@ class Bandit(Algorithm):  # type: ignore[misc]  # Ray has no types
         self._regrets: dict[str, float] = {}
 
     def training_step(self) -> None:
-        """Samples a train batch, adds it to the posterior, and sends that to the env runners."""
-        episodes = ray_versions.sample_episodes(self, self.config.total_train_batch_size)
+        """Samples a train batch, adds it to the posterior, and sends that to the env runners.
+
+        A batch is a single step by default. Where the algorithm's process samples, that is done for
+        all steps of an iteration, before anybody asks what was counted: it takes as long as a step.
+        """
+        size = self.config.total_train_batch_size
+        if not ray_versions.has_only_a_local_one(self.env_runner_group):
+            self._learn_from(ray_versions.sample_episodes(self, size))
+            return
+        runner = self.env_runner_group.local_env_runner
+        asked = self.config.min_sample_timesteps_per_iteration or 0
+        for _ in range(max(1, asked // size)):
+            with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
+                episodes = sample_at_least(runner, size)
+            self._learn_from(episodes)
+        ray_versions.log_of_env_runners(self, [runner.get_metrics()])
+
+    def _learn_from(self, episodes: list[Any]) -> None:
         if not episodes:  # every env runner has failed
             return
         steps = steps_of(episodes)
