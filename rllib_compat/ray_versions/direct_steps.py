@@ -1,9 +1,9 @@
 """An env runner's steps, from observation to action without a dozen connectors between.
 
 Ray takes each step through its pipelines: observations out of episodes, into lists by episode, into
-arrays, into tensors, and what the module says all the way back. Where the pieces are Ray's own and
-the module has no state, all of that is a batch in and a batch out, and takes more than half of the
-time in which a small network samples (Ray 2.40 - 2.60). What stands here goes past it.
+arrays, into tensors, and what the module says all the way back. Where `direct_ways` finds that all
+of that is a batch in and a batch out, it takes more than half of the time in which a small network
+samples (Ray 2.40 - 2.60). What stands here goes past it.
 """
 
 from __future__ import annotations
@@ -14,53 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.neutral.frozen import frozen
-from rllib_compat.ray_versions.callbacks import callback_class, callbacks_of
+from rllib_compat.ray_versions.direct_ways import Way, way_of
 from rllib_compat.ray_versions.episodes import to_numpy
 
 #: One step in so many goes Ray's way, so that its timers have something to tell.
 TIMED = 50
-
-#: The pieces of Ray's own pipelines, for one agent. Until Ray 2.41, there was no second one.
-_TO_MODULE = (
-    "AddObservationsFromEpisodesToBatch",
-    "AddTimeDimToBatchAndZeroPad",
-    "AddStatesFromEpisodesToBatch",
-    "BatchIndividualItems",
-    "NumpyToTensor",
-)
-_TO_MODULE_AT_FIRST = (_TO_MODULE[0], *_TO_MODULE[2:])
-_TO_ENV = (
-    "GetActions",
-    "TensorToNumpy",
-    "UnBatchToIndividualItems",
-    "RemoveSingleTsTimeRankFromBatch",
-    "NormalizeAndClipActions",
-    "ListifyDataForVectorEnv",
-)
-#: What may stand before them: it changes an episode's last observation, and nothing else.
-_BEFORE = ("FlattenObservations", "FloatSpace", "MeanStdFilter", "PreviousSteps")
-#: Spaces of which a batch is one array.
-_ARRAYS = ("Box", "Discrete", "MultiBinary", "MultiDiscrete")
-
-Draw = Callable[[Any, Any], "tuple[Any, Any] | None"]
-
-
-@frozen
-class Way:
-    """How the steps of an env runner go.
-
-    Attributes:
-        before: The connectors that change observations.
-        rows: Cuts a batch of observations into rows.
-        for_env: What the environment gets for actions that were drawn.
-        hears_steps: Whether a callback is called after each step.
-    """
-
-    before: tuple[Any, ...]
-    rows: Callable[[Any], Any]
-    for_env: Callable[[Any], Any]
-    hears_steps: bool
 
 
 class StepsDirectly:
@@ -108,83 +66,6 @@ class StepsDirectly:
         while sampling.steps < (num_timesteps or 0):
             sampling.step()
         return sampling.done() + sampling.cut()
-
-
-def way_of(env_runner: Any) -> Way | None:
-    """How the steps of an env runner go directly; None where only Ray's pipelines know it."""
-    to_module = env_runner._env_to_module.connectors
-    to_env = env_runner._module_to_env.connectors
-    # Connectors may be changed at any time, modules and environments be made anew.
-    found = [*to_module, *to_env, env_runner.module, env_runner.env]
-    if not _same(env_runner.__dict__.get("_way_of"), found):
-        env_runner._way_of, env_runner._way = found, _find_way(env_runner, to_module, to_env)
-    way: Way | None = env_runner._way
-    return way
-
-
-def _same(known: list[Any] | None, found: list[Any]) -> bool:
-    return known is not None and [*map(id, known)] == [*map(id, found)]
-
-
-def _find_way(env_runner: Any, to_module: Any, to_env: Any) -> Way | None:
-    from ray.rllib.core.rl_module.torch import TorchRLModule
-    from ray.rllib.utils.spaces.space_utils import unbatch
-
-    module, env = env_runner.module, env_runner.env
-    names = _names(to_module)
-    count = names.index(_TO_MODULE[0]) if _TO_MODULE[0] in names else len(names)
-    before = tuple(to_module[:count])
-    kinds = [type(s).__name__ for s in (env.single_observation_space, env.single_action_space)]
-    if not (
-        names[count:] in (_TO_MODULE, _TO_MODULE_AT_FIRST)
-        and set(names[:count]) <= set(_BEFORE)
-        and _names(to_env) == _TO_ENV
-        and isinstance(module, TorchRLModule)
-        and not module.is_stateful()
-        and kinds[1] in _ARRAYS
-        and type(module.observation_space).__name__ in _ARRAYS
-        and str(getattr(env_runner, "_device", "cpu")) == "cpu"  # Ray 2.40 knows no other
-        and not env_runner.config.restart_failed_sub_environments
-    ):
-        return None
-    return Way(
-        before=before,
-        rows=_as_it_is if kinds[0] in _ARRAYS else unbatch,
-        for_env=_for_env(env.single_action_space, to_env[_TO_ENV.index("NormalizeAndClipActions")]),
-        hears_steps=_hears_steps(env_runner),
-    )
-
-
-def _names(connectors: Any) -> tuple[str, ...]:
-    """The connectors' names; what is neither Ray's nor ours may do anything, whatever its name."""
-    return tuple(
-        type(connector).__name__
-        if type(connector).__module__.startswith(("ray.rllib.", "rllib_compat."))
-        else "somebody's own"
-        for connector in connectors
-    )
-
-
-def _for_env(space: Any, connector: Any) -> Callable[[Any], Any]:
-    """What Ray's connector does with each action, for a batch of them."""
-    from ray.rllib.utils.spaces.space_utils import clip_action, unsquash_action
-
-    if type(space).__name__ != "Box" or not (connector.normalize_actions or connector.clip_actions):
-        return _as_it_is
-    change = unsquash_action if connector.normalize_actions else clip_action
-    return lambda actions: change(actions.copy(), space)
-
-
-def _as_it_is(batch: Any) -> Any:
-    return batch
-
-
-def _hears_steps(env_runner: Any) -> bool:
-    """Whether a callback of the config does something after each step."""
-    base = callback_class().on_episode_step
-    return bool(getattr(env_runner.config, "callbacks_on_episode_step", None)) or any(
-        type(callback).on_episode_step is not base for callback in callbacks_of(env_runner)
-    )
 
 
 class Sampling:

@@ -557,7 +557,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/ray_versions/direct_steps.py",
+        "rllib_compat/ray_versions/direct_ways.py",
         ("tests/unit/runtime/test_direct_steps.py",),
         (
             "connectors of a user's own are passed over",
@@ -569,6 +569,10 @@ MUTANTS: tuple[Mutant, ...] = (
             "        and not module.is_stateful()\n",
             "",
         ),
+    ),
+    *_in(
+        "rllib_compat/ray_versions/direct_steps.py",
+        ("tests/unit/runtime/test_direct_steps.py",),
         (
             "callbacks no longer hear of steps",
             "            elif self._way.hears_steps:",

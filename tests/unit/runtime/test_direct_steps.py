@@ -10,7 +10,8 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.utils.test_utils import check
 
 from rllib_compat import ray_versions
-from rllib_compat.ray_versions.direct_steps import TIMED, way_of
+from rllib_compat.ray_versions.direct_steps import TIMED
+from rllib_compat.ray_versions.direct_ways import way_of
 from rllib_compat.runtime import drawing
 from rllib_compat.runtime.connectors import add_preprocessors, mean_std_filter
 from rllib_compat.runtime.failures import TellingEnvRunner
