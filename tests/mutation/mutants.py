@@ -608,8 +608,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "padding is learned from",
-            "        vf_loss = 0.5 * errors[valid].pow(2.0).sum()",
-            "        vf_loss = 0.5 * errors.pow(2.0).sum()",
+            "        entropy = distribution.entropy()[valid].sum()",
+            "        entropy = distribution.entropy().sum()",
         ),
     ),
     *_in(

@@ -329,3 +329,21 @@ def test_algorithms_that_replay_no_steps_are_refused():
     own = DQNConfig()
     assert replay_columns(own) is own
     assert new_replay(own.training(replay_buffer_config={"capacity": 7})).capacity == 7
+
+
+def test_a_new_step_is_as_likely_as_the_likeliest_that_ever_was():
+    priorities = Priorities(4, alpha=1.0)
+    priorities.add(np.array([0, 1]))
+    priorities.update(np.array([0, 1]), np.array([5.0, 2.0]))
+    priorities.update(np.array([0]), np.array([1.0]))
+    priorities.add(np.array([2]))
+    likely = 1 / priorities.weights(np.arange(3), beta=1.0)
+    np.testing.assert_allclose(likely, [1, 2, 5])
+
+
+def test_steps_that_were_replaced_since_they_were_drawn_are_not_there():
+    ring = Ring(4)
+    places = ring.add({"obs": np.arange(4)})
+    drawn = ring.added
+    ring.add({"obs": np.arange(2)})
+    assert ring.are_there(places, drawn).tolist() == [False, False, True, True]
