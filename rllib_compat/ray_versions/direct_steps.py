@@ -97,7 +97,6 @@ class Sampling:
         self._runners = runner.config.num_env_runners or 1
         self._before = _steps_before(runner, self._runners)
         self._forward = forward_of(runner.module, explore=explore)
-        self._distribution = _distribution(runner.module, explore=explore)
         self._time: Callable[[Any], AbstractContextManager[Any]] = _untimed
         self._calls = 0
         self._done: list[Any] = []
@@ -126,8 +125,9 @@ class Sampling:
         self._time = _timer(runner) if timed else _untimed
         extra = self._act()
         actions = extra.pop(self._columns.ACTIONS)
+        for_env = extra.pop(self._columns.ACTIONS_FOR_ENV, actions)
         with self._time(("module_to_env_connector", "connector_pipeline_timer")):
-            for_env = self._way.for_env(actions)
+            for_env = self._way.for_env(actions) if self._way.for_env else for_env
         if timed:  # it times itself
             results = runner._try_env_step(for_env)
         else:
@@ -147,19 +147,21 @@ class Sampling:
             said = self._forward(batch, **kwargs)
         out = {name: _array(value) for name, value in said.items()}
         if columns.ACTIONS not in out:
-            drawn = None
-            if self._explore:
-                inputs = out[columns.ACTION_DIST_INPUTS]
-                drawn = self.runner.draw_actions(self._distribution, inputs)
-            if drawn is None:
-                distribution = self._distribution.from_logits(said[columns.ACTION_DIST_INPUTS])
-                if not self._explore:
-                    distribution = distribution.to_deterministic()
-                actions = distribution.sample()
-                drawn = _array(actions), _array(distribution.logp(actions))
-            out[columns.ACTIONS] = drawn[0]
-            out.setdefault(columns.ACTION_LOGP, drawn[1])
+            actions, logp = self._draw(said[columns.ACTION_DIST_INPUTS])
+            out[columns.ACTIONS] = actions
+            out.setdefault(columns.ACTION_LOGP, logp)
         return out
+
+    def _draw(self, inputs: Any) -> tuple[Any, Any]:
+        """Draws actions; only now is the module asked from what: one that chooses has nothing."""
+        kind = _distribution(self.runner.module, explore=self._explore)
+        if self._explore and (drawn := self.runner.draw_actions(kind, _array(inputs))) is not None:
+            return drawn  # type: ignore[no-any-return]  # of a runner, which is anything here
+        distribution = kind.from_logits(inputs)
+        if not self._explore:
+            distribution = distribution.to_deterministic()
+        actions = distribution.sample()
+        return _array(actions), _array(distribution.logp(actions))
 
     def _add(
         self,

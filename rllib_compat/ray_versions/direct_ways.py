@@ -42,13 +42,14 @@ class Way:
     Attributes:
         before: The connectors that change observations.
         rows: Cuts a batch of observations into rows.
-        for_env: What the environment gets for actions that were drawn.
+        for_env: What the environment gets for actions that were drawn; None: what the module says,
+            or these themselves.
         hears_steps: Whether a callback is called after each step.
     """
 
     before: tuple[Any, ...]
     rows: Callable[[Any], Any]
-    for_env: Callable[[Any], Any]
+    for_env: Callable[[Any], Any] | None
     hears_steps: bool
 
 
@@ -107,11 +108,13 @@ def _names(connectors: Any) -> tuple[str, ...]:
     )
 
 
-def _for_env(space: Any, connector: Any) -> Callable[[Any], Any]:
-    """What Ray's connector does with each action, for a batch of them."""
+def _for_env(space: Any, connector: Any) -> Callable[[Any], Any] | None:
+    """What Ray's connector does with each action, for a batch of them; None: nothing."""
     from ray.rllib.utils.spaces.space_utils import clip_action, unsquash_action
 
-    if type(space).__name__ != "Box" or not (connector.normalize_actions or connector.clip_actions):
+    if not (connector.normalize_actions or connector.clip_actions):
+        return None
+    if type(space).__name__ != "Box":
         return _as_it_is
     change = unsquash_action if connector.normalize_actions else clip_action
     return lambda actions: change(actions.copy(), space)

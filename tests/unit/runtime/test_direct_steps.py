@@ -7,6 +7,8 @@ import torch
 from ray.rllib.algorithms.dqn import DQNConfig
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.test_utils import check
 
 from rllib_compat import ray_versions
@@ -164,6 +166,46 @@ def test_modules_that_see_several_parts_get_them_from_rays_connectors():
     runner.module.observation_space = gymnasium.spaces.Dict({"a": seen})
     runner._way_of = None  # spaces of a module never change by themselves
     assert way_of(runner) is None
+
+
+class Chooses(TorchRLModule):
+    """Says what to do itself, and has no distribution: Ray knows none of MultiDiscrete."""
+
+    def setup(self):
+        self.layer = torch.nn.Linear(2, 2)
+
+    def _forward(self, batch, **_):
+        chosen = (self.layer(batch["obs"]) > 0).long()
+        return {"actions": chosen, "actions_for_env": 1 - chosen}
+
+    _forward_exploration = _forward_inference = _forward
+
+
+class Switches(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.MultiDiscrete([2, 2])
+
+    def __init__(self, config=None):
+        self.random = np.random.default_rng(4)
+
+    def reset(self, *, seed=None, options=None):
+        return self.observation_space.low, {}
+
+    def step(self, action):
+        seen = self.random.uniform(-1, 1, 2).astype(np.float32)
+        return seen, float(action[0]), bool(seen[0] > 0.9), False, {}
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_modules_that_choose_by_themselves_need_no_distribution(normalized):
+    config = ppo(Switches, envs=2).environment(normalize_actions=normalized)
+    config.rl_module(rl_module_spec=RLModuleSpec(module_class=Chooses))
+    runner, found = sampled(DrawsInTorch, config, STEPS)
+    _, expected = sampled(GoesRaysWay, config, STEPS)
+    assert way_of(runner) is not None
+    assert len(found) == len(expected)
+    for mine, theirs in zip(found, expected, strict=True):
+        check(mine, theirs, rtol=1e-6)
 
 
 class CountsSteps(ray_versions.callback_class()):
