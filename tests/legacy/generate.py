@@ -456,6 +456,23 @@ def make(name, framework, out):
     return "done"
 
 
+def run(about, cases, make, envs):
+    """The command line of a generator whose cases are its own: OUT [--cases NAME ...].
+
+    `make(name, out)` makes a case, in the environments of `envs`: name -> class.
+    """
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("out")
+    parser.add_argument("--cases", nargs="+", choices=sorted(cases), default=list(cases))
+    args = parser.parse_args()
+    start_ray()
+    for name, env in envs.items():
+        register_env(name, lambda config, env=env: env(config))  # until 1.0 a class won't do
+    for name in args.cases:
+        make(name, args.out)
+    ray.shutdown()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out")

@@ -7,22 +7,18 @@ They hold what `generate.py` says, but `expected.npz` has a sequence of observat
 agents, and what the network and the mixer say of it, with those of the targets.
 """
 
-import argparse
 import json
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
 import generate
 import numpy as np
-import ray
 import torch
 from ray.rllib.agents.qmix import QMixTrainer
 from ray.rllib.agents.qmix.qmix_policy import _mac
 from ray.rllib.examples.env.two_step_game import TwoStepGameWithGroupedAgents
 from ray.tune.logger import UnifiedLogger
-from ray.tune.registry import register_env
 
 STEPS = 6
 CASES = {
@@ -109,18 +105,5 @@ def make(name, out):
     shutil.move(str(whole), str(final))
 
 
-def main():
-    """Make the cases."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("out")
-    parser.add_argument("--cases", nargs="+", choices=sorted(CASES), default=list(CASES))
-    args = parser.parse_args()
-    generate.start_ray()
-    register_env("museum-game", TwoStepGameWithGroupedAgents)
-    for name in args.cases:
-        make(name, args.out)
-    ray.shutdown()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    generate.run(__doc__, CASES, make, {"museum-game": TwoStepGameWithGroupedAgents})

@@ -1,6 +1,7 @@
 """Records what the losses of DDPG and TD3 of an old Ray computed, as `record` does for others.
 
-Usage: `python record_ddpg.py OUT`, with the Python of an environment that has Ray 1.13.0 and torch
+Usage: `python record_ddpg.py OUT [CASE …]`, with the Python of an environment that has Ray 1.13.0
+and torch
 (it runs on Python 3.8). It writes `OUT/<case>.npz`; `tests/unit/algorithms/test_ddpg_losses.py`
 compares.
 
@@ -16,6 +17,10 @@ A case holds, by name:
     gradients.*     of each optimizer's own loss, before any clipping, by the old names
     after.<i>.*, targets_after.<i>.*    the weights after each of two `learn_on_batch`, which
                     `update_target` followed
+    seen, scale     with noise on weights: what was seen in an episode, and what scaled the noise on
+                    actions then
+    deviation.<i>, perturbed.<i>.*, clean.<i>, noisy.<i>    for several deviations: before and
+                    after the episode, the weights with that noise, the actions without and with it
 """
 
 import sys
@@ -45,6 +50,13 @@ CASES = {
     "ddpg-features": (
         ddpg.DEFAULT_CONFIG,
         {"use_state_preprocessor": True, "actor_hidden_activation": "tanh", "tau": 0.5},
+    ),
+    "ddpg-parameter-noise": (
+        ddpg.DEFAULT_CONFIG,
+        {
+            "exploration_config": {"type": "ParameterNoise", "random_timesteps": 0},
+            "batch_mode": "complete_episodes",
+        },
     ),
     "td3-plain": (td3.TD3_DEFAULT_CONFIG, {"target_noise": 0.6, "target_noise_clip": 0.5}),
     "td3-huber": (
@@ -91,9 +103,33 @@ def record(case, out):
     found.update(named("batch", batch))
     noise = torch.from_numpy(random.randn(steps, 2).astype(np.float32)) * config["target_noise"]
     found["noise"] = noise.numpy()
+    if "exploration_config" in settings:
+        found.update(explored(policy, random.uniform(-2, 2, (16, 4)).astype(np.float32)))
     with mock.patch.object(torch, "normal", return_value=noise):
         found.update(learned(policy, batch))
     np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
+
+
+def explored(policy, seen):
+    """What noise on the weights does in an episode, for several deviations."""
+    noise, found = policy.exploration, {"seen": seen}
+    noise.sub_exploration.last_timestep = 5000  # of 10,000 in which its scale falls
+    for index, deviation in enumerate((0.001, 0.05, 0.1, 0.2, 0.4, 2.0)):
+        noise.set_state({"cur_stddev": deviation})
+        noise.stddev = deviation
+        noise.on_episode_start(policy)
+        policy.compute_actions(seen, explore=True, timestep=5000)
+        found.update(named(f"perturbed.{index}", policy.get_weights()))
+        for name, explore in (("noisy", True), ("clean", False)):
+            noise.before_compute_actions(explore=explore)
+            model_out, _ = policy.model({"obs": torch.from_numpy(seen)})
+            found[f"{name}.{index}"] = policy.model.get_policy_output(model_out).detach().numpy()
+        noise.postprocess_trajectory(policy, SampleBatch({"obs": seen}))
+        found[f"deviation.{index}"] = np.asarray([deviation, noise.get_state()["cur_stddev"]])
+        if noise.weights_are_currently_noisy:
+            noise._remove_noise()
+    found["scale"] = np.asarray(noise.sub_exploration.get_state()["cur_scale"])
+    return found
 
 
 def learned(policy, batch):
@@ -124,5 +160,5 @@ def arrays(model):
 
 
 if __name__ == "__main__":
-    for each in CASES:
+    for each in sys.argv[2:] or CASES:
         record(each, sys.argv[1])
