@@ -55,6 +55,7 @@ TITLES = {
     "ddpg": "DDPG and TD3",
     "impala_appo": "IMPALA and APPO",
     "dqn": "DQN",
+    "q_exploration": "How DQN explores",
     "apex": "APEX and APEX_DDPG",
     "sac": "SAC",
     "marwil_bc_cql": "MARWIL, BC and CQL",

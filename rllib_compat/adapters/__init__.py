@@ -37,6 +37,7 @@ _FILES = {
     "runtime.offline.files": ("Recording",),
     "runtime.offline.inputs": ("Readers", "as_parquet"),
     "runtime.overrides": ("OverridesCache",),
+    "runtime.parameter_noise": ("ParameterNoise", "with_parameter_noise"),
     "runtime.placeholders": ("LegacyEnvByName",),
     "runtime.policy_filter": ("PolicyMeanStdFilter",),
     "runtime.policy_mapping": ("MappingFn", "PolicyOfSameName", "policy_by_number"),

@@ -122,7 +122,7 @@ class BanditConfig(DefaultsConfig):
         algo_class: The algorithm, if it is a subclass of the config's own.
     """
 
-    of_the_module = ("alpha", "lambda_", "sampling")
+    of_the_module: ClassVar[tuple[str, ...]] = ("alpha", "lambda_", "sampling")
     #: Whether weights are drawn from the posterior, instead of adding a bonus.
     sampling: ClassVar[bool]
     #: A Dict with this part reaches the module as it is (`runtime.connectors`).

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 
 from rllib_compat.algorithms.defaults import DEFAULTS
+from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.runtime.failures import give_env_runners
+from rllib_compat.runtime.previous_steps import PreviousSteps
 
 #: What else is local to a method that calls `super()` with the rest of its arguments.
 _NO_SETTINGS = ("self", "kwargs", "__class__")
 
 
-class DefaultsConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
+class GivesEnvRunners:
+    """The first base of a config whose env runners are those of this package."""
+
+    def validate(self) -> None:
+        """Checks all settings against each other."""
+        super().validate()  # type: ignore[misc]  # of the real config
+        give_env_runners(cast("AlgorithmConfig", self))
+
+
+class DefaultsConfig(GivesEnvRunners, AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     """A config that starts from the defaults that the old algorithm had.
 
     Args:
@@ -36,6 +48,26 @@ class DefaultsConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     def _model_config_auto_includes(self) -> dict[str, Any]:
         told = {name: getattr(self, name) for name in self.of_the_module}
         return {**super()._model_config_auto_includes, **told}
+
+    def build_env_to_module_connector(self, *args: Any, **kwargs: Any) -> Any:
+        """The pipeline between environment and module.
+
+        Raises:
+            ConfigError: The module takes the step before from an observation that has none.
+        """
+        pipeline = super().build_env_to_module_connector(*args, **kwargs)
+        asked = [key for key in LOOKING_BACK if self.model_config.get(key)]
+        if not (self.model_config.get("use_lstm") and asked):
+            return pipeline
+        if not any(isinstance(piece, PreviousSteps) for piece in pipeline.connectors):
+            raise ConfigError(
+                f"With {' and '.join(asked)}, an LSTM takes the step before from behind the "
+                "observation, and no connector puts it there.",
+                where=f"model_config.{asked[0]}",
+                fix="env_runners(env_to_module_connector=…) with rllib_compat.adapters' "
+                "PreviousSteps(actions=…, rewards=…, one_hot=True), or leave it out.",
+            )
+        return pipeline
 
     def set_given(self, arguments: Mapping[str, Any]) -> None:
         """Sets the settings that were given.

@@ -25,6 +25,7 @@ from rllib_compat.algorithms.replaying import ReplaysColumns
 from rllib_compat.networks.modules.deterministic import Q_OF_POLICY, DeterministicModule
 from rllib_compat.networks.modules.noise import check
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.runtime.parameter_noise import ParameterNoise
 
 
 class DDPG(ReplaysColumns, SAC):  # type: ignore[misc]  # Ray has no types
@@ -59,8 +60,10 @@ class DDPGConfig(DefaultsConfig):
         "twin_q",
         "use_state_preprocessor",
         "exploration_noise",
+        "parameter_noise",
     )
     exploration_noise: Mapping[str, Any]
+    parameter_noise: Mapping[str, Any] | None
     replay_buffer_config: Mapping[str, Any]
 
     def __init__(self, algo_class: type | None = None) -> None:
@@ -76,6 +79,7 @@ class DDPGConfig(DefaultsConfig):
         target_noise: Any = NotProvided,
         target_noise_clip: Any = NotProvided,
         exploration_noise: Any = NotProvided,
+        parameter_noise: Any = NotProvided,
         use_state_preprocessor: Any = NotProvided,
         actor_hiddens: Any = NotProvided,
         actor_hidden_activation: Any = NotProvided,
@@ -106,6 +110,9 @@ class DDPGConfig(DefaultsConfig):
             exploration_noise: What is added to actions while exploring, by the keys of the old
                 `exploration_config`: its `type` (GaussianNoise, OrnsteinUhlenbeckNoise) and what
                 that takes. It is merged with the default if that is of the same type.
+            parameter_noise: Explores with noise on the actor's weights, too, for an episode at a
+                time: `{"initial_stddev": 1.0}`, how large it is at first. The actor has layer norms
+                then, and episodes have to be whole (`batch_mode="complete_episodes"`).
             use_state_preprocessor: Whether a network that nothing trains comes before actor and
                 critics: the layers of the model config, the last with 256 units.
             actor_hiddens: The sizes of the actor's hidden layers.
@@ -160,6 +167,13 @@ class DDPGConfig(DefaultsConfig):
         """Describes the module, whose network the config's keys say."""
         return RLModuleSpec(module_class=DeterministicModule)
 
+    def build_env_to_module_connector(self, *args: Any, **kwargs: Any) -> Any:
+        """The pipeline between environment and module."""
+        pipeline = super().build_env_to_module_connector(*args, **kwargs)
+        if self.parameter_noise:
+            pipeline.prepend(ParameterNoise())
+        return pipeline
+
     def get_rollout_fragment_length(self, worker_index: int = 0) -> int:  # noqa: ARG002
         """How many steps an env runner samples at a time; "auto": as many as a target needs."""
         length = self.rollout_fragment_length
@@ -196,6 +210,12 @@ class DDPGConfig(DefaultsConfig):
                 fix="policy_delay=1",
             )
         check(self.exploration_noise)
+        if self.parameter_noise and self.batch_mode != "complete_episodes":
+            raise ConfigError(
+                "Noise on weights lasts for an episode, and fragments cut these.",
+                where="batch_mode",
+                fix="env_runners(batch_mode='complete_episodes')",
+            )
         for rate in ("actor_lr", "critic_lr"):
             Scheduler.validate(
                 fixed_value_or_schedule=getattr(self, rate),

@@ -46,6 +46,7 @@ _DDPG: Mapping[str, Any] = {
     "min_sample_timesteps_per_iteration": 1000,
     "n_step": 1,
     "num_steps_sampled_before_learning_starts": 1500,
+    "parameter_noise": None,
     "policy_delay": 1,
     "replay_buffer_config": {
         "type": "PrioritizedEpisodeReplayBuffer",

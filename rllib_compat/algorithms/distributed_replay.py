@@ -20,6 +20,7 @@ from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.local_learners import show_weights
 from rllib_compat.algorithms.remote_sampling import Sampled, sample_into
 from rllib_compat.algorithms.replaying import ReplaysColumns, replay_settings
+from rllib_compat.algorithms.rounds import begin
 from rllib_compat.algorithms.sampling import steps_sampled
 from rllib_compat.algorithms.shards import Batch, Shards
 from rllib_compat.neutral.errors import CompatError, ConfigError
@@ -140,7 +141,9 @@ class ReplaysShards(ReplaysColumns):
         self._since: Counter[int] = Counter()
         self._learned = False
         super().setup(config)
-        if self.replay is None:
+        if isinstance(self.replay, Shards):
+            begin(self)  # none of its training steps has rounds: env runners go on between them
+        elif self.replay is None:
             logger.warning(
                 "The replay buffer of %s is not distributed, and all env runners explore alike.",
                 type(self).__name__,

@@ -7,6 +7,7 @@ from typing import Any
 from ray.rllib.algorithms import dqn
 
 from rllib_compat import ray_versions
+from rllib_compat.algorithms.config import GivesEnvRunners
 from rllib_compat.algorithms.replaying import ReplaysColumns
 
 
@@ -19,7 +20,7 @@ class DQN(ReplaysColumns, dqn.DQN):  # type: ignore[misc]  # Ray has no types
         return DQNConfig()
 
 
-class DQNConfig(dqn.DQNConfig):  # type: ignore[misc]
+class DQNConfig(GivesEnvRunners, dqn.DQNConfig):  # type: ignore[misc]
     """The config of Ray's DQN, with all its settings.
 
     Args:

@@ -16,7 +16,6 @@ import numpy as np
 import ray
 import torch
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.algorithms.bc.bc_catalog import BCCatalog
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
@@ -26,6 +25,7 @@ from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
+from rllib_compat.algorithms.initial_networks import BCCatalog
 from rllib_compat.algorithms.noise import Array, noise_table
 from rllib_compat.algorithms.rollouts import Rollouts, Search, try_perturbations
 from rllib_compat.algorithms.sampling import on_env_runners
@@ -72,7 +72,7 @@ class EvolutionConfig(DefaultsConfig):
             )
 
 
-class EvolutionCatalog(BCCatalog):  # type: ignore[misc]
+class EvolutionCatalog(BCCatalog):
     """Builds networks whose output is the action, where actions are a Box.
 
     Unlike Ray's, it takes `fcnet_hiddens=[]`: a linear policy. Networks begin as they did

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import torch
+from ray.rllib.algorithms.bc.bc_catalog import BCCatalog as RayBCCatalog
 from ray.rllib.algorithms.sac.sac_catalog import SACCatalog as RaySACCatalog
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.models.configs import MLPEncoderConfig
@@ -13,6 +14,7 @@ from ray.rllib.core.models.torch.encoder import TorchMLPEncoder
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.initial_weights import ActorCriticCatalog
+from rllib_compat.networks.modules.encoders import OwnEncoders
 from rllib_compat.networks.modules.initial_weights import OF_A_HEAD, BeginsAsBefore
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class JoinedEncoder(TorchMLPEncoder):  # type: ignore[misc]  # Ray has no types
         return super()._forward(inputs, **kwargs)
 
 
-class SACCatalog(BeginsAsBefore, RaySACCatalog):  # type: ignore[misc]
+class SACCatalog(OwnEncoders, BeginsAsBefore, RaySACCatalog):  # type: ignore[misc]
     """Today's networks of SAC, but for the critics of continuous actions.
 
     The layers of a critic took the observation and the action together. Ray 2.60 has layers for
@@ -66,8 +68,19 @@ class SACCatalog(BeginsAsBefore, RaySACCatalog):  # type: ignore[misc]
         return self._begun(super().build_qf_head(framework), OF_A_HEAD)
 
 
-#: An algorithm → what builds its networks as the old Rays built them. Subclasses of these stand
-#: here for themselves: BC is one of MARWIL, and has networks of its own.
+_RayDQNCatalog: Any = ray_versions.dqn_catalog()
+
+
+class DQNCatalog(OwnEncoders, _RayDQNCatalog):  # type: ignore[misc]
+    """Today's networks of DQN."""
+
+
+class BCCatalog(OwnEncoders, RayBCCatalog):  # type: ignore[misc]
+    """Today's networks of BC."""
+
+
+#: An algorithm → what builds its networks as the old Rays built them; those of DQN and BC begin as
+#: today's. Subclasses of these stand here for themselves: BC is one of MARWIL.
 CATALOGS = {
     "PPO": ActorCriticCatalog,
     "DDPPO": ActorCriticCatalog,
@@ -76,6 +89,9 @@ CATALOGS = {
     "MARWIL": ActorCriticCatalog,
     "SAC": SACCatalog,
     "CQL": SACCatalog,
+    "DQN": DQNCatalog,
+    "APEX": DQNCatalog,
+    "BC": BCCatalog,
 }
 
 
@@ -85,7 +101,9 @@ def begin_as_before(config: AlgorithmConfig) -> None:
     Modules and catalogs of the user's own stay what they are, and so do converted networks.
 
     Args:
-        config: A config of one of today's algorithms, on either API stack.
+        config: A config of one of today's algorithms, on either API stack. If its LSTM is to see
+            the step before (`lstm_use_prev_action`, `lstm_use_prev_reward`), it has the connector
+            `PreviousSteps`, as translated configs have.
     """
     catalog = CATALOGS.get(config.algo_class.__name__)
     if catalog is not None and config.enable_rl_module_and_learner:

@@ -6,10 +6,12 @@ from typing import Any, ClassVar
 
 from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog
 
+from rllib_compat.networks.modules.encoders import OwnEncoders
 from rllib_compat.networks.modules.initial_weights import OF_A_HEAD, BeginsAsBefore
+from rllib_compat.networks.modules.previous_steps import SeesPreviousSteps
 
 
-class ActorCriticCatalog(BeginsAsBefore, PPOCatalog):  # type: ignore[misc]  # Ray has no types
+class ActorCriticCatalog(SeesPreviousSteps, OwnEncoders, BeginsAsBefore, PPOCatalog):  # type: ignore[misc]
     """Today's actor-critic networks, which begin as they did."""
 
     #: What builds the same for a network whose weights are there already.

@@ -6,7 +6,6 @@ actions of all. Steps are replayed for all agents at once.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -22,7 +21,7 @@ from rllib_compat.algorithms.adam import TensorFlowAdam
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.joint_steps import JointBuffer, JointSteps, joint_steps
 from rllib_compat.algorithms.names import register
-from rllib_compat.algorithms.sampling import on_env_runners, sample_at_least, waits_for_samples
+from rllib_compat.algorithms.rounds import begin
 from rllib_compat.algorithms.transitions import AHEAD
 from rllib_compat.networks.modules.maddpg import (
     EVERYONE,
@@ -56,18 +55,19 @@ class MADDPG(Algorithm):  # type: ignore[misc]  # Ray has no types
     def training_step(self) -> None:
         """Samples; learns as often as the config says; sends the weights."""
         config = self.config
-        told = on_env_runners(self, partial(_play, least=config.get_rollout_fragment_length()))
-        for _, sampled, _ in told:
-            for steps in sampled:
-                self._kept.add(steps)
-        if not told or not len(self._kept) or waits_for_samples(self):
-            return
-        for _ in range(self._updates(sum(steps for steps, *_ in told))):
-            drawn = self._kept.sample(config.total_train_batch_size)
-            ray_versions.update_learners_with_arrays(
-                self, _batches(drawn), config.total_train_batch_size
-            )
-        ray_versions.send_new_weights(self)
+        rounds = begin(self)
+        while rounds.go_on():
+            told = rounds.sample_whole(_arrays)
+            for _, sampled in told:
+                for steps in sampled:
+                    self._kept.add(steps)
+            if not told or not len(self._kept) or rounds.wait():
+                continue
+            for _ in range(self._updates(sum(steps for steps, _ in told))):
+                drawn = self._kept.sample(config.total_train_batch_size)
+                rounds.learn(_batches(drawn), config.total_train_batch_size)
+            ray_versions.send_new_weights(self)
+        rounds.tell()
 
     def _updates(self, sampled: int) -> int:
         """How many updates are due after so many new steps."""
@@ -80,12 +80,9 @@ class MADDPG(Algorithm):  # type: ignore[misc]  # Ray has no types
         return due
 
 
-def _play(env_runner: Any, least: int) -> tuple[int, list[JointSteps], Any]:
-    """At least so many steps of an env runner: how many, as arrays, and what it tells."""
-    episodes = sample_at_least(env_runner, least)
-    config = env_runner.config
-    made = list(joint_steps(episodes, config.n_step, config.gamma))
-    return sum(episode.env_steps() for episode in episodes), made, env_runner.get_metrics()
+def _arrays(config: Any, episodes: list[Any]) -> list[JointSteps]:
+    """The steps of episodes, as arrays."""
+    return list(joint_steps(episodes, config.n_step, config.gamma))
 
 
 def _batches(steps: JointSteps) -> dict[str, dict[str, Any]]:

@@ -6,7 +6,6 @@ of them learn. Whole episodes are replayed.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -26,7 +25,7 @@ from rllib_compat.algorithms.fragments import (
     sequences,
 )
 from rllib_compat.algorithms.names import register
-from rllib_compat.algorithms.sampling import on_env_runners, sample_at_least, waits_for_samples
+from rllib_compat.algorithms.rounds import begin
 from rllib_compat.networks.modules.grouped import MASK
 from rllib_compat.networks.modules.qmix import FOLLOWING, TAKEN, TARGETS, QMIXModule
 from rllib_compat.neutral.errors import ConfigError
@@ -55,23 +54,25 @@ class QMIX(Algorithm):  # type: ignore[misc]  # Ray has no types
     def training_step(self) -> None:
         """Samples; learns once; sends the weights."""
         config = self.config
-        told = on_env_runners(self, partial(_play, least=config.get_rollout_fragment_length()))
-        for sampled, _ in told:
-            self._kept.add(sampled)
-        if not told or waits_for_samples(self):
-            return
-        drawn = self._kept.sample(config.total_train_batch_size)
-        batches = {
-            module_id: sequences(chunks, config.max_seq_len)
-            for module_id, chunks in drawn.chunks.items()
-        }
-        ray_versions.update_learners_with_arrays(self, batches, drawn.steps)
-        ray_versions.send_new_weights(self)
+        rounds = begin(self)
+        while rounds.go_on():
+            told = rounds.sample_whole(_fragment)
+            for _, sampled in told:
+                self._kept.add(sampled)
+            if not told or rounds.wait():
+                continue
+            drawn = self._kept.sample(config.total_train_batch_size)
+            batches = {
+                module_id: sequences(chunks, config.max_seq_len)
+                for module_id, chunks in drawn.chunks.items()
+            }
+            rounds.learn(batches, drawn.steps)
+            ray_versions.send_new_weights(self)
+        rounds.tell()
 
 
-def _play(env_runner: Any, least: int) -> tuple[Fragment, Any]:
-    """At least so many steps of an env runner, and what it tells."""
-    return fragment(sample_at_least(env_runner, least)), env_runner.get_metrics()
+def _fragment(_: Any, episodes: list[Any]) -> Fragment:
+    return fragment(episodes)
 
 
 class QMIXConfig(DefaultsConfig):

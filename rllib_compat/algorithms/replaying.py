@@ -15,7 +15,7 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.replay import TransitionReplay
-from rllib_compat.algorithms.sampling import waits_for_samples
+from rllib_compat.algorithms.rounds import Rounds, begin
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +39,8 @@ class ReplaysColumns:
     metrics: Any
     #: The buffer; None: Ray's is used.
     replay: Any = None
+    #: Those of its training step.
+    rounds: Rounds
 
     def setup(self, config: Any) -> None:
         """Builds env runners, learner and replay buffer."""
@@ -62,15 +64,17 @@ class ReplaysColumns:
         if self.replay is None:
             super().training_step()  # type: ignore[misc]
             return
-        rounds, updates = calculate_rr_weights(self.config)
-        for _ in range(rounds):
-            episodes = ray_versions.sample_episodes(self)
-            self.replay.add(episodes)
-        if not len(self.replay) or waits_for_samples(self):
-            return
-        for _ in range(updates):
-            self._learn(self.replay)
-        ray_versions.send_new_weights(self)
+        samples, updates = calculate_rr_weights(self.config)
+        rounds = begin(self)
+        while rounds.go_on():
+            for _ in range(samples):
+                self.replay.add(rounds.sample())
+            if not len(self.replay) or rounds.wait():
+                continue
+            for _ in range(updates):
+                self._learn(self.replay)
+            ray_versions.send_new_weights(self)
+        rounds.tell()
 
     def _learn(self, replay: TransitionReplay) -> None:
         """Draws transitions, learns from them, and gives them other priorities."""
@@ -88,9 +92,7 @@ class ReplaysColumns:
         """
         count = self.config.total_train_batch_size
         ray_versions.reset_noise(self)
-        errors = ray_versions.update_learners_with_arrays(
-            self, {DEFAULT_MODULE_ID: batch}, count, now=self.now(count)
-        )
+        errors = self.rounds.learn({DEFAULT_MODULE_ID: batch}, count, self.now(count))
         return errors.get(DEFAULT_MODULE_ID)
 
     def now(self, count: int) -> int | None:  # noqa: ARG002

@@ -7,6 +7,7 @@ from typing import Any
 from ray.rllib.algorithms import sac
 
 from rllib_compat import ray_versions
+from rllib_compat.algorithms.config import GivesEnvRunners
 from rllib_compat.algorithms.replaying import ReplaysColumns
 
 
@@ -19,7 +20,7 @@ class SAC(ReplaysColumns, sac.SAC):  # type: ignore[misc]  # Ray has no types
         return SACConfig()
 
 
-class SACConfig(sac.SACConfig):  # type: ignore[misc]
+class SACConfig(GivesEnvRunners, sac.SACConfig):  # type: ignore[misc]
     """The config of Ray's SAC, with all its settings.
 
     Args:

@@ -52,9 +52,3 @@ def sample_at_least(env_runner: Any, least: int) -> list[Any]:
 def steps_sampled(algorithm: Algorithm) -> int:
     """How many steps of the environment all env runners have ever sampled."""
     return int(algorithm.metrics.peek(_COUNTED, default=0))
-
-
-def waits_for_samples(algorithm: Algorithm) -> bool:
-    """Whether fewer steps were sampled than the config asks for before it learns."""
-    begin: int = algorithm.config.num_steps_sampled_before_learning_starts
-    return steps_sampled(algorithm) < begin

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +16,7 @@ from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.algorithms.recurrent_replay import Cut, Sequence, SequenceBuffer
-from rllib_compat.algorithms.sampling import on_env_runners, sample_at_least, waits_for_samples
+from rllib_compat.algorithms.rounds import Rounds, begin
 from rllib_compat.neutral.errors import ConfigError
 
 
@@ -35,26 +34,27 @@ class ReplaysSequences(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     def training_step(self) -> None:
         """Samples and learns, each as often as the config says; sends the weights."""
-        rounds, updates = calculate_rr_weights(self.config)
-        for _ in range(rounds):
-            self._sample()
-        if not self._kept or waits_for_samples(self):
-            return
-        for _ in range(updates):
-            self._learn()
-        ray_versions.send_new_weights(self)
+        samples, updates = calculate_rr_weights(self.config)
+        rounds = begin(self)
+        while rounds.go_on():
+            for _ in range(samples):
+                self._sample(rounds)
+            if not self._kept or rounds.wait():
+                continue
+            for _ in range(updates):
+                self._learn(rounds)
+            ray_versions.send_new_weights(self)
+        rounds.tell()
 
-    def _sample(self) -> None:
+    def _sample(self, rounds: Rounds) -> None:
         """Keeps the sequences of at least a fragment of each env runner."""
-        config = self.config
-        told = on_env_runners(self, partial(_play, least=config.get_rollout_fragment_length()))
-        for sampled, _ in told:
+        for _, sampled in rounds.sample_whole(_sequences):
             for module_id, sequence in sampled:
                 if module_id not in self._kept:
-                    self._kept[module_id] = config.new_buffer()
+                    self._kept[module_id] = self.config.new_buffer()
                 self._kept[module_id].add(sequence)
 
-    def _learn(self) -> None:
+    def _learn(self, rounds: Rounds) -> None:
         """Draws sequences of each module, learns from them, and gives them other priorities."""
         config, cut = self.config, self.config.cut
         count = max(1, config.total_train_batch_size // cut.steps)
@@ -66,7 +66,7 @@ class ReplaysSequences(Algorithm):  # type: ignore[misc]  # Ray has no types
             module_id: cut.batch(sequences, weights)
             for module_id, (sequences, _, weights) in drawn.items()
         }
-        ray_versions.update_learners_with_arrays(self, batches, count * cut.steps)
+        rounds.learn(batches, count * cut.steps)
         if not config.prioritized_replay:
             return
         told = ray_versions.foreach_learner(self, _errors)
@@ -77,10 +77,9 @@ class ReplaysSequences(Algorithm):  # type: ignore[misc]  # Ray has no types
                 self._kept[module_id].prioritize(places, priorities)
 
 
-def _play(env_runner: Any, least: int) -> tuple[list[tuple[str, Sequence]], Any]:
-    """At least so many steps of an env runner, as sequences, and what it tells."""
-    episodes = sample_at_least(env_runner, least)
-    return list(env_runner.config.cut.of_all(episodes)), env_runner.get_metrics()
+def _sequences(config: Any, episodes: list[Any]) -> list[tuple[str, Sequence]]:
+    """The sequences of episodes, each with its module's id."""
+    return list(config.cut.of_all(episodes))
 
 
 def _errors(learner: Any, *_: Any) -> Any:

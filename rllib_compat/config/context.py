@@ -45,6 +45,12 @@ class Context:
             value = value[key]
         return value
 
+    @property
+    def has_policies(self) -> bool:
+        """Whether the config names other policies than the default one: several agents."""
+        policies = self.get("multiagent.policies") or self.get("policies") or ()
+        return bool(set(policies) - {"default_policy"})
+
     def note(
         self,
         verdict: Verdict,

@@ -17,6 +17,7 @@ from rllib_compat.convert.without_weights import leave_out
 from rllib_compat.networks import AnyNetwork, Network, known
 from rllib_compat.networks.optimizers import plan as optimizers
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter
+from rllib_compat.networks.wrappers.previous_steps import PREVIOUS_ACTIONS, PREVIOUS_REWARDS
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CompatError, NotConvertibleError
 from rllib_compat.neutral.frozen import frozen
@@ -181,8 +182,8 @@ def _why_not_whole(
     if algorithm.reader == "q" and algorithm.becomes in ("DQN", "APEX") and recurrent:
         # Ray's prioritized buffer dies of an error by step (`update_priorities`, 2.40 - 2.60).
         return f"{algorithm.becomes} can't train a network with an LSTM today"
-    if algorithm.name == "R2D2" and any(_looks_back(n) for n in known(networks).values()):
-        return "R2D2 is trained on observations alone, without the actions and rewards before them"
+    if algorithm.offline and any(map(_looks_back, known(networks).values())):
+        return "recorded observations have no step before behind them, which its LSTM takes"
     if algorithm.soft_actor_critic and any(
         "q_values" not in n.graph.outputs for n in known(networks).values()
     ):
@@ -194,9 +195,8 @@ def _why_not_whole(
 
 
 def _looks_back(network: Network) -> bool:
-    """Whether a network takes more than observations and its states."""
-    graph = network.graph
-    return bool(graph.inputs.keys() - {"obs", *graph.states})
+    """Whether a network sees the step before."""
+    return bool(network.graph.inputs.keys() & {PREVIOUS_ACTIONS, PREVIOUS_REWARDS})
 
 
 def _with_filters(

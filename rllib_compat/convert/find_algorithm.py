@@ -132,7 +132,8 @@ def _name_of(folder: Path) -> str | None:
     name, _, rest = folder.name.partition("_")
     if rest:
         longer = "_".join(folder.name.split("_")[:2])  # APEX_DDPG_CartPole-v0_…
-        if found := _known(longer) or _known(name):
+        contributed = longer.replace("contrib_", "contrib/", 1)  # contrib_LinUCB_…
+        if found := _known(contributed) or _known(name):
             return found
     if folder.name in registry.ALGORITHMS:
         return folder.name

@@ -23,6 +23,7 @@ from rllib_compat.networks import read as read_network
 from rllib_compat.networks.custom import without_custom_model
 from rllib_compat.networks.custom_module import has_parts
 from rllib_compat.networks.names.plain import MOVING_AVERAGE
+from rllib_compat.networks.wrappers.previous_steps import with_own_observations
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.report import Finding
@@ -127,6 +128,7 @@ def identify_one(
             everywhere=not any(own),
             in_parts=not (any(own) and others),
         )
+    policy = with_own_observations(policy)
     try:
         reading = read_network(policy, ModelSettings.of(checkpoint, policy), model)
     except CheckpointError as error:

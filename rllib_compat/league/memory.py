@@ -129,14 +129,20 @@ class LeagueMemory:
             self._tell(group, refs, remote_worker_ids=to_worker_indices)
         if frozen:
             policies = [p for p in trained if policies is None or p in policies]
-        if policies is None or len(policies) > 0:
-            send(
-                policies=policies,
-                from_worker_or_learner_group=from_worker_or_learner_group,
-                to_worker_indices=to_worker_indices,
-                inference_only=inference_only,
-                **more,
-            )
+        if policies is not None and not policies:
+            return
+        learners = self._algorithm.learner_group
+        plain = inference_only and not more and source is learners
+        if plain and ray_versions.is_in_this_process(group):
+            ray_versions.copy_weights(learners, group, policies)
+            return
+        send(
+            policies=policies,
+            from_worker_or_learner_group=from_worker_or_learner_group,
+            to_worker_indices=to_worker_indices,
+            inference_only=inference_only,
+            **more,
+        )
 
     def _put(self, source: Any, policies: set[str], inference_only: bool) -> None:
         """Puts the weights of policies into the object store, unless the same ones are there."""

@@ -11,6 +11,7 @@ _FILES = {
     "asynchronous": ("AsynchronousModule",),
     "critic_regularized": ("CriticRegularizedModule",),
     "deterministic": ("DeterministicModule",),
+    "exploring_q": ("ExploringQModule",),
     "linear_bandit": ("LinearBanditModule",),
     "maddpg": ("MADDPGModule",),
     "policy": ("PolicyModule",),

@@ -120,7 +120,8 @@ class Network(Weights):
 
     Attributes:
         graph: What it computes.
-        space: What its module takes, where that is in parts; None: a vector or an image.
+        space: What its module takes, where that is in parts or has the step before behind it; None:
+            the graph's `obs`.
     """
 
     graph: Graph

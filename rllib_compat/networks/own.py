@@ -5,9 +5,13 @@ They hold the graph of their network, so there is nothing to find out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.heads import ddpg
 from rllib_compat.networks.mapping import Move
 from rllib_compat.networks.network import (
     OWN_PREFIX,
@@ -22,6 +26,7 @@ from rllib_compat.networks.ops.basic import OPS
 from rllib_compat.networks.optimizers.groups import ACTOR_AND_CRITIC, WHOLE, soft_actor_critic
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.spaces import Box
 
 _PACKAGE = "rllib_compat.modules"
 
@@ -53,6 +58,9 @@ def read(policy: PolicyState) -> Reading:
     """
     where = f"policies.{policy.policy_id}"
     model = policy.extra.get("module_config", {})
+    cls = str(policy.policy_class).rpartition(".")[2]
+    if "graph" not in model and cls == "DeterministicModule":
+        model = {**model, **_of_new_ddpg(policy, model)}
     try:
         graph = Graph.from_plain(model["graph"])
     except (KeyError, TypeError, AttributeError) as error:
@@ -65,7 +73,6 @@ def read(policy: PolicyState) -> Reading:
         )
     assert isinstance(policy.weights, dict)
     arrays = {_canonical(k): np.asarray(v) for k, v in policy.weights.items() if _is_net(k)}
-    cls = str(policy.policy_class).rpartition(".")[2]
     rest = {k: v for k, v in model.items() if k not in ("graph", "shapes")}
     unused = tuple(name for name in policy.weights if not _is_net(name))
     optimizers = {
@@ -84,6 +91,24 @@ def read(policy: PolicyState) -> Reading:
         optimizers=optimizers.get(MODULES[cls], WHOLE),
     )
     return Reading(network)
+
+
+def _of_new_ddpg(policy: PolicyState, model: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The graph of a new module of DDPG, which is told the sizes of its layers alone.
+
+    Raises:
+        CheckpointError: They are not there, or no network has them.
+    """
+    where = f"policies.{policy.policy_id}"
+    seen, actions = policy.observation_space, policy.action_space
+    if seen is None or not isinstance(actions, Box):
+        raise CheckpointError("The module's spaces are not those of DDPG.", where=where)
+    try:
+        return ddpg.fresh(model, seen.flat_size(), actions).target.model_config
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"The module's settings are damaged ({error!r}).", where=where
+        ) from error
 
 
 def _is_net(name: str) -> bool:

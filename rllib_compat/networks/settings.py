@@ -50,6 +50,7 @@ class ModelSettings:
         config: All of the trainer's config, with what the policy overrides in it.
         algorithm: RLlib's registered name of the algorithm.
         ray: The Ray that wrote the checkpoint, where that is told.
+        layout: The checkpoint's format, as in `Source`.
     """
 
     hiddens: tuple[int, ...] | None = None
@@ -64,6 +65,7 @@ class ModelSettings:
     config: Mapping[str, Any] = field(default_factory=dict)
     algorithm: str = "PPO"
     ray: str | None = None
+    layout: str = ""
 
     @classmethod
     def of(cls, checkpoint: LegacyCheckpoint, policy: PolicyState) -> ModelSettings:
@@ -73,6 +75,7 @@ class ModelSettings:
             policy.config,
             algorithm=checkpoint.algorithm,
             ray=checkpoint.source.ray_version,
+            layout=checkpoint.source.layout,
         )
 
     @classmethod
@@ -83,6 +86,7 @@ class ModelSettings:
         *,
         algorithm: str | None = None,
         ray: str | None = None,
+        layout: str = "",
     ) -> ModelSettings:
         """Reads them from a trainer's config and what a policy overrides in it."""
         model = _given(config.get("model")) | _given(policy.get("model"))
@@ -111,6 +115,7 @@ class ModelSettings:
             config=merged,
             algorithm=algorithm or "PPO",
             ray=ray,
+            layout=layout,
         )
 
 

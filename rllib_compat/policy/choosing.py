@@ -9,6 +9,7 @@ import numpy as np
 
 from rllib_compat.networks import ModelSettings, Network
 from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.heads.q_head import exploring
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.neutral.frozen import frozen
@@ -80,13 +81,28 @@ def _of_values(policy: PolicyState, config: Mapping[str, Any], graph: Graph) -> 
     told = config.get("exploration_config")
     told = told if isinstance(told, Mapping) else {}
     kind = str(told.get("type", "EpsilonGreedy")).rpartition(".")[2]
+    today = _of_our_module(policy)
+    temperature = today.get("soft_q_temperature")
     if kind == "SoftQ":
-        temperature = float(told.get("temperature", 1.0))
-        return lambda values, rng: Categorical(values.shape[-1]).sample(values / temperature, rng)
+        temperature = told.get("temperature", 1.0)
+    elif config.get("soft_q"):  # until Ray 0.8.0
+        temperature = config.get("softmax_temp", 1.0)
+    if temperature is not None:
+        by = float(temperature)
+        return lambda values, rng: Categorical(values.shape[-1]).sample(values / by, rng)
+    if "parameter_noise" in today or config.get("parameter_noise"):
+        kind = "ParameterNoise"
     if kind in _EPSILON_GREEDY and not any(step.op == "noisy_dense" for step in graph.steps):
         return _epsilon_greedy(_epsilon(policy, told, config))
     what = "noisy layers" if kind in _EPSILON_GREEDY else kind
     return _refusing(what, f"policies.{policy.policy_id}")
+
+
+def _of_our_module(policy: PolicyState) -> Mapping[str, Any]:
+    """How a module of this package explores beside epsilon."""
+    model = policy.config.get("model")
+    own = policy.extra.get("module_config")
+    return exploring({**(model or {}), **(own or {})})
 
 
 def _refusing(what: str, where: str) -> Explore:

@@ -7,10 +7,12 @@ uses is named here.
 
 from rllib_compat.ray_versions.algorithms import (
     build_algorithm,
+    coefficients,
     load_algorithm,
     local_learner,
     restores_offline,
     stop_algorithm,
+    take_coefficients,
     take_learning_rates_of_config,
 )
 from rllib_compat.ray_versions.asynchronous import (
@@ -22,6 +24,7 @@ from rllib_compat.ray_versions.asynchronous import (
     wait_for_samples,
 )
 from rllib_compat.ray_versions.callbacks import callback_class, callbacks_of
+from rllib_compat.ray_versions.catalogs import ChangesEncoders
 from rllib_compat.ray_versions.checkpoints import (
     is_asked_for,
     keep_optimizers_through_restores,
@@ -43,6 +46,8 @@ from rllib_compat.ray_versions.configs import (
     own_settings,
     set_cache_of_module_configs,
     set_learner_class,
+    tell_modules,
+    tell_modules_nothing_of,
     todays_config,
     vectorize_mode,
     vectorizes_multi_agent_envs,
@@ -60,8 +65,10 @@ from rllib_compat.ray_versions.connectors import (
     observation_filter,
     running_stat_state,
 )
+from rllib_compat.ray_versions.direct_agents import AgentsDirectly
 from rllib_compat.ray_versions.direct_steps import StepsDirectly, forward_of
-from rllib_compat.ray_versions.episodes import to_numpy
+from rllib_compat.ray_versions.ended_episodes import ReadsEndedOnce
+from rllib_compat.ray_versions.episodes import agents_that_stepped, to_numpy
 from rllib_compat.ray_versions.external import news, ongoing_episodes
 from rllib_compat.ray_versions.leagues import (
     after_restores,
@@ -83,6 +90,7 @@ from rllib_compat.ray_versions.learners import (
 )
 from rllib_compat.ray_versions.metrics import (
     count_once,
+    count_steps_read,
     items,
     log_item,
     log_that_a_sample_ended,
@@ -96,15 +104,20 @@ from rllib_compat.ray_versions.modules import (
     BC_MODULE_NAMES,
     action_distribution,
     bc_module_names,
+    dqn_catalog,
     dqn_module,
     explore,
     explore_zeros,
     has_q_values,
+    model_configs,
     network_forward,
+    q_outputs,
     q_values,
     set_catalog,
+    set_module_class,
     soft_actor_critic_modules,
     target_network_logits,
+    told_model_configs,
     torch_distributions,
     trains_discrete_sac,
 )
@@ -135,11 +148,13 @@ from rllib_compat.ray_versions.plans import (
 from rllib_compat.ray_versions.releases import NEWEST, OLDEST, at_least, installed
 from rllib_compat.ray_versions.replay import old_replay_buffer, weigh_replayed, weighted_buffer
 from rllib_compat.ray_versions.runners import (
+    copy_weights,
     count_sampled,
     earlier_chunks,
     environments_of,
     foreach_env_runner,
     has_only_a_local_one,
+    is_in_this_process,
     numbered_env_runners,
     remote_env_runners,
     reset_at_the_next_sample,
@@ -170,7 +185,10 @@ from rllib_compat.ray_versions.training import (
     log_of_learners,
     reset_noise,
     sample_episodes,
+    sample_here,
     send_new_weights,
+    tell_what_was_measured,
+    trains_in_this_process,
     update_learner,
     update_learners,
     update_learners_with_arrays,
@@ -191,7 +209,10 @@ __all__ = [
     "BC_MODULE_NAMES",
     "NEWEST",
     "OLDEST",
+    "AgentsDirectly",
+    "ChangesEncoders",
     "ClipsGradients",
+    "ReadsEndedOnce",
     "StepsDirectly",
     "TakesArrays",
     "TakesOldPolicies",
@@ -199,6 +220,7 @@ __all__ = [
     "add_next_observations",
     "after_restores",
     "agent_steps",
+    "agents_that_stepped",
     "answers_of_env_runners",
     "apply_gradients",
     "as_written",
@@ -210,9 +232,13 @@ __all__ = [
     "callbacks_of",
     "called_as_of_old",
     "checkpoint_of",
+    "coefficients",
+    "copy_weights",
     "count_once",
     "count_sampled",
+    "count_steps_read",
     "counters_of",
+    "dqn_catalog",
     "dqn_module",
     "earlier_chunks",
     "env_to_module",
@@ -238,6 +264,7 @@ __all__ = [
     "healthy_env_runners",
     "installed",
     "is_asked_for",
+    "is_in_this_process",
     "is_in_trial",
     "is_multi_agent",
     "is_policy_class",
@@ -266,6 +293,7 @@ __all__ = [
     "mark_restored",
     "mark_restored_by_tune",
     "mark_steps_as_counted",
+    "model_configs",
     "module_to_env",
     "module_to_env_factory",
     "module_weights",
@@ -284,6 +312,7 @@ __all__ = [
     "pass_over_connector_timers",
     "plan_iterator",
     "plan_metrics",
+    "q_outputs",
     "q_values",
     "quiet_logs",
     "quiet_ray",
@@ -295,6 +324,7 @@ __all__ = [
     "restores_offline",
     "running_stat_state",
     "sample_episodes",
+    "sample_here",
     "sample_synchronously",
     "save",
     "seed_env_runner",
@@ -305,6 +335,7 @@ __all__ = [
     "set_learner_class",
     "set_learner_state",
     "set_lifetime_counters",
+    "set_module_class",
     "set_state_of_old_stack",
     "set_steps_of_env_runner",
     "soft_actor_critic_modules",
@@ -313,19 +344,25 @@ __all__ = [
     "state_to_restore",
     "stop_algorithm",
     "sub_environments",
+    "take_coefficients",
     "take_evaluation_items",
     "take_learning_rates_of_config",
     "taking_arrays",
     "target_network_logits",
     "tell_as_of_old",
+    "tell_modules",
+    "tell_modules_nothing_of",
+    "tell_what_was_measured",
     "timers_of",
     "to_numpy",
     "todays_config",
+    "told_model_configs",
     "torch_distributions",
     "torch_policy_with",
     "train_one_step",
     "trainable_arguments",
     "trains_discrete_sac",
+    "trains_in_this_process",
     "trial_storage",
     "tune_checkpoint_config",
     "tune_context",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,3 +124,32 @@ def take_learning_rates_of_config(learner: Any) -> None:
     for optimizer, schedule in learner._optimizer_lr_schedules.items():
         if not schedule.use_schedule:
             learner._set_optimizer_lr(optimizer, schedule.get_current_value())
+
+
+def coefficients(learner: Any, names: Iterable[str]) -> dict[str, dict[str, float]]:
+    """What a learner computes its losses with and keeps in no state.
+
+    Args:
+        learner: The learner.
+        names: The attributes of Ray's learners that have such numbers, by module.
+    """
+    modules = list(learner.module.keys())
+    return {
+        name: {module_id: float(held[module_id].data) for module_id in modules}
+        for name in names
+        if (held := getattr(learner, name, None)) is not None
+    }
+
+
+def take_coefficients(learner: Any, values: Mapping[str, Mapping[str, float]]) -> None:
+    """Sets those numbers.
+
+    Args:
+        learner: The learner.
+        values: Attribute of Ray's learners → the value for each module. Others have no such thing.
+    """
+    for attribute, by_module in values.items():
+        held = getattr(learner, attribute, None)
+        for module_id, value in by_module.items():
+            if held is not None and module_id in learner.module:
+                held[module_id].data.fill_(value)

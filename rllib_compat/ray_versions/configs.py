@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import asdict, is_dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -132,6 +134,23 @@ def whole_model_config(config: AlgorithmConfig, told: dict[str, Any]) -> dict[st
         return told
     whole: dict[str, Any] = config.model_config | told
     return whole
+
+
+def plain_model_config(told: Any) -> dict[str, Any]:
+    """A model config as a dict; Ray has a dataclass of some, and nothing of others."""
+    return asdict(told) if is_dataclass(told) else dict(told or {})  # type: ignore[arg-type]
+
+
+def tell_modules(config: AlgorithmConfig, told: dict[str, Any]) -> None:
+    """Changes what a config's modules are told where their specs say nothing, in place."""
+    config.rl_module(model_config=plain_model_config(config._model_config) | told)
+
+
+def tell_modules_nothing_of(config: AlgorithmConfig, names: Iterable[str]) -> None:
+    """Takes settings out of what a config tells all modules, in place."""
+    told = plain_model_config(config._model_config)
+    if not told.keys().isdisjoint(names):
+        config.rl_module(model_config={k: v for k, v in told.items() if k not in set(names)})
 
 
 def learner_method() -> str:

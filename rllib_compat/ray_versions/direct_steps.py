@@ -16,6 +16,11 @@ import numpy as np
 
 from rllib_compat.ray_versions.direct_ways import Way, way_of
 from rllib_compat.ray_versions.episodes import to_numpy
+from rllib_compat.ray_versions.nested import mapped, stacked
+
+#: Draws actions by a class of distributions and their inputs, and tells the logarithms of their
+#: probabilities; None where torch has to do it.
+Draw = Callable[[Any, Any], "tuple[Any, Any] | None"]
 
 #: One step in so many goes Ray's way, so that its timers have something to tell.
 TIMED = 50
@@ -97,6 +102,7 @@ class Sampling:
         self._runners = runner.config.num_env_runners or 1
         self._before = _steps_before(runner, self._runners)
         self._forward = forward_of(runner.module, explore=explore)
+        self._state = _initial_state(runner.module)
         self._time: Callable[[Any], AbstractContextManager[Any]] = _untimed
         self._calls = 0
         self._done: list[Any] = []
@@ -135,7 +141,8 @@ class Sampling:
             self._calls += 1
         begun = self._add(actions, extra, *results)
         with self._time(("env_to_module_connector", "connector_pipeline_timer")):
-            runner._cached_to_module = {self._columns.OBS: self._seen(results[0])}
+            states = extra.get(self._columns.STATE_OUT)
+            runner._cached_to_module = self._batch(results[0], states, begun)
         self._tell(begun, most)
 
     def _act(self) -> dict[str, Any]:
@@ -145,23 +152,20 @@ class Sampling:
         kwargs = {"t": (self._before + self.steps) * self._runners} if self._explore else {}
         with self._time("rlmodule_inference_timer"):
             said = self._forward(batch, **kwargs)
+        if self._state is not None:
+            said = {k: v if k == columns.STATE_OUT else _first_step(v) for k, v in said.items()}
         out = {name: _array(value) for name, value in said.items()}
         if columns.ACTIONS not in out:
-            actions, logp = self._draw(said[columns.ACTION_DIST_INPUTS])
+            actions, logp = drawn(
+                self.runner.module,
+                said[columns.ACTION_DIST_INPUTS],
+                _array,
+                self.runner.draw_actions,
+                explore=self._explore,
+            )
             out[columns.ACTIONS] = actions
             out.setdefault(columns.ACTION_LOGP, logp)
         return out
-
-    def _draw(self, inputs: Any) -> tuple[Any, Any]:
-        """Draws actions; only now is the module asked from what: one that chooses has nothing."""
-        kind = _distribution(self.runner.module, explore=self._explore)
-        if self._explore and (drawn := self.runner.draw_actions(kind, _array(inputs))) is not None:
-            return drawn  # type: ignore[no-any-return]  # of a runner, which is anything here
-        distribution = kind.from_logits(inputs)
-        if not self._explore:
-            distribution = distribution.to_deterministic()
-        actions = distribution.sample()
-        return _array(actions), _array(distribution.logp(actions))
 
     def _add(
         self,
@@ -192,6 +196,19 @@ class Sampling:
                 extra_model_outputs={k: v[index] for k, v in extra.items()} | number,
             )
         return begun
+
+    def _batch(self, observations: Any, states: Any, begun: set[int]) -> dict[str, Any]:
+        """What the module gets; one with states also these, and its observations a time axis."""
+        seen, columns = self._seen(observations), self._columns
+        if self._state is None:
+            return {columns.OBS: seen}
+        # So do Ray's connectors, which may have to take it away again.
+        self.runner._shared_data["_added_single_ts_time_rank"] = True
+        rows = [self._state if i in begun else state for i, state in enumerate(states)]
+        return {
+            columns.OBS: seen[:, None],
+            columns.STATE_IN: mapped(self._tensor, stacked(rows)),
+        }
 
     def _seen(self, observations: Any) -> Any:
         """What the module sees of the last observations."""
@@ -261,6 +278,18 @@ def _array(value: Any) -> Any:
     return made if isinstance(made, np.ndarray) else unbatch(made)
 
 
+def _initial_state(module: Any) -> Any:
+    """A module's first state in arrays; None: it has no states."""
+    if not module.is_stateful():
+        return None
+    return mapped(lambda value: np.array(_array(value)), module.get_initial_state())
+
+
+def _first_step(value: Any) -> Any:
+    """Batches of the only step of sequences."""
+    return mapped(lambda batch: batch[:, 0], value)
+
+
 def _untimed(_: Any) -> AbstractContextManager[Any]:
     return nullcontext()
 
@@ -294,9 +323,29 @@ def forward_of(module: Any, *, explore: bool) -> Any:
     return public if module.training or replaced else getattr(module, f"_{name}")
 
 
-def _distribution(module: Any, *, explore: bool) -> Any:
+def drawn(
+    module: Any, inputs: Any, array: Callable[[Any], Any], draw: Draw, *, explore: bool
+) -> tuple[Any, Any]:
+    """Actions, and the logarithms of their probabilities.
+
+    Only here is the module asked from what they are drawn: one that chooses itself has nothing.
+
+    Args:
+        module: The module.
+        inputs: What makes a distribution of each row `[B, n]`.
+        array: Makes arrays of tensors.
+        draw: Draws without torch, where it can.
+        explore: Whether they are drawn, or the likeliest is taken.
+    """
     which = "exploration" if explore else "inference"
-    return getattr(module, f"get_{which}_action_dist_cls")()
+    kind = getattr(module, f"get_{which}_action_dist_cls")()
+    if explore and (found := draw(kind, array(inputs))) is not None:
+        return found
+    distribution = kind.from_logits(inputs)
+    if not explore:
+        distribution = distribution.to_deterministic()
+    actions = distribution.sample()
+    return array(actions), array(distribution.logp(actions))
 
 
 def _finished(runner: Any, episode: Any) -> Any:

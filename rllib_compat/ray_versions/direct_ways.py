@@ -1,7 +1,7 @@
 """Whether an env runner's steps need Ray's connectors, and how they go without.
 
-They do not where the pieces of its pipelines are Ray's own, or change an observation alone, where
-the module has no state, and where all that passes between them is one array.
+They do not where the pieces of its pipelines are Ray's own, or change an observation alone, and
+where what is observed and done is one array.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions.callbacks import callback_class, callbacks_of
 
 #: The pieces of Ray's own pipelines, for one agent. Until Ray 2.41, there was no second one.
-_TO_MODULE = (
+TO_MODULE = (
     "AddObservationsFromEpisodesToBatch",
     "AddTimeDimToBatchAndZeroPad",
     "AddStatesFromEpisodesToBatch",
     "BatchIndividualItems",
     "NumpyToTensor",
 )
-_TO_MODULE_AT_FIRST = (_TO_MODULE[0], *_TO_MODULE[2:])
-_TO_ENV = (
+_TO_MODULE_AT_FIRST = (TO_MODULE[0], *TO_MODULE[2:])
+TO_ENV = (
     "GetActions",
     "TensorToNumpy",
     "UnBatchToIndividualItems",
@@ -29,8 +29,8 @@ _TO_ENV = (
     "NormalizeAndClipActions",
     "ListifyDataForVectorEnv",
 )
-#: What may stand before them: it changes an episode's last observation, and nothing else.
-_BEFORE = ("FlattenObservations", "FloatSpace", "MeanStdFilter", "PreviousSteps")
+#: What may stand before them: it changes an episode's last observation, or the module's noise.
+_BEFORE = ("FlattenObservations", "FloatSpace", "MeanStdFilter", "PreviousSteps", "ParameterNoise")
 #: Spaces of which a batch is one array.
 _ARRAYS = ("Box", "Discrete", "MultiBinary", "MultiDiscrete")
 
@@ -59,13 +59,14 @@ def way_of(env_runner: Any) -> Way | None:
     to_env = env_runner._module_to_env.connectors
     # Connectors may be changed at any time, modules and environments be made anew.
     found = [*to_module, *to_env, env_runner.module, env_runner.env]
-    if not _same(env_runner.__dict__.get("_way_of"), found):
+    if not same(env_runner.__dict__.get("_way_of"), found):
         env_runner._way_of, env_runner._way = found, _find_way(env_runner, to_module, to_env)
     way: Way | None = env_runner._way
     return way
 
 
-def _same(known: list[Any] | None, found: list[Any]) -> bool:
+def same(known: list[Any] | None, found: list[Any]) -> bool:
+    """Whether what was found is what was known: the same objects."""
     return known is not None and [*map(id, known)] == [*map(id, found)]
 
 
@@ -74,16 +75,15 @@ def _find_way(env_runner: Any, to_module: Any, to_env: Any) -> Way | None:
     from ray.rllib.utils.spaces.space_utils import unbatch
 
     module, env = env_runner.module, env_runner.env
-    names = _names(to_module)
-    count = names.index(_TO_MODULE[0]) if _TO_MODULE[0] in names else len(names)
+    names = names_of(to_module)
+    count = names.index(TO_MODULE[0]) if TO_MODULE[0] in names else len(names)
     before = tuple(to_module[:count])
     kinds = [type(s).__name__ for s in (env.single_observation_space, env.single_action_space)]
     if not (
-        names[count:] in (_TO_MODULE, _TO_MODULE_AT_FIRST)
+        names[count:] in (TO_MODULE, _TO_MODULE_AT_FIRST)
         and set(names[:count]) <= set(_BEFORE)
-        and _names(to_env) == _TO_ENV
+        and names_of(to_env) == TO_ENV
         and isinstance(module, TorchRLModule)
-        and not module.is_stateful()
         and kinds[1] in _ARRAYS
         and type(module.observation_space).__name__ in _ARRAYS
         and str(getattr(env_runner, "_device", "cpu")) == "cpu"  # Ray 2.40 knows no other
@@ -93,12 +93,12 @@ def _find_way(env_runner: Any, to_module: Any, to_env: Any) -> Way | None:
     return Way(
         before=before,
         rows=_as_it_is if kinds[0] in _ARRAYS else unbatch,
-        for_env=_for_env(env.single_action_space, to_env[_TO_ENV.index("NormalizeAndClipActions")]),
+        for_env=_for_env(env.single_action_space, to_env[TO_ENV.index("NormalizeAndClipActions")]),
         hears_steps=_hears_steps(env_runner),
     )
 
 
-def _names(connectors: Any) -> tuple[str, ...]:
+def names_of(connectors: Any) -> tuple[str, ...]:
     """The connectors' names; what is neither Ray's nor ours may do anything, whatever its name."""
     return tuple(
         type(connector).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 
@@ -12,3 +13,22 @@ def to_numpy(episode: Any) -> Any:
     """
     (getattr(episode, "to_numpy", None) or episode.finalize)()
     return episode
+
+
+def agents_that_stepped(episode: Any) -> AbstractSet[Any]:
+    """The agents of an episode that have observed something at its last step.
+
+    `get_agents_that_stepped` answers the same, and copies all their observations for it.
+    """
+    tag = episode.SKIP_ENV_TS_TAG
+    return {
+        agent_id
+        for agent_id, steps in episode.env_t_to_agent_t.items()
+        if steps.data and steps.data[-1] != tag and agent_id in episode.agent_episodes
+    }
+
+
+def agents_to_act(episode: Any) -> list[Any]:
+    """The agents of an episode that act next: those that have stepped, and are not done."""
+    parts = episode.agent_episodes
+    return [agent for agent in agents_that_stepped(episode) if not parts[agent].is_done]

@@ -8,22 +8,19 @@ from typing import Any
 
 from rllib_compat.ray_versions.metrics import log_item
 from rllib_compat.ray_versions.releases import at_least
+from rllib_compat.ray_versions.tensors import target_of
 
 
 @cache
 def learner_with_targets() -> type:
     """The learner that makes target networks and lets them follow, without any loss: DQN's.
 
-    It was called after Rainbow in Ray 2.40. The piece that adds the next observations to batches
-    came from the config then, and comes from the learner since.
+    The piece that adds the next observations to batches came from the config in Ray 2.40, and comes
+    from the learner since.
     """
-    try:
-        from ray.rllib.algorithms.dqn.dqn_learner import DQNLearner as Base
-    except ImportError:
-        from ray.rllib.algorithms.dqn.dqn_rainbow_learner import DQNRainbowLearner as Base
     from ray.rllib.core.rl_module.apis import TargetNetworkAPI
 
-    class LearnerWithTargets(Base):  # type: ignore[misc]  # Ray has no types
+    class LearnerWithTargets(_dqn_learner()):  # type: ignore[misc]  # Ray has no types
         def build(self) -> None:
             super().build()
             pipeline = self._learner_connector
@@ -39,6 +36,18 @@ def learner_with_targets() -> type:
             """Nothing: there are no noisy layers. Ray 2.40 wants every subclass to say so."""
 
     return LearnerWithTargets
+
+
+@cache
+def _dqn_learner() -> Any:
+    """The base of DQN's learners; it was called after Rainbow in Ray 2.40."""
+    try:
+        from ray.rllib.algorithms.dqn.dqn_learner import DQNLearner
+    except ImportError:
+        from ray.rllib.algorithms.dqn.dqn_rainbow_learner import DQNRainbowLearner
+
+        return DQNRainbowLearner
+    return DQNLearner
 
 
 def add_next_observations(pipeline: Any) -> None:
@@ -97,10 +106,57 @@ class TakesArrays:
             for name in names:
                 self.get_optimizer(module_id, name).step()  # type: ignore[attr-defined]
 
+    def after_gradient_based_update(self, *, timesteps: Any) -> None:
+        """Lets targets follow, when it is time.
+
+        What follows is counted and dated as in Ray's DQN, which makes a `state_dict` of each.
+        """
+        base = _dqn_learner()
+        rays = super().after_gradient_based_update  # type: ignore[misc]
+        if rays.__func__ is not base.after_gradient_based_update:
+            rays(timesteps=timesteps)
+            return
+        super(base, self).after_gradient_based_update(timesteps=timesteps)  # type: ignore[misc]
+        follow_targets(self, timesteps)
+
     def update_from_batch(self, batch: Any, **kwargs: Any) -> Any:
         """Makes tensors of a batch and learns from it; those Rays' learner groups call it."""
         tensors = self._convert_batch_type(batch)  # type: ignore[attr-defined]
         return super().update_from_batch(batch=tensors, **kwargs)  # type: ignore[misc]
+
+
+def follow_targets(learner: Any, timesteps: Mapping[str, int]) -> None:
+    """Lets the target networks of a learner's modules follow, of those for which it is time."""
+    from ray.rllib.core.rl_module.apis import TargetNetworkAPI
+    from ray.rllib.utils.metrics import (
+        LAST_TARGET_UPDATE_TS,
+        NUM_ENV_STEPS_SAMPLED_LIFETIME,
+        NUM_TARGET_UPDATES,
+    )
+    from ray.rllib.utils.torch_utils import update_target_network
+
+    now = timesteps.get(NUM_ENV_STEPS_SAMPLED_LIFETIME, 0)
+    dates = getattr(learner, "last_update_ts_by_mid", None)  # since Ray 2.53
+    for module_id in learner.module.keys():  # noqa: SIM118 - it is no dict
+        config = learner.config.get_config_for_module(module_id)
+        module, dated = learner.module[module_id].unwrapped(), (module_id, LAST_TARGET_UPDATE_TS)
+        last = learner.metrics.peek(dated, default=0) if dates is None else dates[module_id]
+        if now - last < config.target_network_update_freq:
+            continue
+        if not isinstance(module, TargetNetworkAPI):
+            continue
+        for net, target in module.get_target_network_pairs():
+            if tensors := target_of(target, net):
+                tensors.go_towards(config.tau)
+            else:
+                update_target_network(main_net=net, target_net=target, tau=config.tau)
+        if dates is None:
+            learner.metrics.log_value((module_id, NUM_TARGET_UPDATES), 1, reduce="sum")
+            learner.metrics.log_value(dated, now, window=1)
+            continue
+        dates[module_id] = now
+        learner.metrics.log_value((module_id, NUM_TARGET_UPDATES), 1, reduce="lifetime_sum")
+        learner.metrics.log_value(dated, now, reduce="max")
 
 
 @cache

@@ -27,6 +27,9 @@ def set_lifetime_counters(
     from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
     algorithm._iteration = iteration  # what `Algorithm.set_state` sets, too
+    if _reads_recordings(algorithm):
+        _log_steps_read(algorithm, env_steps)
+        return
     names = ("num_env_steps_sampled_lifetime", "num_episodes_lifetime")
     values = {name: v for name, v in zip(names, (env_steps, episodes), strict=True) if v}
     if not _has_class_per_reduction():
@@ -40,6 +43,49 @@ def set_lifetime_counters(
         runner.log_value(name, value, reduce="lifetime_sum")
     if values:
         algorithm.metrics.aggregate([runner.reduce(compile=False)], key="env_runners")
+
+
+def count_steps_read(algorithm: Algorithm, result: dict[str, Any]) -> None:
+    """Lets a result of an algorithm that learns from recordings say how many steps it has read.
+
+    Old Rays counted them as sampled. Today's MARWIL does so, too, and BC and CRR with it, but not
+    yet in Ray 2.40; CQL counts none in any release. Where nobody does, the steps of this iteration
+    are counted here: each that was read has been learned from.
+    """
+    if not _reads_recordings(algorithm) or not algorithm.config.enable_rl_module_and_learner:
+        return
+    if not _counts_steps_read(algorithm):
+        learned = result.get("learners", {}).get("__all_modules__", {})
+        _log_steps_read(algorithm, learned.get("num_module_steps_trained", 0))
+    result[_STEPS] = algorithm.metrics.peek(_STEPS, default=0)
+
+
+_STEPS = "num_env_steps_sampled_lifetime"
+
+
+def _reads_recordings(algorithm: Algorithm) -> bool:
+    from ray.rllib.algorithms.cql import CQL
+    from ray.rllib.algorithms.marwil import MARWIL
+
+    return isinstance(algorithm, (CQL, MARWIL))
+
+
+def _counts_steps_read(algorithm: Algorithm) -> bool:
+    """Whether Ray counts them: a training step that does so names the counter."""
+    from ray.rllib.algorithms.marwil import MARWIL
+
+    names = MARWIL.training_step.__code__.co_names
+    return isinstance(algorithm, MARWIL) and _STEPS.upper() in names
+
+
+def _log_steps_read(algorithm: Algorithm, steps: int) -> None:
+    """Adds steps to what Ray's MARWIL counts: not below `env_runners`, which have no part in it."""
+    if not steps:
+        return
+    if _has_class_per_reduction():
+        algorithm.metrics.log_value(_STEPS, steps, reduce="lifetime_sum")
+    else:
+        algorithm.metrics.log_value(_STEPS, steps, reduce="sum", clear_on_reduce=False)
 
 
 def _has_class_per_reduction() -> bool:

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.ray_versions.configs import plain_model_config
+
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
@@ -75,20 +77,51 @@ def trains_discrete_sac() -> bool:
 def set_catalog(config: AlgorithmConfig, catalog: type) -> None:
     """Names what builds the networks of a config's default modules, in place.
 
-    Modules that the config names stay what they are, and so do catalogs. The property
-    `rl_module_spec` merges the algorithm's defaults into what was told, so what was told is read.
+    Modules that the config names stay what they are, unless their class `takes_catalogs`; so do
+    catalogs.
+    """
+    for spec in _changed_specs(config):
+        default = spec.module_class is None or getattr(spec.module_class, "takes_catalogs", False)
+        if default and spec.catalog_class is None:
+            spec.catalog_class = catalog
+
+
+def set_module_class(config: AlgorithmConfig, cls: type) -> None:
+    """Names the class of a config's default modules, in place; others stay what they are."""
+    for spec in _changed_specs(config):
+        if spec.module_class is None:
+            spec.module_class = cls
+
+
+def told_model_configs(config: AlgorithmConfig) -> dict[str, dict[str, Any]]:
+    """What a config tells its modules: by policy, and by "" what it tells all of them."""
+    of_all, told = plain_model_config(config._model_config), config._rl_module_spec
+    if told is None:
+        return {"": of_all}
+    specs = getattr(told, "rl_module_specs", None) or {"": told}
+    own = {policy: plain_model_config(spec.model_config) for policy, spec in specs.items()}
+    return {**own, "": {**of_all, **own.get("", {})}}
+
+
+def _changed_specs(config: AlgorithmConfig) -> list[Any]:
+    """The specs of a config's modules, to be changed in place; an empty one where it has none.
+
+    The property `rl_module_spec` merges the algorithm's defaults into what was told, so what was
+    told is read.
     """
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
+    if config._rl_module_spec is None:
+        config.rl_module(rl_module_spec=RLModuleSpec())
     told = config._rl_module_spec
-    if told is None:
-        config.rl_module(rl_module_spec=RLModuleSpec(catalog_class=catalog))
-        return
-    several = isinstance(told, MultiRLModuleSpec)
-    for spec in told.rl_module_specs.values() if several else [told]:
-        if spec.module_class is None and spec.catalog_class is None:
-            spec.catalog_class = catalog
+    return list(told.rl_module_specs.values()) if isinstance(told, MultiRLModuleSpec) else [told]
+
+
+def model_configs(learner: Any) -> dict[str, dict[str, Any]]:
+    """The model config of each of a learner's modules; Ray has a dataclass of some."""
+    modules = {name: learner.module[name].unwrapped() for name in learner.module.keys()}  # noqa: SIM118 - it is no dict
+    return {name: plain_model_config(module.model_config) for name, module in modules.items()}
 
 
 def dqn_module() -> Any:
@@ -100,6 +133,15 @@ def dqn_module() -> Any:
 
         return module.DQNRainbowTorchRLModule
     return module.DefaultDQNTorchRLModule
+
+
+def dqn_catalog() -> Any:
+    """What builds its networks, likewise."""
+    try:
+        from ray.rllib.algorithms.dqn.dqn_catalog import DQNCatalog
+    except ImportError:
+        from ray.rllib.algorithms.dqn.dqn_rainbow_catalog import DQNRainbowCatalog as DQNCatalog
+    return DQNCatalog
 
 
 def network_forward(module: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -115,10 +157,14 @@ def network_forward(module: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return found  # type: ignore[no-any-return]  # Ray has no types
 
 
+def q_outputs(module: Any, batch: Mapping[str, Any]) -> Any:
+    """What a module of DQN computes, by Ray's names; the method was `_qf` in Ray 2.40."""
+    return (getattr(module, "compute_q_values", None) or module._qf)(batch)
+
+
 def q_values(module: Any, batch: Mapping[str, Any]) -> Any:
-    """The Q-values of a default DQN module `[B, actions]`; the method was `_qf` in Ray 2.40."""
-    compute = getattr(module, "compute_q_values", None) or module._qf
-    return compute(batch)["qf_preds"]
+    """The Q-values of a module of DQN `[B, actions]`."""
+    return q_outputs(module, batch)["qf_preds"]
 
 
 def has_q_values(module: Any) -> bool:
@@ -135,23 +181,38 @@ def explore_zeros(module: Any) -> None:
 
     Ray (2.40 - 2.60) takes 0.0 for a masked action. A network that has hardly learned gives only
     zeros where the observation is zero; then Ray dies of an "invalid multinomial distribution".
+    Modules that say themselves how they explore go on so.
     """
-    if hasattr(module, "epsilon_schedule") and not getattr(module, "uses_noisy", False):
+    rays = getattr(type(module)._forward_exploration, "__module__", "").startswith("ray.")
+    if rays and hasattr(module, "epsilon_schedule") and not getattr(module, "uses_noisy", False):
         module._forward_exploration = partial(explore, module)
 
 
-def explore(module: Any, batch: Mapping[str, Any], t: int, **_: Any) -> dict[str, Any]:
-    """Chooses the best action, or with the probability epsilon any that is not masked."""
+def explore(
+    module: Any, batch: Mapping[str, Any], t: int, *, temperature: float | None = None, **_: Any
+) -> dict[str, Any]:
+    """Chooses the best action, or with the probability epsilon any that is not masked.
+
+    Args:
+        module: The module, with Q-values and a schedule of epsilon.
+        batch: What it takes.
+        t: How many steps were sampled.
+        temperature: By what values are divided where actions are drawn by them, in the place of
+            the best one; None: they are not.
+    """
     import torch
 
-    out = (getattr(module, "compute_q_values", None) or module._qf)(batch)
+    out = q_outputs(module, batch)
     values = out["qf_preds"]
     module.epsilon_schedule.update(t)
     allowed = (values > _MASKED).float().reshape(-1, values.shape[-1])
-    greedy = values.argmax(dim=-1)
-    drawn = torch.multinomial(allowed, 1).reshape(greedy.shape)
-    explores = torch.rand(greedy.shape, device=greedy.device)
-    chosen = torch.where(explores < module.epsilon_schedule.get_current_value(), drawn, greedy)
+    chosen = values.argmax(dim=-1)
+    if temperature is not None:
+        chances = torch.softmax(values / temperature, dim=-1).reshape(allowed.shape)
+        chosen = torch.multinomial(chances, 1).reshape(chosen.shape)
+    drawn = torch.multinomial(allowed, 1).reshape(chosen.shape)
+    explores = torch.rand(chosen.shape, device=chosen.device)
+    chosen = torch.where(explores < module.epsilon_schedule.get_current_value(), drawn, chosen)
     return {"actions": chosen} | {k: v for k, v in out.items() if k == "state_out"}
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
+
+from rllib_compat.ray_versions.tensors import weights_of_runner
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -80,17 +82,38 @@ def has_only_a_local_one(group: Any) -> bool:
 
     A league has put a method in the place of Ray's, which keeps track of what is frozen.
     """
-    replaced = "sync_weights" in vars(group)
-    return not replaced and not group.num_remote_workers() and group.local_env_runner is not None
+    return "sync_weights" not in vars(group) and is_in_this_process(group)
 
 
-def copy_weights(learners: Any, group: Any) -> None:
+def is_in_this_process(group: Any) -> bool:
+    """Whether a group's env runner is that of this process, and no other."""
+    return not group.num_remote_workers() and group.local_env_runner is not None
+
+
+def copy_weights(learners: Any, group: Any, modules: Collection[str] | None = None) -> None:
     """Gives the learners' weights to the env runner of this process.
 
     Ray puts them into the object store then, too, where nobody else reads them.
+
+    Args:
+        learners: The learner group.
+        group: The group of env runners.
+        modules: The ids of the modules; None for all.
     """
-    state = learners.get_state(components="learner/rl_module", inference_only=True)
-    group.local_env_runner.set_state(state["learner"])
+    runner = group.local_env_runner
+    weights = None
+    if learners.is_local:
+        weights = weights_of_runner(runner, learners._learner, modules)
+    if weights is None:
+        whole = "learner/rl_module"
+        parts = whole if modules is None else [f"{whole}/{module}" for module in modules]
+        state = learners.get_state(components=parts, inference_only=True)
+        runner.set_state(state["learner"])
+        return
+    number = learners._learner._weights_seq_no
+    if number == 0 or runner._weights_seq_no < number:  # what `set_state` asks, too
+        weights.copy()
+        runner._weights_seq_no = number or runner._weights_seq_no
 
 
 def _forget_number_of_weights(env_runner: Any) -> None:

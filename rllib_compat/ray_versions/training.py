@@ -11,7 +11,11 @@ import numpy as np
 
 from rllib_compat.ray_versions.metrics import count_once
 from rllib_compat.ray_versions.releases import at_least
-from rllib_compat.ray_versions.runners import copy_weights, has_only_a_local_one
+from rllib_compat.ray_versions.runners import (
+    copy_weights,
+    has_only_a_local_one,
+    is_in_this_process,
+)
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -45,6 +49,34 @@ def sample_episodes(algorithm: Algorithm, steps: int | None = None) -> list[Any]
     return list(episodes or ())
 
 
+def trains_in_this_process(algorithm: Algorithm) -> bool:
+    """Whether an algorithm's env runner and its learner are in this process, and count env steps.
+
+    Then nobody needs what they have measured before an iteration ends.
+    """
+    return (
+        is_in_this_process(algorithm.env_runner_group)
+        and algorithm.learner_group.is_local
+        and algorithm.config.count_steps_by == "env_steps"
+    )
+
+
+def sample_here(algorithm: Algorithm) -> list[Any]:
+    """Samples a fragment on the env runner of this process, which tells nothing yet."""
+    from ray.rllib.utils.metrics import ENV_RUNNER_SAMPLING_TIMER, TIMERS
+
+    with algorithm.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
+        return list(algorithm.env_runner_group.local_env_runner.sample())
+
+
+def tell_what_was_measured(algorithm: Algorithm) -> None:
+    """Logs what the env runner and the learner of this process have measured."""
+    log_of_env_runners(algorithm, [algorithm.env_runner_group.local_env_runner.get_metrics()])
+    learner = algorithm.learner_group._learner
+    if _may_tell_later(learner):
+        _log_of_updates(algorithm, [learner.metrics.reduce()])
+
+
 def update_learners(algorithm: Algorithm, episodes: list[Any]) -> None:
     """Lets the learners learn once from episodes, and logs what they tell."""
     _update(algorithm, "episodes", episodes)
@@ -73,6 +105,8 @@ def update_learners_with_arrays(
     batches: Mapping[str, Mapping[str, Any]],
     steps: int,
     now: int | None = None,
+    *,
+    told: bool = True,
 ) -> dict[str, Any]:
     """Lets the learners learn once from arrays, and logs what they tell.
 
@@ -81,6 +115,8 @@ def update_learners_with_arrays(
         batches: The columns of each module's batch.
         steps: How many steps of the environment they were.
         now: The step that schedules and targets are at; None: how many were sampled.
+        told: Whether they tell what they have measured; else it is for the caller to ask for it
+            (`tell_what_was_measured`), which only a learner of this process can do.
 
     Returns:
         The TD errors of each module whose learner logs them, one a transition.
@@ -88,14 +124,15 @@ def update_learners_with_arrays(
     from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
     columns = {module_id: SampleBatch(dict(batch)) for module_id, batch in batches.items()}
-    return _update(algorithm, "batch", MultiAgentBatch(columns, steps), now)
+    return _update(algorithm, "batch", MultiAgentBatch(columns, steps), now, told=told)
 
 
-def _update(algorithm: Algorithm, kind: str, data: Any, now: int | None = None) -> dict[str, Any]:
+def _update(
+    algorithm: Algorithm, kind: str, data: Any, now: int | None = None, *, told: bool = True
+) -> dict[str, Any]:
     """Gives the learners episodes or a batch; `LearnerGroup.update` takes both since 2.44."""
     from ray.rllib.utils.metrics import (
         ENV_RUNNER_RESULTS,
-        LEARNER_RESULTS,
         LEARNER_UPDATE_TIMER,
         NUM_ENV_STEPS_SAMPLED_LIFETIME,
         TIMERS,
@@ -106,11 +143,42 @@ def _update(algorithm: Algorithm, kind: str, data: Any, now: int | None = None) 
     update = group.update if takes_it else getattr(group, f"update_from_{kind}")
     if now is None:
         now = algorithm.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
+    later = not told and _may_tell_later(group._learner)
+    how = {"_no_metrics_reduce": True} if later else {}
     with algorithm.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-        results = update(**{kind: data}, timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: now})
+        results = update(**{kind: data}, timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: now}, **how)
+    if later:
+        return _td_errors_in(group._learner)
+    return _log_of_updates(algorithm, results)
+
+
+def _may_tell_later(learner: Any) -> bool:
+    """Whether a learner may keep what it has measured; Ray 2.40 – 2.43 know no way."""
+    update = getattr(type(learner), "update", None)
+    return update is not None and "_no_metrics_reduce" in _arguments(update)
+
+
+def _log_of_updates(algorithm: Algorithm, results: list[Any]) -> dict[str, Any]:
+    """Logs what learners tell after updates, but for TD errors, which it returns."""
+    from ray.rllib.utils.metrics import LEARNER_RESULTS
+
     errors = _taken_td_errors(results)
     _log(algorithm, results, LEARNER_RESULTS)
     return errors
+
+
+def _td_errors_in(learner: Any) -> dict[str, Any]:
+    """Takes the TD errors of an update out of what a learner has measured but not told."""
+    from ray.rllib.utils.metrics import TD_ERROR_KEY
+
+    found = {}
+    for module_id in learner.module.keys():  # noqa: SIM118 - it is no dict
+        key = (module_id, TD_ERROR_KEY)
+        logged = learner.metrics.peek(key, default=())
+        if len(logged):
+            learner.metrics.delete(key)
+            found[module_id] = np.concatenate([*map(_array, logged)])
+    return found
 
 
 @cache

@@ -212,6 +212,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     def on_train_result(self, **kwargs: Any) -> None:
         """Completes the result with its legacy keys, then lets the callbacks change it."""
         algorithm = kwargs["algorithm"]
+        ray_versions.count_steps_read(algorithm, kwargs["result"])
         self.results.complete(kwargs["result"], algorithm.config)
         if isinstance(plan := getattr(algorithm, "legacy_step", None), RunningPlan):
             plan.complete(kwargs["result"])

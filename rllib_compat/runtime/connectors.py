@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
+from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
 from rllib_compat.neutral.public import public
 
 if TYPE_CHECKING:
@@ -165,22 +166,51 @@ def _observation_space(env: Any, spaces: Any) -> Any:
     return spaces["__env_single__"][0] if spaces and "__env_single__" in spaces else None
 
 
-def add_previous_steps(config: AlgorithmConfig, actions: int, rewards: int) -> None:
-    """Lets a config's modules see previous actions and rewards.
+def set_previous_steps(
+    config: AlgorithmConfig, actions: int, rewards: int, *, one_hot: bool = False
+) -> None:
+    """Lets a config's modules see as many previous actions and rewards as told, and no others.
+
+    A config may ask for steps that its old network never saw: up to Ray 0.8.5, an LSTM that was
+    asked for could be left out.
 
     Args:
         config: The config; its other connectors stay in front.
         actions: How many previous actions.
         rewards: How many previous rewards.
+        one_hot: Whether modules take previous actions as one-hot.
     """
-    inner = ray_versions.env_to_module_factory(config)
-    multi_agent = ray_versions.is_multi_agent(config)
-    made = partial(with_previous_steps, inner, actions, rewards, multi_agent)
+    # Modules that are new take one-hot steps past their layers, and no others.
+    sees = (one_hot and bool(actions), one_hot and bool(rewards))
+    if any(config.model_config.get(key) for key in LOOKING_BACK):
+        ray_versions.tell_modules(config, dict(zip(LOOKING_BACK, sees, strict=True)))
+    had = ray_versions.env_to_module_factory(config)
+    inner = _without_previous_steps(had)
+    if actions or rewards:
+        multi_agent = ray_versions.is_multi_agent(config)
+        steps = (actions, rewards, multi_agent)
+        inner = partial(with_previous_steps, inner, *steps, one_hot=one_hot)
+    elif inner is had:
+        return
     config.env_runners(
-        env_to_module_connector=made,
+        env_to_module_connector=inner,
         # What a chunk of an episode knows of the one before it.
         episode_lookback_horizon=max(config.episode_lookback_horizon, actions, rewards),
     )
+
+
+def _without_previous_steps(made: Any) -> Any:
+    """What makes connectors, without what puts previous steps behind the observation."""
+    if not isinstance(made, partial):
+        return made
+    if made.func is with_previous_steps:
+        return _without_previous_steps(made.args[0])
+    if made.func is not with_preprocessors:
+        return made
+    inner = _without_previous_steps(made.args[0])
+    if inner is made.args[0]:
+        return made
+    return partial(with_preprocessors, inner, *made.args[1:], **made.keywords)
 
 
 @public("rllib_compat.adapters")
@@ -192,6 +222,8 @@ def with_previous_steps(
     env: Any = None,
     spaces: Any = None,
     device: Any = None,
+    *,
+    one_hot: bool = False,
 ) -> list[Any]:
     """Makes the connectors between environment and module, that of previous steps last.
 
@@ -203,11 +235,13 @@ def with_previous_steps(
         env: The env runner's environment, or None.
         spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
         device: Where the module computes.
+        one_hot: Whether previous actions are one-hot.
     """
     from rllib_compat.runtime.previous_steps import PreviousSteps
 
     own = ray_versions.made_connectors(inner, env, spaces, device)
-    return [*own, PreviousSteps(actions=actions, rewards=rewards, multi_agent=multi_agent)]
+    last = PreviousSteps(actions=actions, rewards=rewards, one_hot=one_hot, multi_agent=multi_agent)
+    return [*own, last]
 
 
 @public("rllib_compat.adapters")

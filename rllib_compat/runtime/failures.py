@@ -95,12 +95,20 @@ class SamplesFaster:
             getattr(module, "eval", lambda: None)()
 
 
-class StepsFaster(ray_versions.StepsDirectly):
-    """What an env runner for one agent needs to pass over connectors that decide nothing."""
+class DrawsInNumpy:
+    """What an env runner needs to draw actions without torch."""
 
     def draw_actions(self, distribution: Any, inputs: Any) -> tuple[Any, Any] | None:
         """Draws actions in numpy, from distributions that it knows."""
         return draw(distribution, inputs)
+
+
+class StepsFaster(DrawsInNumpy, ray_versions.StepsDirectly):
+    """What an env runner for one agent needs to pass over connectors that decide nothing."""
+
+
+class AgentsFaster(DrawsInNumpy, ray_versions.AgentsDirectly, ray_versions.ReadsEndedOnce):
+    """What an env runner for many agents needs to pass over connectors that decide nothing."""
 
 
 class NewStackRunner(ExploresZeros, SamplesFaster, CountsOnce, TellsErrors):
@@ -122,7 +130,7 @@ class TellingEnvRunner(NewStackRunner, StepsFaster, SingleAgentEnvRunner):  # ty
 
 
 @public("rllib_compat.adapters")
-class TellingMultiAgentEnvRunner(NewStackRunner, MultiAgentEnvRunner):  # type: ignore[misc]
+class TellingMultiAgentEnvRunner(NewStackRunner, AgentsFaster, MultiAgentEnvRunner):  # type: ignore[misc]
     """Ray's env runner for many agents, whose errors are told."""
 
 
@@ -131,19 +139,32 @@ class TellingRolloutWorker(OldStackWorker, RolloutWorker):  # type: ignore[misc]
     """The rollout worker of the old API stack, whose errors are told."""
 
 
-def tell_errors(config: AlgorithmConfig) -> None:
-    """Gives a config env runners that answer with their errors, unless it has its own."""
-    if config.env_runner_cls is not None:
+#: What `give_env_runners` gives; a config that has one of them has none of its own.
+_GIVEN = (TellingEnvRunner, TellingMultiAgentEnvRunner, TellingRolloutWorker)
+
+
+def has_own_env_runners(config: AlgorithmConfig) -> bool:
+    """Whether somebody has given a config env runners of another class."""
+    return config.env_runner_cls not in (None, *_GIVEN)
+
+
+def give_env_runners(config: AlgorithmConfig) -> None:
+    """Gives a config env runners that sample faster, and answer with their errors.
+
+    It keeps its own, if it has some.
+    """
+    if has_own_env_runners(config):
         return
     if config.output and config.enable_env_runner_and_connector_v2:
-        return  # Ray has an env runner that records
-    if not config.enable_env_runner_and_connector_v2:
-        cls: type = TellingRolloutWorker
+        cls: type | None = None  # Ray has an env runner that records
+    elif not config.enable_env_runner_and_connector_v2:
+        cls = TellingRolloutWorker
     elif ray_versions.is_multi_agent(config):
         cls = TellingMultiAgentEnvRunner
     else:
         cls = TellingEnvRunner
-    config.env_runners(env_runner_cls=cls)
+    if cls is not config.env_runner_cls:  # it may be frozen
+        config.env_runners(env_runner_cls=cls)
 
 
 def goes_on_without(config: Any) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gymnasium
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
-from rllib_compat.networks.modules.grouped import grouped, grouped_space
+from rllib_compat import ray_versions
+from rllib_compat.networks.modules.grouped import Grouping, grouped_space
 from rllib_compat.neutral.public import public
 
 
@@ -32,6 +33,7 @@ class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no type
     ) -> None:
         # Before the base class, which asks for the space of what goes out.
         self._multi_agent = multi_agent
+        self._groupings: dict[Any, Grouping] = {}
         super().__init__(input_observation_space, input_action_space, **kwargs)
 
     def recompute_output_observation_space(
@@ -40,6 +42,7 @@ class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no type
         input_action_space: Any,  # noqa: ARG002 (Ray passes it by name)
     ) -> Any:
         """The space of what goes out; None as long as that of what comes in is not known."""
+        self._groupings.clear()
         if input_observation_space is None:
             return None
         if not self._multi_agent:
@@ -49,15 +52,27 @@ class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no type
 
     def __call__(self, *, batch: Any, episodes: list[Any], **_: Any) -> Any:
         """Rewrites the last observation of each episode that has just stepped."""
-        for episode in self.single_agent_episode_iterator(episodes, agents_that_stepped_only=True):
-            before, after = self.input_observation_space, self.observation_space
-            if self._multi_agent:
-                before, after = before[episode.agent_id], after[episode.agent_id]
+        for episode in _parts_that_stepped(episodes):
             observation = episode.get_observations(-1)
             if isinstance(observation, Mapping):
                 continue  # Ray 2.48, for one, passes the last one of an episode twice
-            made = grouped(before, observation)
-            # Without it, the episode would refuse what is not of its space.
-            episode.observation_space = after
-            episode.set_observations(at_indices=-1, new_data=made)
+            before, after = self.input_observation_space, self.observation_space
+            if self._multi_agent:
+                before, after = before[episode.agent_id], after[episode.agent_id]
+            grouping = self._groupings.get(episode.agent_id)
+            if grouping is None:
+                grouping = self._groupings[episode.agent_id] = Grouping(before)
+            if episode.observation_space is not after:  # it would refuse what is not of its space
+                episode.observation_space = after
+            episode.set_observations(at_indices=-1, new_data=grouping(observation))
         return batch
+
+
+def _parts_that_stepped(episodes: list[Any]) -> Iterator[Any]:
+    """The agents' parts of episodes, of those agents that have just stepped."""
+    for episode in episodes:
+        if not hasattr(episode, "agent_episodes"):
+            yield episode
+            continue
+        for agent_id in ray_versions.agents_that_stepped(episode):
+            yield episode.agent_episodes[agent_id]

@@ -14,8 +14,8 @@ import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.utils.spaces.space_utils import flatten_to_single_ndarray
 
-from rllib_compat.networks.wrappers.previous_steps import choices_of
-from rllib_compat.neutral import spaces
+from rllib_compat.networks.ops.recurrent import one_hot
+from rllib_compat.networks.wrappers.previous_steps import Previous, choices_in
 from rllib_compat.neutral.public import public
 
 
@@ -31,6 +31,8 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         input_action_space: The space of actions.
         actions: How many previous actions, oldest first.
         rewards: How many previous rewards, oldest first.
+        one_hot: Whether a choice is as many numbers as there are choices, as new networks see it;
+            the old ones make them themselves.
         multi_agent: Whether spaces are by agent.
     """
 
@@ -41,11 +43,13 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         *,
         actions: int,
         rewards: int,
+        one_hot: bool = False,
         multi_agent: bool = False,
         **kwargs: Any,
     ) -> None:
         # Before the base class, which asks for the space of what goes out.
         self._actions, self._rewards, self._multi_agent = actions, rewards, multi_agent
+        self._one_hot = one_hot
         super().__init__(input_observation_space, input_action_space, **kwargs)
 
     def recompute_output_observation_space(
@@ -86,14 +90,14 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         have = min(episode.actions.len_incl_lookback(), self._actions)
         taken = [episode.get_actions(-i) for i in range(have, 0, -1)]
         flat = [flatten_to_single_ndarray(action) for action in taken]
-        missing = np.zeros((self._actions - have) * _size(space))
-        return np.concatenate([missing, *flat], axis=None)
+        choices = choices_in(space)
+        missing = np.zeros((self._actions - have) * len(choices))
+        numbers = np.concatenate([missing, *flat], axis=None)
+        parts = choices * self._actions
+        return one_hot({}, [numbers], {"parts": parts}) if self._one_hot else numbers
 
     def _space(self, observation: Any, action: Any) -> Any:
-        size = int(np.prod(observation.shape)) + self._actions * _size(action) + self._rewards
+        parts = choices_in(action)
+        parts = parts if self._one_hot else (0,) * len(parts)
+        size = int(np.prod(observation.shape)) + Previous(self._actions, self._rewards, parts).size
         return gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)
-
-
-def _size(space: Any) -> int:
-    read = spaces.from_object(space)
-    return len(choices_of(read)) if read is not None else 0

@@ -21,7 +21,7 @@ from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.env_settings import EnvSettings
-from rllib_compat.runtime.failures import NewStackRunner, StepsFaster
+from rllib_compat.runtime.failures import NewStackRunner, StepsFaster, has_own_env_runners
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def allow_vector_envs(config: AlgorithmConfig) -> None:
     """Gives a config whose environment may be a `VectorEnv` the runner that takes one."""
     settings = getattr(config.env, "settings", None)
     legacy = isinstance(settings, EnvSettings) and not settings.multi_agent
-    if legacy and config.env_runner_cls is None:
+    if legacy and not has_own_env_runners(config):
         config.env_runners(env_runner_cls=LegacyEnvRunner)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ray.tune import Trainable
 
 from rllib_compat import ray_versions
+from rllib_compat.trainer import coefficients
 
 if TYPE_CHECKING:
     from rllib_compat.runtime.callbacks import CallbackAdapter
@@ -53,6 +54,7 @@ class Checkpoints:
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Writes today's checkpoint, which `Algorithm.from_checkpoint` loads too."""
         self.algorithm.save_checkpoint(checkpoint_dir)
+        coefficients.save(self.algorithm, Path(checkpoint_dir))
         for callbacks in self._adapters():
             callbacks.saved(self, checkpoint_dir)
 

@@ -8,10 +8,10 @@ import pickle
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
 from rllib_compat.formats import layouts
@@ -22,7 +22,9 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
 from rllib_compat.runtime.episodes import EpisodeRecord
+from rllib_compat.trainer import coefficients
 from rllib_compat.trainer.inference import agent_of
+from rllib_compat.trainer.old_networks import has_other_modules, take_networks
 
 if TYPE_CHECKING:
     from rllib_compat.convert.given import Given
@@ -128,23 +130,33 @@ def as_todays(path: Path, trainer: Trainer, *, trusted: bool) -> Iterator[Path]:
     Raises:
         CheckpointError: The checkpoint holds something that only Ray could load.
     """
+    held = coefficients.saved(path)
     if trusted:
         yield path
+        coefficients.take(trainer.algorithm, held)
         return
+    from rllib_compat.convert.decide import decide
+    from rllib_compat.convert.pipeline import convert
+
     budget = Budget()
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "checkpoint"
         if _is_of_this_ray(path, budget):
-            _write_states(path, target, trainer, budget)
+            states = _states(path, budget)
+            if has_other_modules(trainer, _modules(states), path):
+                known = decide(layouts.read(path, Budget()), _known_to(trainer))
+                take_networks(trainer, known.checkpoint, known.networks)
+            _write_states(states, path, target, trainer)
         else:
-            from rllib_compat.convert.pipeline import convert
-
             converted = Path(folder) / "converted"
-            convert(path, converted, given=_known_to(trainer), budget=budget)
+            done = convert(path, converted, given=_known_to(trainer), budget=budget)
+            held = coefficients.of_old(done.checkpoint)
+            take_networks(trainer, done.checkpoint, done.networks)
             # Its mapping of agents to policies is not the trainer's; Ray 2.40 would take it.
-            _write_states(converted, target, trainer, Budget())
+            _write_states(_states(converted, Budget()), path, target, trainer)
         with _told_by_ray(path):
             yield target
+        coefficients.take(trainer.algorithm, held)
 
 
 @contextmanager
@@ -172,11 +184,19 @@ def _is_of_this_ray(path: Path, budget: Budget) -> bool:
     return bool(version == ray_versions.writes_checkpoint_version())
 
 
-def _write_states(path: Path, target: Path, trainer: Trainer, budget: Budget) -> None:
+def _states(path: Path, budget: Budget) -> dict[str, Any]:
+    return tree.read_states(path, _RECORDS, unless_code=_CODE, budget=budget)
+
+
+def _modules(states: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The state of each module among those of a tree."""
+    parts = {name: PurePosixPath(name).parts for name in states if name.startswith(f"{MODULES}/")}
+    return {part[3]: states[name] for name, part in parts.items() if len(part) > 4}
+
+
+def _write_states(states: Mapping[str, Any], path: Path, target: Path, trainer: Trainer) -> None:
     """Writes the states of a tree anew, as pickles of plain data."""
-    states = tree.read_states(path, _RECORDS, unless_code=_CODE, budget=budget)
-    parts = [PurePosixPath(name).parts for name in states if name.startswith(f"{MODULES}/")]
-    unknown = {part[3] for part in parts if len(part) > 4} - set(_policies(trainer))
+    unknown = _modules(states).keys() - set(_policies(trainer))
     if unknown:
         logger.warning(
             "%s has policies that the trainer does not have: %s. They are left out; to restore "
@@ -212,7 +232,11 @@ def _known_to(trainer: Trainer) -> Given:
     }
     return Given(
         algorithm=trainer.translation.legacy_algorithm,
-        config={k: v for k, v in trainer.config.items() if k not in _NOT_OF_THE_NETWORK},
+        config={
+            key: value
+            for key, value in trainer.translation.legacy_config.items()
+            if key not in _NOT_OF_THE_NETWORK
+        },
         observation_spaces={p: obs for p, (obs, _) in records.items() if obs is not None},
         action_spaces={p: act for p, (_, act) in records.items() if act is not None},
     )

@@ -14,6 +14,7 @@ from rllib_compat.config import translate
 from rllib_compat.runtime.callbacks import CallbackAdapter
 from rllib_compat.runtime.envs import find_creator
 from rllib_compat.runtime.policy_mapping import MappingFn
+from rllib_compat.trainer import coefficients
 from rllib_compat.trainer.defaults import defaults_of, merge
 from rllib_compat.trainer.load import load
 
@@ -83,6 +84,7 @@ class Loading:
         place = Path(path).expanduser()
         if _is_todays(place):
             algorithm: Any = ray_versions.load_algorithm(place)
+            coefficients.take(algorithm, coefficients.saved(place))
         else:
             algorithm = load(
                 place, policy_mapping_fn=policy_mapping_fn, policies_to_train=policies_to_train

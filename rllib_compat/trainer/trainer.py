@@ -11,19 +11,21 @@ import ray
 from ray.rllib.env.env_context import EnvContext
 from ray.tune import Trainable
 
-from rllib_compat import ray_versions
+from rllib_compat import ray_versions, registry
 from rllib_compat.config import Translation, find_algorithm, translate
+from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, with_trainer
 from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.default_policy import with_default_policy
 from rllib_compat.runtime.envs import find_creator, make_env, resolve_env_name
-from rllib_compat.runtime.failures import tell_errors
+from rllib_compat.runtime.failures import give_env_runners
 from rllib_compat.runtime.handed_out import handed_out
 from rllib_compat.runtime.overrides import tame
+from rllib_compat.runtime.placeholders import placeholder_env
 from rllib_compat.runtime.results import complete_evaluation
-from rllib_compat.trainer import own_parts, templates
+from rllib_compat.trainer import coefficients, own_parts, templates
 from rllib_compat.trainer.acting import Acting
 from rllib_compat.trainer.checkpoints import Checkpoints
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
@@ -157,6 +159,10 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         self.config = merge(defaults, self.translation.legacy_config | own)
         self._call_hook("before_init")
         self.algorithm = self._built()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Makes an algorithm that was just built this trainer's."""
         ray_versions.keep_optimizers_through_restores(self.algorithm)
         ray_versions.start_counting(self.algorithm)
         ray_versions.wait_for_samples(self.algorithm)
@@ -165,6 +171,27 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
             callbacks.adopt(self)
         own_parts.start_steps(self)
         self._call_hook("after_init")
+
+    def build_anew(self, config: Any) -> None:
+        """Goes on with an algorithm of another config; what was learned is lost until a restore.
+
+        If it can't be built, the trainer goes on with the one that it has.
+
+        Args:
+            config: Its `AlgorithmConfig`, a changed copy of that of `algorithm`.
+        """
+        before, state = self.algorithm.config, self.algorithm.get_state()
+        held = coefficients.of(self.algorithm)
+        ray_versions.stop_algorithm(self.algorithm)  # it may hold the CPUs that the next one needs
+        try:
+            self.algorithm = ray_versions.build_algorithm(config)
+        except Exception:
+            self.algorithm = ray_versions.build_algorithm(before)
+            self.algorithm.set_state(state)
+            coefficients.take(self.algorithm, held)
+            raise
+        finally:
+            self._begin()
 
     def _built(self) -> Any:
         config = self.translation.algorithm_config.copy(copy_frozen=False)
@@ -178,8 +205,10 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         config.fault_tolerance(restart_failed_env_runners=restart)
         if config.enable_env_runner_and_connector_v2:
             add_preprocessors(config)
+            if config.env is None:
+                self._stand_in(config)
             ray_versions.keep_env_runners(config, config.observation_space, config.action_space)
-        tell_errors(config)
+        give_env_runners(config)
         tame(config)
         ray_versions.without_logger(config, self.logdir)
         from rllib_compat.algorithms.initial_networks import begin_as_before  # it needs torch
@@ -194,9 +223,22 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
             return ray_versions.build_algorithm(config)
         except Exception:
             # An error in a remote environment comes out as another one, and in the log only.
-            context = EnvContext(self.config.get("env_config") or {}, 0)
-            make_env(self.translation.env_settings, context)
+            if self.config.get("env") is not None:
+                context = EnvContext(self.config.get("env_config") or {}, 0)
+                make_env(self.translation.env_settings, context)
             raise
+
+    def _stand_in(self, config: Any) -> None:
+        """Gives a config that learns from recordings alone an environment of their spaces.
+
+        Env runners act, and hold weights, without a step in it.
+        """
+        both = config.observation_space, config.action_space
+        if registry.of(self.translation.algorithm).offline and None not in both:
+            seen, acts = (spaces.from_object(space) for space in both)
+            if seen is not None and acts is not None:
+                env, env_config = placeholder_env(None, seen, acts, config.env_config)
+                config.environment(env, env_config=env_config, disable_env_checking=True)
 
     # Training
 

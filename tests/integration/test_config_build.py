@@ -121,7 +121,7 @@ def test_whole_dumped_configs_of_old_rays(algorithm, ray):
 def test_dqn_on_the_old_stack_validates_twice(config):
     """As building an algorithm does, after the first pass has put a class where a name was."""
     config = {**config, "batch_mode": "complete_episodes"}
-    built = translate(config, algorithm="DQN", env="CartPole-v1").algorithm_config
+    built = translate(config, algorithm="DQN", env="CartPole-v1", api_stack="old").algorithm_config
     built.validate()
     built.validate()
     assert "EpisodeReplayBuffer" not in built.replay_buffer_config["type"]

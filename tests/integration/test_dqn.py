@@ -104,15 +104,21 @@ def test_r2d2_goes_on_with_its_network_its_target_and_its_optimizer(tmp_path):
         algorithm.stop()
 
 
-@pytest.mark.parametrize("name", ["1.13.0/r2d2-torch-v-hiddens-noh", "0.6.6/dqn-tf-rainbow"])
-def test_what_no_todays_algorithm_trains_acts_as_before(name, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("1.13.0/r2d2-torch-v-hiddens-noh", {}),  # DQN trains no LSTMs
+        ("0.6.6/dqn-tf-rainbow", {"exploration_config": {"type": "RE3"}}),
+    ],
+)
+def test_what_no_todays_algorithm_trains_acts_as_before(name, more, tmp_path):
     import torch
 
     case = case_of(name)
     done = convert(
         case.checkpoint,
         tmp_path / "new",
-        given=Given(algorithm="DQN", env="CartPole-v1"),  # which trains neither LSTMs nor noise
+        given=Given(algorithm="DQN", env="CartPole-v1", overrides=more),
         inputs=50,
     )
     assert {f.rule for f in done.report if f.rule == "inference-only"}

@@ -84,3 +84,29 @@ def test_training_goes_on_with_tables_of_bytes(trial):
         assert any((before[name] != after[name]).any() for name in before)
     finally:
         algorithm.stop()
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("PPOTrainer", {"train_batch_size": 100, "sgd_minibatch_size": 50, "num_sgd_iter": 1}),
+        ("DQNTrainer", {"learning_starts": 20, "timesteps_per_iteration": 80}),
+    ],
+)
+def test_a_new_trainer_learns_from_images_of_bytes(name, more):
+    """It died in its first step."""
+    config = {"env": Images, "num_workers": 0, "min_iter_time_s": 0, **more}
+    config["model"] = {"conv_filters": [[4, [3, 3], 2], [5, [3, 3], 2]]}
+    trainer = getattr(compat, name)(config=config)
+    try:
+        before = trainer.get_weights()["default_policy"]
+        for _ in range(2):  # Ray 2.40's first iteration of DQN ends before learning starts
+            result = trainer.train()
+        assert result["timesteps_total"] >= 160
+        after = trainer.get_weights()["default_policy"]
+        convolutions = [part for part in after if "cnn" in part and part.endswith("weight")]
+        assert convolutions
+        assert any((after[part] != before[part]).any() for part in convolutions)
+        assert trainer.compute_action(Images.observation_space.sample()) in range(3)
+    finally:
+        trainer.stop()

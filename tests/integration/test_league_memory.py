@@ -212,7 +212,7 @@ def test_a_worker_lets_go_of_what_it_has_not_used_for_longest(trainer):
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_training_without_workers_leaves_what_is_in_the_object_store_as_it_is():
+def test_training_without_workers_leaves_what_is_in_the_object_store_as_it_is(monkeypatch):
     fewer = {"num_workers", "sgd_minibatch_size", "num_sgd_iter"}
     config = {key: value for key, value in CONFIG.items() if key not in fewer}
     alone = compat.A2CTrainer(config={**config, "num_workers": 0, "min_time_s_per_reporting": 0})
@@ -231,6 +231,11 @@ def test_training_without_workers_leaves_what_is_in_the_object_store_as_it_is():
         assert {name for name, (shared, _) in seen.items() if shared} == {"main", "older"}
         for name, (_, out) in seen.items():
             assert np.array_equal(out, right[name]), name
+        # What is trained goes to the runner of this process and to no other.
+        monkeypatch.setattr(ray, "put", None)
+        alone.train()
+        (seen,) = alone.workers.foreach_worker(look)
+        assert np.array_equal(seen["old"][1], expected(alone)["old"])
     finally:
         alone.stop()
 

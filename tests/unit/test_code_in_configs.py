@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from rllib_compat import ray_versions
 from rllib_compat.convert import complete as resolve
 from rllib_compat.convert.decide import decide
 from rllib_compat.convert.given import Given
@@ -93,8 +94,9 @@ def test_a_conversion_into_the_installed_ray_imports_none_of_it(trap, tmp_path):
         everything |= config
     everything["env"] = "evilmod:Env-v0"
     convert(trap(**everything), tmp_path / "new", given=SPACES, inputs=5)
-    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
-    algorithm.stop()
+    with ray_versions.quiet_ray(num_cpus=1):
+        algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+        algorithm.stop()
 
 
 def test_a_name_of_code_passes_only_if_the_caller_trusts_exactly_that(trap, tmp_path):

@@ -6,7 +6,7 @@ person would write it. A file for each kind of object.
 """
 
 from rllib_compat.config.deferred.callbacks import AdaptedCallbacks, AdaptedEvaluation, adapted
-from rllib_compat.config.deferred.connectors import MeanStdConnector
+from rllib_compat.config.deferred.connectors import MeanStdConnector, PreviousStepsConnector
 from rllib_compat.config.deferred.environments import AdaptedEnv, EnvSpace
 from rllib_compat.config.deferred.policies import AdaptedMapping, ModelPerPolicy, PolicyLater
 from rllib_compat.config.deferred.ray_classes import Imported, OldReplayBuffer
@@ -23,6 +23,7 @@ __all__ = [
     "ModelPerPolicy",
     "OldReplayBuffer",
     "PolicyLater",
+    "PreviousStepsConnector",
     "SpaceLater",
     "adapted",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, dropped
-from rllib_compat.config.rules import exploration
+from rllib_compat.config.rules import exploration, q_exploration
 from rllib_compat.config.rules.exploration import EXPLORATION, type_name
 from rllib_compat.config.values import common as v
 from rllib_compat.config.values.kinds import Kind, Number
@@ -57,7 +57,7 @@ def _offset(value: Any, context: Context) -> Outcome:
 
 def _exploration_config(value: Any, context: Context) -> Outcome:
     """As for DQN; whether each env runner has its own epsilon is a setting."""
-    told = exploration.of_config(value, context)
+    told = q_exploration.of_config(value, context)
     kind = type_name(value)
     if context.stack == "old" or kind is None:
         return told
@@ -66,7 +66,7 @@ def _exploration_config(value: Any, context: Context) -> Outcome:
 
 
 def _needs_old(config: Any) -> bool:
-    return type_name(config) != _OF_EACH and exploration.needs_old(config)
+    return type_name(config) != _OF_EACH and q_exploration.needs_old(config)
 
 
 def _per_worker(value: Any, context: Context) -> Outcome:

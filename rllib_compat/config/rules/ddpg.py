@@ -8,19 +8,24 @@ from typing import Any
 from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, needless
-from rllib_compat.config.rules.exploration import EXPLORATION, type_name
+from rllib_compat.config.rules.exploration import (
+    EXPLORATION,
+    PARAMETER_NOISE,
+    noise_on_weights,
+    type_name,
+)
 from rllib_compat.config.values import common as v
-from rllib_compat.config.values.containers import Row
+from rllib_compat.config.values.containers import Fields, Row
 from rllib_compat.config.values.kinds import Words
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "ddpg"
 DDPG = registry.family("DDPG")
-NOISE = "training.exploration_noise"
+NOISE, ON_WEIGHTS = "training.exploration_noise", "training.parameter_noise"
 GAUSSIAN, OU = "GaussianNoise", "OrnsteinUhlenbeckNoise"
 #: The classes by which each worker had noise of its own scale → what all would have.
 PER_WORKER = {"PerWorkerOrnsteinUhlenbeckNoise": OU, "PerWorkerGaussianNoise": GAUSSIAN}
-TYPES = (GAUSSIAN, OU, *PER_WORKER, "StochasticSampling")
+TYPES = (GAUSSIAN, OU, *PER_WORKER, "StochasticSampling", PARAMETER_NOISE)
 
 #: What the module's noise can't do.
 _HELPERS = ("scale_schedule", "sub_exploration")
@@ -38,6 +43,10 @@ def _exploration_config(value: Any, context: Context) -> Outcome:
         return drop_aloud(value, context)
     settings: dict[str, Any] = {}
     kind = type_name(value) or ""
+    if kind == PARAMETER_NOISE:
+        settings[ON_WEIGHTS] = noise_on_weights(value)
+        value = _helper_of_noise_on_weights(value)
+        kind = type_name(value) or ""
     if kind and context.algorithm == "APEX_DDPG":
         settings["training.per_worker_exploration"] = kind in PER_WORKER
     elif kind in PER_WORKER:
@@ -59,6 +68,19 @@ def _exploration_config(value: Any, context: Context) -> Outcome:
         elif key not in (*_HELPERS, "framework") and one is not None:
             settings[f"{NOISE}.{key}"] = PER_WORKER.get(kind, kind) if key == "type" else one
     return Outcome(settings, Verdict.CONVERTED, "the module adds the noise itself")
+
+
+def _helper_of_noise_on_weights(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The noise on actions that went with that on weights."""
+    steps = config.get("random_timesteps", 10_000)
+    return config.get("sub_exploration") or {"type": OU, "random_timesteps": steps}
+
+
+def _parameter_noise(value: Any, _: Context) -> Outcome:
+    if needless(value):
+        return Outcome(verdict=Verdict.DROPPED, message="nothing was asked for")
+    told = dict(value) if isinstance(value, Mapping) else noise_on_weights({})
+    return Outcome({ON_WEIGHTS: told})
 
 
 def _kind(context: Context) -> str:
@@ -239,6 +261,22 @@ RULES = (
         _exploration_config,
         "the module adds the noise itself",
         needs_old=_needs_old,
+    ),
+    _rule(
+        "parameter_noise",
+        v.FLAG | Fields({"initial_stddev": v.NUMBER}),
+        ON_WEIGHTS,
+        _parameter_noise,
+        "the module has noise on its weights",
+    ),
+    Rule(
+        FAMILY,
+        "exploration_noise",
+        Verdict.KEPT,
+        "what this package's config calls it, in checkpoints of its own",
+        target=NOISE,
+        value=EXPLORATION,
+        algorithms=DDPG,
     ),
     *(
         _rule(key, value, NOISE, convert, "together they describe the noise")

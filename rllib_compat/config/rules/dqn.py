@@ -67,7 +67,7 @@ RULES = (
         "training",
         {
             ATOMS: "num_atoms",
-            v.NUMBER: "v_min v_max sigma0",
+            v.NUMBER: "v_min v_max",
             LOSSES: "td_error_loss_fn",
             v.LENGTH: "burn_in_len",
         },
@@ -111,16 +111,6 @@ RULES = (
         convert=_hiddens,
         value=v.LAYERS,
         algorithms=PLAIN,
-    ),
-    Rule(
-        FAMILY,
-        "noisy",
-        Verdict.DROPPED,
-        "noisy nets run on the old API stack only",
-        old_target="training.noisy",
-        value=v.FLAG,
-        algorithms=DQN,
-        needs_old=bool,
     ),
     Rule(
         FAMILY,

@@ -22,9 +22,11 @@ from rllib_compat.config.rule import (
 from rllib_compat.config.values import common as v
 from rllib_compat.config.values.containers import Config
 from rllib_compat.config.values.kinds import Words
+from rllib_compat.networks.heads.q_head import EXPLORING
 from rllib_compat.neutral.report import Severity, Verdict
 
 FAMILY = "evaluation"
+EPSILON, OF_MODULES = "training.epsilon", "rl_module.model_config"
 DURATION = v.COUNT | v.AUTO
 
 # Arguments whose attribute has another name; an evaluation config is a dict of attributes.
@@ -77,12 +79,15 @@ def _evaluation_config(value: Any, context: Context) -> Outcome:
                 f".{tail or head}",
                 "evaluation runs the module that is trained, without a replay buffer",
             )
-        elif head == "epsilon":
-            attributes["explore"] = any(eps > 0 for _, eps in inner)
+        elif setting == EPSILON:
+            continue
         elif tail:
             attributes.setdefault(ATTRIBUTES.get(head, head), {})[tail] = inner
         else:
             attributes[ATTRIBUTES.get(head, head)] = inner
+    if EPSILON in translated and not any(f"{OF_MODULES}.{k}" in translated for k in EXPLORING):
+        explores = _is_above_zero(translated[EPSILON])
+        attributes["explore"] = attributes.get("explore", True) and explores
     if env and (
         len(env) > 1 or not isinstance(env.get("env"), str) or env["env"] != context.get("env")
     ):
@@ -93,6 +98,10 @@ def _evaluation_config(value: Any, context: Context) -> Outcome:
         }
         attributes["env"] = AdaptedEnv({"env": None, **outer, **env})
     return Outcome({"evaluation.evaluation_config": attributes} if attributes else {})
+
+
+def _is_above_zero(epsilon: Any) -> bool:
+    return any(e > 0 for _, e in epsilon) if isinstance(epsilon, list) else bool(epsilon)
 
 
 def _custom_function(value: Any, _: Context) -> Outcome:

@@ -16,6 +16,9 @@ from rllib_compat.neutral.report import Severity, Verdict
 FAMILY = "exploration"
 OLD = "env_runners.exploration_config"
 
+#: What an RLModule of this package does, too.
+SOFT_Q, PARAMETER_NOISE = "SoftQ", "ParameterNoise"
+
 # What an RLModule of the new stack does by itself.
 DEFAULT_TYPES = ("StochasticSampling", "EpsilonGreedy")
 # All exploration classes that any RLlib had (`rllib/utils/exploration`).
@@ -28,6 +31,7 @@ TYPES = Words(
     ),
     classes=True,
 )
+FRAMEWORKS = Words(("tf", "tf2", "tfe", "torch"))
 _SCALARS = {
     **dict.fromkeys(("initial_epsilon", "final_epsilon"), v.SHARE),
     **dict.fromkeys(
@@ -46,9 +50,17 @@ _SCALARS = {
     "beta_schedule": Words(("constant", "linear_decay")),
     "feature_net_config": Config("model", raw=True),
     "encoder_net_config": Config("model", raw=True),
-    "framework": Words(("tf", "tf2", "tfe", "torch")),
-    # Ray makes a schedule of it with `from_config`.
-    "epsilon_schedule": v.CODE,
+    "framework": FRAMEWORKS,
+    # Ray makes a schedule of it with `from_config`; only points in a row have names here.
+    "epsilon_schedule": Fields(
+        {
+            "type": Words(("PiecewiseSchedule",)) | v.CODE,
+            "endpoints": v.SCHEDULED_SHARE,
+            "outside_value": v.SHARE,
+            "framework": FRAMEWORKS,
+        }
+    )
+    | v.CODE,
     "scale_schedule": v.CODE,
 }
 #: Ray hands its `type` to `from_config`, and the rest to the class as arguments. Where one of them
@@ -68,6 +80,15 @@ def type_name(config: Any) -> str | None:
     kind = config.get("type") if isinstance(config, Mapping) else None
     name = kind if isinstance(kind, str) else getattr(kind, "__name__", None)
     return name.rpartition(".")[2] if name else None
+
+
+def noise_on_weights(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What modules and configs of this package are told of `ParameterNoise`.
+
+    Args:
+        config: The exploration config; empty where a switch asked for it, before Ray 0.8.1.
+    """
+    return {"initial_stddev": config.get("initial_stddev", 1.0)}
 
 
 def needs_old(config: Any) -> bool:

@@ -130,6 +130,15 @@ RULES = (
     _rule("num_atoms", ATOMS, "it learns values, no distributions", _atoms),
     _rule("td_error_loss_fn", LOSSES, "its loss is Huber's, as it always was", _loss),
     *dropped(FAMILY, "v_min v_max", "only distributions of values read it", algorithms=R2D2),
+    Rule(
+        FAMILY,
+        "noisy",
+        Verdict.DROPPED,
+        "R2D2 has no noisy nets here",
+        value=v.FLAG,
+        algorithms=R2D2,
+        needs_old=bool,
+    ),
     *dropped(FAMILY, "sigma0", "only noisy nets read it", algorithms=R2D2),
     *dropped(
         FAMILY,

@@ -30,8 +30,7 @@ def _observation_filter(value: Any, context: Context) -> Outcome:
     if value in (None, "NoFilter"):
         return Outcome(verdict=Verdict.DROPPED, message="no filter was asked for")
     if value in ("MeanStdFilter", "ConcurrentMeanStdFilter"):
-        policies = context.get("multiagent.policies") or context.get("policies") or ()
-        connector = MeanStdConnector(multi_agent=bool(set(policies) - {"default_policy"}))
+        connector = MeanStdConnector(multi_agent=context.has_policies)
         return Outcome({"env_runners.env_to_module_connector": connector})
     return Outcome(
         verdict=Verdict.REFUSED,

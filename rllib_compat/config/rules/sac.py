@@ -166,6 +166,8 @@ def _in_network(section: str, key: str, new: str, old: str) -> Any:
     shared = _shared_shape(section, key, new, old)
 
     def convert(value: Any, context: Context) -> Outcome:
+        if key.startswith("lstm_use_prev") and _looks_back(value, context):
+            return Outcome({new: value}, message="policy and critics see the step before, or none")
         why = _never_read(key, context)
         if key == "use_lstm" and why and value:
             return Outcome({}, Verdict.REFUSED, why, Severity.ERROR, "train RNNSAC")
@@ -183,12 +185,15 @@ def _in_network(section: str, key: str, new: str, old: str) -> Any:
     return convert
 
 
+def _looks_back(value: Any, context: Context) -> bool:
+    """Whether a network of the new API stack is asked to see the step before."""
+    return bool(value) and context.stack == "new" and context.legacy_algorithm == "RNNSAC"
+
+
 def _never_read(key: str, context: Context) -> str:
     """Why a network does not read a key that the model config has; empty: it does."""
     if key == "max_seq_len":
         return "`model.max_seq_len` says how long sequences are"
-    if key.startswith("lstm_use_prev"):
-        return "its networks see observations alone, not the steps before them"
     remembers = context.legacy_algorithm == "RNNSAC" or "lstm" not in key
     return "" if remembers else "only RNNSAC has LSTMs in its networks"
 

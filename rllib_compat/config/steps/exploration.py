@@ -1,10 +1,13 @@
-"""Exploration on the old API stack."""
+"""Exploration: what a way to explore needs of other settings."""
 
 from __future__ import annotations
 
 from rllib_compat.config.context import Context
+from rllib_compat.config.rules.ddpg import ON_WEIGHTS
+from rllib_compat.config.rules.q_exploration import EPSILON, NOISE, TEMPERATURE
 from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, Given, Step
 
+BATCH_MODE = "env_runners.batch_mode"
 CONFIG = "env_runners.exploration_config"
 
 
@@ -18,7 +21,31 @@ def _one_by_one(given: Given, _: Context) -> Change | None:
     return Change({CONFIG: ABSENT, **{k: v for k, v in apart.items() if k not in given_apart}})
 
 
+def _ends_above_zero(epsilon: object) -> bool:
+    return bool(epsilon[-1][1] if isinstance(epsilon, list) else epsilon)
+
+
 STEPS = (
+    Step(
+        "soft_q",
+        "Soft Q drew actions by their values, whatever epsilon was; today's modules know both.",
+        stack="new",
+        reads=(TEMPERATURE, EPSILON),
+        sets={EPSILON: 0.0},
+        when=lambda g: TEMPERATURE in g and _ends_above_zero(g.effective(EPSILON)),
+        says="soft Q drew actions by their values, whatever epsilon was",
+    ),
+    Step(
+        "parameter_noise",
+        "Noise on weights is for whole episodes, which are looked at once they have ended. RLlib "
+        "asked for `complete_episodes` with it, too.",
+        stack="new",
+        key="batch_mode",
+        reads=(NOISE, ON_WEIGHTS, BATCH_MODE),
+        sets={BATCH_MODE: "complete_episodes"},
+        when=lambda g: (NOISE in g or ON_WEIGHTS in g) and g.get(BATCH_MODE) != "complete_episodes",
+        says="noise on weights needs whole episodes",
+    ),
     Step(
         "exploration_config",
         "What stands in `exploration_config` and what comes from keys of its own is put together.",

@@ -10,7 +10,7 @@ the config that is saved is the full one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,10 @@ from rllib_compat.convert.decide import Plan
 from rllib_compat.convert.write import modules, optimizers, q_learning, soft_actor_critic
 from rllib_compat.convert.write.per_policy import set_for_policies
 from rllib_compat.formats import pickles
-from rllib_compat.networks import AnyNetwork, CustomNetwork
+from rllib_compat.formats.layouts.policies import config_dict
+from rllib_compat.networks import AnyNetwork, CustomNetwork, Network
 from rllib_compat.networks.custom_module import has_parts
+from rllib_compat.networks.heads.q_head import EXPLORING, exploring, exploring_plainly
 from rllib_compat.networks.names.plain import MOVING_AVERAGE
 from rllib_compat.networks.wrappers.previous_steps import previous_steps
 from rllib_compat.neutral import spaces
@@ -33,8 +35,13 @@ from rllib_compat.neutral.spaces import Space
 from rllib_compat.runtime import overrides
 from rllib_compat.runtime.connectors import (
     add_preprocessors,
-    add_previous_steps,
     leave_in_parts,
+    set_previous_steps,
+)
+from rllib_compat.runtime.parameter_noise import (
+    PARAMETER_NOISE,
+    change_weight_noise,
+    explored_by,
 )
 
 if TYPE_CHECKING:
@@ -57,7 +64,46 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
     assert plan.translation is not None
     checkpoint, networks = plan.checkpoint, plan.networks
     config = plan.translation.algorithm_config
-    _add_modules(config, modules.specs(checkpoint, networks))
+    findings = fit(config, checkpoint, networks)
+    row = registry.of(checkpoint.algorithm)
+    if row.offline:
+        _keep_env_runners(config, checkpoint)
+    if row.reader in ("q", "ddpg", "rnnsac", "maddpg"):
+        findings += q_learning.delay_learning(config, checkpoint)
+    with ray_versions.without_cluster(), _algorithm(config) as algorithm:
+        _set_weights(algorithm, networks)
+        findings += optimizers.set_states(algorithm, checkpoint, networks)
+        findings += _set_filter(algorithm, checkpoint)
+        findings += _set_weight_noise(algorithm, checkpoint)
+        findings += _set_counters(algorithm, checkpoint)
+        if row.reader in ("q", "ddpg"):
+            findings += q_learning.set_progress(algorithm, config, checkpoint)
+        algorithm.config = config
+        ray_versions.save(algorithm, target, state_format=state_format)
+    if state_format == "msgpack":
+        findings += _note_msgpack_and_filters(checkpoint)
+    return findings + _note_own_names(target)
+
+
+def fit(
+    config: AlgorithmConfig,
+    checkpoint: LegacyCheckpoint,
+    networks: Mapping[str, AnyNetwork],
+    *,
+    others: Iterable[str] = (),
+) -> list[Finding]:
+    """Makes the algorithm of a config one with the old networks, in place.
+
+    Args:
+        config: The config, which has the policies of the checkpoint.
+        checkpoint: The state of policies with spaces.
+        networks: Their networks.
+        others: The policies that only the config has; they get the algorithm's default module.
+
+    Returns:
+        What of their state the config now has.
+    """
+    _add_modules(config, modules.specs(checkpoint, networks), others, checkpoint)
     seen = {k: policy.observation_space for k, policy in checkpoint.policies.items()}
     parts = {
         k: spaces.to_gymnasium(network.space)
@@ -70,33 +116,16 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
         add_preprocessors(config)
     if any(_flattens(seen[k], network.inputs) for k, network in networks.items()):
         add_preprocessors(config, flat=True)
-    actions, rewards = previous_steps(networks, checkpoint.policies)
-    if actions or rewards:
-        add_previous_steps(config, actions, rewards)
+    # Where the step before is a part of what a module observes, choices are one-hot in it.
+    one_hot = any(isinstance(n, Network) and n.space is not None for n in networks.values())
+    set_previous_steps(config, *previous_steps(networks, checkpoint.policies), one_hot=one_hot)
     findings = _carry_kl_coefficients(config, checkpoint)
-    row = registry.of(checkpoint.algorithm)
-    if row.offline:
-        _keep_env_runners(config, checkpoint)
-    if row.reader in ("q", "ddpg", "rnnsac", "maddpg"):
-        findings += q_learning.delay_learning(config, checkpoint)
-    if row.soft_actor_critic:
+    if registry.of(checkpoint.algorithm).soft_actor_critic:
         findings += soft_actor_critic.carry_temperatures(config, checkpoint)
         findings += soft_actor_critic.keep_action_range(config, networks)
     findings += _tame_overrides(config)
     overrides.share_parts_of_policies(config)
-    findings += _carry_moving_average(config, checkpoint)
-    with ray_versions.without_cluster(), _algorithm(config) as algorithm:
-        _set_weights(algorithm, networks)
-        findings += optimizers.set_states(algorithm, checkpoint, networks)
-        findings += _set_filter(algorithm, checkpoint)
-        findings += _set_counters(algorithm, checkpoint)
-        if row.reader in ("q", "ddpg"):
-            findings += q_learning.set_progress(algorithm, config, checkpoint)
-        algorithm.config = config
-        ray_versions.save(algorithm, target, state_format=state_format)
-    if state_format == "msgpack":
-        findings += _note_msgpack_and_filters(checkpoint)
-    return findings + _note_own_names(target)
+    return findings + _carry_moving_average(config, checkpoint)
 
 
 def _keep_env_runners(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> None:
@@ -112,18 +141,62 @@ def _flattens(space: Space | None, inputs: tuple[int, ...]) -> bool:
     return isinstance(space, spaces.Box) and len(inputs) == 1 < len(space.shape)
 
 
-def _add_modules(config: AlgorithmConfig, specs: Mapping[str, RLModuleSpec]) -> None:
+def _add_modules(
+    config: AlgorithmConfig,
+    specs: Mapping[str, RLModuleSpec],
+    others: Iterable[str],
+    checkpoint: LegacyCheckpoint,
+) -> None:
     """Tells the config the exact network of each policy; it then needs no environment for it."""
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
+    told = explored_by(config)
+    _let_explore(config, specs, told, checkpoint)
     for spec in specs.values():
         if isinstance(spec.model_config, dict):
             spec.model_config = ray_versions.whole_model_config(config, spec.model_config)
     if config.is_multi_agent:
-        config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=dict(specs)))
+        new = {policy_id: RLModuleSpec() for policy_id in others}
+        for policy_id, spec in new.items():
+            _explore_by(spec, {**told.get("", {}), **told.get(policy_id, {})})
+        config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={**specs, **new}))
     else:
         (spec,) = specs.values()
         config.rl_module(rl_module_spec=spec)
+
+
+def _let_explore(
+    config: AlgorithmConfig,
+    specs: Mapping[str, RLModuleSpec],
+    told: Mapping[str, Mapping[str, Any]],
+    checkpoint: LegacyCheckpoint,
+) -> None:
+    """Tells modules of Q-values how they explore beside epsilon, in place.
+
+    The config does (`told`), or modules of ours that the checkpoint holds.
+    """
+    ray_versions.tell_modules_nothing_of(config, EXPLORING)  # some networks may not have it
+    for policy_id, spec in specs.items():
+        policy = checkpoint.policies.get(policy_id)
+        stored = exploring(config_dict(policy and policy.config.get("model")))
+        own = {**stored, **told.get("", {}), **told.get(policy_id, {})}
+        # What today's default module computes has neither noisy layers nor norms.
+        _explore_by(spec, exploring_plainly(own) if spec.module_class is None else own)
+    models = [spec.model_config for spec in specs.values() if isinstance(spec.model_config, dict)]
+    on_weights = any(PARAMETER_NOISE in exploring(model) for model in models)
+    if on_weights and not hasattr(config, PARAMETER_NOISE):  # DDPG's has the connector by itself
+        change_weight_noise(config)
+
+
+def _explore_by(spec: RLModuleSpec, told: Mapping[str, Any]) -> None:
+    if not told:
+        return
+    spec.model_config = {**(spec.model_config or {}), **told}
+    if spec.module_class is None:
+        from rllib_compat.networks.modules.exploring_q import ExploringQModule
+
+        spec.module_class = ExploringQModule
 
 
 def _note_msgpack_and_filters(checkpoint: LegacyCheckpoint) -> list[Finding]:
@@ -282,6 +355,24 @@ def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Find
             + (", which has them by policy, as before" if multi_agent else ""),
         ),
     ]
+
+
+def _set_weight_noise(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """Lets noise on weights go on as large as it was (`cur_stddev`, Ray 1.4 – 2.x)."""
+    stored = {
+        policy_id: float(policy.exploration["cur_stddev"])
+        for policy_id, policy in checkpoint.policies.items()
+        if isinstance(policy.exploration, Mapping) and "cur_stddev" in policy.exploration
+    }
+    if not stored:
+        return []
+    multi_agent = ray_versions.is_multi_agent(algorithm.config)
+    state = {"deviations": {k if multi_agent else "": v for k, v in stored.items()}}
+    algorithm.env_runner.set_state({"env_to_module_connector": {"ParameterNoise": state}})
+    shown = ", ".join(f"{deviation:.4g}" for deviation in stored.values())
+    message = f"noise on weights goes on with the deviation that it had ({shown})"
+    path = "policies.*.exploration"
+    return [Finding("weight-noise", Severity.INFO, Verdict.EXACT, path, message)]
 
 
 def _epsilon_findings(filters: Mapping[str, ObservationFilter]) -> list[Finding]:

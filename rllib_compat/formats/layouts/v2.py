@@ -9,7 +9,8 @@
         class_and_ctor_args.pkl                   the module's class, spaces and model config
         module_state.(pt|pkl|msgpack)             its weights as numpy arrays
     learner_group/learner/state.(pkl|msgpack)     optimizers
-    env_runner/…                                  connectors
+    env_runner/…                                  connectors: filters, and noise on weights
+    coefficients.json                             what learners keep in no state (`Trainer.save`)
 
 2.0 (Ray 2.3x – 2.43) named the weights' file `module_state.pt`, though it is a pickle.
 Source: `ray/rllib/utils/checkpoints.py` (`Checkpointable.save_to_path`).
@@ -56,6 +57,11 @@ _STATES = ("algorithm_state.msgpack", "algorithm_state.pkl")
 #: Where a tree keeps its modules, a folder for each.
 MODULES = "learner_group/learner/rl_module"
 
+#: What trainers of this package write: what learners compute losses with, by where they have it.
+COEFFICIENTS = "coefficients.json"
+#: ... and what a policy's state calls it.
+_COEFFICIENTS = {"curr_log_alpha": "log_alpha", "curr_kl_coeffs_per_module": "kl_coeff"}
+
 #: The optimizers of modules that have several (SAC, CQL; DDPG, TD3).
 _OPTIMIZERS = ("policy", "qf", "qf_twin", "alpha", "actor", "critic")
 #: Ray's own filter, with an entry an agent (None for all); and ours, with an entry a policy.
@@ -63,8 +69,13 @@ _FILTERS = tuple(
     f"env_runner/env_to_module_connector/{name}"
     for name in ("MeanStdFilter", "PolicyMeanStdFilter")
 )
+#: The connector that knows how large noise on weights is.
+_WEIGHT_NOISE = "env_runner/env_to_module_connector/ParameterNoise"
+#: A module of this package with the network of Ray's default one.
+_RAYS_NETWORK = "rllib_compat.modules.ExploringQModule"
 _ITERATION = "training_iteration"
 _STEPS = ("env_runners", "num_env_steps_sampled_lifetime")
+_STEPS_READ = _STEPS[1:]  # of an algorithm that learns from recordings
 _EPISODES = ("env_runners", "num_episodes_lifetime")
 
 
@@ -96,6 +107,10 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         raise CorruptCheckpointError("The tree has no module with a state.", where=MODULES)
     filters, other_filters = _read_filters(folder, policies, ids)
     policies = with_filters(policies, ids, filters)
+    noise = _state(folder, f"{_WEIGHT_NOISE}/state") or {}
+    policies = {k: _with_weight_noise(policy, noise) for k, policy in policies.items()}
+    held = folder.try_side_file(COEFFICIENTS)
+    policies = {k: _with_coefficients(policy, held) for k, policy in policies.items()}
     learner = _state(folder, "learner_group/learner/state") or {}
     optimizers = learner.get("optimizer")
     if isinstance(optimizers, Mapping):
@@ -122,6 +137,26 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         extra={**by_text({k: v for k, v in state.items() if k != _ITERATION}), **other_filters},
     )
     return folder.whole(checkpoint)
+
+
+def _with_weight_noise(policy: PolicyState, state: Mapping[str, Any]) -> PolicyState:
+    """A policy with how large the noise on its weights was, as old policies said it."""
+    stored = state.get("deviations")
+    stored = stored if isinstance(stored, Mapping) else {}
+    deviation = number(stored.get(policy.old_id, stored.get("")))
+    return policy if deviation is None else replace(policy, exploration={"cur_stddev": deviation})
+
+
+def _with_coefficients(policy: PolicyState, held: Any) -> PolicyState:
+    """A policy with what a trainer has written of its learner."""
+    found: dict[str, Any] = {}
+    for where, own in _COEFFICIENTS.items():
+        of_all = held.get(where) if isinstance(held, Mapping) else None
+        value = of_all.get(policy.old_id) if isinstance(of_all, Mapping) else None
+        # JSON has Infinity and NaN here, and its true would be 1.
+        if isinstance(value, float) and math.isfinite(value):
+            found[own] = value
+    return replace(policy, **found)
 
 
 def _optimizers(stored: Mapping[str, Any], found: str) -> Any:
@@ -176,8 +211,8 @@ def _module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyStat
     policy_class = cls.qualified if isinstance(cls, GlobalRef) else None
     named = _module_arguments(made.get("ctor_args_and_kwargs"))
     model = config_dict(named.get("model_config", named.get("model_config_dict")))
-    # That of our own is a network's description, not a config.
-    is_ours = (policy_class or "").startswith("rllib_compat.")
+    # That of our own is a network's description, not a config; but where ours has Ray's network.
+    is_ours = (policy_class or "").startswith("rllib_compat.") and policy_class != _RAYS_NETWORK
     return PolicyState(
         module_id,
         arrays,
@@ -274,7 +309,7 @@ def _counters(state: Mapping[str, Any], folder: Folder) -> Counters:
     found = logger.get("stats") if isinstance(logger, Mapping) else None
     stats: dict[Any, Any] = dict(found) if isinstance(found, Mapping) else {}
 
-    def lifetime(path: tuple[str, str]) -> int | None:
+    def lifetime(path: tuple[str, ...]) -> int | None:
         # The path was a tuple (2.40), then a string with "--" between the parts (2.44 on).
         entry = stats.get(path) or stats.get("--".join(path))
         # A list of parts to be summed (2.40), or the sum itself (later).
@@ -284,7 +319,7 @@ def _counters(state: Mapping[str, Any], folder: Folder) -> Counters:
         numbers = [n for v in values if (n := number(v)) is not None and math.isfinite(n)]
         return integer(int(sum(numbers))) if numbers else None
 
-    steps = lifetime(_STEPS)
+    steps = lifetime(_STEPS) or lifetime(_STEPS_READ)
     if not steps and (runner := _state(folder, "env_runner/state")):
         steps = integer(runner.get(_STEPS[1])) or steps
     iteration = state.get(_ITERATION)

@@ -13,7 +13,7 @@ from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.bandit import ARMS, PARTS, TABLE, posterior
 from rllib_compat.networks.network import Network, Reading, Target
-from rllib_compat.networks.refusals import contradiction, not_yet, other_config, other_space
+from rllib_compat.networks.refusals import contradiction, needed, not_yet, other_config, other_space
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.components import original_space
 from rllib_compat.neutral.checkpoint import PolicyState
@@ -42,17 +42,27 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
 
     Raises:
         NotYetError: It is another network.
+        MissingInformationError: It chooses items, and the observation space is not known.
         CheckpointError: Arrays are missing, or are no posterior, or contradict config or spaces.
     """
     arrays = posterior(policy)
     named = Named(policy, settings, arrays, "torch", TABLE)
     alpha = _alpha(named)
     items = _table(named)
+    named_arrays = isinstance(policy.weights, dict)
+    if items is None and named_arrays and "arm.theta" in policy.weights:  # it chose items
+        raise needed(
+            f"It chooses items of a table. The observation space is needed: a Dict with {ITEM!r}.",
+            "parts",
+            named.where,
+        )
     sampling = settings.algorithm == "BanditLinTS"
     times = _times(policy, plain=sampling or items is not None)
     graph = _graph(named, items, times)
     told = {"alpha": alpha, "lambda_": settings.model.get("lambda_"), "sampling": sampling}
     told |= {} if times == 1.0 else {"times": times}
+    if sampling:
+        told["drawn_from"] = _drawn_from(policy)
     count, size = arrays[f"{ARMS}.theta"].shape
     what = f"{count} arms" if items is None else f"{items[0].shape[0]} items"
     network = Network(
@@ -79,6 +89,13 @@ def _times(policy: PolicyState, *, plain: bool) -> float:
     if policy.is_module:
         return float(policy.extra.get("module_config", {}).get("times", 1.0))
     return 1.0 if plain or isinstance(policy.weights, dict) else 2.0
+
+
+def _drawn_from(policy: PolicyState) -> str:
+    """Whose covariance weights are drawn with: in every Ray the prior's, which it made once."""
+    if policy.is_module:
+        return str(policy.extra.get("module_config", {}).get("drawn_from", "posterior"))
+    return "prior"
 
 
 def _table(named: Named) -> tuple[Box, int] | None:

@@ -32,6 +32,8 @@ _CRITICS = Group(
 )
 #: The first Ray whose critics' squared errors were added up over the batch, not averaged.
 _SUMMED = Version("2.1")
+#: How every Ray before that one laid out its checkpoints.
+_LAYOUT_OF_2_0 = "0.1"
 #: The train batch of a config that is silent.
 _BATCH = 128
 #: What the old model and today's module call each stack.
@@ -82,9 +84,9 @@ def _scale(named: Named) -> float:
     critics; from 2.1 on half the sum over the whole batch, too (`l2_loss`), unless it was Huber's.
     """
     settings, critics = named.settings, 2 if f"{TWIN}.out" in named else 1
-    if named.policy.is_module or settings.ray is None:
+    if named.policy.is_module:
         return 1.0
-    if Version(settings.ray) < _SUMMED:
+    if _is_of_ray_2_0(settings):
         return 1.0 / critics
     if settings.config.get("td_error_loss_fn", "mse") != "mse":
         return 1.0
@@ -92,6 +94,17 @@ def _scale(named: Named) -> float:
     if not isinstance(batch, int) or batch < 1:
         raise refusals.contradiction(f"train_batch_size is {batch!r}.", named.where)
     return 1.0 / (critics * batch)
+
+
+def _is_of_ray_2_0(settings: ModelSettings) -> bool:
+    """Whether the first Ray with CRR wrote it.
+
+    Where `.tune_metadata` or `rllib_checkpoint.json` is lost, which tell the Ray, the layout says
+    it: Ray 2.1 brought a new one.
+    """
+    if settings.ray is None:
+        return settings.layout == _LAYOUT_OF_2_0
+    return Version(settings.ray) < _SUMMED
 
 
 def _summary(named: Named) -> str:

@@ -91,7 +91,10 @@ def fresh(config: Mapping[str, Any], inputs: int, actions: Box) -> Network:
         shapes |= _layers("_hidden_layers.", features, hiddens)
         features = hiddens[-1]
     size = actions.flat_size()
-    shapes |= _layers("policy_model.action_", features, [*config["actor_hiddens"], size], "out")
+    norms = "policy_model.LayerNorm_A_" if config.get("parameter_noise") else ""
+    shapes |= _layers(
+        "policy_model.action_", features, [*config["actor_hiddens"], size], "out", norms=norms
+    )
     for prefix in ("q", "twin_q")[: 2 if config.get("twin_q") else 1]:
         hiddens = [*config["critic_hiddens"], 1]
         last = f"{prefix}_out"
@@ -104,14 +107,25 @@ def fresh(config: Mapping[str, Any], inputs: int, actions: Box) -> Network:
 
 
 def _layers(
-    prefix: str, takes: int, sizes: Sequence[int], last: str = "", *, between: str = ""
+    prefix: str,
+    takes: int,
+    sizes: Sequence[int],
+    last: str = "",
+    *,
+    between: str = "",
+    norms: str = "",
 ) -> dict[str, tuple[int, ...]]:
-    """The shapes of a stack's arrays, by torch's names; with `last`, that is the last layer's."""
+    """The shapes of a stack's arrays, by torch's names, in torch's order.
+
+    With `last`, that is the last layer's name; with `norms`, norms follow the others.
+    """
     shapes: dict[str, tuple[int, ...]] = {}
     for index, size in enumerate(sizes):
         is_last = bool(last) and index == len(sizes) - 1
         layer = f"{prefix}{last}" if is_last else f"{prefix}{between}{index}"
         shapes |= {f"{layer}._model.0.weight": (size, takes), f"{layer}._model.0.bias": (size,)}
+        if norms and not is_last:
+            shapes |= {f"{norms}{index}.{part}": (size,) for part in ("weight", "bias")}
         takes = size
     return shapes
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks import refusals
-from rllib_compat.networks.heads import evolution_vision
+from rllib_compat.networks.heads import evolution_vision, imitation
 from rllib_compat.networks.heads.dense import fold_slopes
 from rllib_compat.networks.heads.policy import policy_only
 from rllib_compat.networks.mapping import from_canonical, to_canonical
@@ -54,6 +54,8 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         MissingInformationError: The size of the observations has to be given.
         CheckpointError: No order of the vector fits the config and the spaces.
     """
+    if isinstance(policy.weights, dict):
+        return _read_module(policy, settings)
     where, vector = where_of(policy), np.asarray(policy.weights).reshape(-1)
     outputs = None if policy.action_space is None else deterministic_inputs(policy.action_space)
     deterministic = isinstance(policy.action_space, Box)
@@ -88,6 +90,17 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         f"{outputs or 'unknown'} outputs",
         where,
     )
+
+
+def _read_module(policy: PolicyState, settings: ModelSettings) -> Reading:
+    """Reads what trainers of this package save: the module is BC's."""
+    named = imitation.named_today(policy, settings)
+    if named is None:
+        of = "fully connected policy"
+        assert isinstance(policy.weights, dict)
+        raise refusals.unknown_arrays(list(policy.weights), policy.weights, of, where_of(policy))
+    deterministic = isinstance(policy.action_space, Box)
+    return named.reading(policy_only(named, deterministic=deterministic))
 
 
 def _sees_images(policy: PolicyState, settings: ModelSettings) -> bool:

@@ -23,16 +23,16 @@ from rllib_compat.neutral.checkpoint import PolicyState
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads the policy of BC; in today's default module where that can compute it."""
-    if network := _read_today(policy, settings):
-        return Reading(network)
+    if named := named_today(policy, settings):
+        return Reading(policy_only(named, target=_target(named)))
     reading = actor_critic.read(policy, settings)
     if reading.known.target.module is not None:
         return reading
     return replace(reading, network=_without_value(reading.known, policy, settings))
 
 
-def _read_today(policy: PolicyState, settings: ModelSettings) -> Network | None:
-    """Reads the weights of a default module of BC of the new API stack; None: they are not."""
+def named_today(policy: PolicyState, settings: ModelSettings) -> Named | None:
+    """Names the weights of a default module of BC of the new API stack; None: they are not."""
     if not isinstance(policy.weights, dict):
         return None
     plain, _ = plain_names(policy)
@@ -41,8 +41,7 @@ def _read_today(policy: PolicyState, settings: ModelSettings) -> Network | None:
             table = _default_module(encoder, head, linear=linear)
             arrays, left = to_canonical(table, plain)
             if not left and set(from_canonical(table, arrays)) == set(plain):
-                named = Named(policy, settings, arrays, "rl_module", table)
-                return policy_only(named, target=_target(named))
+                return Named(policy, settings, arrays, "rl_module", table)
     return None
 
 

@@ -10,6 +10,7 @@ from rllib_compat.networks.mapping import Table
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.network import Target, own_module
 from rllib_compat.networks.ops.activations import activation
+from rllib_compat.networks.settings import ModelSettings
 
 #: The modules of ours that take networks which Ray's own modules can't compute.
 ACTOR_CRITIC = "rllib_compat.modules:ActorCriticModule"
@@ -33,6 +34,11 @@ def own_actor_critic(graph: Graph, arrays: Mapping[str, Array], **model_config: 
     """The module of ours for a policy with a value function, or without one."""
     module = ACTOR_CRITIC if "vf_preds" in graph.outputs else ACTOR
     return own_module(module, graph, arrays, **model_config)
+
+
+def sequence_length(settings: ModelSettings) -> int:
+    """How many steps the sequences have that a network with states is trained on."""
+    return int(settings.model.get("max_seq_len", 20))
 
 
 def todays_default(named: Named, table: Callable[..., Table], **told: Any) -> Target:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from rllib_compat.networks import compare, refusals
 from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.heads import q_head, q_rl_module
+from rllib_compat.networks.heads import q_head, q_recurrent_module, q_rl_module
 from rllib_compat.networks.heads.q_head import MODULE, RECURRENT, Head
 from rllib_compat.networks.heads.targets import with_targets
 from rllib_compat.networks.named import Named
@@ -44,7 +44,10 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         named = q_rl_module.named(policy, settings)
         head, graph = q_rl_module.read(named)
         return reading(named, graph, head, [], DENSE.kind)
-    named, trunk = read_named(policy, settings)
+    if isinstance(policy.weights, dict) and q_recurrent_module.is_meant(policy.weights):
+        named, trunk = q_recurrent_module.named(policy, settings), DENSE
+    else:
+        named, trunk = read_named(policy, settings)
     head, findings = _head(named)
     build = Builder()
     inputs: Mapping[str, tuple[int, ...]]

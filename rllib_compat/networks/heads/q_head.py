@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from typing import Any
 
 from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.named import Named
@@ -18,12 +20,43 @@ RECURRENT = "rllib_compat.modules:R2D2GraphModule"
 #: What the module has to be told beside its network; DQN's own settings by their names.
 SETTINGS = ("double_q", "dueling", "num_atoms", "v_min", "v_max")
 
+#: What a module of ours is told of how it explores: the noise of noisy layers at first, by what
+#: Q-values are divided where actions are drawn by them, what noise on weights takes: with what
+#: deviation it begins, and whether norms stand in the network for it, as they did.
+EXPLORING = ("sigma0", "soft_q_temperature", "parameter_noise")
+
 #: What is added to the variance, by the framework that normalised.
 _EPSILON = {"torch": 1e-5, "rl_module": 1e-5, "keras": 1e-3, "list": 1e-3}
 _CONTRIB_EPSILON = 1e-12
 
 #: Over which axis of `[actions, atoms]` legacy Rays centred the advantages.
 OVER_ACTIONS = -2
+
+
+def exploring(model: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model config tells a module of ours of how it explores; what is no number is nothing.
+
+    Args:
+        model: A model config, which may come from a file.
+    """
+    found: dict[str, Any] = {k: model[k] for k in EXPLORING[:2] if _is_number(model.get(k))}
+    noise = model.get(EXPLORING[2])
+    if isinstance(noise, Mapping) and _is_number(noise.get("initial_stddev")):
+        norms = {} if noise.get("layer_norm") is not False else {"layer_norm": False}
+        found[EXPLORING[2]] = {"initial_stddev": noise["initial_stddev"], **norms}
+    return found
+
+
+def exploring_plainly(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for a network that is there already, and has no noisy layers and no norms."""
+    found = {key: value for key, value in told.items() if key != EXPLORING[0]}
+    if noise := found.get(EXPLORING[2]):
+        found[EXPLORING[2]] = {**noise, "layer_norm": False}
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 @frozen

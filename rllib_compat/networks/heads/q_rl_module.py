@@ -1,7 +1,8 @@
 """Today's default DQN module: read from checkpoints of Ray 2.35 on, and where old networks go.
 
 `DQNRainbowTorchRLModule` (Ray 2.40), `DefaultDQNTorchRLModule`: an encoder of dense layers, `af`
-for the advantages or Q-values, `vf` for the state's value, and a target of each.
+for the advantages or Q-values, `vf` for the state's value, and a target of each. In ours
+(`networks.modules.exploring_q`) layers of both streams may be noisy, or have norms behind them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.heads import q_head
 from rllib_compat.networks.heads.q_head import Head
-from rllib_compat.networks.mapping import Move, Table, torch_dense
+from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.network import TARGET_PREFIX, Target
@@ -35,14 +36,16 @@ def is_meant(names: Iterable[str]) -> bool:
     return any(name.startswith("encoder.") for name in names)
 
 
-def table(layers: int, head: int, *, linear: bool) -> Table:
+def table(layers: int, head: int, *, linear: bool, norms: bool = False) -> Table:
     """The module's names.
 
     Args:
         layers: How many layers the encoder has.
         head: How many hidden layers each stream has.
         linear: Whether the encoder has no activation modules between its layers.
+        norms: Whether a norm stands behind each hidden layer of the streams.
     """
+    step = 3 if norms else 2
     rows: list[Move] = []
     for theirs, ours in (("", ""), ("_target_", TARGET_PREFIX)):
         encoder, every = f"{theirs}encoder.net.mlp", 1 if linear else 2
@@ -51,10 +54,22 @@ def table(layers: int, head: int, *, linear: bool) -> Table:
         rows += torch_dense(f"{encoder}.{every * (layers - 1)}", f"{ours}out")
         for stream, canonical in (("af", "advantage"), ("vf", "state")):
             name = f"{theirs}{stream}.net.mlp"
-            rows += torch_dense(f"{name}.{2 * head}", f"{ours}{canonical}")
-            rows += torch_dense(f"{name}.{{2*i}}", f"{ours}{canonical}_hidden.{{i}}")
+            rows += _dense(f"{name}.{step * head}", f"{ours}{canonical}")
+            rows += _dense(f"{name}.{{{step}*i}}", f"{ours}{canonical}_hidden.{{i}}")
+            if norms:
+                norm, of = f"{name}.{{{step}*i+2}}", f"{ours}{canonical}_norm.{{i}}"
+                rows += (Move(f"{norm}.weight", f"{of}.gamma"), Move(f"{norm}.bias", f"{of}.beta"))
         rows += torch_dense(f"{theirs}af.net.mlp.0", f"{ours}logits")
     return tuple(rows)
+
+
+def _dense(theirs: str, ours: str) -> Table:
+    """The rows of a layer that may be noisy."""
+    return (
+        *torch_dense(theirs, ours),
+        Move(f"{theirs}.sigma_weight", f"{ours}.sigma_kernel", TRANSPOSED),
+        Move(f"{theirs}.sigma_bias", f"{ours}.sigma_bias"),
+    )
 
 
 def named(policy: PolicyState, settings: ModelSettings) -> Named:
@@ -65,10 +80,11 @@ def named(policy: PolicyState, settings: ModelSettings) -> Named:
     """
     plain, _ = plain_names(policy)
     linear = activation(settings.activation, where="model").target == "linear"
-    layers = sum(bool(re.fullmatch(r"af\.net\.mlp\.\d+\.weight", name)) for name in plain)
+    stream = [a for name, a in plain.items() if re.fullmatch(r"af\.net\.mlp\.\d+\.weight", name)]
+    layers = sum(array.ndim > 1 for array in stream)
     if not layers:
         raise refusals.unknown_arrays(list(plain), plain, _KIND, where_of(policy))
-    names = table(0, layers - 1, linear=linear)
+    names = table(0, layers - 1, linear=linear, norms=len(stream) > layers)
     return Named.take(policy, settings, plain, "rl_module", names, of=_KIND)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from rllib_compat.networks import compare, refusals
 from rllib_compat.networks.graph import Builder, Graph
+from rllib_compat.networks.heads.rl_module_lstm import encoder_activation
 from rllib_compat.networks.heads.stacks import OUTPUTS
 from rllib_compat.networks.heads.targets import with_targets
 from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense
@@ -31,9 +32,10 @@ from rllib_compat.networks.network import (
 from rllib_compat.networks.optimizers.groups import ALPHA, soft_actor_critic
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import add_layers
+from rllib_compat.networks.wrappers.previous_steps import Previous, asked_for, previous
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.report import Severity, Verdict
-from rllib_compat.neutral.spaces import Box, Discrete
+from rllib_compat.neutral.spaces import Box, Discrete, box
 
 MODULE = "rllib_compat.modules:RNNSACModule"
 TARGET_ENTROPY = "target_entropy"
@@ -43,8 +45,6 @@ _STACKS = {POLICY: "action_model", CRITIC: "q_net", TWIN: "twin_q_net"}
 _LEAST_LOG_STD = -5.0
 #: What the module is told of its critics, where they are not as its policy.
 CRITICS = "critics"
-#: What a network takes besides observations, if the config says so.
-_LOOKING_BACK = ("lstm_use_prev_action", "lstm_use_prev_reward", "lstm_use_prev_action_reward")
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
@@ -83,8 +83,12 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         )
     target = Target(MODULE, _told(named), (*names, Move(ALPHA, ALPHA)))
     network = named.network("recurrent soft actor-critic", _summary(named), graph, target, arrays)
+    before, space = _previous(named, POLICY), None
+    if before.size:  # the module takes them behind the observation
+        space = box(-np.inf, np.inf, (_seen(named) + before.size,))
     network = replace(
         network,
+        space=space,
         optimizers=soft_actor_critic(arrays, unused),
         besides={ALPHA: np.array([state.get(ALPHA, 0.0)])},
     )
@@ -136,7 +140,7 @@ def _activation(policy: PolicyState, settings: ModelSettings, stack: str) -> str
         return model_of(settings, stack).activation.lower()
     told = policy.extra.get("module_config", {})
     told = {**told, **(told.get(CRITICS, {}) if stack != POLICY else {})}
-    return str(told.get("fcnet_activation") or "linear").lower()
+    return encoder_activation(told)
 
 
 def _require_whole(named: Named) -> None:
@@ -151,14 +155,13 @@ def _require_whole(named: Named) -> None:
     for stack in stacks:
         parts = ("kernel", "recurrent_kernel", "bias", "recurrent_bias")
         named.require(*(f"{stack}.lstm.{part}" for part in parts), f"{stack}.out.kernel")
-        model = {} if policy.is_module else model_of(settings, stack).model
-        if any(model.get(key) for key in _LOOKING_BACK):
-            raise refusals.not_yet("RNNSAC that sees previous actions or rewards", named.where)
         if not named.layers(f"{stack}.hidden"):
             raise refusals.not_yet("RNNSAC without dense layers before its LSTM", named.where)
         if not policy.is_module:
             said = hiddens_of(settings, stack)
             compare.require_hiddens(named, named.sizes(f"{stack}.hidden"), said, of=stack)
+    if len({(p.actions, p.rewards) for p in (_previous(named, stack) for stack in stacks)}) > 1:
+        raise refusals.not_yet("RNNSAC whose critics see other steps than its policy", named.where)
     compare.require_inputs(named, (_seen(named),))
     compare.require_outputs(named, named.gives(f"{POLICY}.out"))
 
@@ -171,9 +174,17 @@ def _cells(named: Named, stack: str) -> int:
     return len(named.arrays[f"{stack}.lstm.recurrent_kernel"])
 
 
+def _previous(named: Named, stack: str) -> Previous:
+    """What a stack sees of the step before."""
+    asked = asked_for(named.policy, model_of(named.settings, stack).model)
+    size = len(named.arrays[f"{stack}.lstm.kernel"]) - named.sizes(f"{stack}.hidden")[-1]
+    return previous(named, *asked, size, raw_first=False)
+
+
 def _graph(named: Named) -> Graph:
     build, space = Builder(), named.policy.action_space
-    inputs = {"obs": (_seen(named),)}
+    before = _previous(named, POLICY)
+    inputs = {"obs": (_seen(named),), **before.inputs()}
     both = "obs"
     if isinstance(space, Box):
         inputs["actions"] = (space.flat_size(),)
@@ -188,6 +199,7 @@ def _graph(named: Named) -> Graph:
         own = {f"{stack}_{part}": f"{stack}.lstm.{part}" for part in "hc"}
         inputs |= dict.fromkeys(own, (_cells(named, stack),))
         states |= own
+        features = before.add(build, features, f"{stack}.")
         core = build.add("lstm", f"{stack}.lstm", features, *own)
         outputs[output] = build.add("dense", f"{stack}.out", core)
         if stack != POLICY and isinstance(space, Box):
@@ -197,7 +209,7 @@ def _graph(named: Named) -> Graph:
 
 def _told(named: Named) -> dict[str, Any]:
     """What the module is told."""
-    config, policy = named.settings.config, named.policy
+    config, policy, before = named.settings.config, named.policy, _previous(named, POLICY)
     told = {**config, **policy.extra.get("module_config", {})}
     shapes = {
         stack: {
@@ -214,6 +226,8 @@ def _told(named: Named) -> dict[str, Any]:
         **shapes[POLICY],
         **({CRITICS: other} if other else {}),
         "use_lstm": True,
+        "lstm_use_prev_action": bool(before.actions),
+        "lstm_use_prev_reward": bool(before.rewards),
         "head_fcnet_hiddens": [],
         "twin_q": f"{TWIN}.out" in named,
         "initial_alpha": float(np.exp(named.state.get(ALPHA, 0.0))),

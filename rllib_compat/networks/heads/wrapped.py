@@ -13,7 +13,7 @@ import numpy as np
 from rllib_compat.networks import compare
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.heads import rl_module_lstm
-from rllib_compat.networks.heads.outputs import actor_critic, own_actor_critic
+from rllib_compat.networks.heads.outputs import actor_critic, own_actor_critic, sequence_length
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names import attention as attention_names
 from rllib_compat.networks.names import lstm as lstm_names
@@ -27,7 +27,6 @@ from rllib_compat.networks.trunks.complex import COMPLEX, second_names
 from rllib_compat.networks.trunks.dense import DENSE, add_layers
 from rllib_compat.networks.trunks.trunk import Trunk
 from rllib_compat.networks.wrappers import attention, lstm
-from rllib_compat.networks.wrappers.previous_steps import Previous
 from rllib_compat.neutral.checkpoint import PolicyState
 
 
@@ -70,7 +69,7 @@ def read_lstm(policy: PolicyState, settings: ModelSettings) -> Reading:
     hard = [core.gates.replace("_", " ") + " gates"] if core.gates != "sigmoid" else []
     own = ["own value network"] if "value_out" in named else []
     size = f"LSTM {core.cells} over {_over(named, trunk, graph)}"
-    summary = ", ".join([size, *_taken(core.base.previous), *own, *hard])
+    summary = ", ".join([size, *core.base.previous.described(), *own, *hard])
     network = named.network("LSTM", summary, graph, _target_of_lstm(named, trunk, graph, core))
     return named.reading(network, *lstm.findings(named, core))
 
@@ -112,7 +111,7 @@ def _target_of_lstm(named: Named, trunk: Trunk, graph: Graph, core: lstm.Core) -
     dense = trunk is DENSE and named.layers("hidden") and not sloped
     if dense and both and not core.base.previous.size:
         return rl_module_lstm.default_module(named, shares_layers=True)
-    length = int(named.settings.model.get("max_seq_len", 20))
+    length = sequence_length(named.settings)
     return own_actor_critic(graph, named.arrays, max_seq_len=length)
 
 
@@ -154,7 +153,7 @@ def read_attention(policy: PolicyState, settings: ModelSettings) -> Reading:
     steps, size = core.memory
     over = _over(named, trunk, graph)
     summary = f"attention {core.units} x {size}, memory {steps}, over {over}"
-    length = int(settings.model.get("max_seq_len", 20))
+    length = sequence_length(settings)
     target = own_actor_critic(graph, named.arrays, max_seq_len=length)
     network = named.network("attention", summary, graph, target)
     return named.reading(network, *attention.findings(named, core))
@@ -164,8 +163,3 @@ def _over(named: Named, trunk: Trunk, graph: Graph) -> str:
     """What a wrapper is around, for tables: `fully connected 4, 2 outputs`."""
     shape = "x".join(map(str, graph.inputs["obs"]))
     return f"{trunk.kind} {shape}, {named.gives('logits')} outputs"
-
-
-def _taken(previous: Previous) -> list[str]:
-    counts = ((previous.actions, "action"), (previous.rewards, "reward"))
-    return [f"{n} previous {what}{'s' if n > 1 else ''}" for n, what in counts if n]

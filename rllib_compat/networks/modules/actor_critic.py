@@ -12,7 +12,7 @@ from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 
 from rllib_compat import ray_versions
 from rllib_compat.networks.graph import Graph
-from rllib_compat.networks.modules.graph_net import GraphNet
+from rllib_compat.networks.modules.graph_net import GraphNet, inputs_in
 from rllib_compat.neutral.public import public
 
 LOGITS, VALUES = "action_dist_inputs", "vf_preds"
@@ -36,9 +36,10 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
     def setup(self) -> None:
         """Builds the network; Ray calls it once."""
         self.graph = Graph.from_plain(self.model_config["graph"])
+        self._acting = self._outputs_of_acting()
         shapes = self.model_config["shapes"]
         if self.inference_only:
-            kept = {step.name for step in self.graph.needed([LOGITS])}
+            kept = {step.name for step in self.graph.needed(self._acting)}
             shapes = {k: v for k, v in shapes.items() if k.rpartition(".")[0] in kept}
         self.net = GraphNet(self.graph, shapes)
         self.action_dist_cls = ray_versions.action_distribution(self.action_space)
@@ -49,29 +50,31 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
 
     def get_non_inference_attributes(self) -> list[str]:
         """The layers that only the value function has: env runners do without them."""
+        if VALUES in self._acting:
+            return []
         return [f"net.{step}" for step in self.net.only_for([VALUES])]
 
+    def _outputs_of_acting(self) -> list[str]:
+        """What is computed when it acts: logits, and values where these have states of their own.
+
+        Learners begin sequences with all states, and env runners make them.
+        """
+        reached = {step.name for step in self.graph.needed([LOGITS])}
+        own = [s for s in self.graph.states.values() if s.rpartition(".")[0] not in reached]
+        return [LOGITS, VALUES] if own else [LOGITS]
+
     def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
-        return self._named(self.net(self._inputs(batch), [LOGITS]))
+        out = self.net(self._inputs(batch), self._acting)
+        out.pop(VALUES, None)
+        return self._named(out)
 
     def _inputs(self, batch: dict[str, Any]) -> dict[str, Any]:
-        names = [name for name in self.graph.inputs if name not in self.graph.states]
-        found = batch if all(name in batch for name in names) else self._cut(batch, names)
-        made = {name: found[name] for name in names} | dict(batch.get(Columns.STATE_IN, {}))
+        made = inputs_in(self.graph, batch)
         shape = self.graph.inputs[Columns.OBS]
         if len(shape) == 2 and made[Columns.OBS].shape[-1] == math.prod(shape) != shape[-1]:
             # Version 0.1 wrote networks that flatten tables themselves; connectors do so now.
             made[Columns.OBS] = made[Columns.OBS].unflatten(-1, shape)
         return made
-
-    def _cut(self, batch: dict[str, Any], names: list[str]) -> dict[str, Any]:
-        """The inputs from one vector of all of them."""
-        shapes = [self.graph.inputs[name] for name in names]
-        parts = batch[Columns.OBS].split([math.prod(shape) for shape in shapes], dim=-1)
-        return {
-            name: part.unflatten(-1, shape)
-            for name, part, shape in zip(names, parts, shapes, strict=True)
-        }
 
     def _named(self, out: dict[str, Any]) -> dict[str, Any]:
         states = {name: out.pop(name) for name in self.graph.states}

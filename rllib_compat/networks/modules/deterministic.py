@@ -17,6 +17,7 @@ from rllib_compat.networks.heads import ddpg
 from rllib_compat.networks.modules.distributions import Deterministic
 from rllib_compat.networks.modules.graph_net import GraphNet
 from rllib_compat.networks.modules.noise import Noise
+from rllib_compat.networks.modules.parameter_noise import Perturbed, root_mean_square
 from rllib_compat.networks.names.stacks import CRITIC, POLICY, STATE, TWIN
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.public import public
@@ -34,12 +35,13 @@ Q_OF_POLICY = "q_of_policy"
 
 
 @public("rllib_compat.modules")
-class DeterministicModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]
+class DeterministicModule(Perturbed, TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]
     """A deterministic policy with one critic or two, and targets of all of them.
 
     The `model_config` of a converted one holds the graph (`graph`, as `Graph.to_plain` makes it)
     and the shapes of its arrays (`shapes`, by name). A new one is made from the keys of a
-    `DDPGConfig`. Where there is an `exploration_noise`, it explores with that.
+    `DDPGConfig`. Where there is an `exploration_noise`, it explores with that; where there is
+    `parameter_noise`, with noise on its weights, too.
 
     Actions are in the range that the policy was made for: that of the action space. Where the
     config said `normalize_actions`, the old Ray stretched them once more, as if they were within
@@ -99,12 +101,26 @@ class DeterministicModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  #
         if self._noise is not None:
             self._noise.fixed_scale = scale
 
+    def perturbed(self) -> list[nn.Parameter]:
+        """The weights that actions are computed with."""
+        return self.net.without_norms([Columns.ACTIONS])
+
+    def actions_of(self, batch: Mapping[str, Any]) -> torch.Tensor:
+        """The policy's own actions."""
+        actions: torch.Tensor = self.net({"obs": self._seen(batch)}, [Columns.ACTIONS])["actions"]
+        return actions
+
+    def moved_and_wanted(self, clean: torch.Tensor, noisy: torch.Tensor) -> tuple[float, float]:
+        """What noise on weights did to actions, and what that on actions does."""
+        return root_mean_square(clean, noisy), self._noise.deviation if self._noise else 0.0
+
     def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
-        actions = self.net({"obs": self._seen(batch)}, [Columns.ACTIONS])[Columns.ACTIONS]
+        actions = self.actions_of(batch)
         return {Columns.ACTIONS: actions, Columns.ACTION_DIST_INPUTS: actions}
 
     def _forward_exploration(self, batch: dict[str, Any], t: int = 0, **_: Any) -> dict[str, Any]:
-        out = self._forward(batch)
+        with self.with_weight_noise():
+            out = self._forward(batch)
         if self._noise is None:
             return out
         actions = self._noise(out[Columns.ACTIONS], t)

@@ -6,7 +6,8 @@ Dict with `obs`, and perhaps with `action_mask` and `state`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -18,7 +19,7 @@ OBS, MASK, STATE = "obs", "action_mask", "state"
 
 
 def grouped_space(space: Any) -> gymnasium.spaces.Dict:
-    """The space of what `grouped` makes of a group's observations.
+    """The space of what `Grouping` makes of a group's observations.
 
     Args:
         space: The group's observation space: a Tuple with a part for each agent. A space that was
@@ -65,20 +66,59 @@ def grouped_space(space: Any) -> gymnasium.spaces.Dict:
     return gymnasium.spaces.Dict(parts)
 
 
-def grouped(space: Any, observation: Any) -> dict[str, Any]:
-    """One observation of a group as arrays of `grouped_space(space)`.
+class Grouping:
+    """Makes arrays of what a group observes, as `grouped_space` describes them.
 
     Discrete parts become one-hot, as in RLlib's preprocessors. The state is that of the first
     agent.
+
+    Args:
+        space: The group's observation space.
     """
-    first = space.spaces[0]
-    if not isinstance(first, gymnasium.spaces.Dict):
-        return {OBS: np.stack([_flat(first, part) for part in observation])}
-    made = {OBS: np.stack([_flat(first[OBS], part[OBS]) for part in observation])}
-    if MASK in first.spaces:
-        made[MASK] = np.stack([np.asarray(part[MASK], np.float32).ravel() for part in observation])
-    if STATE in first.spaces:
-        made[STATE] = _flat(first[STATE], observation[0][STATE])
+
+    def __init__(self, space: Any) -> None:
+        first = space.spaces[0]
+        self._has_parts = isinstance(first, gymnasium.spaces.Dict)
+        parts = first.spaces if self._has_parts else {OBS: first}
+        self._flat = {name: _flattening(part) for name, part in parts.items() if name in _PARTS}
+        if MASK in self._flat:  # however it is declared, it is taken as it is
+            self._flat[MASK] = partial(_vector, np.float32)
+
+    def __call__(self, observation: Any) -> dict[str, Any]:
+        """One observation of the group as arrays."""
+        made = {}
+        for name, flat in self._flat.items():
+            if name == STATE:
+                made[name] = flat(observation[0][name])
+            else:
+                seen = [part[name] if self._has_parts else part for part in observation]
+                made[name] = np.array([flat(part) for part in seen])
+        return made
+
+
+_PARTS = (OBS, MASK, STATE)
+
+
+def _flattening(space: Any) -> Callable[[Any], Any]:
+    """What `gymnasium.spaces.flatten` does for a space, as floats; it looks for it each time."""
+    kind = type(space)
+    if kind is gymnasium.spaces.Box:
+        return partial(_vector, space.dtype)
+    if kind is gymnasium.spaces.Discrete:
+        return partial(_one_hot, -space.start, int(space.n))
+    if kind is gymnasium.spaces.MultiDiscrete and space.nvec.ndim == 1:
+        places = np.cumsum(space.nvec) - space.nvec - space.start
+        return partial(_one_hot, places, int(space.nvec.sum()))
+    return partial(_flat, space)
+
+
+def _vector(dtype: Any, value: Any) -> Any:
+    return np.asarray(value, dtype).ravel().astype(np.float32)
+
+
+def _one_hot(places: Any, size: int, value: Any) -> Any:
+    made = np.zeros(size, np.float32)
+    made[places + value] = 1.0
     return made
 
 

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from ray.rllib.core.models.catalog import Catalog
+
+from rllib_compat.networks.modules.encoders import OwnEncoders
+from rllib_compat.networks.modules.previous_steps import SeesPreviousSteps
 
 #: The norm of the weights of each unit of a head.
 OF_A_HEAD = 0.01
@@ -58,3 +62,15 @@ class BeginsAsBefore:
         names = ("fcnet_kernel_initializer", "head_fcnet_kernel_initializer")
         drawn_by_ray = any(map(self._model_config_dict.get, names))
         return made if drawn_by_ray else begun(made, last)
+
+
+class EncoderCatalog(SeesPreviousSteps, OwnEncoders, BeginsAsBefore, Catalog):  # type: ignore[misc]
+    """Today's encoders with an LSTM, and what stands behind them, which begin as before."""
+
+    def build_encoder(self, framework: str) -> Any:
+        """The layers below the LSTM, and that."""
+        return self._begun(super().build_encoder(framework))
+
+    def behind(self, layers: Any) -> Any:
+        """Layers behind the LSTM, with their first weights: the last after Glorot."""
+        return self._begun(layers, None)

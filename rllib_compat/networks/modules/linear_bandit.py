@@ -17,6 +17,8 @@ from rllib_compat.neutral.public import public
 ITEM = "item"
 #: The share of the bonus that counts where items are chosen: so it was in every Ray that had it.
 _BONUS_OF_ITEMS = 0.3
+#: Whose covariance weights are drawn with.
+POSTERIOR, PRIOR = "posterior", "prior"
 #: The prior precision where the config is silent: of arms, and of items.
 _PRECISION = (1.0, 0.1)
 
@@ -31,8 +33,10 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
 
     The `model_config` has `alpha`, by which the posterior covariance is multiplied; `lambda_`, the
     prior precision (None: 1.0, or 0.1 with items); and `sampling`: whether weights are drawn from
-    the posterior (Thompson sampling), or a bonus for what is uncertain is added (LinUCB). With
-    `times`, what is expected counts so often beside the bonus: twice with Ray's TensorFlow policy.
+    the posterior (Thompson sampling), or a bonus for what is uncertain is added (LinUCB). They are
+    drawn around the posterior's mean, with the covariance of `drawn_from`: `posterior`, or `prior`,
+    as in every Ray that had it, which made its distribution once. With `times`, what is expected
+    counts so often beside the bonus: twice with Ray's TensorFlow policy.
     """
 
     def setup(self) -> None:
@@ -57,6 +61,8 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
         arms, size = 1 if self._items else int(self.action_space.n), inner.shape[-1]
         prior = told["lambda_"]
         prior = _PRECISION[self._items] if prior is None else prior
+        #: The precision that weights are drawn with; None: that of the posterior.
+        self._drawn_with = prior if told.get("drawn_from") == PRIOR else None
         eye = torch.eye(size).repeat(arms, 1, 1)
         self.register_buffer("precision", prior * eye)
         self.register_buffer("f", torch.zeros(arms, size))
@@ -88,10 +94,14 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
         return self._scores(self._seen(observations), self.theta)
 
     def sampled(self, observations: Any) -> Any:
-        """The rewards `[B, n]` that weights drawn from the posterior expect."""
-        factor = torch.linalg.cholesky(self.precision)
-        noise = torch.randn_like(self.theta).unsqueeze(-1)
-        spread = torch.linalg.solve_triangular(factor.mT, noise, upper=True).squeeze(-1)
+        """The rewards `[B, n]` that weights drawn around the posterior's mean expect."""
+        noise = torch.randn_like(self.theta)
+        if self._drawn_with is None:
+            factor = torch.linalg.cholesky(self.precision).mT
+            spread = torch.linalg.solve_triangular(factor, noise.unsqueeze(-1), upper=True)
+            spread = spread.squeeze(-1)
+        else:
+            spread = noise / self._drawn_with**0.5
         theta = self.theta + self._alpha**0.5 * spread
         return self._scores(self._seen(observations), theta)
 

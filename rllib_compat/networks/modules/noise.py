@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,9 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "StochasticSampling": {},  # of a distribution without any spread: nothing is added
 }
 
+#: What `ParameterNoise` took for the deviation of noise without an `ou_sigma`.
+_DEVIATION = 0.2
+
 
 class Noise:
     """Adds noise to actions; for the first steps, actions are drawn at random.
@@ -56,6 +61,12 @@ class Noise:
         self._state = torch.zeros_like(size)
         #: What noise is multiplied by whatever was sampled; None: a scale that falls.
         self.fixed_scale: float | None = None
+        self._scale = float(self.told.get("initial_scale", 0.0))
+
+    @property
+    def deviation(self) -> float:
+        """How far it goes now: what noise on weights is measured against."""
+        return float(self.told.get("ou_sigma", _DEVIATION)) * self._scale
 
     def __call__(self, actions: Tensor, step: int) -> Tensor:
         """Actions to explore with.
@@ -66,13 +77,20 @@ class Noise:
         """
         if self.kind == "StochasticSampling":
             return actions
+        self._scale = scale(self.told, step) if self.fixed_scale is None else self.fixed_scale
         if step < self.told["random_timesteps"]:
-            drawn = np.stack([self._space.sample() for _ in range(len(actions))])
+            drawn = np.stack([self._random_space.sample() for _ in range(len(actions))])
             return torch.as_tensor(drawn, dtype=actions.dtype, device=actions.device)
-        by = scale(self.told, step) if self.fixed_scale is None else self.fixed_scale
-        noise = (by * self._draw(actions)).to(actions.device)
+        noise = (self._scale * self._draw(actions)).to(actions.device)
         low, high = self._low.to(actions.device), self._high.to(actions.device)
         return torch.minimum(torch.maximum(actions + noise, low), high)
+
+    @cached_property
+    def _random_space(self) -> Any:
+        """The space that random actions are drawn from, by the seed that this process has."""
+        space = deepcopy(self._space)
+        space.seed(int(np.random.randint(2**31)))
+        return space
 
     def _draw(self, actions: Tensor) -> Tensor:
         if self.kind == "GaussianNoise":

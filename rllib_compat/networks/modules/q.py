@@ -6,7 +6,6 @@ takes is the installed Ray's own code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -18,26 +17,27 @@ from torch import nn
 
 from rllib_compat import ray_versions
 from rllib_compat.networks.graph import Graph
-from rllib_compat.networks.modules.graph_net import GraphNet
+from rllib_compat.networks.modules.exploring_q import ATOMS, QF_LOGITS, QF_PREDS, QF_PROBS, Explores
+from rllib_compat.networks.modules.graph_net import GraphNet, inputs_in
 from rllib_compat.networks.modules.sac import NoCatalog
 from rllib_compat.neutral.public import public
 
-#: What a graph gives, and what Ray's module and learner call it.
+#: What a graph gives.
 VALUES, LOGITS = "q_values", "q_logits"
-QF_PREDS, QF_LOGITS, QF_PROBS, ATOMS = "qf_preds", "qf_logits", "qf_probs", "atoms"
 
 _DQN: Any = ray_versions.dqn_module()
 
 
 @public("rllib_compat.modules")
-class QModule(_DQN):  # type: ignore[misc]  # Ray has no types
+class QModule(Explores, _DQN):  # type: ignore[misc]  # Ray has no types
     """Computes a legacy Q-network and its target network.
 
     Its `model_config` holds the graph (`graph`, as `Graph.to_plain` makes it), the shapes of its
-    arrays (`shapes`, by name), and DQN's own `double_q`, `num_atoms`, `v_min`, `v_max` and
-    `epsilon`. Noisy layers compute without their noise.
+    arrays (`shapes`, by name), DQN's own `double_q`, `num_atoms`, `v_min`, `v_max` and `epsilon`,
+    and what `Explores` takes.
 
-    A batch has `obs` `[B, …]`; with states `[B, T, …]` and `state_in`, a dict of `[B, …]`.
+    A batch has `obs` `[B, …]`; with states `[B, T, …]` and `state_in`, a dict of `[B, …]`. What a
+    network takes beside the observation is found as `graph_net.inputs_in` tells.
     """
 
     def __init__(self, *args: Any, catalog_class: Any = None, **kwargs: Any) -> None:  # noqa: ARG002 (the graph tells the network, no catalog chooses it)
@@ -50,11 +50,15 @@ class QModule(_DQN):  # type: ignore[misc]  # Ray has no types
         self.net = GraphNet(self.graph, config["shapes"])
         self.uses_double_q = config["double_q"]
         self.num_atoms = config["num_atoms"]
-        self.uses_noisy = False  # Ray 2.40 asks; its noise is in layers that are not here
+        self.uses_noisy = False  # Ray 2.40 asks, for layers of its own
         self.epsilon_schedule = Scheduler(
             fixed_value_or_schedule=config.get("epsilon", 0.0), framework="torch"
         )
         self.action_dist_cls = ray_versions.action_distribution(self.action_space)
+
+    def perturbed(self) -> list[nn.Parameter]:
+        """The network's weights."""
+        return self.net.without_norms()
 
     def get_initial_state(self) -> dict[str, Any]:
         """Zeros for each state; nothing for a network without states."""
@@ -84,11 +88,11 @@ class QModule(_DQN):  # type: ignore[misc]  # Ray has no types
 
     def critics(self, batch: dict[str, Any]) -> dict[str, Any]:
         """What the graph itself gives."""
-        made: dict[str, Any] = self.net(self._inputs(batch), self.graph.outputs)
+        made: dict[str, Any] = self.net(inputs_in(self.graph, batch), self.graph.outputs)
         return made
 
     def _compute(self, net: GraphNet, batch: dict[str, Any]) -> dict[str, Any]:
-        out = net(self._inputs(batch))
+        out = net(inputs_in(self.graph, batch))
         made = {QF_PREDS: out[VALUES].float()}
         if LOGITS in out:
             logits = out[LOGITS].float()
@@ -98,12 +102,6 @@ class QModule(_DQN):  # type: ignore[misc]  # Ray has no types
         if self.graph.states:
             made[Columns.STATE_OUT] = {name: out[name] for name in self.graph.states}
         return made
-
-    def _inputs(self, batch: dict[str, Any]) -> dict[str, Any]:
-        given = batch[Columns.OBS]
-        found = given if isinstance(given, Mapping) else batch
-        names = [name for name in self.graph.inputs if name not in self.graph.states]
-        return {name: found[name] for name in names} | dict(batch.get(Columns.STATE_IN, {}))
 
     def _forward_inference(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
         out = self.compute_q_values(batch)

@@ -109,15 +109,15 @@ class QMIXModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ig
         values, state = self._acting(batch)
         return self._answer(values.argmax(-1), state)
 
+    # Ray's own forward passes have it, and this one stands in their place.
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def _forward_exploration(self, batch: dict[str, Any], t: int = 0, **_: Any) -> dict[str, Any]:
         """Each agent takes one of its valid actions at random, with probability epsilon."""
         values, state = self._acting(batch)
         best = values.argmax(-1)
-        self._epsilon.update(int(t))
-        epsilon = float(self._epsilon.get_current_value())
-        valid = (values > -torch.inf).float().flatten(0, -2)
-        drawn = torch.multinomial(valid, 1).reshape(best.shape)
-        explores = torch.rand(best.shape, device=best.device) < epsilon
+        # The greatest of numbers of which each is as likely to be: faster than `multinomial`.
+        drawn = torch.rand_like(values).masked_fill_(values == -torch.inf, -1.0).argmax(-1)
+        explores = torch.rand(best.shape, device=best.device) < float(self._epsilon.update(int(t)))
         return self._answer(torch.where(explores, drawn, best), state)
 
     def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -161,11 +161,21 @@ class _AgentNetwork(nn.Module):  # type: ignore[misc]  # torch's stubs are not i
 
     def forward(self, seen: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
         batch, steps, agents, _ = seen.shape
+        if steps == 1 and state is not None:
+            return self._step(seen, state)
         features = functional.relu(self.encoder(seen)).transpose(1, 2).flatten(0, 1)
         begin = None if state is None else state.reshape(1, batch * agents, -1).float()
         out, last = self.gru(features, begin)
         values = self.q(out).reshape(batch, agents, steps, -1).transpose(1, 2)
         return values, last.reshape(batch, agents, -1)
+
+    def _step(self, seen: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """The same for one step, as agents act: a cell takes half of the time of a GRU."""
+        rows, gru = seen.shape[0] * seen.shape[2], self.gru
+        features = functional.relu(self.encoder(seen)).reshape(rows, -1)
+        weights = gru.weight_ih_l0, gru.weight_hh_l0, gru.bias_ih_l0, gru.bias_hh_l0
+        after = torch.gru_cell(features, state.reshape(rows, -1).float(), *weights)
+        return self.q(after).reshape(*seen.shape[:3], -1), after.reshape(state.shape)
 
 
 class _Sum(nn.Module):  # type: ignore[misc]  # torch's stubs are not installed

@@ -14,7 +14,6 @@ import gymnasium
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.models.base import ENCODER_OUT
-from ray.rllib.core.models.catalog import Catalog
 from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
@@ -22,8 +21,9 @@ from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch import Tensor, nn
 
 from rllib_compat import ray_versions
-from rllib_compat.networks.modules.initial_weights import BeginsAsBefore, glorot
-from rllib_compat.networks.modules.q import QF_PREDS, QModule
+from rllib_compat.networks.modules.exploring_q import QF_PREDS
+from rllib_compat.networks.modules.initial_weights import EncoderCatalog, glorot
+from rllib_compat.networks.modules.q import QModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 
@@ -63,14 +63,6 @@ class _Unrolled:
         return {QF_PREDS: values, TARGETS: targets}
 
 
-class _Catalog(BeginsAsBefore, Catalog):  # type: ignore[misc]
-    """Today's encoders, which begin as those of the old Rays."""
-
-    def build_encoder(self, framework: str) -> Any:
-        """The layers below the LSTM, and that."""
-        return self._begun(super().build_encoder(framework))
-
-
 @public("rllib_compat.modules")
 class R2D2Module(_Unrolled, TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]  # Ray has no types
     """A Q-network with an LSTM.
@@ -96,7 +88,7 @@ class R2D2Module(_Unrolled, TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI): 
                 where="model.use_lstm",
                 fix="use_lstm=True",
             )
-        catalog = _Catalog(self.observation_space, self.action_space, told)
+        catalog = EncoderCatalog(self.observation_space, self.action_space, told)
         actions, sizes = int(self.action_space.n), list(told["hiddens"] or ())
         # As RLlib's: as wide as the layers below; without layers above it gives the values.
         width = [256, *told["fcnet_hiddens"]][-1] if sizes else actions

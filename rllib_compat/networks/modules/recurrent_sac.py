@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.models.base import ENCODER_OUT
-from ray.rllib.core.models.catalog import Catalog
 from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
@@ -21,7 +20,9 @@ from torch import Tensor, nn
 
 from rllib_compat import ray_versions
 from rllib_compat.networks.modules.distributions import squashed_gaussian
+from rllib_compat.networks.modules.initial_weights import EncoderCatalog
 from rllib_compat.networks.modules.layers import layers
+from rllib_compat.networks.modules.previous_steps import beside_observation
 from rllib_compat.networks.names.stacks import CRITIC, POLICY, TWIN
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
@@ -72,6 +73,8 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
         judged, values = (seen, count) if self.discrete else (_wider(seen, count), 1)
         self._judges = [CRITIC, TWIN] if told["twin_q"] else [CRITIC]
         theirs = {**told, **told.get("critics", {})}
+        if not self.discrete:  # the action stands last: all go through the layers
+            theirs |= {"lstm_use_prev_action": False, "lstm_use_prev_reward": False}
         self.net = nn.ModuleDict(
             {
                 POLICY: _recurrent(seen, space, told, count if self.discrete else 2 * count),
@@ -104,7 +107,7 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
         """What the target critics say of the actions in a batch; see `values_of`."""
         actions = None if self.discrete else batch[Columns.ACTIONS]
-        seen, states = batch[Columns.OBS], batch[Columns.STATE_IN]
+        seen, states = self._seen(batch), batch[Columns.STATE_IN]
         return {TAKEN: self.values_of(seen, states, actions, target=True)}
 
     def critics(self, batch: dict[str, Any]) -> dict[str, Any]:
@@ -113,7 +116,7 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
         Args:
             batch: `obs`, `state_in`, and `actions` where they are a Box.
         """
-        seen, states = batch[Columns.OBS], batch[Columns.STATE_IN]
+        seen, states = self._seen(batch), batch[Columns.STATE_IN]
         inputs = seen if self.discrete else _beside(seen, batch[Columns.ACTIONS])
         after = {POLICY: self.logits_of(seen, states)[1]}
         out: dict[str, Any] = {}
@@ -121,6 +124,10 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
             values, after[name] = _computed(self.net[name], inputs, states[name])
             out[output] = values if self.discrete else values.squeeze(-1)
         return {**out, Columns.STATE_OUT: after}
+
+    def _seen(self, batch: dict[str, Any]) -> Tensor:
+        """The observations, the step before behind them: they have it, or it stands beside them."""
+        return beside_observation(batch, self.action_space)
 
     def logits_of(self, seen: Tensor, states: dict[str, Any]) -> tuple[Tensor, Any]:
         """The policy's logits `[B, T, n]`, and its state after the last step."""
@@ -136,21 +143,22 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
         return torch.stack(told if self.discrete else [values.squeeze(-1) for values in told])
 
     def _act(self, batch: dict[str, Any], *, explore: bool) -> dict[str, Any]:
-        """Draws actions, or takes the best; the critics' states go on if they are stored."""
-        seen, states = batch[Columns.OBS], batch[Columns.STATE_IN]
+        """What actions are drawn from, and the next states; those of critics if they are stored.
+
+        Critics go on with the Box actions that are taken: these are drawn here, or are the best.
+        """
+        seen, states = self._seen(batch), batch[Columns.STATE_IN]
         logits, after = self.logits_of(seen, states)
-        policy = self.action_dist_cls.from_logits(logits)
-        actions = (policy if explore else policy.to_deterministic()).sample()
-        states = {**states, POLICY: after}
+        states, inputs = {**states, POLICY: after}, seen
+        out = {Columns.ACTION_DIST_INPUTS: logits, Columns.STATE_OUT: states}
+        if self.carries_critics and not self.discrete:
+            policy = self.action_dist_cls.from_logits(logits)
+            out[Columns.ACTIONS] = (policy if explore else policy.to_deterministic()).sample()
+            inputs = _beside(seen, out[Columns.ACTIONS])
         if self.carries_critics:
-            inputs = seen if self.discrete else _beside(seen, actions)
             for name in self._judges:
                 states[name] = _computed(self.net[name], inputs, states[name])[1]
-        return {
-            Columns.ACTIONS: actions,
-            Columns.ACTION_DIST_INPUTS: logits,
-            Columns.STATE_OUT: states,
-        }
+        return out
 
     def _forward_inference(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
         return self._act(batch, explore=False)
@@ -215,10 +223,11 @@ def drawn(logits: Tensor) -> tuple[Tensor, Tensor]:
 def _recurrent(seen: Any, actions: Any, told: dict[str, Any], outputs: int) -> nn.ModuleDict:
     """An encoder with its LSTM, and the layers behind it."""
     head = (told["head_fcnet_hiddens"], outputs, told["head_fcnet_activation"] or "linear")
+    catalog = EncoderCatalog(seen, actions, told)
     return nn.ModuleDict(
         {
-            "encoder": Catalog(seen, actions, told).build_encoder(framework="torch"),
-            "head": layers(told["lstm_cell_size"], *head),
+            "encoder": catalog.build_encoder(framework="torch"),
+            "head": catalog.behind(layers(told["lstm_cell_size"], *head)),
         }
     )
 

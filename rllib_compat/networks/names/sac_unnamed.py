@@ -46,7 +46,7 @@ def model_of(settings: ModelSettings, stack: str) -> ModelSettings:
         ("hidden_activation", "fcnet_activation"),
     ):
         if model.get(old, -1) != -1:
-            model.setdefault(new, model[old])
+            model[new] = model[old]  # beside it may stand the default of a later Ray
     return ModelSettings.from_config({"model": {**_DEFAULTS, **model}}, {})
 
 

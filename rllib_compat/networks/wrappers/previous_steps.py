@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.network import AnyNetwork, Network
+from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
+from rllib_compat.neutral.spaces import (
+    Box,
+    DictSpace,
+    Discrete,
+    MultiDiscrete,
+    Space,
+    TupleSpace,
+    box,
+)
 
 #: The inputs of a graph beside `obs`: flattened actions as they were taken, oldest first, and
 #: rewards. Both are zero before the first step.
 PREVIOUS_ACTIONS, PREVIOUS_REWARDS = "prev_actions", "prev_rewards"
+
+#: The layer that observations of the environment alone go into, where the step before goes past it.
+_FIRST_LAYER = ".tokenizer.net.mlp.0.weight"
+
+#: What a model config says of the step before: whether an LSTM sees its action, and its reward.
+LOOKING_BACK = ("lstm_use_prev_action", "lstm_use_prev_reward")
 
 
 @frozen
@@ -46,18 +65,29 @@ class Previous:
             shapes[PREVIOUS_REWARDS] = (self.rewards,)
         return shapes
 
-    def add(self, build: Builder, features: str) -> str:
-        """Puts them behind the features, actions first."""
+    def described(self) -> list[str]:
+        """What there is of each, for tables."""
+        counts = ((self.actions, "action"), (self.rewards, "reward"))
+        return [f"{n} previous {what}{'s' if n > 1 else ''}" for n, what in counts if n]
+
+    def add(self, build: Builder, features: str, prefix: str = "") -> str:
+        """Puts them behind the features, actions first.
+
+        Args:
+            build: Collects the steps.
+            features: The name of the features.
+            prefix: What the names of its steps begin with.
+        """
         takes = [features]
         if self.actions:
             actions = PREVIOUS_ACTIONS
             if any(self.parts):
                 parts = list(self.parts) * self.actions
-                actions = build.add("one_hot", "previous_actions", actions, parts=parts)
+                actions = build.add("one_hot", f"{prefix}previous_actions", actions, parts=parts)
             takes.append(actions)
         if self.rewards:
             takes.append(PREVIOUS_REWARDS)
-        return build.add("concat", "with_previous", *takes) if len(takes) > 1 else features
+        return build.add("concat", f"{prefix}with_previous", *takes) if takes[1:] else features
 
 
 def previous(named: Named, actions: int, rewards: int, size: int, *, raw_first: bool) -> Previous:
@@ -96,6 +126,36 @@ def previous(named: Named, actions: int, rewards: int, size: int, *, raw_first: 
         f"{actions} previous actions and {rewards} previous rewards, which are {options[1].size}",
         named.where,
     )
+
+
+def asked_for(policy: PolicyState, model: Mapping[str, Any]) -> tuple[int, int]:
+    """How many previous actions and rewards an LSTM is to see.
+
+    Args:
+        policy: A module of today's says it itself.
+        model: What the config says of the network of others.
+    """
+    if policy.is_module:
+        model = {**policy.config.get("model", {}), **policy.extra.get("module_config", {})}
+    action, reward = (int(bool(model.get(key))) for key in LOOKING_BACK)
+    return action, reward
+
+
+def with_own_observations(policy: PolicyState) -> PolicyState:
+    """The policy with the space of what the environment gives.
+
+    A module of today's that sees the step before observes both as one vector.
+    """
+    space, actions, weights = policy.observation_space, policy.action_space, policy.weights
+    if not policy.is_module or not isinstance(space, Box) or actions is None:
+        return policy
+    before = Previous(*asked_for(policy, {}), choices_of(actions)).size
+    own = space.flat_size() - before
+    arrays = weights.items() if before and isinstance(weights, dict) else ()
+    takes = {np.shape(array)[-1] for name, array in arrays if name.endswith(_FIRST_LAYER)}
+    if own not in takes:  # Ray's own modules may be asked for the step before, and do not look
+        return policy
+    return replace(policy, observation_space=box(-np.inf, np.inf, (own,)))
 
 
 def one_hot_size(policy: PolicyState, actions: int, rewards: int) -> int:
@@ -142,3 +202,9 @@ def previous_steps(
             "policies.*.model",
         )
     return found.pop() if found else (0, 0)
+
+
+def choices_in(space: Any) -> tuple[int, ...]:
+    """The same of a space of gymnasium; nothing where it is none that is known."""
+    read = spaces.from_object(space)
+    return choices_of(read) if read is not None else ()

@@ -66,7 +66,10 @@ def updated(learner, module_id, columns, *, steps, sampled=0):
     update = learner.update if ray_versions.at_least("2.44") else learner.update_from_batch
     update(batch=batch, timesteps={"num_env_steps_sampled_lifetime": sampled})
     learner.compute_gradients = compute
-    return {name: float(value) for name, value in told.items() if isinstance(name, str)}, gradients
+    numbers = {n: np.asarray(v.detach() if hasattr(v, "detach") else v) for n, v in told.items()}
+    return {
+        n: float(v) for n, v in numbers.items() if isinstance(n, str) and v.size == 1
+    }, gradients
 
 
 def same_losses(recorded, terms, told, td_errors, gradients):

@@ -55,8 +55,8 @@ class Recorded:
         rows = torch.from_numpy(np.stack(observations))
         return {"item": rows} if self.items else rows
 
-    def learner(self):
-        config = ray_versions.todays_config(self.name).training(**self.settings)
+    def learner(self, **settings):
+        config = ray_versions.todays_config(self.name).training(**self.settings, **settings)
         spaces = (ITEMS if self.items else VECTOR, gymnasium.spaces.Discrete(ARMS))
         return config.build_learner(spaces={MODULE: spaces})
 
@@ -88,9 +88,10 @@ def test_many_steps_at_once_teach_what_they_teach_one_by_one(case):
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.startswith("ts")])
-def test_thompson_sampling_draws_from_the_posterior_where_ray_1_13_drew_from_the_prior(case):
+@pytest.mark.parametrize("drawn_from", ["prior", "posterior"])
+def test_thompson_sampling_draws_as_ray_1_13_or_from_the_posterior_where_asked(case, drawn_from):
     recorded = Recorded(case)
-    learner = recorded.learner()
+    learner = recorded.learner(drawn_from=drawn_from)
     module = learner.module[MODULE].unwrapped()
     close(recorded.found["posterior"], module.covariance.numpy(), 1e-6)  # nothing was learned there
     observations, actions, rewards, _ = zip(*recorded.steps(), strict=True)
@@ -101,7 +102,10 @@ def test_thompson_sampling_draws_from_the_posterior_where_ray_1_13_drew_from_the
     drawn = torch.stack([module.sampled(seen)[0] for _ in range(2000)])
     x = torch.from_numpy(observations[0])
     x = x if recorded.items else x.expand(ARMS, SIZE)
-    covariance = module.covariance.expand(ARMS, SIZE, SIZE)
+    covariance = module.covariance
+    if drawn_from == "prior":
+        covariance = torch.from_numpy(recorded.found["posterior"]).float()
+    covariance = covariance.expand(ARMS, SIZE, SIZE)
     expected = torch.einsum("ad,ade,ae->a", x, covariance, x).sqrt()
     np.testing.assert_allclose(drawn.std(0).numpy(), expected.numpy(), rtol=0.1)
     deviations = (drawn.mean(0) - module.expected(seen)[0]) / expected

@@ -24,7 +24,7 @@ pytestmark = OTHERS_WARNINGS
     "config",
     [
         {"observation_filter": lambda shape: None},
-        {"exploration_config": {"type": "ParameterNoise"}},
+        {"exploration_config": {"type": "Curiosity"}},
     ],
     ids=["filter", "noise"],
 )
@@ -132,3 +132,42 @@ def test_ornstein_uhlenbeck_noise_goes_back_to_nothing_and_is_as_wide_as_the_ran
     np.testing.assert_allclose(drawn.std(0), wanted, rtol=0.15)
     together = (drawn[1:] * drawn[:-1]).mean(0) / drawn.var(0)
     np.testing.assert_allclose(together, 0.85, atol=0.05)
+
+
+@pytest.mark.parametrize("name", ["DDPG", "TD3", "APEX_DDPG"])
+@pytest.mark.parametrize(
+    ("old", "noise", "deviation"),
+    [
+        (
+            {"exploration_config": {"type": "ParameterNoise", "random_timesteps": 7}},
+            {"type": "OrnsteinUhlenbeckNoise", "random_timesteps": 7},
+            1.0,
+        ),
+        (
+            {
+                "exploration_config": {
+                    "type": "ParameterNoise",
+                    "initial_stddev": 0.3,
+                    "sub_exploration": {"type": "GaussianNoise", "stddev": 0.4},
+                }
+            },
+            {"type": "GaussianNoise", "stddev": 0.4},
+            0.3,
+        ),
+        ({"parameter_noise": True}, {}, 1.0),
+    ],
+)
+def test_noise_on_weights_is_kept_with_its_helper(name, old, noise, deviation):
+    translation = translate({"env": "Pendulum-v1", **old}, algorithm=name)
+    config = translation.algorithm_config
+    assert config.parameter_noise == {"initial_stddev": deviation}
+    assert noise.items() <= config.exploration_noise.items()
+    assert config.batch_mode == "complete_episodes"
+    assert "parameter_noise" in translation.to_python()
+    config.validate()
+
+
+def test_noise_on_weights_needs_whole_episodes():
+    config = ray_versions.todays_config("DDPG").training(parameter_noise={"initial_stddev": 1.0})
+    with pytest.raises(ConfigError, match="lasts for an episode"):
+        config.validate()

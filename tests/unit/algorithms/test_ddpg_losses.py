@@ -58,6 +58,8 @@ def learner_of(recorded, **more):
     """A learner with the recorded weights, also of the targets."""
     config = ray_versions.todays_config(recorded.algorithm)
     config.training(**{**recorded.settings, **more})
+    if "seen" in recorded.found:
+        config.training(parameter_noise={"initial_stddev": 1.0})
     config.rl_module(model_config={"fcnet_hiddens": [5], "fcnet_activation": "tanh"})
     learner = config.build_learner(spaces={MODULE: SPACES})
     state = learner.module[MODULE].get_state()
@@ -119,3 +121,24 @@ def test_two_updates_give_the_weights_and_targets_that_ray_1_13_had_after_them(c
         assert (moved == 0) == waits
         assert np.abs(state["net.q.out.kernel"] - before["net.q.out.kernel"]).max() > 1e-5
         before = state
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_noise_on_weights_grows_and_shrinks_as_in_ray_1_13(number):
+    recorded = Recorded("ddpg-parameter-noise")
+    found, module = recorded.found, learner_of(recorded).module[MODULE]
+    clean, perturbed = recorded.arrays("weights"), recorded.arrays(f"perturbed.{number}")
+    names = {id(weight): name for name, weight in module.named_parameters()}
+    own = [names[id(weight)] for weight in module.perturbed()]
+    changed = {name for name in own if not np.array_equal(clean[name], perturbed[name])}
+    assert changed == {n for n in clean if "pi." in n and ".norm." not in n} == set(own)
+    module.renew_weight_noise(0.0)
+    module.weight_noise._drawn = [torch.from_numpy(perturbed[n] - clean[n]) for n in own]
+    seen = {"obs": torch.from_numpy(found["seen"])}
+    with torch.no_grad():
+        close(module.actions_of(seen), found[f"clean.{number}"], 1e-5, kind="noise")
+        with module.with_weight_noise():
+            close(module.actions_of(seen), found[f"noisy.{number}"], 1e-5, kind="noise")
+    module._noise._scale = float(found["scale"])
+    before, after = found[f"deviation.{number}"]
+    assert module.adapted(before, seen) == pytest.approx(after, rel=1e-9)

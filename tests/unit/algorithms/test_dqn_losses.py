@@ -12,12 +12,12 @@ pytest.importorskip("ray")
 
 import gymnasium
 import torch
-from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_compat import ray_versions
 from rllib_compat.config import translate
 from rllib_compat.networks import ModelSettings, read
+from rllib_compat.networks.modules import noisy
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
@@ -25,6 +25,7 @@ from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
 from tests.unit.algorithms.recordings import Recording, close
 from tests.unit.algorithms.test_losses import MODULE, RECORDS
+from tests.unit.algorithms.transitions import columns_of
 
 pytestmark = OTHERS_WARNINGS
 
@@ -64,7 +65,7 @@ class Recorded(Recording):
             arrays |= {TARGET_PREFIX + name: theirs[name] for name in list(arrays)}
         return network.target.arrays(arrays)
 
-    def learner(self):
+    def learner(self, targets="targets"):
         """The learner of the translated config, with the recorded weights, also of the target."""
         config = translate(self.old, algorithm=self.algorithm, legacy_ray="1.13.0").algorithm_config
         target = self.network("weights").target
@@ -76,7 +77,7 @@ class Recorded(Recording):
         spec.model_config = ray_versions.whole_model_config(config, dict(target.model_config))
         config.rl_module(rl_module_spec=spec)
         learner = config.build_learner(spaces={MODULE: SPACES})
-        state = self.arrays("weights", "targets")
+        state = self.arrays("weights", targets)
         theirs = learner.module[MODULE].get_state()
         rest = theirs.keys() - state.keys()  # a constant of Ray's, which nothing here uses
         assert all(name.endswith("log_std_clip_param_const") for name in rest)
@@ -86,21 +87,8 @@ class Recorded(Recording):
     def batch(self):
         """The transitions as today's replay buffers give them."""
         found = self.below("batch")
-        rows = len(found["obs"])
-        columns = {
-            Columns.OBS: found["obs"],
-            Columns.NEXT_OBS: found["new_obs"],
-            Columns.ACTIONS: found["actions"],
-            Columns.REWARDS: found["rewards"],
-            Columns.TERMINATEDS: found["dones"],
-            Columns.TRUNCATEDS: np.zeros(rows, bool),
-            "weights": np.ones(rows, np.float32)
-            if self.algorithm == "SimpleQ"
-            else found["weights"],
-            "n_step": np.full(rows, self.old.get("n_step", 1), np.float32),
-        }
-        # Until Ray 2.47, learners are given tensors.
-        return {name: torch.from_numpy(column) for name, column in columns.items()}
+        weights = None if self.algorithm == "SimpleQ" else found["weights"]
+        return columns_of(found, weights=weights, n_step=self.old.get("n_step", 1))
 
 
 @pytest.fixture(params=CASES)
@@ -108,7 +96,27 @@ def recorded(request):
     return Recorded(request.param)
 
 
-def test_loss_and_gradients_are_those_of_the_old_ray(recorded):
+@pytest.fixture
+def draws(recorded, monkeypatch):
+    """Lets noisy layers draw what those of the old Ray drew; all of it has to be used."""
+    left = []
+
+    def load(kind):
+        drawn = recorded.below(f"noise.{kind}")
+        left.extend(torch.from_numpy(drawn[name]) for name in sorted(drawn, key=int))
+
+    def draw(size):
+        found = left.pop(0)
+        assert len(found) == size
+        return found
+
+    monkeypatch.setattr(noisy, "draw", draw)
+    yield load
+    assert not left
+
+
+def test_loss_and_gradients_are_those_of_the_old_ray(recorded, draws):
+    draws("loss")
     told, gradients = recordings.updated(recorded.learner(), MODULE, recorded.batch(), steps=16)
     close(told["qf_loss"], recorded.found["loss"], 1e-5)
     expected = recorded.arrays("gradients")
@@ -117,7 +125,8 @@ def test_loss_and_gradients_are_those_of_the_old_ray(recorded):
         close(gradients[name], array, 1e-5)
 
 
-def test_weights_after_an_update_are_those_of_the_old_ray(recorded):
+def test_weights_after_an_update_are_those_of_the_old_ray(recorded, draws):
+    draws("after")
     learner = recorded.learner()
     recordings.updated(learner, MODULE, recorded.batch(), steps=16)
     state = learner.module[MODULE].get_state()

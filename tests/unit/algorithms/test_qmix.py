@@ -21,7 +21,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.fragments import Fragment, FragmentBuffer, fragment, sequences
 from rllib_compat.config import translate
-from rllib_compat.networks.modules.grouped import grouped, grouped_space
+from rllib_compat.networks.modules.grouped import Grouping, grouped_space
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.multi_agent import adapt_multi_agent
@@ -147,6 +147,25 @@ def test_values_are_those_of_ray_1_13_a_step_at_a_time_and_only_valid_actions_ar
         state = best[Columns.STATE_OUT]
 
 
+def test_agents_explore_as_often_as_epsilon_says_and_each_valid_action_as_often_as_others():
+    recorded, rows = Recorded("none"), 20_000
+    module = learner_of(recorded, epsilon=[[0, 1.0], [100, 0.0]]).module[MODULE].unwrapped()
+    one = {n: torch.from_numpy(a[:1][None]) for n, a in recorded.chunks()[0][Columns.OBS].items()}
+    one["action_mask"] = torch.tensor([[[[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]]])
+    seen = {name: part.expand(rows, *part.shape[1:]) for name, part in one.items()}
+    state = {"h": module.get_initial_state()["h"].expand(rows, -1, -1)}
+    batch = {Columns.OBS: seen, Columns.STATE_IN: state}
+    best = module.forward_inference(batch)[Columns.ACTIONS]
+    torch.manual_seed(0)
+    taken = module.forward_exploration(batch, t=40)[Columns.ACTIONS]
+    for agent, valid in enumerate((2, 3)):
+        frequent = np.bincount(taken[agent].flatten(), minlength=3) / rows
+        expected = np.where(np.arange(3) < valid, 0.6 / valid, 0.0)
+        expected[int(best[agent][0])] += 0.4
+        np.testing.assert_allclose(frequent, expected, atol=0.02)
+        assert not frequent[valid:].any()
+
+
 def test_exploration_ends_with_its_schedule():
     recorded = Recorded("none")
     module = learner_of(recorded, epsilon=[[0, 1.0], [100, 0.0]]).module[MODULE].unwrapped()
@@ -249,11 +268,34 @@ def test_groups_of_an_old_environment_observe_what_their_module_takes():
     assert rewards == {"both": 3.0}
     assert infos["both"]["_group_rewards"] == [1.0, 2.0]
     assert terminateds["__all__"]
-    made = grouped(spaces[0], seen["both"])
+    made = Grouping(spaces[0])(seen["both"])
     np.testing.assert_array_equal(made["obs"], [[0, 1, 1, 0, 0], [0, 1, 0, 1, 0]])
     np.testing.assert_array_equal(made["state"], [0, 0, 0, 1])
     assert grouped_space(spaces[0]).contains(made)
     assert grouped_space(grouped_space(spaces[0])) == grouped_space(spaces[0])
+
+
+FLAT = [
+    gymnasium.spaces.Discrete(3, start=-1),
+    gymnasium.spaces.MultiDiscrete([2, 3], start=[4, -2]),
+    gymnasium.spaces.MultiDiscrete([[2, 3], [1, 2]]),
+    gymnasium.spaces.Box(-3, 3, (2, 2), np.int16),
+    gymnasium.spaces.Box(-3, 3, (2,), np.float64),
+    gymnasium.spaces.MultiBinary(3),
+    gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(2), gymnasium.spaces.Box(-1, 1, (1,))]),
+]
+
+
+@pytest.mark.parametrize("part", FLAT, ids=str)
+def test_parts_of_groups_are_made_flat_as_gymnasium_does(part):
+    part.seed(1)
+    grouping = Grouping(gymnasium.spaces.Tuple([part, part]))
+    for _ in range(20):
+        seen = (part.sample(), part.sample())
+        made = grouping(seen)["obs"]
+        wanted = np.stack([gymnasium.spaces.flatten(part, one) for one in seen])
+        np.testing.assert_array_equal(made, wanted.astype(np.float32))
+        assert made.dtype == np.float32
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,8 @@ def test_step_by_step_its_states_are_those_of_the_whole_sequence(case):
     for step in range(seen.shape[1]):
         batch = {Columns.OBS: seen[:, step : step + 1], Columns.STATE_IN: states}
         out = module.forward_inference(batch)
-        taken.append(out[Columns.ACTIONS])
+        best = out[Columns.ACTION_DIST_INPUTS].argmax(-1)
+        taken.append(out.get(Columns.ACTIONS, best))
         states = out[Columns.STATE_OUT]
     taken = torch.cat(taken, 1)
     logits, last = module.logits_of(seen, first)
@@ -148,7 +149,12 @@ def test_step_by_step_its_states_are_those_of_the_whole_sequence(case):
     inputs = seen if case == "discrete" else torch.cat([seen, taken], -1)
     encoded = module.net["q"]["encoder"]({Columns.OBS: inputs, Columns.STATE_IN: first["q"]})
     close(states["q"]["c"], encoded[Columns.STATE_OUT]["c"], 1e-6)
-    explored = {str(module.forward_exploration(batch)[Columns.ACTIONS]) for _ in range(40)}
+    explored = set()
+    for _ in range(40):
+        out = module.forward_exploration(batch)
+        policy = module.get_exploration_action_dist_cls().from_logits(out["action_dist_inputs"])
+        # Of a Box, critics have gone on with what was drawn already.
+        explored.add(str(out.get(Columns.ACTIONS, policy.sample())))
     assert len(explored) > 1
 
 
@@ -230,7 +236,6 @@ def test_rays_own_example_means_what_it_meant():
         "tau": 0.3,
         "zero_init_states": False,
     }
-    model = {"fcnet_hiddens": [64, 64], "lstm_cell_size": 64, "max_seq_len": 20, "use_lstm": True}
-    assert translation.calls["rl_module"]["model_config"] == model
-    warned = [f.path for f in translation.report if "before them" in f.message]
-    assert warned == ["$.policy_model.lstm_use_prev_action", "$.Q_model.lstm_use_prev_action"]
+    assert translation.calls["rl_module"]["model_config"] == {**network, "max_seq_len": 20}
+    seen = translation.calls["env_runners"]["env_to_module_connector"]
+    assert (seen.actions, seen.rewards) == (1, 0)

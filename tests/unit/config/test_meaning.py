@@ -5,6 +5,7 @@ import pytest
 from packaging.version import Version
 
 from rllib_compat.config import default_config, find_algorithm, keys, translate
+from rllib_compat.config.deferred import PreviousStepsConnector
 from rllib_compat.config.rules import sac
 from rllib_compat.config.values.env_versions import GONE
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError, UnknownKeysError
@@ -43,9 +44,9 @@ def one(config, path, algorithm="PPO", **how):
         ("PPO", {"model": {"fcnet_hiddens": [8]}}, "rl_module.model_config.fcnet_hiddens", [8]),
         (
             "PPO",
-            {"model": {"lstm_use_prev_action_reward": True}},
-            "rl_module.model_config.lstm_use_prev_reward",
-            True,
+            {"model": {"use_lstm": True, "lstm_use_prev_action_reward": True}},
+            "env_runners.env_to_module_connector",
+            PreviousStepsConnector(actions=1, rewards=1),
         ),
         ("PPO", {"min_iter_time_s": 0}, "reporting.min_time_s_per_iteration", None),
         (
@@ -130,16 +131,75 @@ class TestExploration:
         config = {"schedule_max_timesteps": 1000, "exploration_fraction": 0.5}
         assert one(config, "training.epsilon", "DQN") == [[0, 1.0], [500, 0.02]]
 
-    @pytest.mark.parametrize("kind", ["SoftQ", "ParameterNoise", "Curiosity"])
-    def test_classes_need_the_old_stack(self, kind):
-        translation = translate({"exploration_config": {"type": kind}}, algorithm="DQN")
+    @pytest.mark.parametrize(
+        ("kind", "algorithm"),
+        [("Curiosity", "DQN"), ("RE3", "SimpleQ"), ("Curiosity", "APEX"), ("SoftQ", "PPO")],
+    )
+    def test_classes_need_the_old_stack(self, kind, algorithm):
+        translation = translate({"exploration_config": {"type": kind}}, algorithm=algorithm)
         assert translation.api_stack == "old"
         assert translation.report.facts["old API stack because of"] == "$.exploration_config"
         assert setting(translation, "env_runners.exploration_config.type") == kind
 
-    def test_a_switch_from_before_0_8_needs_it_too(self):
-        translation = translate({"soft_q": True, "softmax_temp": 0.5}, algorithm="DQN")
+    @pytest.mark.parametrize("algorithm", ["DQN", "SimpleQ", "APEX"])
+    @pytest.mark.parametrize(
+        ("config", "told"),
+        [
+            ({"soft_q": True, "softmax_temp": 0.5}, {"soft_q_temperature": 0.5}),
+            ({"exploration_config": {"type": "SoftQ"}}, {"soft_q_temperature": 1.0}),
+            ({"parameter_noise": True}, {"parameter_noise": {"initial_stddev": 1.0}}),
+            (
+                {"exploration_config": {"type": "ParameterNoise", "initial_stddev": 0.2}},
+                {"parameter_noise": {"initial_stddev": 0.2}},
+            ),
+            ({"noisy": True}, {"sigma0": 0.5}),
+            ({"noisy": True, "sigma0": 0.1}, {"sigma0": 0.1}),
+        ],
+    )
+    def test_modules_of_q_values_explore_otherwise(self, config, told, algorithm):
+        translation = translate(config, algorithm=algorithm)
+        assert translation.api_stack == "new"
+        assert setting(translation, "rl_module.model_config") == told
+        assert not translation.lost
+
+    def test_a_switch_from_before_0_8_is_kept_on_the_old_stack(self):
+        config = {"soft_q": True, "softmax_temp": 0.5}
+        translation = translate(config, algorithm="DQN", api_stack="old")
         assert setting(translation, "env_runners.exploration_config.temperature") == 0.5
+
+    @pytest.mark.parametrize(
+        ("helper", "epsilon"),
+        [
+            (None, [[0, 1.0], [8, 1.0], [9, 0.01]]),
+            ({"type": "EpsilonGreedy", "final_epsilon": 0.2}, [[0, 1.0], [10000, 0.2]]),
+            (
+                {"epsilon_schedule": {"type": "PiecewiseSchedule", "endpoints": [(0, 1), (5, 0)]}},
+                [[0, 1], [5, 0]],
+            ),
+        ],
+    )
+    def test_noise_on_weights_has_a_helper(self, helper, epsilon):
+        noise = {"type": "ParameterNoise", "random_timesteps": 7, "sub_exploration": helper}
+        assert one({"exploration_config": noise}, "training.epsilon", "DQN") == epsilon
+
+    @pytest.mark.parametrize(
+        ("inner", "explores"),
+        [
+            ({"exploration_config": {"initial_epsilon": 0.0, "final_epsilon": 0.0}}, False),
+            ({"exploration_config": {"final_epsilon": 0.1}}, True),
+            ({"exploration_config": {"final_epsilon": 0.1}, "explore": False}, False),
+            ({"exploration_config": {"type": "SoftQ"}, "explore": False}, False),
+            ({"exploration_config": {"type": "SoftQ"}}, None),
+        ],
+    )
+    def test_an_evaluation_explores_if_it_was_told_to_and_does_something(self, inner, explores):
+        config = {"evaluation_config": inner, "evaluation_interval": 1}
+        found = translate(config, algorithm="DQN").calls["evaluation"].get("evaluation_config", {})
+        assert found.get("explore") is explores
+
+    def test_another_helper_of_noise_on_weights_is_told(self):
+        noise = {"type": "ParameterNoise", "sub_exploration": {"type": "GaussianNoise"}}
+        assert translate({"exploration_config": noise}, algorithm="DQN").lost
 
     def test_stochastic_sampling_is_what_modules_do(self):
         translation = translate({"exploration_config": {"type": "StochasticSampling"}})
@@ -546,3 +606,16 @@ def test_what_a_network_of_sac_cannot_honour_is_said():
     assert setting(old, "training.q_model_config.free_log_std") is True
     wrong = translate({"policy_model": {"lstm_cell_size": "many"}}, algorithm="RNNSAC").report
     assert [f.verdict for f in wrong if f.path.endswith("cell_size")] == [Verdict.REFUSED]
+
+
+@pytest.mark.parametrize("algorithm", ["BC", "MARWIL"])
+def test_what_learns_from_recordings_is_not_told_of_a_step_before_that_these_lack(algorithm):
+    """MARWIL took the last parts of each observation for it, without an environment."""
+    model = {"use_lstm": True, "lstm_use_prev_action": True, "lstm_use_prev_reward": True}
+    made = translate({"model": model, "input": "/tmp/steps"}, algorithm=algorithm)
+    told = made.calls["rl_module"]["model_config"]
+    assert told["use_lstm"] is True
+    assert not any(name.startswith("lstm_use_prev") for name in told)
+    assert "env_to_module_connector" not in made.calls.get("env_runners", {})
+    (row,) = [f for f in made.report if f.rule == "settle.previous-steps-of-recordings"]
+    assert row.severity is Severity.WARNING

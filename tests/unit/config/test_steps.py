@@ -44,9 +44,12 @@ CASES = [
     ({"env": "PongNoFrameskip-v4"}, "PPO"),
     ({"framework": "tf"}, "DQN"),
     ({"evaluation_parallel_to_training": True, "evaluation_duration": "auto"}, "PPO"),
-    ({"model": {"use_lstm": True}}, "PPO"),
+    ({"model": {"use_lstm": True, "lstm_use_prev_reward": True}}, "PPO"),
+    ({"model": {"use_lstm": True, "lstm_use_prev_reward": True}}, "MARWIL"),
     ({"burn_in": 20, "model": {"use_lstm": True}}, "R2D2"),
     ({"env_task_fn": max}, "PPO"),
+    ({"soft_q": True}, "DQN"),
+    ({"parameter_noise": True}, "DQN"),
 ]
 
 

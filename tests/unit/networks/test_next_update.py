@@ -10,12 +10,14 @@ import pytest
 pytest.importorskip("ray")
 
 import torch
+import tree
 from ray.rllib.core.columns import Columns
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.recurrent_replay import WEIGHTS
 from rllib_compat.convert.decide import Form
 from rllib_compat.convert.pipeline import convert
+from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, read
 from tests.legacy.cases import find
 from tests.legacy.networks import given_if_asked
@@ -23,7 +25,7 @@ from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
 from tests.unit.algorithms.recordings import close
 from tests.unit.algorithms.test_losses import MODULE, updating
-from tests.unit.algorithms.transitions import episodes_of
+from tests.unit.algorithms.transitions import columns_of, episodes_of
 
 pytestmark = OTHERS_WARNINGS
 
@@ -111,29 +113,62 @@ def test_crr_learns_on_with_both_optimizers(case, restored, monkeypatch):
     assert steps == {13}  # twelve before
 
 
+def behind(seen, actions=None, rewards=None):
+    """Observations with the step before behind them: one of three actions, and a reward."""
+    if actions is None:
+        return seen
+    parts = [seen, np.eye(3)[actions], rewards[..., None]]
+    return np.concatenate(parts, axis=-1).astype(np.float32)
+
+
+def sequences_of(found, learner):
+    """A batch of whole sequences, which begin with zeros."""
+    count, length = found["rewards"].shape
+    states = learner.module[MODULE].unwrapped().get_initial_state()
+    return {
+        **{name: found[name] for name in ("actions", "rewards")},
+        "obs": behind(found["obs"], found.get("prev_actions"), found.get("prev_rewards")),
+        Columns.TERMINATEDS: found["dones"],
+        WEIGHTS: np.ones((count, length), np.float32),
+        Columns.LOSS_MASK: np.ones((count, length), bool),
+        Columns.STATE_IN: tree.map_structure(
+            lambda zeros: np.zeros((count, *zeros.shape), np.float32), states
+        ),
+    }
+
+
 @pytest.mark.parametrize("case", find(algorithm="RNNSAC"), ids=str)
 def test_rnnsac_learns_on_with_all_optimizers(case, restored):
     plan, learner = restored(case)
     recorded = Next(case)
     found, before = recorded.batch(), learner.module[MODULE].get_state()
-    count, length = found["rewards"].shape
-    states = learner.module[MODULE].unwrapped().get_initial_state()
-    batch = {
-        **{name: found[name] for name in ("obs", "new_obs", "actions", "rewards")},
-        Columns.TERMINATEDS: found["dones"],
-        WEIGHTS: np.ones((count, length), np.float32),
-        Columns.LOSS_MASK: np.ones((count, length), bool),
-        Columns.STATE_IN: {
-            name: {part: np.zeros((count, *zeros.shape), np.float32) for part, zeros in own.items()}
-            for name, own in states.items()
-        },
-    }
-    recordings.updated(learner, MODULE, batch, steps=count)
+    batch = {**sequences_of(found, learner), "new_obs": found["new_obs"]}
+    if "prev_actions" in found:
+        batch["new_obs"] = behind(found["new_obs"], found["actions"], found["rewards"])
+    recordings.updated(learner, MODULE, batch, steps=len(batch["rewards"]))
     state = learner.module[MODULE].get_state()
     for name, theirs in recorded.state(plan).items():
         if name.startswith("net.") or name == "log_alpha":
             close(state[name], theirs, 1e-5, "next update")
     for name in ("net.pi.encoder.lstm.weight_ih_l0", "net.q.head.0.weight", "log_alpha"):
+        assert np.abs(state[name] - before[name]).max() > 1e-3
+
+
+@pytest.mark.parametrize("case", find(algorithm="R2D2", variant="prev"), ids=str)
+def test_r2d2_that_sees_the_step_before_learns_on(case, restored):
+    plan, learner = restored(case)
+    recorded = Next(case)
+    found, before = recorded.batch(), learner.module[MODULE].get_state()
+    batch = sequences_of(found, learner)
+    # Its old network makes the action one-hot itself.
+    parts = [found["obs"], found["prev_actions"][..., None], found["prev_rewards"][..., None]]
+    batch["obs"] = np.concatenate(parts, axis=-1).astype(np.float32)
+    recordings.updated(learner, MODULE, batch, steps=len(batch["rewards"]))
+    state = learner.module[MODULE].get_state()
+    for name, theirs in recorded.state(plan).items():
+        if name.startswith("net."):
+            close(state[name], theirs, 1e-5, "next update")
+    for name in ("net.lstm.kernel", "net.lstm.recurrent_kernel"):
         assert np.abs(state[name] - before[name]).max() > 1e-3
 
 
@@ -155,3 +190,66 @@ def test_maddpg_goes_on_with_its_targets_and_critics_that_see_all(case, restored
                 close(made.reshape(wanted.shape), wanted, 1e-5, "network")
         state = module.state_dict()
         assert (state["net.actor.0.weight"] - state["target_net.actor.0.weight"]).abs().max() > 1e-3
+
+
+def steps_of(learner, *parts):
+    """How many updates each optimizer has made."""
+    return {
+        int(slot["step"])
+        for part in parts
+        for slot in learner.get_optimizer(MODULE, part).state.values()
+    }
+
+
+@pytest.mark.parametrize("variant", ["paramnoise", "softq"])
+def test_dqn_that_explores_otherwise_learns_on(variant, restored):
+    (case,) = [c for c in find(ray="1.13.0", algorithm="DQN") if c.variant == variant]
+    plan, learner = restored(case)
+    recorded = Next(case)
+    batch, before = recorded.batch(), learner.module[MODULE].get_state()
+    made = steps_of(learner, "default_optimizer")
+    recordings.updated(learner, MODULE, columns_of(batch), steps=len(batch["obs"]))
+    state = learner.module[MODULE].get_state()
+    theirs = recorded.state(plan)
+    online = {name for name in theirs if "target" not in name}
+    for name in online:
+        close(state[name], theirs[name], 1e-5, "next update")
+    assert any(np.abs(state[name] - before[name]).max() > 1e-3 for name in online)
+    (steps,) = made
+    assert steps > 0
+    assert steps_of(learner, "default_optimizer") == {steps + 1}
+
+
+def test_ddpg_with_noise_on_its_weights_learns_on(restored):
+    (case,) = [c for c in find(ray="1.13.0", algorithm="DDPG") if c.variant == "paramnoise"]
+    plan, learner = restored(case)
+    recorded = Next(case)
+    batch, before = recorded.batch(), learner.module[MODULE].get_state()
+    (steps,) = steps_of(learner, "actor", "critic")
+    updating(learner, episodes_of(batch, lambda _: {"weights": [1.0], "n_step": [1]}))
+    state, theirs = learner.module[MODULE].get_state(), recorded.state(plan)
+    online = {name for name in theirs if name.startswith("net.")}
+    for name in online:
+        close(state[name], theirs[name], 1e-5, "next update")
+    assert any(".norm." in name for name in online)
+    assert any(np.abs(state[name] - before[name]).max() > 1e-4 for name in online)
+    assert steps_of(learner, "actor", "critic") == {steps + 1}
+
+
+@pytest.mark.parametrize("algorithm", ["DQN", "DDPG"])
+def test_noise_on_weights_goes_on_as_large_as_it_was(algorithm, tmp_path):
+    (case,) = [c for c in find(ray="1.13.0", algorithm=algorithm) if c.variant == "paramnoise"]
+    plan = convert(case.checkpoint, tmp_path / "new", given=given_if_asked(case)).plan
+    (policy,) = plan.checkpoint.policies.values()
+    stored = policy.exploration["cur_stddev"]
+    assert 0.1 < stored < 1.0  # it began with 1
+    with ray_versions.without_cluster():
+        loaded = ray_versions.load_algorithm(tmp_path / "new")
+    try:
+        pipeline = loaded.env_runner._env_to_module
+        (noise,) = [c for c in pipeline.connectors if type(c).__name__ == "ParameterNoise"]
+        assert noise.get_state() == {"deviations": {"": stored}}
+    finally:
+        ray_versions.stop_algorithm(loaded)
+    (again,) = layouts.read(tmp_path / "new").policies.values()
+    assert again.exploration == {"cur_stddev": stored}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rllib_compat import load_policy
-from rllib_compat.convert import complete, pipeline
+from rllib_compat.convert import complete, find_algorithm, pipeline
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.pipeline import convert
 from rllib_compat.formats import layouts
@@ -19,7 +19,7 @@ from rllib_compat.neutral.errors import (
     MissingInformationError,
     NotYetError,
 )
-from tests.legacy.cases import all_cases
+from tests.legacy.cases import Case, all_cases
 from tests.legacy.networks import given_if_asked
 
 
@@ -226,6 +226,51 @@ def test_moments_of_crr_are_scaled_as_the_losses_of_its_rays_were(ray, more, sca
     settings = ModelSettings.from_config(config, {}, algorithm="CRR", ray=ray)
     actor, critic = read(policy, settings).network.optimizers
     assert (actor.scale, critic.scale) == (1, scale)
+
+
+@pytest.mark.parametrize(
+    ("name", "lost", "scale"),
+    [
+        ("2.0.1/crr-torch-box", ".tune_metadata", 1 / 2),
+        ("2.1.0/crr-torch-discrete", "rllib_checkpoint.json", 1 / 64),
+    ],
+)
+def test_moments_of_crr_are_scaled_where_the_file_that_tells_the_ray_is_lost(
+    name, lost, scale, tmp_path
+):
+    """Critics then went on from moments up to 64² times too large, and no report said so."""
+    folder = tmp_path / "case"
+    shutil.copytree(case_of(name).path, folder, ignore=shutil.ignore_patterns(lost))
+    checkpoint, policy = policy_of(Case.at(folder))
+    assert checkpoint.source.ray_version is None
+    _, critic = read(policy, ModelSettings.of(checkpoint, policy)).network.optimizers
+    assert critic.scale == scale
+
+
+def test_a_bandit_that_chooses_items_asks_for_their_table():
+    """It went on as one that sees a single item and has one arm, and was called equal."""
+    checkpoint, policy = policy_of(ITEMS)
+    flat = replace(policy, observation_space=spaces.box(-np.inf, np.inf, (4,)))
+    for told in (flat, replace(policy, observation_space=None)):
+        with pytest.raises(MissingInformationError, match="Dict with 'item'"):
+            read(told, ModelSettings.of(checkpoint, told))
+
+
+@pytest.mark.parametrize(
+    ("trial", "name"),
+    [
+        ("contrib_LinUCB_museum-tiny_0_2020-06-01_12-00-00", "BanditLinUCB"),
+        ("contrib_LinTS_CartPole-v0_7b2f_00000", "BanditLinTS"),
+        ("LinTS_museum-tiny_2020-06-01_12-00-00", "BanditLinTS"),
+    ],
+)
+def test_the_folder_of_a_trial_tells_what_was_contributed(trial, name, tmp_path):
+    """Tune writes `contrib/LinUCB` so; the caller was asked for the algorithm."""
+    shutil.copytree(UCB.checkpoint.parent, tmp_path / trial / "checkpoint_2")
+    checkpoint = layouts.read(tmp_path / trial / "checkpoint_2" / UCB.checkpoint.name)
+    (policy,) = checkpoint.policies.values()
+    checkpoint = checkpoint.with_policies([replace(policy, policy_class=None)])
+    assert find_algorithm.of(replace(checkpoint, algorithm=None), None)[0] == name
 
 
 def test_tensorflow_counted_twice_what_it_expected_and_so_does_the_module():

@@ -12,10 +12,11 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.test_utils import check
 
 from rllib_compat import ray_versions
+from rllib_compat.config import translate
 from rllib_compat.ray_versions.direct_steps import TIMED
 from rllib_compat.ray_versions.direct_ways import way_of
 from rllib_compat.runtime import drawing
-from rllib_compat.runtime.connectors import add_preprocessors, mean_std_filter
+from rllib_compat.runtime.connectors import add_preprocessors, mean_std_filter, set_previous_steps
 from rllib_compat.runtime.failures import TellingEnvRunner
 
 pytestmark = [
@@ -23,6 +24,9 @@ pytestmark = [
     # Ray 2.40 registers an environment anew for each env runner.
     pytest.mark.filterwarnings("ignore:.*Overriding environment"),
 ]
+
+
+NOISE = {"type": "ParameterNoise", "random_timesteps": 20}
 
 
 class DrawsInTorch(TellingEnvRunner):
@@ -47,6 +51,13 @@ def dqn():
     return config.env_runners(num_envs_per_env_runner=2).training(epsilon=[(0, 1.0), (60, 0.1)])
 
 
+def translated(algorithm="DQN", **old):
+    """The config that Ray trains for an old one."""
+    config = {"env": "CartPole-v1", "num_envs_per_worker": 2, **old}
+    made = translate(config, algorithm=algorithm).algorithm_config
+    return made.debugging(seed=5)
+
+
 def clipped():
     config = ppo("Pendulum-v1")
     return config.environment(clip_actions=True, normalize_actions=False)
@@ -62,15 +73,35 @@ def flat():
     return config
 
 
+def recurrent(env="CartPole-v1"):
+    model = {"use_lstm": True, "max_seq_len": 5, "lstm_cell_size": 6, "fcnet_hiddens": [7]}
+    return ppo(env, envs=2).rl_module(model_config=model)
+
+
+def looking_back():
+    config = recurrent()
+    set_previous_steps(config, 1, 1, one_hot=True)
+    return config
+
+
 CASES = {
     "categorical": ppo,
     "several-environments": lambda: ppo(envs=3),
     "gaussian, clipped": clipped,
     "gaussian, stretched": lambda: ppo("Pendulum-v1", envs=2),
     "epsilon": dqn,
+    "noisy nets": lambda: translated(noisy=True),
+    "soft Q": lambda: translated(soft_q=True),
+    "noise on weights": lambda: translated(exploration_config=NOISE),
+    "noise on weights and actions": lambda: translated(
+        "DDPG", env="Pendulum-v1", exploration_config=NOISE
+    ),
     "filter": filtered,
     "observations made flat": flat,
     "without exploration": lambda: ppo(envs=2, explore=False),
+    "recurrent": recurrent,
+    "recurrent, gaussian": lambda: recurrent("Pendulum-v1"),
+    "recurrent, the step before": looking_back,
     "lookback": lambda: ppo(envs=2, episode_lookback_horizon=3),
 }
 
@@ -85,14 +116,13 @@ def sampled(kind, config, asked):
 
 
 def told(episode):
-    state = episode.get_state()
     parts = {
         "observations": episode.observations.data,
         "actions": episode.actions.data,
         "rewards": episode.rewards.data,
         "lookback": episode.rewards.lookback,
         "infos": len(episode.infos.data),
-        "begin": (state["t_started"], state["t"]),
+        "begin": (episode.t_started, episode.t),
         "ended": (bool(episode.is_terminated), bool(episode.is_truncated)),
     }
     extra = {name: buffer.data for name, buffer in episode.extra_model_outputs.items()}
@@ -152,11 +182,23 @@ def test_a_connector_that_is_added_later_is_called_from_then_on():
     runner.sample(num_timesteps=2)
 
 
-def test_recurrent_modules_get_their_states_from_rays_connectors():
-    config = ppo().rl_module(model_config={"use_lstm": True, "max_seq_len": 5})
-    runner = TellingEnvRunner(config=config)
-    assert way_of(runner) is None
-    assert sum(map(len, runner.sample(num_timesteps=6))) == 6
+def test_episodes_of_recurrent_modules_go_on_when_the_way_changes_between_two_samples():
+    """What one way leaves of states and time axes for the next step, the other one takes."""
+    directly, found = sampled(DrawsInTorch, recurrent(), [])
+    other, expected = sampled(GoesRaysWay, recurrent(), [])
+    torch.manual_seed(3)
+    ways = []
+    for steps in (3, 2, 1, 4):
+        ways.append(way_of(directly) is not None)
+        found += map(told, directly.sample(num_timesteps=2 * steps))
+        directly.config.restart_failed_sub_environments ^= True
+        directly._way_of = None
+    torch.manual_seed(3)
+    for steps in (3, 2, 1, 4):
+        expected += map(told, other.sample(num_timesteps=2 * steps))
+    assert ways == [True, False, True, False]
+    for mine, theirs in zip(found, expected, strict=True):
+        check(mine, theirs, rtol=1e-6)
 
 
 def test_modules_that_see_several_parts_get_them_from_rays_connectors():

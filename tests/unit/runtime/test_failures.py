@@ -4,7 +4,12 @@ import pytest
 from ray.rllib.algorithms.ppo import PPOConfig
 
 from rllib_compat import ray_versions
-from rllib_compat.runtime.failures import TellingEnvRunner, TellsErrors, tell_errors
+from rllib_compat.runtime.failures import (
+    TellingEnvRunner,
+    TellingMultiAgentEnvRunner,
+    TellsErrors,
+    give_env_runners,
+)
 from rllib_compat.runtime.policy_mapping import Here, MappingFn
 from rllib_compat.runtime.results import LegacyResults
 
@@ -40,10 +45,28 @@ def test_workers_of_ones_own_and_recording_ones_stay():
     recording = PPOConfig().offline_data(output="/tmp/somewhere")
     plain = PPOConfig()
     for config in (own, recording, plain):
-        tell_errors(config)
+        give_env_runners(config)
     assert own.env_runner_cls is OfRay
     assert recording.env_runner_cls is None
     assert plain.env_runner_cls is TellingEnvRunner
+
+
+@pytest.mark.matrix
+def test_an_algorithm_of_this_package_samples_fast_without_a_trainer_too():
+    from rllib_compat.algorithms.a2c import A2CConfig
+    from rllib_compat.algorithms.dqn import DQNConfig
+
+    for config in (A2CConfig(), DQNConfig()):
+        config.environment("CartPole-v1").validate()
+        assert config.env_runner_cls is TellingEnvRunner
+        config.multi_agent(policies={"a", "b"}, policy_mapping_fn=lambda *_, **__: "a")
+        config.validate()
+        assert config.env_runner_cls is TellingMultiAgentEnvRunner
+        config.freeze()
+        config.validate()
+    own = A2CConfig().env_runners(env_runner_cls=OfRay)
+    own.validate()
+    assert own.env_runner_cls is OfRay
 
 
 def test_sampling_times_pipelines_and_none_of_their_pieces_at_each_step():

@@ -10,15 +10,23 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rllib_compat.runtime.connectors import add_previous_steps, with_previous_steps
+from rllib_compat.algorithms.a2c import A2CConfig
+from rllib_compat.algorithms.r2d2 import R2D2Config
+from rllib_compat.config import translate
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.runtime.connectors import (
+    add_preprocessors,
+    set_previous_steps,
+    with_previous_steps,
+)
 from rllib_compat.runtime.previous_steps import PreviousSteps
 
 OBS = Box(-1, 1, (2,), np.float32)
 
 
-def steps(space, actions, *, taken, rewards=1):
+def steps(space, actions, *, taken, rewards=1, **more):
     """The last observation after each step of an episode."""
-    piece = PreviousSteps(OBS, space, actions=actions, rewards=rewards)
+    piece = PreviousSteps(OBS, space, actions=actions, rewards=rewards, **more)
     episode = SingleAgentEpisode(observation_space=OBS, action_space=space)
     episode.add_env_reset(np.array([0.5, 0.5], np.float32))
     seen = []
@@ -40,6 +48,16 @@ def test_the_first_step_sees_zeros_and_the_others_what_was_done():
 def test_several_actions_come_oldest_first_behind_zeros():
     seen = steps(Discrete(3), 2, taken=[2, 1], rewards=2)
     np.testing.assert_array_equal(seen, [[0, 0, 0, 0], [0, 2, 0, 1], [2, 1, 1, 2]])
+
+
+def test_new_networks_see_choices_one_hot_the_first_before_the_first_step():
+    seen = steps(Discrete(3), 2, taken=[2, 1], one_hot=True)
+    first, second, third = np.eye(3)
+    expected = [[*first, *first, 0], [*first, *third, 1], [*third, *second, 2]]
+    np.testing.assert_array_equal(seen, expected)
+    space = gymnasium.spaces.Tuple((Discrete(2), Box(-2, 2, (1,), np.float32)))
+    seen = steps(space, 1, taken=[(1, np.array([0.25], np.float32))], rewards=0, one_hot=True)
+    np.testing.assert_array_equal(seen, [[1, 0, 0], [0, 1, 0.25]])
 
 
 @pytest.mark.parametrize(
@@ -77,6 +95,78 @@ def test_own_connectors_stay_in_front():
 
 def test_a_chunk_of_an_episode_remembers_as_much_as_the_network_takes():
     config = PPOConfig()
-    add_previous_steps(config, 3, 1)
+    set_previous_steps(config, 3, 1)
     assert config.episode_lookback_horizon == 3
     assert isinstance(config._env_to_module_connector, partial)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(
+    ("algorithm", "config"),
+    [
+        ("PPO", {"model": {"use_lstm": True, "lstm_use_prev_action_reward": True}}),
+        ("R2D2", {"model": {"use_lstm": True, "lstm_use_prev_action_reward": True}}),
+        (
+            "RNNSAC",
+            {
+                name: {"lstm_use_prev_action": True, "lstm_use_prev_reward": True}
+                for name in ("policy_model", "Q_model")
+            },
+        ),
+    ],
+)
+def test_new_recurrent_networks_see_the_step_before_where_an_old_config_says_so(algorithm, config):
+    """Ray has settings of these names, and no release from 2.40 to 2.60 looks at them."""
+    built = translate({"env": "CartPole-v1", **config}, algorithm=algorithm).algorithm_config
+    built.environment("CartPole-v1")
+    pipeline = built.build_env_to_module_connector(gymnasium.make("CartPole-v1"))
+    seen = [piece for piece in pipeline if isinstance(piece, PreviousSteps)]
+    assert [piece.observation_space.shape for piece in seen] == [(4 + 2 + 1,)]
+    told = built.model_config
+    assert told["lstm_use_prev_action"] is told["lstm_use_prev_reward"] is True
+
+
+@pytest.mark.parametrize("kind", [R2D2Config, A2CConfig])
+def test_an_observation_is_not_taken_for_the_step_before_where_no_connector_puts_one_there(kind):
+    model = {"use_lstm": True, "max_seq_len": 5, "lstm_use_prev_action": True}
+    config = kind().environment("CartPole-v1").rl_module(model_config=model)
+    env = gymnasium.make("CartPole-v1")
+    with pytest.raises(ConfigError, match="lstm_use_prev_action"):
+        config.build_env_to_module_connector(env)
+    set_previous_steps(config, 1, 0, one_hot=True)
+    assert config.build_env_to_module_connector(env).observation_space.shape == (4 + 2,)
+
+
+def test_what_a_checkpoint_says_of_steps_before_stands_alone():
+    config = {"env": "CartPole-v1", "model": {"use_lstm": True, "lstm_use_prev_action": True}}
+    built = translate(config, algorithm="PPO").algorithm_config
+    set_previous_steps(built, 2, 0)
+    made = built._env_to_module_connector(gymnasium.make("CartPole-v1"))
+    assert [piece._actions for piece in made] == [2]
+
+
+@pytest.mark.parametrize("observation_filter", ["NoFilter", "MeanStdFilter"])
+def test_a_network_that_never_saw_the_step_before_does_not_see_it_though_its_config_asks(
+    observation_filter,
+):
+    """Up to Ray 0.8.5, `use_lstm` could be without effect: the museum's `ppo-tf-lstm-prevar`."""
+    config = {
+        "env": "CartPole-v1",
+        "model": {"use_lstm": True, "lstm_use_prev_action_reward": True},
+        "observation_filter": observation_filter,
+    }
+    built = translate(config, algorithm="PPO").algorithm_config
+    add_preprocessors(built)
+    set_previous_steps(built, 0, 0)
+    made = built._env_to_module_connector(gymnasium.make("CartPole-v1"))
+    told = built.model_config
+    assert told["lstm_use_prev_action"] is told["lstm_use_prev_reward"] is False
+    names = [type(piece).__name__ for piece in made]
+    assert names == ([observation_filter] if observation_filter != "NoFilter" else [])
+
+
+def test_a_config_that_asks_for_no_step_before_keeps_its_connectors():
+    config = PPOConfig().env_runners(env_to_module_connector=lambda *_: SimpleNamespace())
+    before = config._env_to_module_connector
+    set_previous_steps(config, 0, 0)
+    assert config._env_to_module_connector is before

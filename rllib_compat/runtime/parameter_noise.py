@@ -1,0 +1,140 @@
+"""When noise on weights changes: a connector, which sees episodes begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.core.columns import Columns
+
+from rllib_compat import ray_versions
+from rllib_compat.networks.heads.q_head import EXPLORING, exploring
+from rllib_compat.neutral.public import public
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+PARAMETER_NOISE = EXPLORING[-1]
+
+
+@public("rllib_compat.adapters")
+class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
+    """Gives modules other noise at the beginning of each episode, larger or smaller than before.
+
+    It stands in the env-to-module pipeline, behind what changes observations. All episodes of an
+    env runner have the noise of the one that began last, as they had. The deviations of several
+    env runners are averaged where Ray merges what connectors know; old workers kept their own.
+    Modules say in their `model_config` with what `initial_stddev` they begin.
+
+    Args:
+        input_observation_space: The space of what comes in.
+        input_action_space: The space of actions.
+    """
+
+    def __init__(
+        self, input_observation_space: Any = None, input_action_space: Any = None, **kwargs: Any
+    ) -> None:
+        super().__init__(input_observation_space, input_action_space, **kwargs)
+        #: Policy → the deviation of its next noise; "" where there is one for all.
+        self._deviations: dict[str, float] = {}
+        #: Episodes of agents that have ended before their environment's.
+        self._ended: set[str] = set()
+
+    def __call__(
+        self, *, rl_module: Any, batch: Any, episodes: list[Any], explore: Any = None, **_: Any
+    ) -> Any:
+        """Looks which episodes have ended, and which begin."""
+        if explore:
+            found = list(
+                self.single_agent_episode_iterator(episodes, agents_that_stepped_only=False)
+            )
+            for episode in found:
+                if episode.id_ not in self._ended:
+                    self._look_at(episode, rl_module)
+            self._ended = {episode.id_ for episode in found if episode.is_done}
+        return batch
+
+    def _look_at(self, episode: Any, rl_module: Any) -> None:
+        name = episode.module_id or ""
+        module = rl_module[name] if name and name in rl_module else rl_module
+        settings = module.model_config.get(PARAMETER_NOISE)
+        if not settings:
+            return
+        deviation = self._deviations.setdefault(name, settings["initial_stddev"])
+        if episode.is_done and len(episode) and module.weight_noise is not None:
+            seen = np.asarray(episode.get_observations(slice(0, len(episode))))
+            batch = {Columns.OBS: torch.from_numpy(seen)}
+            self._deviations[name] = module.adapted(deviation, batch)
+        elif not episode.t or module.weight_noise is None:
+            module.renew_weight_noise(deviation)
+
+    def get_state(self, *_: Any, **__: Any) -> dict[str, Any]:
+        """The deviations."""
+        return {"deviations": dict(self._deviations)}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on with other deviations."""
+        self._deviations = dict(state.get("deviations", {}))
+
+    def merge_states(self, states: list[Mapping[str, Any]]) -> dict[str, Any]:
+        """The averages of several env runners' deviations; of a policy that none knows, its own."""
+        found: dict[str, list[float]] = {}
+        for state in states:
+            for name, deviation in state["deviations"].items():
+                found.setdefault(name, []).append(deviation)
+        averages = {name: sum(all_) / len(all_) for name, all_ in found.items()}
+        return {"deviations": {**self._deviations, **averages}}
+
+
+@public("rllib_compat.adapters")
+def with_parameter_noise(
+    inner: Callable[..., Any] | None,
+    env: Any = None,
+    spaces: Any = None,
+    device: Any = None,
+) -> list[Any]:
+    """Makes the connectors between environment and module, that of the noise last.
+
+    Args:
+        inner: The config's own `env_to_module_connector`, if any.
+        env: The env runner's environment, or None.
+        spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
+        device: Where the module computes.
+    """
+    own = ray_versions.made_connectors(inner, env, spaces, device)
+    return [*own, ParameterNoise()]
+
+
+def explore_as_before(config: AlgorithmConfig) -> None:
+    """Gives a config of DQN the modules, and the connector, that its model config asks for."""
+    asked = {key for told in explored_by(config).values() for key in told}
+    if not asked:
+        return
+    from rllib_compat.networks.modules.exploring_q import ExploringQModule
+
+    ray_versions.set_module_class(config, ExploringQModule)
+    if PARAMETER_NOISE in asked:
+        change_weight_noise(config)
+
+
+def change_weight_noise(config: AlgorithmConfig) -> None:
+    """Puts the connector behind those of a config, once."""
+    made = ray_versions.env_to_module_factory(config)
+    if not (isinstance(made, partial) and made.func is with_parameter_noise):
+        config.env_runners(env_to_module_connector=partial(with_parameter_noise, made))
+
+
+def explored_by(config: AlgorithmConfig) -> dict[str, dict[str, Any]]:
+    """What a config tells modules of how they explore, beside epsilon.
+
+    Returns:
+        By policy, and by "" what it tells all of them.
+    """
+    told = ray_versions.told_model_configs(config)
+    return {policy: exploring(one) for policy, one in told.items()}

@@ -1,0 +1,97 @@
+"""Temperatures and KL coefficients: what learners compute losses with, and keep in no state.
+
+Today's start from those of the config after each restore. Policies of the old Rays stored them, and
+went on with them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rllib_compat import ray_versions
+from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats.layouts.v2 import COEFFICIENTS as FILE
+from rllib_compat.networks.names.plain import MOVING_AVERAGE
+from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.errors import CorruptCheckpointError
+
+if TYPE_CHECKING:
+    from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+
+#: Where Ray's learners have them → what an old policy's state has of it.
+STORED: Mapping[str, Callable[[PolicyState], float | None]] = {
+    "curr_log_alpha": lambda policy: policy.log_alpha,
+    "curr_kl_coeffs_per_module": lambda policy: policy.kl_coeff or None,
+    "moving_avg_sqd_adv_norms_per_module": lambda policy: policy.extra.get(MOVING_AVERAGE),
+}
+
+Coefficients = dict[str, dict[str, float]]
+
+
+def of_old(checkpoint: LegacyCheckpoint) -> Coefficients:
+    """Those that an old checkpoint has, by where learners have them and by policy."""
+    return {
+        attribute: {
+            policy.policy_id: value
+            for policy in checkpoint.policies.values()
+            if (value := stored(policy)) is not None
+        }
+        for attribute, stored in STORED.items()
+    }
+
+
+def of(algorithm: Any) -> Coefficients:
+    """Those of an algorithm's learners, which all have the same; nothing where they have none."""
+    if algorithm.learner_group is None:
+        return {}
+    ask = partial(ray_versions.coefficients, names=tuple(STORED))
+    held: Coefficients
+    held, *_ = ray_versions.foreach_learner(algorithm, ask)
+    return held
+
+
+def save(algorithm: Any, folder: Path) -> None:
+    """Writes those of an algorithm's learners into its checkpoint; nothing where it has none."""
+    if held := of(algorithm):
+        (folder / FILE).write_text(json.dumps(held, sort_keys=True), "utf-8")
+
+
+def saved(folder: Path) -> Coefficients:
+    """Those that a trainer has written beside its checkpoint; none where it had none.
+
+    Raises:
+        CorruptCheckpointError: The file holds something else.
+    """
+    files = Folder(folder, Budget())
+    if not files.has(FILE):
+        return {}
+    found = files.json(FILE)
+    try:
+        return {
+            name: {module: _number(value) for module, value in found.get(name, {}).items()}
+            for name in STORED
+        }
+    except (ValueError, AttributeError) as error:
+        raise CorruptCheckpointError(
+            f"It does not hold the coefficients of learners: {error}.",
+            where=str(folder / FILE),
+            fix="Without this file, learners go on with the coefficients of the config.",
+        ) from error
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is no number")
+    return float(value)
+
+
+def take(algorithm: Any, values: Coefficients) -> None:
+    """Lets an algorithm's learners go on with these."""
+    if algorithm.learner_group is not None:
+        give = partial(ray_versions.take_coefficients, values=values)
+        ray_versions.foreach_learner(algorithm, give)

@@ -1,0 +1,97 @@
+"""Many rounds in one training step learn and tell what one round a training step does."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import tree
+
+import rllib_compat as compat
+from rllib_compat import ray_versions
+from rllib_compat.algorithms import rounds
+from tests.integration.test_removed_algorithms import TwoStepGameOfVectors, grouped
+from tests.marks import TRAINERS
+
+pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
+
+OLD = {
+    "DQN": {"env": "CartPole-v1", "prioritized_replay": True, "hiddens": [8]},
+    "SAC": {"env": "Pendulum-v1", "prioritized_replay": False, "tau": 0.1},
+    "TD3": {"env": "Pendulum-v1", "actor_hiddens": [8], "critic_hiddens": [8], "tau": 0.1},
+    "R2D2": {
+        "env": "CartPole-v1",
+        "prioritized_replay": True,
+        "model": {"fcnet_hiddens": [8], "use_lstm": True, "lstm_cell_size": 8, "max_seq_len": 4},
+    },
+    "QMix": {"env": "grouped_two_step_game", "model": {"lstm_cell_size": 8}},
+    "MADDPG": {
+        "env": TwoStepGameOfVectors,
+        "actor_hiddens": [8],
+        "multiagent": {
+            "policies": {f"p{agent}": (None, None, None, {"agent_id": agent}) for agent in (0, 1)},
+            "policy_mapping_fn": lambda agent: f"p{agent}",
+        },
+    },
+}
+SHORT = {
+    "seed": 0,
+    "num_workers": 0,
+    "rollout_fragment_length": 2,
+    "train_batch_size": 8,
+    "learning_starts": 20,
+    "timesteps_per_iteration": 75,
+    "min_iter_time_s": 0,
+    "target_network_update_freq": 6,
+    "buffer_size": 1000,
+}
+#: What of a result counts steps and episodes.
+COUNTED = (
+    *("timesteps_total", "episodes_total", "timesteps_this_iter"),
+    *("episode_reward_mean", "episode_len_mean", "hist_stats"),
+)
+
+
+def of_learner(result):
+    """What the learner tells of the first policy."""
+    return next(iter(result["info"]["learner"].values()))["learner_stats"]
+
+
+def counted(result):
+    """What a result has counted: steps, episodes, updates."""
+    learner = of_learner(result)
+    counts = {
+        name: count
+        for told in (result["info"], learner)
+        for name, count in told.items()
+        if name.startswith("num_") and not name.endswith("throughput")
+    }
+    return {**{name: result[name] for name in COUNTED}, **counts}
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", OLD)
+def test_rounds_in_one_training_step_learn_and_tell_the_same(name, make, monkeypatch):
+    def trained():
+        trainer = make(f"{name}Trainer", config={**OLD[name], **SHORT})
+        results = [trainer.train() for _ in range(3)]
+        calls = {r["num_training_step_calls_per_iteration"] for r in results}
+        return trainer.get_weights(), results, calls
+
+    compat.tune.register_env("grouped_two_step_game", grouped)
+    weights, results, calls = trained()
+    assert calls == {1}
+    monkeypatch.setattr(rounds, "MOST", 1)
+    expected_weights, expected, calls = trained()
+    assert min(calls) > 1
+    monkeypatch.setattr(ray_versions, "trains_in_this_process", lambda _: False)
+    monkeypatch.delattr(ray_versions.TakesArrays, "after_gradient_based_update")
+    rays_weights, rays, _ = trained()  # Ray's way of telling, and targets follow as in Ray
+
+    last = [of_learner(result)["weights_seq_no"] for result in (results[-1], expected[-1])]
+    assert last[0] >= last[1] > 1, "of the last update, as in the old Rays; Ray 2.60: a mean"
+    tree.map_structure(np.testing.assert_array_equal, weights, expected_weights)
+    near = partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-5)
+    tree.map_structure(near, weights, rays_weights)
+    for result, *others in zip(results, expected, rays, strict=True):
+        for other in others:
+            tree.map_structure(np.testing.assert_allclose, counted(result), counted(other))
