@@ -1,7 +1,7 @@
-"""DQN and SAC that replay columns against the same ones with Ray's own replay buffers.
+"""DQN and SAC that replay columns against the same ones with Ray's own buffers and env runners.
 
-Both train the same old tuned example in this process, one iteration each in turn, so that whatever
-else the machine does meets both; the ratios are medians of those of neighbours. The CPU time of
+All train the same old tuned example in this process, one iteration each in turn, so that whatever
+else the machine does meets all; the ratios are medians of those of neighbours. The CPU time of
 the process says the same on a machine that others use, too.
 """
 
@@ -41,36 +41,50 @@ def example(file: str, steps: int) -> tuple[str, dict[str, Any]]:
 
 
 def compared(name: str, iterations: int) -> None:
-    """Prints how fast both are, and the ratio."""
+    """Prints how fast all are, and the ratios."""
     import rllib_compat
 
     file, steps = EXAMPLES[name]
     algorithm, config = example(file, steps)
-    trainers = [
-        getattr(rllib_compat, f"{algorithm}Trainer")(config, replay_columns=columns)
-        for columns in (True, False)
-    ]
-    for trainer in trainers:
+    kind = getattr(rllib_compat, f"{algorithm}Trainer")
+    trainers = {
+        side: kind({**config, **more}, replay_columns=columns)
+        for side, (columns, more) in sides().items()
+    }
+    for trainer in trainers.values():
         while trainer.train()["timesteps_total"] < STARTS + 100:
             pass
-    speeds: list[list[tuple[float, float]]] = [[], []]
+    speeds: dict[str, list[tuple[float, float]]] = {side: [] for side in trainers}
     for _ in range(iterations):
-        for trainer, mine in zip(trainers, speeds, strict=True):
+        for side, trainer in trainers.items():
             before = trainer.last_result["timesteps_total"]
             start = time.perf_counter(), time.process_time()
             sampled = trainer.train()["timesteps_total"] - before
             wall, cpu = time.perf_counter() - start[0], time.process_time() - start[1]
-            mine.append((sampled / wall, sampled / cpu))
-    columns, episodes = (statistics.median(wall for wall, _ in each) for each in speeds)
-    wall, cpu = (
-        statistics.median(a[i] / b[i] for a, b in zip(*speeds, strict=True)) for i in (0, 1)
-    )
-    print(
-        f"  {name:<15} {columns:6.0f} steps/s with columns, {episodes:6.0f} with episodes: "
-        f"{wall:.1f} times as many (CPU: {cpu:.1f})"
-    )
-    for trainer in trainers:
+            speeds[side].append((sampled / wall, sampled / cpu))
+    ours, *others = speeds
+    for side in speeds:
+        wall, cpu = (statistics.median(each) for each in zip(*speeds[side], strict=True))
+        print(f"  {name:<14} {side:<40} {wall:6.0f} steps/s, {cpu:6.0f} a second of CPU time")
+    for side in others:
+        wall, cpu = (
+            statistics.median(a[i] / b[i] for a, b in zip(speeds[ours], speeds[side], strict=True))
+            for i in (0, 1)
+        )
+        print(f"  {name:<14} {wall:.1f} times as many as with {side} (CPU: {cpu:.1f})")
+    for trainer in trainers.values():
         trainer.stop()
+
+
+def sides() -> dict[str, tuple[bool, dict[str, Any]]]:
+    """Whether columns are replayed, and what the config has beside the example's; ours first."""
+    from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+
+    return {
+        "columns": (True, {}),
+        "Ray's buffers": (False, {}),
+        "Ray's buffers and env runner": (False, {"env_runner_cls": SingleAgentEnvRunner}),
+    }
 
 
 def main() -> None:

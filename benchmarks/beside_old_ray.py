@@ -7,7 +7,7 @@ environment with Ray 1.13.0, and of another one with Ray 2.0.1 for the examples 
     python benchmarks/beside_old_ray.py --old-python old/bin/python cartpole-a2c --seeds 0 1 2
     python benchmarks/beside_old_ray.py --old-python old/bin/python ray201/bin/python cartpole-crr
     python benchmarks/beside_old_ray.py    # the table anew, of what was recorded
-    python benchmarks/beside_old_ray.py --plots folder    # and pictures
+    python benchmarks/beside_old_ray.py --plots picture.png    # and the returns by step
 
 Examples without workers may train on both sides `--at-once`, where each has a core; the record says
 so. Beside what Tune reads, an example may say
@@ -54,6 +54,8 @@ SECONDS_OF_AN_ITERATION = 1
 #: What a Ray calls that; 1.13.0's name, by default.
 NAMES_OF_SECONDS = {"2.0.1": "min_time_s_per_iteration"}
 RETURN = "episode_reward_mean"
+#: So many panels of the picture stand side by side.
+PANELS = 5
 #: As many iterations of a run are recorded.
 POINTS = 40
 
@@ -143,14 +145,16 @@ def _told(lines: list[Line], spec: dict[str, Any], runs: dict[str, list[Line]]) 
     reached = wanted is not None and last["reward"] is not None and last["reward"] >= wanted
     common = min(run[-1]["steps"] for run in runs.values())
     equal = [line for line in lines if line["steps"] <= common][-1:] or lines[:1]
+    # In its first iteration a side begins; how fast it is, a later one tells.
+    timed = equal[0] if equal[0] is not lines[0] else last
     kept = [*lines[:: max(1, len(lines) // POINTS)], last]
     return {
         "ray": last["ray"],
         "reached_after": last["steps"] if reached else None,
         "steps": last["steps"],
         "seconds": last["seconds"],
-        "steps_per_second": round(equal[0]["steps"] / equal[0]["seconds"], 1),
-        "steps_per_cpu_second": round(equal[0]["steps"] / equal[0]["cpu_seconds"], 1),
+        "steps_per_second": round(timed["steps"] / timed["seconds"], 1),
+        "steps_per_cpu_second": round(timed["steps"] / timed["cpu_seconds"], 1),
         "reward_at_equal_steps": equal[0]["reward"],
         "curve": [[line["steps"], line["reward"]] for line in kept],
     }
@@ -192,19 +196,31 @@ def write(results: dict[str, Any]) -> None:
     guide_tables.put("beside_old_ray", table(results))
 
 
-def plot(results: dict[str, Any], folder: Path) -> None:
-    """Draws the return by step, a picture for each run."""
+def plot(results: dict[str, Any], file: Path) -> None:
+    """Draws the return by step of every run, a panel for each example, into one picture."""
     from matplotlib import pyplot
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for key, result in results.items():
-        figure, axes = pyplot.subplots(figsize=(5, 3))
-        for side in result["sides"].values():
-            axes.plot(*zip(*side["curve"], strict=True), label=f"Ray {side['ray']}")
-        axes.set(xlabel="env steps", ylabel="mean return", title=key)
-        axes.legend()
-        figure.savefig(folder / f"{key}.png", bbox_inches="tight")
-        pyplot.close(figure)
+    panels: dict[str, list[dict[str, Any]]] = {}
+    for result in results.values():
+        panels.setdefault(result["example"] + ", episodes" * result["episodes"], []).append(result)
+    lines = -(-len(panels) // PANELS)
+    figure, axes = pyplot.subplots(
+        lines, PANELS, figsize=(2.4 * PANELS, 1.8 * lines), layout="constrained"
+    )
+    for axis in axes.flat[len(panels) :]:
+        axis.set_axis_off()
+    for axis, (name, runs) in zip(axes.flat, sorted(panels.items()), strict=False):
+        axis.set_title(name, fontsize=8)
+        axis.tick_params(labelsize=6)
+        axis.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:g}k")
+        for run in runs:
+            for side, color in zip(SIDES, ("tab:gray", "tab:blue"), strict=True):
+                points = [point for point in run["sides"][side]["curve"] if point[1] is not None]
+                axis.plot(*zip(*points, strict=True), color=color, linewidth=1)
+    figure.supxlabel("env steps", fontsize=8)
+    figure.supylabel("mean return: the old Ray gray, ours blue", fontsize=8)
+    figure.savefig(file, dpi=100)
+    pyplot.close(figure)
 
 
 def _ray_of(python: str) -> str:
@@ -221,7 +237,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=240, help="seconds of CPU time a side")
     parser.add_argument("--episodes", action="store_true", help="replayed by our DQN or SAC")
     parser.add_argument("--at-once", action="store_true", help="both sides, on a core each")
-    parser.add_argument("--plots", type=Path, help="a folder for pictures")
+    parser.add_argument("--plots", type=Path, help="the file of a picture")
     given = parser.parse_args()
     given.old_pythons = {_ray_of(python): python for python in given.old_python}
     if given.names and not given.old_pythons:

@@ -1,5 +1,7 @@
 """One table of the algorithms that Ray removed and this package has, beside the old ones.
 
+DQN has a row for what Ray removed of it, and SimpleQ since it is DQN today.
+
 The tests that hold our losses and updates against what old Rays recorded are run, and tell their
 largest differences; steps and speed are those that `beside_old_ray.py` has recorded; and the
 package's registry says whether training goes on from old checkpoints::
@@ -41,12 +43,14 @@ TESTS_OF = {
     "BanditLinUCB": ("test_bandits", "posterior_are", "[ucb"),
     "CRR": ("test_crr", "ray_2_0"),
     "DDPG": ("test_ddpg_losses", "ray_1_13", "[ddpg"),
+    "DQN": ("test_dqn_losses", "old_ray", "[dqn"),
     "ES": ("test_evolution", "updates_give", "[es"),
     "MADDPG": ("test_maddpg", "an_update_are"),
     "PG": ("test_losses", "[pg-", "ray_1_13"),
     "QMIX": ("test_qmix", "ray_1_13"),
     "R2D2": ("test_r2d2", "ray_1_13"),
     "RNNSAC": ("test_rnnsac", "ray_1_13"),
+    "SimpleQ": ("test_dqn_losses", "old_ray", "[simple"),
     "TD3": ("test_ddpg_losses", "ray_1_13", "[td3"),
 }
 #: Whose learner makes the updates of an algorithm that has none of its own.
@@ -95,8 +99,9 @@ def _is_of(case: ElementTree.Element, algorithm: str) -> bool:
 
 
 def table(differences: Differences, examples: Mapping[str, Any]) -> str:
-    """A row for each algorithm of this package."""
-    rows = (_row(row, differences, examples) for row in registry.ALGORITHMS.values() if row.ours)
+    """A row for each algorithm of this package, and for those whose losses are compared."""
+    of = [row for row in registry.ALGORITHMS.values() if row.ours or row.name in TESTS_OF]
+    rows = (_row(row, differences, examples) for row in of)
     return "\n" + HEAD + "".join(sorted(rows))
 
 
