@@ -561,12 +561,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/runtime/test_direct_steps.py",),
         (
             "connectors of a user's own are passed over",
-            "        and _names(to_env) == _TO_ENV\n",
-            "",
-        ),
-        (
-            "a recurrent module acts without its state",
-            "        and not module.is_stateful()\n",
+            "        and names_of(to_env) == TO_ENV\n",
             "",
         ),
     ),
@@ -584,9 +579,51 @@ MUTANTS: tuple[Mutant, ...] = (
             "",
         ),
         (
+            "an episode begins with the state that the one before ended with",
+            "[self._state if i in begun else state for",
+            "[state for",
+        ),
+        (
             "filters see an observation without counting it in the episode",
             "            observations = np.stack([e.get_observations(-1) for e in self._episodes])",
             "            observations = np.asarray(observations)",
+        ),
+    ),
+    *_in(
+        "rllib_compat/ray_versions/direct_agents.py",
+        ("tests/unit/runtime/test_direct_agents.py",),
+        (
+            "agents forget what they have seen before",
+            "        if begins or states is None:",
+            "        if True:",
+        ),
+        (
+            "agents of other environments get each other's actions",
+            "                    index = where[episode_id]",
+            "                    index = len(where) - 1 - where[episode_id]",
+        ),
+        (
+            "what stands before Ray's own connectors is passed over",
+            '        batch = _passed(self._before, {**given, "batch": given.get("batch") or {}})',
+            '        batch = given.get("batch") or {}',
+        ),
+    ),
+    *_in(
+        "rllib_compat/networks/modules/previous_steps.py",
+        ("tests/unit/algorithms/test_initial_weights.py",),
+        (
+            "the step before goes through the dense layers",
+            "        if not beside:\n",
+            "        if beside:\n",
+        ),
+    ),
+    *_in(
+        "rllib_compat/runtime/connectors.py",
+        ("tests/unit/runtime/test_previous_steps.py",),
+        (
+            "an old network sees the step before twice, or though it never did",
+            "    inner = _without_previous_steps(had)",
+            "    inner = had",
         ),
     ),
     *_in(
@@ -596,6 +633,62 @@ MUTANTS: tuple[Mutant, ...] = (
             "a forbidden action is taken",
             "    actions = (sums <= np.random.random(total.shape) * total).sum(-1)",
             "    actions = (sums < np.random.random(total.shape) * total * 1.2).sum(-1)",
+        ),
+    ),
+    *_in(
+        "rllib_compat/algorithms/rounds.py",
+        ("tests/integration/test_rounds.py",),
+        (
+            "iterations are longer than asked for",
+            "                self.steps - steps < (",
+            "                self._told - steps < (",
+        ),
+        (
+            "learning begins an iteration later",
+            "        return self.steps < int(",
+            "        return self._told < int(",
+        ),
+        (
+            "schedules and targets stand still within an iteration",
+            "            now=self.steps if now is None else now,",
+            "            now=self._told if now is None else now,",
+        ),
+    ),
+    *_in(
+        "rllib_compat/ray_versions/training.py",
+        ("tests/integration/test_rounds.py",),
+        (
+            "priorities are those of earlier updates",
+            "            learner.metrics.delete(key)\n",
+            "",
+        ),
+    ),
+    *_in(
+        "rllib_compat/ray_versions/learners.py",
+        ("tests/integration/test_rounds.py",),
+        (
+            "targets follow too often",
+            "        dates[module_id] = now\n",
+            "",
+        ),
+    ),
+    *_in(
+        "rllib_compat/ray_versions/tensors.py",
+        ("tests/unit/test_following_tensors.py",),
+        (
+            "an env runner whose module was made anew acts with its first weights",
+            "    if known is None or [*map(id, known[0])] != [*map(id, modules)]:",
+            "    if known is None:",
+        ),
+        (
+            "targets go the other part of the way",
+            "            torch._foreach_mul_(self.tensors, 1.0 - tau)",
+            "            torch._foreach_mul_(self.tensors, tau)",
+        ),
+        (
+            "a module's own kind of state is lost",
+            "        if all(map(_is_plain, [runner.module, learned, *modules])):",
+            "        if names:",
         ),
     ),
     *_in(
@@ -693,6 +786,51 @@ MUTANTS: tuple[Mutant, ...] = (
             "a damaged posterior is converted",
             "    if (_size(precision @ mean - seen) > allowed).any():",
             "    if False:",
+        ),
+    ),
+    *_in(
+        "rllib_compat/networks/modules/encoders.py",
+        ("tests/unit/algorithms/test_initial_weights.py",),
+        (
+            "new networks die of images of bytes",
+            "{**inputs, Columns.OBS: inputs[Columns.OBS].float()}",
+            "inputs",
+        ),
+    ),
+    *_in(
+        "rllib_compat/networks/modules/encoders.py",
+        ("tests/unit/networks/test_new_recurrent_modules.py",),
+        (
+            "the states of a new LSTM are mixed up",
+            '        after = {"h": h.transpose(0, 1), "c": c.transpose(0, 1)}',
+            '        after = {"h": c.transpose(0, 1), "c": h.transpose(0, 1)}',
+        ),
+    ),
+    *_in(
+        "rllib_compat/networks/heads/rl_module_lstm.py",
+        ("tests/unit/networks/test_new_recurrent_modules.py",),
+        (
+            "a wrong activation of R2D2 is proven",
+            'told.get("fcnet_activation", "tanh")',
+            'told.get("fcnet_activation")',
+        ),
+    ),
+    *_in(
+        "rllib_compat/networks/modules/graph_net.py",
+        ("tests/unit/networks/test_next_update.py",),
+        (
+            "what stands behind an observation goes into other inputs",
+            "    shapes = [graph.inputs[name] for name in names]",
+            "    shapes = [graph.inputs[name] for name in reversed(names)]",
+        ),
+    ),
+    *_in(
+        "rllib_compat/ray_versions/algorithms.py",
+        ("tests/integration/test_restored_removed.py",),
+        (
+            "a restored SAC begins with the temperature of its config",
+            "                held[module_id].data.fill_(value)",
+            "                held[module_id].data.fill_(0.0)",
         ),
     ),
     *_in(
@@ -802,6 +940,93 @@ MUTANTS: tuple[Mutant, ...] = (
             "an evaluation's own results are overwritten",
             '    if episodes or "episode_reward_mean" not in result:',
             "    if True:",
+        ),
+    ),
+    *_in(
+        "rllib_compat/networks/modules/noisy.py",
+        (
+            "tests/unit/algorithms/test_q_exploration.py",
+            "tests/unit/algorithms/test_dqn_losses.py",
+        ),
+        (
+            "noise of noisy layers is not rooted",
+            "    return torch.sign(drawn) * torch.sqrt(torch.abs(drawn))",
+            "    return drawn",
+        ),
+        (
+            "the bias of noisy layers has no noise",
+            "torch.outer(into, out), bias + sigma_bias * out",
+            "torch.outer(into, out), bias",
+        ),
+        (
+            "noisy layers draw noise without exploration, too",
+            "            layer.noise = False",
+            "            layer.noise = True",
+        ),
+    ),
+    *_in(
+        "rllib_compat/networks/modules/parameter_noise.py",
+        (
+            "tests/unit/algorithms/test_q_exploration.py",
+            "tests/unit/algorithms/test_ddpg_losses.py",
+        ),
+        (
+            "noise on weights stays on them",
+            "                weight.data = data",
+            "                pass",
+        ),
+        (
+            "noise on weights always grows",
+            "if moved <= wanted else",
+            "if moved <= wanted + 1e9 else",
+        ),
+        (
+            "how far noise moves actions is measured the other way round",
+            "    terms = (before * torch.log(before / (after + _SMALL))).sum(-1)",
+            "    terms = (after * torch.log(after / (before + _SMALL))).sum(-1)",
+        ),
+    ),
+    *_in(
+        "rllib_compat/networks/modules/exploring_q.py",
+        (
+            "tests/unit/algorithms/test_q_exploration.py",
+            "tests/unit/algorithms/test_dqn_losses.py",
+        ),
+        (
+            "both steps of a transition have the same noise",
+            "                found[NEXT] = ray_versions.q_values(module, {Columns.OBS: then})",
+            "                found[NEXT] = found[QF_PREDS]",
+        ),
+        (
+            "soft Q takes the best action",
+            '        temperature = self.model_config.get("soft_q_temperature")',
+            "        temperature = None",
+        ),
+    ),
+    *_in(
+        "rllib_compat/runtime/parameter_noise.py",
+        (
+            "tests/unit/algorithms/test_q_exploration.py",
+            "tests/unit/runtime/test_direct_steps.py",
+        ),
+        (
+            "noise on weights is the same in all episodes",
+            "        elif not episode.t or module.weight_noise is None:",
+            "        elif module.weight_noise is None:",
+        ),
+        (
+            "noise on weights changes in the middle of an episode",
+            "        elif not episode.t or module.weight_noise is None:",
+            "        else:",
+        ),
+    ),
+    *_in(
+        "rllib_compat/convert/write/checkpointable.py",
+        ("tests/unit/networks/test_next_update.py",),
+        (
+            "noise on weights begins as large as at first",
+            '        if isinstance(policy.exploration, Mapping) and "cur_stddev" in policy.exploration',
+            "        if False",
         ),
     ),
 )
