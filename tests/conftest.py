@@ -25,6 +25,12 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ.pop("COLUMNS", None)
 
 
+def pytest_runtest_logreport(report):
+    """Tells at once what fails in another process: no summary comes if a test hangs."""
+    if report.failed and hasattr(report, "node"):
+        print(f"\n{report.nodeid} ({report.when}): {report.longreprtext[-3000:]}", file=sys.stderr)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def stacks_have_no_lines_of_source():
     """Each of Ray's connectors asks for the whole stack, to look at its caller's arguments.

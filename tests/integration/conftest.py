@@ -1,4 +1,4 @@
-"""What tests on a running Ray share."""
+"""What tests on a running Ray share: a Ray for each file, which nothing else starts."""
 
 import logging
 
@@ -8,11 +8,24 @@ import rllib_compat as compat
 from rllib_compat import ray_versions
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_call_starts_a_ray():
+    """Only `ray.init` does; otherwise any call would, where none runs.
+
+    In Ray 2.40 a thread of Ray Data calls its actor every five seconds as long as an iterator is
+    open, for good. Between two files it would start a Ray beside the one that a file is starting.
+    """
+    from ray._private import auto_init_hook
+
+    auto_init_hook.enable_auto_connect = False
+
+
 @pytest.fixture(scope="module")
 def small_ray(request):
     """One small Ray for a file; a conversion alone would start its own. `CPUS` is its size."""
     import ray
 
+    ray.shutdown()
     logging.getLogger("ray").setLevel(logging.ERROR)
     with ray_versions.quiet_ray(num_cpus=getattr(request.module, "CPUS", 2)):
         yield
@@ -24,8 +37,13 @@ def one_ray(request):
     """One Ray for a file that builds trainers, with workers; `CPUS` is its size."""
     import ray
 
-    cpus = getattr(request.module, "CPUS", 2)
-    ray.init(num_cpus=cpus, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    ray.shutdown()
+    ray.init(
+        num_cpus=getattr(request.module, "CPUS", 2),
+        include_dashboard=False,
+        log_to_driver=False,
+        configure_logging=False,
+    )
     yield
     ray.shutdown()
 
