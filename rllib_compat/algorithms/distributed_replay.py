@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from ray.rllib.algorithms.algorithm_config import NotProvided
+from ray.rllib.core import DEFAULT_MODULE_ID
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
@@ -125,11 +126,9 @@ class DistributedReplayConfig(DefaultsConfig):
 class ReplaysShards(ReplaysColumns):
     """The first base of an algorithm whose replay buffer is distributed over actors.
 
-    Without env runners of its own (`num_env_runners=0`), and where columns can't be replayed, it
-    is the algorithm that is not distributed.
+    Without env runners of its own (`num_env_runners=0`), with several policies, and where columns
+    can't be replayed, it is the algorithm that is not distributed.
     """
-
-    env_runner_group: Any
 
     def setup(self, config: Any) -> None:
         """Builds env runners and learner; the shards start when they are needed."""
@@ -143,7 +142,7 @@ class ReplaysShards(ReplaysColumns):
         super().setup(config)
         if isinstance(self.replay, Shards):
             begin(self)  # none of its training steps has rounds: env runners go on between them
-        elif self.replay is None:
+        elif self.replay is None or self.config.num_env_runners:
             logger.warning(
                 "The replay buffer of %s is not distributed, and all env runners explore alike.",
                 type(self).__name__,
@@ -152,7 +151,7 @@ class ReplaysShards(ReplaysColumns):
     def new_replay(self) -> Any:
         """The buffer, still empty."""
         config = self.config
-        if not config.num_env_runners:
+        if not config.num_env_runners or ray_versions.is_multi_agent(config):
             return super().new_replay()
         return Shards(
             config.num_replay_buffer_shards,
@@ -265,10 +264,10 @@ class ReplaysShards(ReplaysColumns):
 
     def _learn_from(self, batch: Batch) -> None:
         """Learns from a batch, and gives its shard the errors."""
-        errors = self.learn_from(batch.columns)
+        errors = self.learn_from({DEFAULT_MODULE_ID: batch.columns})
         self._learned = True
-        if errors is not None:
-            batch.actor.prioritize.remote(errors, batch.drawn)
+        if errors:  # the policy is trained
+            batch.actor.prioritize.remote(errors[DEFAULT_MODULE_ID], batch.drawn)
 
     def now(self, count: int) -> int:
         """The step that schedules and targets are at: how many it has learned from, as ever."""

@@ -14,6 +14,7 @@ from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
 from ray.rllib.core import DEFAULT_MODULE_ID
 
 from rllib_compat import ray_versions
+from rllib_compat.algorithms.policy_replay import PolicyReplay, ToTrain
 from rllib_compat.algorithms.replay import TransitionReplay
 from rllib_compat.algorithms.rounds import Rounds, begin
 
@@ -31,11 +32,12 @@ class ReplaysColumns:
     """The first base of a subclass of Ray's DQN whose learner class is a `TakesArrays`.
 
     A training step is that of DQN: sample, store, replay, learn, send the weights. What columns
-    can't do is left to Ray's buffers, and said: several agents, recurrent modules, learner
-    connectors of your own, several learners.
+    can't do is left to Ray's buffers, and said: recurrent modules, learner connectors of your own,
+    several learners.
     """
 
     config: Any
+    env_runner_group: Any
     metrics: Any
     #: The buffer; None: Ray's is used.
     replay: Any = None
@@ -68,32 +70,49 @@ class ReplaysColumns:
         rounds = begin(self)
         while rounds.go_on():
             for _ in range(samples):
-                self.replay.add(rounds.sample())
+                self._keep(rounds.sample())
             if not len(self.replay) or rounds.wait():
                 continue
             for _ in range(updates):
-                self._learn(self.replay)
+                self._learn()
             ray_versions.send_new_weights(self)
         rounds.tell()
 
-    def _learn(self, replay: TransitionReplay) -> None:
-        """Draws transitions, learns from them, and gives them other priorities."""
-        config = self.config
-        beta = config.replay_buffer_config.get("beta") or 0.0
-        errors = self.learn_from(replay.sample(config.total_train_batch_size, beta))
-        if errors is not None:
-            replay.prioritize(errors)
+    def _keep(self, episodes: list[Any]) -> None:
+        """Keeps the transitions of episodes."""
+        if isinstance(self.replay, PolicyReplay):
+            self.replay.add(episodes, self._to_train)
+        else:
+            self.replay.add(episodes)
 
-    def learn_from(self, batch: Mapping[str, Any]) -> Any:
-        """Learns from a train batch of columns.
+    def _learn(self) -> None:
+        """Draws transitions, learns from them, and gives them other priorities."""
+        config, replay = self.config, self.replay
+        count, beta = config.total_train_batch_size, config.replay_buffer_config.get("beta") or 0.0
+        if isinstance(replay, PolicyReplay):
+            if batches := replay.sample(count, beta, self._to_train):
+                replay.prioritize(self.learn_from(batches))
+            return
+        errors = self.learn_from({DEFAULT_MODULE_ID: replay.sample(count, beta)})
+        if errors:  # the policy is trained
+            replay.prioritize(errors[DEFAULT_MODULE_ID])
+
+    def learn_from(self, batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Learns from train batches of columns, each of a module.
 
         Returns:
-            The TD errors, one a transition; None: the policy is not trained.
+            The TD errors, one a transition, of each module that is trained.
         """
         count = self.config.total_train_batch_size
         ray_versions.reset_noise(self)
-        errors = self.rounds.learn({DEFAULT_MODULE_ID: batch}, count, self.now(count))
-        return errors.get(DEFAULT_MODULE_ID)
+        return self.rounds.learn(batches, count, self.now(count))
+
+    @property
+    def _to_train(self) -> ToTrain:
+        """Which policies learn: the env runner knows, also where a worker was told later."""
+        runner = self.env_runner_group.local_env_runner
+        to_train: ToTrain = (self.config if runner is None else runner.config).policies_to_train
+        return to_train
 
     def now(self, count: int) -> int | None:  # noqa: ARG002
         """The step that schedules and targets are at while it learns from so many.
@@ -123,11 +142,20 @@ class ReplaysColumns:
             self.replay.set_state(state[REPLAY])
 
 
-def new_replay(config: Any) -> TransitionReplay:
+def new_replay(config: Any) -> TransitionReplay | PolicyReplay:
     """An empty buffer as a config's `replay_buffer_config` describes it."""
-    return TransitionReplay(
-        config.replay_buffer_config.get("capacity", 10_000), **replay_settings(config)
-    )
+    if not ray_versions.is_multi_agent(config):
+        return TransitionReplay(**_whole_settings(config))
+    of_policies = {
+        policy_id: _whole_settings(config.get_config_for_module(policy_id))
+        for policy_id in config.policies
+    }
+    return PolicyReplay(_whole_settings(config), of_policies)
+
+
+def _whole_settings(config: Any) -> dict[str, Any]:
+    capacity = config.replay_buffer_config.get("capacity", 10_000)
+    return {"capacity": capacity, **replay_settings(config)}
 
 
 def replay_settings(config: Any) -> dict[str, Any]:
@@ -156,11 +184,13 @@ def why_episodes(algorithm: Any) -> str | None:
 def why_episodes_by_config(config: Any) -> str | None:
     """The same, as far as the config of an algorithm tells it."""
     kind = config.replay_buffer_config.get("type")
+    of_one = kind
+    if ray_versions.is_multi_agent(config) and isinstance(kind, str):
+        of_one = kind.removeprefix("MultiAgent")
     checks = (
         (not config.enable_env_runner_and_connector_v2, "it runs on the old API stack"),
-        (ray_versions.is_multi_agent(config), "it has several agents"),
         (
-            kind not in ("EpisodeReplayBuffer", "PrioritizedEpisodeReplayBuffer"),
+            of_one not in ("EpisodeReplayBuffer", "PrioritizedEpisodeReplayBuffer"),
             f"its replay buffer is {kind!r}",
         ),
         (ray_versions.has_learner_connectors(config), "it has learner connectors of its own"),

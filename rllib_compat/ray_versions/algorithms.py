@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.ray_versions.metrics import name_agents
 from rllib_compat.ray_versions.sessions import quiet_logs
 
 if TYPE_CHECKING:
@@ -16,7 +17,14 @@ if TYPE_CHECKING:
 
 def build_algorithm(config: AlgorithmConfig) -> Algorithm:
     """Builds an algorithm; `build` became `build_algo` in Ray 2.41."""
-    return _connected(config.build_algo() if hasattr(config, "build_algo") else config.build())
+    return _savable(config.build_algo() if hasattr(config, "build_algo") else config.build())
+
+
+def _savable(algorithm: Algorithm) -> Algorithm:
+    """Mends what a Ray dies of when an algorithm is saved."""
+    if (buffer := algorithm.local_replay_buffer) is not None:
+        name_agents(buffer)
+    return _connected(algorithm)
 
 
 def _connected(algorithm: Algorithm) -> Algorithm:
@@ -42,7 +50,7 @@ def load_algorithm(tree: Path) -> Algorithm:
     from ray.rllib.algorithms.algorithm import Algorithm
 
     with quiet_logs(), restores_offline():
-        return _connected(Algorithm.from_checkpoint(str(tree.absolute())))
+        return _savable(Algorithm.from_checkpoint(str(tree.absolute())))
 
 
 @contextmanager

@@ -70,7 +70,27 @@ def log_td_errors(learner: Any, module_id: str, errors: Any) -> None:
     log_item(learner.metrics, (module_id, TD_ERROR_KEY), errors)
 
 
-class TakesArrays:
+class ClipsGradients:
+    """The first base of a torch learner some of whose modules may have no part in a batch.
+
+    Those are frozen, or their agents were not there; they have an optimizer, and no gradient.
+    """
+
+    def postprocess_gradients(self, gradients_dict: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Clips gradients; where a Ray clips none, some releases give none back."""
+        there = {ref: grad for ref, grad in gradients_dict.items() if grad is not None}
+        return {**there, **super().postprocess_gradients(gradients_dict)}  # type: ignore[misc]
+
+    def postprocess_gradients_for_module(self, *, module_gradients_dict: Any, **of: Any) -> Any:
+        """Clips a module's gradients; Ray 2.40 fails where there are none."""
+        if not module_gradients_dict:
+            return {}
+        return super().postprocess_gradients_for_module(  # type: ignore[misc]
+            module_gradients_dict=module_gradients_dict, **of
+        )
+
+
+class TakesArrays(ClipsGradients):
     """The first base of a torch learner that is given batches of arrays, not episodes.
 
     Ray 2.40 – 2.43 leave it to a learner's connectors to make tensors, which only see episodes.
@@ -90,6 +110,7 @@ class TakesArrays:
         from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 
         rays = super().apply_gradients  # type: ignore[misc]
+        gradients_dict = {ref: grad for ref, grad in gradients_dict.items() if grad is not None}
         plain = (
             bool(gradients_dict)
             and rays.__func__ is TorchLearner.apply_gradients
@@ -164,26 +185,6 @@ def taking_arrays(learner_class: type) -> type:
     """A learner class of Ray's that is given batches of arrays."""
     name = f"Arrays{learner_class.__name__}"
     return type(name, (TakesArrays, learner_class), {"__module__": __name__})
-
-
-class ClipsGradients:
-    """The first base of a torch learner some of whose modules may have no part in a batch.
-
-    Those are frozen, or their agents were not there; they have an optimizer, and no gradient.
-    """
-
-    def postprocess_gradients(self, gradients_dict: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Clips gradients; where a Ray clips none, some releases give none back."""
-        there = {ref: grad for ref, grad in gradients_dict.items() if grad is not None}
-        return {**there, **super().postprocess_gradients(gradients_dict)}  # type: ignore[misc]
-
-    def postprocess_gradients_for_module(self, *, module_gradients_dict: Any, **of: Any) -> Any:
-        """Clips a module's gradients; Ray 2.40 fails where there are none."""
-        if not module_gradients_dict:
-            return {}
-        return super().postprocess_gradients_for_module(  # type: ignore[misc]
-            module_gradients_dict=module_gradients_dict, **of
-        )
 
 
 def hand_over_batch(training_data: Any) -> None:

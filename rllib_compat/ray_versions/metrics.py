@@ -211,6 +211,24 @@ def _is_lifetime_sum(stats: Any) -> bool:
     return stats._reduce_method == "sum" and endless and not stats._clear_on_reduce
 
 
+def name_agents(buffer: Any) -> None:
+    """Lets a replay buffer tell of agents by strings, whatever their ids are.
+
+    Buffers measure what each agent has added, by its id, since Ray 2.44. The state of a metrics
+    logger joins all keys, so that an algorithm can't be saved where ids are numbers.
+    """
+    if hasattr(buffer, "get_metrics"):
+        measured = buffer.get_metrics
+        buffer.get_metrics = lambda: _by_strings(measured())
+
+
+def _by_strings(metrics: Any) -> Any:
+    """Nested metrics whose keys are strings."""
+    if not isinstance(metrics, dict):
+        return metrics
+    return {str(key): _by_strings(inner) for key, inner in metrics.items()}
+
+
 def log_item(metrics_logger: Any, key: str | tuple[str, ...], item: Any) -> None:
     """Logs an object that reaches the result in a list, unreduced and once.
 

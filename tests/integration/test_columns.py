@@ -1,10 +1,13 @@
 """DQN and SAC of old configs replay columns, and go on with what they have replayed."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import tree
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 import rllib_compat as compat
+from rllib_compat.algorithms.policy_replay import PolicyReplay
 from rllib_compat.algorithms.replay import TransitionReplay
 from tests.marks import TRAINERS
 
@@ -70,3 +73,76 @@ def test_it_learns_from_columns_and_a_restored_one_has_them(name, tmp_path):
         assert again.train()["timesteps_total"] > result["timesteps_total"]
     finally:
         again.stop()
+
+
+SEEN, DONE = gym.spaces.Box(-1, 1, (3,), np.float32), gym.spaces.Discrete(2)
+
+
+class ThreeAgents(MultiAgentEnv):
+    """As people wrote them: agents are numbers, and `step` returns four things."""
+
+    def __init__(self, config=None):
+        super().__init__()
+        self.observation_space, self.action_space = SEEN, DONE
+
+    def reset(self):
+        self.left = 9
+        return {agent: np.zeros(3, np.float32) for agent in range(3)}
+
+    def step(self, actions):
+        self.left -= 1
+        seen = {agent: np.full(3, 0.1, np.float32) for agent in actions}
+        rewards = {agent: float(agent) for agent in actions}
+        return seen, rewards, {"__all__": not self.left}, {}
+
+
+def test_several_policies_learn_from_columns_and_frozen_ones_keep_nothing(tmp_path):
+    spaces = (None, SEEN, DONE, {})
+    agents = {
+        "policies": {"hero": spaces, "other": spaces, "frozen": spaces},
+        "policy_mapping_fn": lambda agent: ["hero", "other", "frozen"][agent],
+        "policies_to_train": ["hero", "other"],
+    }
+    old = {**SHORT, "env": ThreeAgents, "n_step": 3, "hiddens": [8], "multiagent": agents}
+    trainer = compat.DQNTrainer(old)
+    try:
+        before = trainer.get_weights()
+        for _ in range(3):
+            result = trainer.train()
+        after = trainer.get_weights()
+        for policy in agents["policies"]:
+            changed = any((after[policy][k] != before[policy][k]).any() for k in after[policy])
+            assert changed == (policy != "frozen"), policy
+        replay = trainer.algorithm.replay
+        assert isinstance(replay, PolicyReplay)
+        assert (len(replay), len(replay.of("hero"))) == (200, 100)
+        held = replay.get_state()
+        path = trainer.save(str(tmp_path))
+    finally:
+        trainer.stop()
+    again = compat.DQNTrainer(old)
+    try:
+        again.restore(path)
+        for policy in ("hero", "other"):
+            tree.map_structure(
+                np.testing.assert_array_equal,
+                again.algorithm.replay.of(policy).get_state(),
+                held[policy],
+            )
+        assert again.train()["timesteps_total"] > result["timesteps_total"]
+    finally:
+        again.stop()
+
+
+def test_agents_whose_ids_are_numbers_can_be_saved_with_episodes_too(tmp_path):
+    spaces = (None, SEEN, DONE, {})
+    agents = {"policies": {"one": spaces}, "policy_mapping_fn": lambda agent: "one"}
+    few = {"learning_starts": 5, "timesteps_per_iteration": 8, "train_batch_size": 2}
+    old = {**SHORT, **few, "env": ThreeAgents, "multiagent": agents}
+    del old["store_buffer_in_checkpoints"]
+    trainer = compat.DQNTrainer(old, replay_columns=False)
+    try:
+        trainer.train()
+        assert trainer.save(str(tmp_path))
+    finally:
+        trainer.stop()

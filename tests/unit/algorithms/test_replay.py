@@ -295,7 +295,6 @@ def learner_connector(*_):
             "'MultiAgentEpisodeReplayBuffer'",
         ),
         (lambda config: config.learners(num_learners=2), "several learners"),
-        (lambda config: config.multi_agent(policies={"a", "b"}), "several agents"),
     ],
 )
 @pytest.mark.parametrize("algorithm", [dqn.DQNConfig, sac.SACConfig])

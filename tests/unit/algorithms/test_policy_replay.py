@@ -1,0 +1,99 @@
+"""The replay buffers of several policies: each learns from what its own agents did."""
+
+import numpy as np
+import pytest
+import tree
+
+pytest.importorskip("ray")
+
+from ray.rllib.core.columns import Columns
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.dqn import DQNConfig
+from rllib_compat.algorithms.policy_replay import PolicyReplay
+from rllib_compat.algorithms.replaying import new_replay, why_episodes_by_config
+from tests.marks import OTHERS_WARNINGS
+
+pytestmark = OTHERS_WARNINGS
+
+SETTINGS = {"capacity": 20, "alpha": 0.6}
+#: Agent → its policy, and what each of its rewards is.
+AGENTS = {0: ("a", 1.0), 1: ("b", 2.0), 2: ("b", 3.0)}
+
+
+class Episode:
+    """A chunk of an episode of several agents."""
+
+    def __init__(self, steps):
+        self.agent_episodes = {
+            agent: self.part(agent, policy, reward, steps)
+            for agent, (policy, reward) in AGENTS.items()
+        }
+
+    @staticmethod
+    def part(agent, policy, reward, steps):
+        part = SingleAgentEpisode(
+            id_=str(agent),
+            module_id=policy,
+            observations=[np.float32([agent, step]) for step in range(steps + 1)],
+            actions=[0] * steps,
+            rewards=[reward] * steps,
+            len_lookback_buffer=0,
+        )
+        return ray_versions.to_numpy(part)
+
+
+def test_a_policy_learns_from_what_its_own_agents_did():
+    replay = PolicyReplay(SETTINGS, {})
+    replay.add([Episode(4)], None)
+    assert (len(replay.of("a")), len(replay.of("b")), len(replay)) == (4, 8, 12)
+    drawn = replay.sample(50, 0.4, None)
+    assert set(drawn["a"][Columns.REWARDS]) == {1.0}
+    assert set(drawn["b"][Columns.REWARDS]) == {2.0, 3.0}
+    np.testing.assert_array_equal(drawn["b"][Columns.OBS][:, 0], drawn["b"][Columns.REWARDS] - 1)
+
+
+@pytest.mark.parametrize("to_train", [["b"], lambda policy, _: policy == "b"])
+def test_a_policy_that_does_not_learn_is_neither_kept_nor_drawn(to_train):
+    replay = PolicyReplay(SETTINGS, {})
+    replay.add([Episode(4)], to_train)
+    assert (len(replay), len(replay.of("b"))) == (8, 8)
+    replay.add([Episode(4)], None)
+    assert set(replay.sample(5, 0.0, to_train)) == {"b"}
+
+
+def test_errors_of_one_policy_leave_the_priorities_of_others_alone():
+    replay = PolicyReplay(SETTINGS, {})
+    replay.add([Episode(4)], None)
+    replay.sample(30, 0.4, None)
+    before = replay.get_state()
+    replay.prioritize({"b": np.linspace(1, 9, 30)})
+    after = replay.get_state()
+    tree.map_structure(np.testing.assert_array_equal, before["a"], after["a"])
+    powers = [state["b"]["priorities"]["powers"] for state in (before, after)]
+    assert not np.array_equal(*powers)
+
+
+def test_a_restored_one_holds_what_was_stored_and_a_new_policy_has_the_defaults():
+    replay = PolicyReplay(SETTINGS, {"a": {"capacity": 3}})
+    replay.add([Episode(4)], None)
+    arguments, named = replay.get_ctor_args_and_kwargs()
+    again = PolicyReplay(*arguments, **named)
+    again.set_state(replay.get_state())
+    tree.map_structure(np.testing.assert_array_equal, again.get_state(), replay.get_state())
+    assert (len(again.of("a")), again.of("later").capacity) == (3, 20)
+
+
+def test_settings_of_one_policy_reach_its_buffer_alone():
+    config = DQNConfig().training(
+        n_step=1, replay_buffer_config={"type": "MultiAgentEpisodeReplayBuffer", "capacity": 7}
+    )
+    config.multi_agent(
+        policies={"a", "b"}, algorithm_config_overrides_per_module={"b": {"gamma": 0.5}}
+    )
+    assert why_episodes_by_config(config) is None
+    kept = new_replay(config)
+    found = [kept.of(policy).get_ctor_args_and_kwargs() for policy in "ab"]
+    assert [capacity for (capacity,), _ in found] == [7, 7]
+    assert [named["gamma"] for _, named in found] == [0.99, 0.5]
