@@ -38,8 +38,13 @@ def needs_old(config: Any) -> bool:
 def of_config(value: Any, context: Context) -> Outcome:
     """What becomes of the `exploration_config` of a policy of Q-values."""
     kind = type_name(value)
-    if context.stack == "old" or kind not in (SOFT_Q, PARAMETER_NOISE):
+    if context.stack == "old":
         return exploration.of_config(value, context)
+    if kind not in (SOFT_Q, PARAMETER_NOISE):
+        outcome = exploration.of_config(value, context)
+        if kind is None:  # the type is the one that all policies have
+            return outcome
+        return _without(outcome, context, TEMPERATURE, NOISE)
     settings, known = (_soft_q if kind == SOFT_Q else _parameter_noise)(value, context)
     for key, one in value.items():
         if key not in ("type", "framework", *known):
@@ -49,7 +54,26 @@ def of_config(value: Any, context: Context) -> Outcome:
                 f"{kind} did not read it",
                 severity=Severity.INFO if needless(one) else Severity.WARNING,
             )
+    settings |= _not(context, NOISE if kind == SOFT_Q else TEMPERATURE)
     return Outcome(settings, Verdict.CONVERTED, f"a module of this package explores by {kind}")
+
+
+def _not(context: Context, *targets: str) -> dict[str, None]:
+    """Takes from a policy of many what all others may have; elsewhere there is nothing to take."""
+    return dict.fromkeys(targets) if ".policies." in context.path else {}
+
+
+def _without(outcome: Outcome, context: Context, *targets: str) -> Outcome:
+    """The same outcome, of a policy that does not explore by these."""
+    if context.stack == "old":
+        return outcome
+    return Outcome(
+        {**_not(context, *targets), **outcome.settings},
+        outcome.verdict,
+        outcome.message,
+        outcome.severity,
+        outcome.hint,
+    )
 
 
 def _soft_q(config: Mapping[str, Any], _: Context) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -103,7 +127,7 @@ def _noisy(value: Any, context: Context) -> Outcome:
     if context.stack == "old":
         return Outcome({"training.noisy": value}, Verdict.KEPT)
     if not value:
-        return Outcome(verdict=Verdict.DROPPED, message="its layers had no noise")
+        return Outcome(_not(context, SIGMA), Verdict.DROPPED, "its layers had no noise")
     return Outcome({SIGMA: context.get("sigma0", 0.5)})
 
 
@@ -117,7 +141,8 @@ def _sigma(value: Any, context: Context) -> Outcome:
 
 def _soft(value: Any, context: Context) -> Outcome:
     if context.stack == "old" or needless(value):
-        return typed(SOFT_Q, temperature="softmax_temp")(value, context)  # type: ignore[no-any-return]
+        outcome: Outcome = typed(SOFT_Q, temperature="softmax_temp")(value, context)
+        return _without(outcome, context, TEMPERATURE)
     return Outcome({TEMPERATURE: context.get("softmax_temp", 1.0)})
 
 
@@ -129,7 +154,8 @@ def _temperature(value: Any, context: Context) -> Outcome:
 
 def _noise(value: Any, context: Context) -> Outcome:
     if context.stack == "old" or needless(value):
-        return typed(PARAMETER_NOISE)(value, context)  # type: ignore[no-any-return]
+        outcome: Outcome = typed(PARAMETER_NOISE)(value, context)
+        return _without(outcome, context, NOISE)
     return Outcome({NOISE: noise_on_weights({})})
 
 

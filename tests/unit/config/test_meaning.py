@@ -197,6 +197,31 @@ class TestExploration:
         found = translate(config, algorithm="DQN").calls["evaluation"].get("evaluation_config", {})
         assert found.get("explore") is explores
 
+    @pytest.mark.parametrize(
+        ("of_all", "of_one", "left"),
+        [
+            ({"noisy": True}, {"noisy": False}, {"sigma0": None}),
+            ({"soft_q": True}, {"soft_q": False}, {"soft_q_temperature": None}),
+            ({"parameter_noise": True}, {"parameter_noise": False}, {"parameter_noise": None}),
+            (
+                {"exploration_config": {"type": "SoftQ"}},
+                {"exploration_config": {"type": "EpsilonGreedy"}},
+                {"soft_q_temperature": None, "parameter_noise": None},
+            ),
+            ({"exploration_config": {"type": "SoftQ"}}, {"lr": 0.1}, {}),
+        ],
+    )
+    def test_a_policy_that_explores_in_another_way_than_all_others_does_so(
+        self, of_all, of_one, left
+    ):
+        spaces = (gymnasium.spaces.Box(-1, 1, (3,)), gymnasium.spaces.Discrete(2))
+        policies = {"a": (None, *spaces, {}), "b": (None, *spaces, of_one)}
+        agents = {"policies": policies, "policy_mapping_fn": lambda agent: agent}
+        translation = translate({**of_all, "multiagent": agents}, algorithm="DQN")
+        models = getattr(translation.calls["rl_module"].get("rl_module_spec"), "models", {})
+        assert not models.get("a")
+        assert models.get("b", {}) == left
+
     def test_another_helper_of_noise_on_weights_is_told(self):
         noise = {"type": "ParameterNoise", "sub_exploration": {"type": "GaussianNoise"}}
         assert translate({"exploration_config": noise}, algorithm="DQN").lost
