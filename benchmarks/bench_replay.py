@@ -21,6 +21,7 @@ import yaml
 EXAMPLES = {
     "DQN, CartPole": ("1.2.0-DQN-cartpole-dqn", 500),
     "SAC, Pendulum": ("2.1.0-SAC-pendulum-sac", 50),
+    "DQN, 3 agents": ("1.2.0-DQN-cartpole-dqn", 100),
 }
 #: How long every buffer is filled before anything is measured.
 STARTS = 300
@@ -46,10 +47,13 @@ def compared(name: str, iterations: int) -> None:
 
     file, steps = EXAMPLES[name]
     algorithm, config = example(file, steps)
+    several = "agents" in name
+    if several:
+        config |= of_three_agents(config["env"])
     kind = getattr(rllib_compat, f"{algorithm}Trainer")
     trainers = {
         side: kind({**config, **more}, replay_columns=columns)
-        for side, (columns, more) in sides().items()
+        for side, (columns, more) in sides(several).items()
     }
     for trainer in trainers.values():
         while trainer.train()["timesteps_total"] < STARTS + 100:
@@ -76,20 +80,38 @@ def compared(name: str, iterations: int) -> None:
         trainer.stop()
 
 
-def sides() -> dict[str, tuple[bool, dict[str, Any]]]:
+def of_three_agents(env: str) -> dict[str, Any]:
+    """What makes three agents of two policies of one, each in an environment of its own."""
+    from ray.rllib.env.multi_agent_env import make_multi_agent
+
+    policies = {"first": (None, None, None, {}), "others": (None, None, None, {})}
+    return {
+        "env": make_multi_agent(env),
+        "env_config": {"num_agents": 3},
+        "multiagent": {
+            "policies": policies,
+            "policy_mapping_fn": lambda agent: "others" if agent else "first",
+        },
+    }
+
+
+def sides(several: bool) -> dict[str, tuple[bool, dict[str, Any]]]:
     """Whether columns are replayed, and what the config has beside the example's; ours first."""
+    from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
     from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
+    rays = MultiAgentEnvRunner if several else SingleAgentEnvRunner
     return {
         "columns": (True, {}),
         "Ray's buffers": (False, {}),
-        "Ray's buffers and env runner": (False, {"env_runner_cls": SingleAgentEnvRunner}),
+        "Ray's buffers and env runner": (False, {"env_runner_cls": rays}),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--iterations", type=int, default=10)
+    parser.add_argument("--example", choices=EXAMPLES, action="append")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     import ray
@@ -97,7 +119,7 @@ def main() -> None:
     logging.disable(logging.WARNING)
     ray.init(num_cpus=2, include_dashboard=False, logging_level=logging.ERROR)
     print(f"{options.iterations} iterations each, in turn, on {os.cpu_count()} cores")
-    for name in EXAMPLES:
+    for name in options.example or EXAMPLES:
         compared(name, options.iterations)
 
 

@@ -1029,4 +1029,42 @@ MUTANTS: tuple[Mutant, ...] = (
             "        if False",
         ),
     ),
+    *_in(
+        "rllib_compat/algorithms/policy_replay.py",
+        ("tests/unit/algorithms/test_policy_replay.py",),
+        (
+            "policies that do not learn are kept",
+            "                if learns(policy_id, to_train):\n                    self.of",
+            "                if True:\n                    self.of",
+        ),
+        (
+            "policies that do not learn are drawn",
+            "            if len(kept) and learns(policy_id, to_train)",
+            "            if len(kept)",
+        ),
+        (
+            "all policies have one buffer",
+            "                policy_id = part.module_id or DEFAULT_MODULE_ID",
+            "                policy_id = DEFAULT_MODULE_ID",
+        ),
+        (
+            "a policy's own settings don't reach its buffer",
+            "            settings = self._of_policies.get(policy_id, self._default)",
+            "            settings = self._default",
+        ),
+    ),
+    *_in(
+        "rllib_compat/config/rules/q_exploration.py",
+        ("tests/unit/config/test_meaning.py",),
+        (
+            "a policy of many explores as all others",
+            '    return dict.fromkeys(targets) if ".policies." in context.path else {}',
+            "    return {}",
+        ),
+        (
+            "a policy without a way to explore of its own loses that of all",
+            '    return dict.fromkeys(targets) if ".policies." in context.path else {}',
+            "    return dict.fromkeys(targets)",
+        ),
+    ),
 )
