@@ -146,8 +146,9 @@ def new_replay(config: Any) -> TransitionReplay | PolicyReplay:
     """An empty buffer as a config's `replay_buffer_config` describes it."""
     if not ray_versions.is_multi_agent(config):
         return TransitionReplay(**_whole_settings(config))
+    thawed = config.copy(copy_frozen=False)  # Ray can't make a policy's own of a frozen one
     of_policies = {
-        policy_id: _whole_settings(config.get_config_for_module(policy_id))
+        policy_id: _whole_settings(thawed.get_config_for_module(policy_id))
         for policy_id in config.policies
     }
     return PolicyReplay(_whole_settings(config), of_policies)

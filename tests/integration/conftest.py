@@ -8,7 +8,7 @@ import rllib_compat as compat
 from rllib_compat import ray_versions
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def no_call_starts_a_ray():
     """Only `ray.init` does; otherwise any call would, where none runs.
 
@@ -18,6 +18,8 @@ def no_call_starts_a_ray():
     from ray._private import auto_init_hook
 
     auto_init_hook.enable_auto_connect = False
+    yield
+    auto_init_hook.enable_auto_connect = True
 
 
 @pytest.fixture(scope="module")

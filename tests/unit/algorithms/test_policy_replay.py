@@ -92,6 +92,7 @@ def test_settings_of_one_policy_reach_its_buffer_alone():
     config.multi_agent(
         policies={"a", "b"}, algorithm_config_overrides_per_module={"b": {"gamma": 0.5}}
     )
+    config.freeze()  # as that of an algorithm is
     assert why_episodes_by_config(config) is None
     kept = new_replay(config)
     found = [kept.of(policy).get_ctor_args_and_kwargs() for policy in "ab"]
