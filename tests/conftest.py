@@ -25,6 +25,13 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ.pop("COLUMNS", None)
 
 
+def pytest_collection_modifyitems(items):
+    """Reports tell which tests start Ray, and why one of them may be slow (`tests.durations`)."""
+    for item in items:
+        for mark in (*item.iter_markers("ray"), *item.iter_markers("slow")):
+            item.user_properties.append((mark.name, *(mark.args or ("",))))
+
+
 def pytest_runtest_logreport(report):
     """Tells at once what fails in another process: no summary comes if a test hangs."""
     if report.failed and hasattr(report, "node"):

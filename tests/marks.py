@@ -14,6 +14,11 @@ TRAINERS = [pytest.mark.ray, *OTHERS_WARNINGS]
 CONVERSIONS = [pytest.mark.ray, pytest.mark.usefixtures("small_ray"), *OTHERS_WARNINGS]
 
 
+def marked(cases, on_each_push):
+    """The cases as parameters: all but those of each push are left to the nightly run."""
+    return [c if c in on_each_push else pytest.param(c, marks=pytest.mark.nightly) for c in cases]
+
+
 def examples(count: int) -> int:
     """How many examples a property tries: `count`, or twenty times that where one asks for it."""
     return 20 * count if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else count

@@ -17,9 +17,9 @@ from rllib_compat.convert.write import modules
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import digest_tree
 from rllib_compat.neutral.errors import RayNotSupportedError, TargetExistsError
-from tests.legacy.cases import all_cases, find
+from tests.legacy.cases import all_cases, find, one_of_each
 from tests.legacy.networks import given_if_asked, given_of, read, recorded
-from tests.marks import CONVERSIONS
+from tests.marks import CONVERSIONS, marked
 from tests.support import REFUSED
 
 pytestmark = CONVERSIONS
@@ -36,6 +36,18 @@ TRAINED_ON = [
     next(c for c in find(ray="0.7.6") if c.algorithm == "PG"),
     next(c for c in find(ray="0.6.6") if c.algorithm == "PG"),  # of which no critic was stored
 ]
+CONVERTED = [c for c in all_cases() if str(c) not in REFUSED]
+
+
+def kind(case):
+    """What a conversion depends on; of Rays before the newest only what Ray itself has to load."""
+    reader = registry.of(case.algorithm).reader
+    if ray_versions.installed() >= ray_versions.NEWEST:
+        return reader, case.features, case.layout
+    return reader, bool(case.features & {"lstm", "attention", "images"}), case.layout
+
+
+ON_EACH_PUSH = one_of_each(CONVERTED, kind)
 
 
 def converted(case, target, **options):
@@ -45,7 +57,7 @@ def converted(case, target, **options):
     return convert(case.checkpoint, target, given=given, inputs=50, **options)
 
 
-@pytest.mark.parametrize("case", [c for c in all_cases() if str(c) not in REFUSED], ids=str)
+@pytest.mark.parametrize("case", marked(CONVERTED, ON_EACH_PUSH), ids=str)
 def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
     before = digest_tree(case.path)
     convert(case.checkpoint, tmp_path / "new", given=given_if_asked(case), inputs=50)

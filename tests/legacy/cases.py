@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,13 @@ from typing import Any
 import numpy as np
 
 MUSEUM = Path(__file__).parent
+
+#: Words in the names of variants: wrappers, spaces, filters and several policies.
+_FEATURES = """
+    lstm prev prevar attention images cnn42x3 parts tupleobs dictobs tupleact multidiscrete discrete
+    disc items meanstd freelogstd noisy atoms atoms11 ma multiagent threepolicies league20
+"""
+FEATURES = frozenset(_FEATURES.split())
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +118,18 @@ class Case:
         return _about(self.path)
 
     @property
+    def layout(self) -> str:
+        """The version of the checkpoint's format, such as `"1.1"`; `"0.1"` names none itself."""
+        for file in self.path.rglob("rllib_checkpoint.json"):
+            return str(json.loads(file.read_text("utf-8")).get("checkpoint_version", "0.1"))
+        return "0.1"
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What of its variant asks for more than a plain network of one agent."""
+        return FEATURES.intersection(self.variant.split("-"))
+
+    @property
     def config(self) -> dict[str, Any]:
         """What the user gave to the old trainer, in plain JSON."""
         return self.about.get("user_config") or self.about["config"]
@@ -178,3 +197,11 @@ def find(**wanted: Any) -> list[Case]:
         )
 
     return [case for case in all_cases() if fits(case)]
+
+
+def one_of_each(cases: Iterable[Case], kind: Callable[[Case], Hashable]) -> list[Case]:
+    """One case of each kind, of the Ray in the middle of those that have it."""
+    kinds: dict[Hashable, list[Case]] = {}
+    for case in cases:
+        kinds.setdefault(kind(case), []).append(case)
+    return [members[len(members) // 2] for members in kinds.values()]
