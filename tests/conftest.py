@@ -30,6 +30,9 @@ def pytest_collection_modifyitems(items):
     for item in items:
         for mark in (*item.iter_markers("ray"), *item.iter_markers("slow")):
             item.user_properties.append((mark.name, *(mark.args or ("",))))
+        starts_ray = item.get_closest_marker("ray") is not None
+        where = f"{item.nodeid}: tests that start Ray, and only those, are in tests/integration"
+        assert starts_ray is ("tests/integration/" in item.nodeid), where
 
 
 def pytest_runtest_logreport(report):

@@ -16,7 +16,7 @@ from rllib_compat.adapters import adapt_callbacks
 from rllib_compat.artifacts import SimulatorFolders, extract, read_manifest, verify
 from tests.marks import TRAINERS
 
-pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
+pytestmark = [*TRAINERS, pytest.mark.newest, pytest.mark.usefixtures("one_ray")]
 CPUS = 3
 
 # Workers can't import this module.

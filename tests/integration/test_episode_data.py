@@ -14,7 +14,7 @@ import rllib_compat as compat
 from rllib_compat.episode_data import EpisodeRecorder, read_episodes
 from tests.marks import TRAINERS
 
-pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
+pytestmark = [*TRAINERS, pytest.mark.newest, pytest.mark.usefixtures("one_ray")]
 CPUS = 3
 
 # Workers can't import this module.

@@ -6,7 +6,7 @@ import torch
 
 import rllib_compat as compat
 from rllib_compat import ray_versions
-from tests.marks import TRAINERS
+from tests.marks import TRAINERS, marked
 
 pytestmark = [*TRAINERS, pytest.mark.matrix, pytest.mark.usefixtures("one_ray")]
 
@@ -20,6 +20,7 @@ WAYS = {
     "noise on weights, a worker": ("DQNTrainer", {**NOISE, "num_workers": 1}),
     "noise on weights and actions": ("TD3Trainer", NOISE),
 }
+ON_EACH_PUSH = WAYS.keys() - {"noisy nets", "noise on weights"}
 
 
 def config_of(name):
@@ -46,7 +47,7 @@ def computed(module, seen):
         return ray_versions.q_values(module, seen).numpy()
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", marked(WAYS, ON_EACH_PUSH))
 def test_it_trains_is_saved_is_restored_and_read(name, make, tmp_path):
     kind, config = config_of(name)
     trainer = make(kind, config=config)

@@ -14,8 +14,9 @@ from tests.legacy.cases import find
 from tests.marks import TRAINERS
 from tests.security import payloads
 from tests.security.canary import MODULE
+from tests.unit.test_code_in_configs import HOSTILE, SPACES, trap  # noqa: F401
 
-pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
+pytestmark = [*TRAINERS, pytest.mark.newest, pytest.mark.usefixtures("one_ray")]
 
 OLD = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 GIVEN = Given("PPO", env="CartPole-v1")
@@ -51,6 +52,15 @@ def test_texts_that_name_code_reach_no_import_through_restore_and_load(code, mak
         algorithm.stop()
         convert(file, tmp_path / f"new{turn}", inputs=5, given=GIVEN)
         assert verify_pair(file, tmp_path / f"new{turn}", inputs=5, given=GIVEN).equal
+
+
+def test_texts_that_name_code_are_not_imported_by_a_converted_checkpoint(trap, tmp_path):  # noqa: F811
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    everything = {key: value for config in HOSTILE for key, value in config.items()}
+    everything["env"] = "evilmod:Env-v0"
+    convert(trap(**everything), tmp_path / "new", given=SPACES, inputs=5)
+    Algorithm.from_checkpoint(str(tmp_path / "new")).stop()
 
 
 @pytest.mark.parametrize("layout", payloads.LAYOUTS)

@@ -16,7 +16,7 @@ from rllib_compat.neutral.errors import CompatError
 from tests.integration.test_league import ACT, OBS, Duel, sides
 from tests.marks import TRAINERS
 
-pytestmark = TRAINERS
+pytestmark = [*TRAINERS, pytest.mark.newest]
 CPUS = 1  # for two workers, half a CPU each
 
 # What env runners need of these modules travels by value: they could not import them.

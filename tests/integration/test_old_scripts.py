@@ -10,6 +10,8 @@ import pytest
 
 from rllib_compat.artifacts import verify
 
+pytestmark = [pytest.mark.ray, pytest.mark.newest]
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "tests/scripts"
 
@@ -29,7 +31,6 @@ def run(tmp_path, script, *args):
     )
 
 
-@pytest.mark.ray
 def test_what_an_environment_says_is_in_the_files_of_the_trial(tmp_path):
     own, results = tmp_path / "own", tmp_path / "results"
     own.mkdir()
@@ -59,7 +60,6 @@ def example(tmp_path, name):
     return done.stdout.splitlines()
 
 
-@pytest.mark.ray
 def test_the_guides_example_of_recording_runs(tmp_path):
     *_, first, _, _, last = example(tmp_path, "record_episode_data.py")
     assert first.startswith("2 ")
@@ -68,7 +68,6 @@ def test_the_guides_example_of_recording_runs(tmp_path):
     assert len(list(trial.glob("episode_data/*.jsonl"))) == 3
 
 
-@pytest.mark.ray
 def test_the_guides_example_of_simulators_runs(tmp_path):
     *_, one, two, last = example(tmp_path, "simulator_folders.py")
     for number, line in enumerate((one, two), 1):
@@ -78,7 +77,6 @@ def test_the_guides_example_of_simulators_runs(tmp_path):
     assert verify(last.split()[2]) == []
 
 
-@pytest.mark.ray
 def test_the_guides_example_of_a_league_runs(tmp_path):
     told = [line for line in example(tmp_path, "league_memory.py") if " against self-0 " in line]
     assert [line.split(" {")[0] for line in told] == ["1 against self-0", "2 against self-0 self-1"]

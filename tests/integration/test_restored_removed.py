@@ -18,7 +18,7 @@ from tests.legacy.networks import given_if_asked, recorded
 from tests.marks import TRAINERS
 from tests.trained import environment, record
 
-pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
+pytestmark = [*TRAINERS, pytest.mark.newest, pytest.mark.usefixtures("one_ray")]
 
 #: Whoever learns from recordings has actors that read them.
 CPUS = 8

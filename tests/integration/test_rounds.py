@@ -10,7 +10,7 @@ import rllib_compat as compat
 from rllib_compat import ray_versions
 from rllib_compat.algorithms import rounds
 from tests.integration.test_removed_algorithms import TwoStepGameOfVectors, grouped
-from tests.marks import TRAINERS
+from tests.marks import TRAINERS, marked
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
@@ -33,6 +33,7 @@ OLD = {
         },
     },
 }
+ON_EACH_PUSH = {"DQN", "TD3", "QMix"}
 SHORT = {
     "seed": 0,
     "num_workers": 0,
@@ -69,7 +70,7 @@ def counted(result):
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("name", OLD)
+@pytest.mark.parametrize("name", marked(OLD, ON_EACH_PUSH))
 def test_rounds_in_one_training_step_learn_and_tell_the_same(name, make, monkeypatch):
     def trained():
         trainer = make(f"{name}Trainer", config={**OLD[name], **SHORT})

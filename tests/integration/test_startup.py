@@ -26,6 +26,7 @@ assert "torch._dynamo" not in sys.modules, "torch's compiler was imported"
 
 
 @pytest.mark.ray
+@pytest.mark.newest
 @pytest.mark.parametrize(
     "case",
     [
@@ -42,6 +43,7 @@ def test_a_conversion_starts_neither_ray_nor_torchs_compiler(case, tmp_path):
 
 
 @pytest.mark.ray
+@pytest.mark.newest
 def test_what_ray_says_about_its_own_old_parts_is_not_printed_with_the_report(tmp_path):
     gone = next(c for c in find(ray="0.8.5") if c.algorithm == "TD3" or c.algorithm == "DDPG")
     command = [sys.executable, "-m", "rllib_compat", "convert", "--algorithm", gone.algorithm]

@@ -674,7 +674,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *_in(
         "rllib_compat/ray_versions/tensors.py",
-        ("tests/unit/test_following_tensors.py",),
+        ("tests/unit/runtime/test_following_tensors.py",),
         (
             "an env runner whose module was made anew acts with its first weights",
             "    if known is None or [*map(id, known[0])] != [*map(id, modules)]:",

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from rllib_compat import ray_versions
 from rllib_compat.convert import complete as resolve
 from rllib_compat.convert.decide import decide
 from rllib_compat.convert.given import Given
@@ -82,21 +81,6 @@ def test_a_dry_run_and_msgpack_do_not_import_it_either(trap, tmp_path, config):
     convert(old, tmp_path / "new", given=SPACES, dry_run=True)
     convert(old, tmp_path / "new", given=SPACES, to="msgpack", inputs=5)
     inspect(tmp_path / "new", SPACES)
-
-
-@pytest.mark.ray
-@pytest.mark.filterwarnings("ignore:.*Overriding environment:UserWarning")  # gymnasium's, of Ray
-def test_a_conversion_into_the_installed_ray_imports_none_of_it(trap, tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
-    everything = {}
-    for config in HOSTILE:
-        everything |= config
-    everything["env"] = "evilmod:Env-v0"
-    convert(trap(**everything), tmp_path / "new", given=SPACES, inputs=5)
-    with ray_versions.quiet_ray(num_cpus=1):
-        algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
-        algorithm.stop()
 
 
 def test_a_name_of_code_passes_only_if_the_caller_trusts_exactly_that(trap, tmp_path):

@@ -61,7 +61,6 @@ def test_a_modules_first_algorithm_is_the_one_whose_defaults_it_held():
     assert first["marwil"] == "MARWIL"
 
 
-@pytest.mark.ray
 def test_todays_algorithms_are_those_of_the_installed_ray():
     from ray.rllib.algorithms.registry import ALGORITHMS
 
