@@ -411,49 +411,69 @@ def versions():
 
 
 def make(name, framework, out):
-    """Train, save and record one case; its folder appears only when it is whole."""
+    """One case of this script; it says what came of it."""
     case, cls = CASES[name], ppo()
     final = os.path.join(out, ray.__version__, "ppo-%s-%s" % (framework, name))
     if os.path.exists(final):
         return "is there"
+
+    def recorded(trainer):
+        arrays, policies = record(local_worker(trainer))
+        return {"expected": arrays}, {"policies": policies}
+
+    train(cls, config_of(case, framework, default_config(cls)), case["env"], recorded, final,
+          algo="PPO", framework=framework, stack="old", variant=name)
+    return "done"
+
+
+def train(cls, config, env, record, final, told_by="case.json", **about):
+    """Train a case for two iterations, save it and record it.
+
+    `record(trainer)` gives arrays by file and by name, and what else `told_by` has to say. The
+    case's folder appears only when it is whole.
+    """
     scratch = tempfile.mkdtemp()
     whole, logs = os.path.join(scratch, "whole"), os.path.join(scratch, "logs")
     checkpoint = os.path.join(whole, "ckpt")
     os.makedirs(checkpoint)  # Ray 0.5 does not make it
     os.makedirs(logs)
-    config = config_of(case, framework, default_config(cls))
-    trainer = cls(config=config, env=case["env"],
+    trainer = cls(config=config, env=env,
                   logger_creator=lambda config: UnifiedLogger(config, logs))
     try:
         for _ in range(2):
             result = trainer.train()
         saved = trainer.save(checkpoint)
-        arrays, policies = record(local_worker(trainer))
+        if not isinstance(saved, str):  # since 2.7
+            saved = saved.checkpoint.path
+        arrays, found = record(trainer)
     finally:
         trainer.stop()
     for file in ("params.json", "params.pkl"):
         if os.path.exists(os.path.join(logs, file)):
             shutil.copy(os.path.join(logs, file), whole)
-    np.savez_compressed(os.path.join(whole, "expected.npz"), **arrays)
-    about = {
-        "algo": "PPO",
-        "checkpoint": os.path.relpath(saved, whole),
-        "env": case["env"],
-        "framework": framework,
-        "iteration": result["training_iteration"],
-        "policies": policies,
-        "stack": "old",
-        "timesteps_total": result.get("timesteps_total"),
-        "user_config": plain(config),
-        "variant": name,
-        "versions": versions(),
-    }
-    with open(os.path.join(whole, "case.json"), "w") as file:
-        json.dump(about, file, indent=1, sort_keys=True)
+    steps = result.get("timesteps_total")
+    finish(whole, final, arrays, told_by, **dict(
+        about,
+        env=env,
+        checkpoint=os.path.relpath(saved, whole),
+        iteration=result["training_iteration"],
+        timesteps_total=None if steps is None else int(steps),  # R2D2's are numpy's
+        user_config=plain(config),
+        **found
+    ))
+
+
+def finish(whole, final, arrays, told_by="case.json", **about):
+    """Write what was recorded beside a checkpoint, and move the folder to its place."""
+    whole, final = str(whole), str(final)
+    for name, held in arrays.items():
+        np.savez_compressed(os.path.join(whole, name + ".npz"), **held)
+    with open(os.path.join(whole, told_by), "w") as file:
+        json.dump(dict(about, versions=versions()), file, indent=1, sort_keys=True)
     os.makedirs(os.path.dirname(final), exist_ok=True)
+    shutil.rmtree(final, ignore_errors=True)
     shutil.move(whole, final)
-    shutil.rmtree(scratch, ignore_errors=True)
-    return "done"
+    shutil.rmtree(os.path.dirname(whole), ignore_errors=True)
 
 
 def run(about, cases, make, envs):

@@ -64,20 +64,21 @@ class Keras(TFModelV2):
 
     def __init__(self, obs_space, action_space, num_outputs, model_config, name, **_):
         super().__init__(obs_space, action_space, num_outputs, model_config, name)
-        seen = tf.keras.layers.Input(obs_space.shape)
-        first = tf.keras.layers.Dense(9, "tanh", name="hidden_1")(seen)
-        second = tf.keras.layers.Dense(7, "tanh", name="hidden_2")(first)
-        out = tf.keras.layers.Dense(num_outputs, name="out")(second)
-        value = tf.keras.layers.Dense(1, name="value")(second)
-        self.base_model = tf.keras.Model(seen, [out, value])
-        self.last = None
+        dense = tf.keras.layers.Dense
+        seen = features = tf.keras.layers.Input(obs_space.shape)
+        for i, size in enumerate([9, 7], 1):
+            features = dense(size, "tanh", name=f"hidden_{i}")(features)
+        heads = [dense(num_outputs, name="out"), dense(1, name="value")]
+        self.network = tf.keras.Model(seen, [head(features) for head in heads])
+        self.values = None
 
     def forward(self, input_dict, state, seq_lens):
-        out, self.last = self.base_model(input_dict["obs_flat"])
-        return out, state
+        logits, values = self.network(input_dict["obs_flat"])
+        self.values = values[:, 0]
+        return logits, state
 
     def value_function(self):
-        return tf.reshape(self.last, [-1])
+        return self.values
 
 
 MODELS = {"museum_masked": Masked, "museum_plain": Plain, "museum_keras": Keras}

@@ -7,9 +7,6 @@ They hold what `generate.py` says, but `expected.npz` has a sequence of observat
 agents, and what the network and the mixer say of it, with those of the targets.
 """
 
-import json
-import shutil
-import tempfile
 from pathlib import Path
 
 import generate
@@ -18,7 +15,6 @@ import torch
 from ray.rllib.agents.qmix import QMixTrainer
 from ray.rllib.agents.qmix.qmix_policy import _mac
 from ray.rllib.examples.env.two_step_game import TwoStepGameWithGroupedAgents
-from ray.tune.logger import UnifiedLogger
 
 STEPS = 6
 CASES = {
@@ -55,7 +51,7 @@ def record(policy):
     found = {"obs": seen[0], "state": env_state[0]}
     for kind in ("", "target_"):
         model, mixer = getattr(policy, kind + "model"), getattr(policy, kind + "mixer")
-        state = [s.expand([1, policy.n_agents, -1]) for s in model.get_initial_state()]
+        state = [torch.zeros(1, policy.n_agents, len(s)) for s in model.get_initial_state()]
         values = []
         with torch.no_grad():
             for step in range(STEPS):
@@ -71,38 +67,23 @@ def record(policy):
 
 
 def make(name, out):
-    """Train, save and record one case."""
-    final = Path(out) / ("qmix-torch-" + name)
-    scratch = Path(tempfile.mkdtemp())
-    whole, logs = scratch / "whole", scratch / "logs"
-    for folder in (whole / "ckpt", logs):
-        folder.mkdir(parents=True)
-    config = config_of(name)
-    trainer = QMixTrainer(
-        config=config,
-        env="museum-game",
-        logger_creator=lambda found: UnifiedLogger(found, str(logs)),
+    def recorded(trainer):
+        policy = trainer.get_policy()
+        spaces = {
+            "observation_space": str(policy.observation_space.original_space),
+            "action_space": str(policy.action_space),
+        }
+        return {"expected": record(policy)}, spaces
+
+    generate.train(
+        QMixTrainer,
+        config_of(name),
+        "museum-game",
+        recorded,
+        Path(out) / ("qmix-torch-" + name),
+        told_by="about.json",
+        algo="QMIX",
     )
-    for _ in range(2):
-        result = trainer.train()
-    saved = trainer.save(str(whole / "ckpt"))
-    policy = trainer.get_policy()
-    np.savez_compressed(str(whole / "expected.npz"), **record(policy))
-    trainer.stop()
-    for file in ("params.json", "params.pkl"):
-        shutil.copy(str(logs / file), str(whole))
-    about = {
-        "algo": "QMIX",
-        "checkpoint": str(Path(saved).relative_to(whole)),
-        "iteration": result["training_iteration"],
-        "observation_space": str(policy.observation_space.original_space),
-        "action_space": str(policy.action_space),
-        "timesteps_total": result["timesteps_total"],
-        "user_config": generate.plain(config),
-        "versions": generate.versions(),
-    }
-    (whole / "about.json").write_text(json.dumps(about, indent=1, sort_keys=True))
-    shutil.move(str(whole), str(final))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,6 @@ import ray
 import torch
 from generate import RAY, SAMPLES, box, gym
 from ray.rllib.policy.sample_batch import SampleBatch
-from ray.tune.logger import UnifiedLogger
 
 ITEMS = gym.spaces.Dict({"item": gym.spaces.Box(-2.0, 2.0, (3, 4), np.float32)})
 NEW = RAY >= (2, 0, 0)
@@ -541,7 +540,7 @@ def following(name, policy, rng):
 
 
 def record(name, trainer):
-    """The arrays of expected.npz and next.npz, and `policies` of case.json."""
+    """The arrays of expected.npz and next.npz, and what case.json says of the policies."""
     arrays, later, policies, algorithm = {}, {}, {}, CASES[name][0]
     worker = trainer.workers.local_worker()
     rng = np.random.RandomState(1000)
@@ -583,7 +582,8 @@ def record(name, trainer):
             raw["item"] if isinstance(raw, dict) else raw
         )
         arrays.update({policy_id + "/" + key: numbers(array) for key, array in found.items()})
-    return arrays, later, policies
+    files = {"expected": arrays, "next": later} if later else {"expected": arrays}
+    return files, {"policies": policies}
 
 
 def weights(policy):
@@ -600,51 +600,21 @@ def weights(policy):
 
 
 def make(name, out):
-    """Train, save and record one case; its folder appears only when it is whole."""
     algorithm, spaces, _ = CASES[name]
-    final = Path(out) / ray.__version__ / name
-    scratch = Path(tempfile.mkdtemp())
-    whole, logs = scratch / "whole", scratch / "logs"
-    for folder in (whole / "ckpt", logs):
-        folder.mkdir(parents=True)
-    config = config_of(name, scratch)
     env = ENVS.get(algorithm, "museum-items" if spaces == "items" else "museum-tiny")
-    trainer = class_of(algorithm)(
-        config=config, env=env, logger_creator=lambda config: UnifiedLogger(config, str(logs))
-    )
-    try:
-        for _ in range(2):
-            result = trainer.train()
-        saved = trainer.save(str(whole / "ckpt"))
-        if not isinstance(saved, str):  # since 2.7
-            saved = saved.checkpoint.path
-        arrays, later, policies = record(name, trainer)
-    finally:
-        trainer.stop()
-    for file in ("params.json", "params.pkl"):
-        shutil.copy(str(logs / file), str(whole))
-    np.savez_compressed(str(whole / "expected.npz"), **arrays)
-    if later:
-        np.savez_compressed(str(whole / "next.npz"), **later)
     _, framework, variant = name.split("-", 2)
-    steps = result.get("timesteps_total")
-    about = {
-        "algo": algorithm,
-        "checkpoint": str(Path(saved).relative_to(whole)),
-        "env": env,
-        "framework": framework,
-        "iteration": result["training_iteration"],
-        "policies": policies,
-        "stack": "old",
-        "timesteps_total": steps and int(steps),  # of numpy's, with R2D2
-        "user_config": generate.plain(config),
-        "variant": variant,
-        "versions": generate.versions(),
-    }
-    (whole / "case.json").write_text(json.dumps(about, indent=1, sort_keys=True))
-    final.parent.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(str(final), ignore_errors=True)
-    shutil.move(str(whole), str(final))
+    scratch = Path(tempfile.mkdtemp())
+    generate.train(
+        class_of(algorithm),
+        config_of(name, scratch),
+        env,
+        lambda trainer: record(name, trainer),
+        Path(out) / ray.__version__ / name,
+        algo=algorithm,
+        framework=framework,
+        stack="old",
+        variant=variant,
+    )
     shutil.rmtree(str(scratch), ignore_errors=True)
 
 
