@@ -1,13 +1,21 @@
 """The museum is complete: every case has its files, its numbers are numbers, and it stays small."""
 
+import io
+import json
+import pickle
+import zipfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import rllib_compat
 from tests.legacy.cases import MUSEUM, Case, all_cases, find
+from tests.legacy.traces import traces
 
 RAYS = (
     "0.5.3", "0.6.6", "0.7.6", "0.8.0", "0.8.5", "0.8.7", "1.0.1", "1.9.2", "1.13.0",
-    "2.0.1", "2.1.0", "2.3.1", "2.7.2", "2.10.0", "2.35.0", "2.40.0",
+    "2.0.1", "2.1.0", "2.3.1", "2.7.2", "2.8.1", "2.10.0", "2.35.0", "2.40.0",
 )  # fmt: skip
 EVERY_CASE = pytest.mark.parametrize("case", all_cases(), ids=str)
 
@@ -27,6 +35,41 @@ def test_the_museum_stays_small():
     sizes = {path: path.stat().st_size for path in MUSEUM.rglob("*") if path.is_file()}
     assert sum(sizes.values()) < 30e6
     assert max(sizes.values()) < 1e6
+
+
+def test_no_file_says_where_it_was_made():
+    demo = Path(rllib_compat.__file__).with_name("demo_data")
+    files = {path for root in (MUSEUM, demo) for path in root.rglob("*") if path.is_file()}
+    files = {path for path in files if path.suffix not in (".py", ".pyc", ".md", ".txt")}
+    found = {str(path): traces(path.read_bytes()) for path in sorted(files)}
+    assert not {path: told for path, told in found.items() if told}
+
+
+def zipped(data):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("data", data)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("place", ["/home/jo/train.py", "/root/x.py", "/data2/runs/x", "10.0.3.17"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda text: json.dumps({"logdir": text}).encode(),
+        *(lambda text, n=n: pickle.dumps([text], protocol=n) for n in range(5)),
+        lambda text: pickle.dumps(pickle.dumps(text)) + b"more",
+        lambda text: json.dumps({"value": pickle.dumps({"file": text}).hex()}).encode(),
+        lambda text: zipped(pickle.dumps(text)),
+    ],
+)
+def test_traces_of_a_machine_are_found_wherever_they_are(written, place):
+    assert traces(written(place)) == {place}
+
+
+@pytest.mark.parametrize("text", ["/tmp/tmpab12/ckpt", "/old/v/gen.py", "127.0.0.1", "fc_1/kernel"])
+def test_what_any_machine_has_is_no_trace(text):
+    assert not traces(pickle.dumps([text]))
 
 
 @EVERY_CASE
