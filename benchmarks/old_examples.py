@@ -8,6 +8,9 @@ earlier one stopped; a script whose text is that of another release is run once:
     python benchmarks/old_examples.py 1.2.0 --only 'custom_.*' --again
     python benchmarks/old_examples.py 1.13.0 --imports
 
+A script that needs a part of RLlib's examples which is gone is run once more with `--old-ray` and
+the wheel that it came out of; the table says so.
+
 Not eligible, and named with the reason, are scripts that need something that is not part of Ray,
 and those whose models or policies are TensorFlow's alone. The table is a page of the guide.
 """
@@ -62,6 +65,8 @@ _SHORT = {
     "--torch": (),
     "--framework": ("torch",),
 }
+RUNS = "runs"
+WITH_OLD_RAY = "runs with --old-ray"
 #: Scripts count on the machines of their authors; a trial that asks for more would wait for ever.
 _CPUS = 6
 
@@ -74,7 +79,7 @@ class Row:
         ray: Its release.
         script: Its name.
         text: The hash of its text.
-        outcome: "runs" (exit code 0), "not eligible: …", or what went wrong.
+        outcome: `RUNS` or `WITH_OLD_RAY` (exit code 0), "not eligible: …", or what went wrong.
         seconds: How long it took.
         arguments: What it was told.
     """
@@ -131,22 +136,33 @@ def run(path: Path, *, limit: int, imports: bool = False, plain: bool = False) -
     row.arguments = " ".join(short)
     runner = [] if plain else ["-m", "rllib_compat", "run"]
     command = [sys.executable, *runner, str(path), *short]
+    (wheel,) = path.parents[1].glob(f"ray-{row.ray}-*.whl")
+    with_old_ray = [sys.executable, *runner, "--old-ray", str(wheel), str(path), *short]
     if imports:
         code = (
             f"import rllib_compat.legacy, runpy; runpy.run_path({str(path)!r}, run_name='imported')"
         )
         command = [sys.executable, "-c", code]
-    environment = {**os.environ, "RAY_OVERRIDE_RESOURCES": json.dumps({"CPU": _CPUS})}
     started = time.monotonic()
+    row.outcome, told = outcome_of(command, limit)
+    if row.outcome != RUNS and "--old-ray" in told:
+        started = time.monotonic()
+        again, _ = outcome_of(with_old_ray, limit)
+        row.outcome = WITH_OLD_RAY if again == RUNS else f"{row.outcome}; with --old-ray: {again}"
+    row.seconds = round(time.monotonic() - started)
+    return row
+
+
+def outcome_of(command: list[str], limit: int) -> tuple[str, str]:
+    """What became of a command, and what it told."""
+    environment = {**os.environ, "RAY_OVERRIDE_RESOURCES": json.dumps({"CPU": _CPUS})}
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=limit, check=False
         )
-        row.outcome = "runs" if done.returncode == 0 else last_error(done.stderr)
     except subprocess.TimeoutExpired:
-        row.outcome = f"took more than {limit} s"
-    row.seconds = round(time.monotonic() - started)
-    return row
+        return f"took more than {limit} s", ""
+    return RUNS if done.returncode == 0 else last_error(done.stderr), done.stderr
 
 
 def last_error(told: str) -> str:
@@ -183,10 +199,12 @@ def page(rows: list[Row]) -> str:
         mine = [r for r in rows if r.ray == release]
         eligible = [r for r in mine if not r.outcome.startswith("not eligible")]
         tried = [r for r in eligible if r.outcome != "not run"]
-        ends = sum(r.outcome == "runs" for r in eligible)
+        ends = sum(r.outcome in (RUNS, WITH_OLD_RAY) for r in eligible)
+        helped = sum(r.outcome == WITH_OLD_RAY for r in eligible)
         lines.append(
             f"- Ray {release}: {len(mine)} scripts, {len(eligible)} eligible, {len(tried)} of "
-            f"those run, {ends} ran to exit code 0."
+            f"those run, {ends} ran to exit code 0"
+            + (f", {helped} of them with `--old-ray` and the wheel." if helped else ".")
         )
     lines += ["", f"| script | {' | '.join(releases)} |", "|---" * (len(releases) + 1) + "|"]
     for script in sorted({row.script for row in rows}):

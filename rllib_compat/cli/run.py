@@ -28,10 +28,21 @@ _OURS = str(Path(__file__).parents[1])
     metavar="NAME",
     help="An installed package that is old code, too; may be repeated.",
 )
+@click.option(
+    "--old-ray",
+    metavar="PATH",
+    help="A Ray (a wheel, site-packages, a folder ray) whose ray.rllib.examples.env, .models and "
+    ".policy the script gets.",
+)
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(
-    module: bool, report: bool, packages: tuple[str, ...], script: str, args: tuple[str, ...]
+    module: bool,
+    report: bool,
+    packages: tuple[str, ...],
+    old_ray: str | None,
+    script: str,
+    args: tuple[str, ...],
 ) -> int:
     """Run a script that was written for Ray 0.5 - 2.x, without a change to it.
 
@@ -46,7 +57,7 @@ def command(
         raise click.UsageError(f"There is no script {script}.")
     from rllib_compat import legacy
 
-    legacy.activate(packages)
+    legacy.activate(packages, old_ray=old_ray)
     if report:
         atexit.register(_print_report)
     sys.argv = [script, *args]

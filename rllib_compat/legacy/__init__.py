@@ -11,8 +11,8 @@ user code gets `faces` (modules below `rllib_compat.legacy.old`, found by `finde
 
 from __future__ import annotations
 
-from rllib_compat.legacy.activation import activate, deactivate, is_active
+from rllib_compat.legacy.activation import activate, activate_worker, deactivate, is_active
 
 __all__ = ["activate", "deactivate", "is_active"]
 
-activate()
+activate_worker()  # which is `activate()` where no driver has told this process more

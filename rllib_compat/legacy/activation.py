@@ -5,29 +5,44 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from rllib_compat.legacy import callers, finder, redirect, removed_names, worker_processes
+from rllib_compat.legacy import (
+    callers,
+    finder,
+    old_examples,
+    redirect,
+    removed_names,
+    worker_processes,
+)
 from rllib_compat.runtime.handed_out import TODAYS_GYM, HandedOut
 
 _original_import = builtins.__import__
 
 
-def activate(packages: Iterable[str] = ()) -> None:
+def activate(packages: Iterable[str] = (), *, old_ray: str | Path | None = None) -> None:
     """Gives the user's own code the old `ray`, `gym` and numpy, in this process and in workers.
 
     Code that has imported them already keeps what it has. To call it again does no harm.
 
     Args:
         packages: Names of installed packages that are old code, too.
+        old_ray: A Ray whose `ray.rllib.examples.env`, `.models` and `.policy` are taken in the
+            place of today's: a wheel, a `site-packages`, or a folder `ray`.
+
+    Raises:
+        CompatError: `old_ray` has no such examples.
     """
+    if old_ray is not None:
+        old_examples.use(old_ray)
     callers.packages.update(packages)
     if not is_active():
         finder.install()
         removed_names.restore()  # functions that Ray has pickled find numpy without an import
         builtins.__import__ = _import
         HandedOut.as_old = _as_old
-    worker_processes.activate_there(callers.packages)
+    worker_processes.activate_there(callers.packages, old_examples.named)
 
 
 def deactivate() -> None:
@@ -40,6 +55,7 @@ def deactivate() -> None:
         os.environ.pop(TODAYS_GYM, None)
     worker_processes.forget()
     callers.packages.clear()
+    old_examples.use(None)
 
 
 def is_active() -> bool:
@@ -73,4 +89,4 @@ def _as_old(env: Any) -> Any:
 
 def activate_worker() -> None:
     """What Ray calls in each worker process of a driver that is active."""
-    activate(worker_processes.packages_here())
+    activate(worker_processes.packages_here(), old_ray=worker_processes.old_ray_here())

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rllib_compat.legacy.table import MIRROR
+
 _OURS = str(Path(__file__).parents[1])
-#: Ray's own examples, kept here as they were: they are written for the old Ray, as user code is.
-_OLD_CODE = str(Path(__file__).parent / "ray_examples")
 _LIBRARIES = ("site-packages", "dist-packages")
 
 #: Installed packages that are to be treated as the user's own: `activate(packages=["flow"])`.
@@ -21,9 +21,10 @@ def is_user_code(namespace: Mapping[str, Any]) -> bool:
     """Whether the globals of a module are those of the user's own code.
 
     Code without a file is the user's where it is `__main__`: a notebook, or the interactive Python.
+    Below `MIRROR`, only modules out of an old Ray that the user has named have code that imports.
     """
     name = namespace.get("__name__") or ""
-    if name.partition(".")[0] in packages:
+    if name.partition(".")[0] in packages or name.startswith(f"{MIRROR}."):
         return True
     file = namespace.get("__file__")
     return _is_user_file(file) if isinstance(file, str) else name == "__main__"
@@ -32,8 +33,6 @@ def is_user_code(namespace: Mapping[str, Any]) -> bool:
 @cache
 def _is_user_file(file: str) -> bool:
     path = Path(file).absolute()
-    if str(path).startswith(_OLD_CODE):
-        return True
     if any(part in _LIBRARIES for part in path.parts):
         return False
     return not any(_below(path, folder) for folder in (_OURS, *_standard_library()))

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from rllib_compat.legacy import algorithms, old_names, table
+from rllib_compat.legacy.example_classes import with_old_api
 from rllib_compat.legacy.gone import gone
 from rllib_compat.legacy.table import MIRROR
 
@@ -77,7 +78,7 @@ def find(place: str, name: str) -> Any:
         elif value is not _NOTHING:
             if home.__name__ != place:
                 _note(place, name, value)
-            return value
+            return with_old_api(place, name, value) if _is_own(place, name) else value
     if exists(f"{place}.{name}") and place.partition(".")[0] in table.FACED:
         return importlib.import_module(f"{MIRROR}.{place}.{name}")
     if submodule is not _NOTHING:
@@ -117,6 +118,11 @@ def _ours(place: str, name: str) -> Any:
             return _at(table.RLLIB[name])
         return algorithms.find(place, name, _NOTHING)
     return _NOTHING
+
+
+def _is_own(place: str, name: str) -> bool:
+    """Whether the old module has defined the name, and not imported it."""
+    return name in old_names.names(place)
 
 
 def candidates(place: str) -> list[str]:

@@ -13,7 +13,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 
-from rllib_compat.legacy import callers, faces
+from rllib_compat.legacy import callers, faces, old_examples
 from rllib_compat.legacy.table import MIRROR
 
 
@@ -23,12 +23,16 @@ class FaceFinder(MetaPathFinder):
     def find_spec(
         self,
         name: str,
-        path: Sequence[str] | None,  # noqa: ARG002
+        path: Sequence[str] | None,
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """The spec of a face, or None."""
+        """The spec of a face, or of a module of the old Ray that the user has named, or None."""
         if name != MIRROR and not name.startswith(f"{MIRROR}."):
-            return None
+            # `importlib` knows the package by its old name, and looks for more where it lies.
+            there = old_examples.are_in(path)
+            return ModuleSpec(name, _GoneLoader(), is_package=True) if there else None
+        if (spec := old_examples.find_spec(name, path)) is not None:
+            return spec
         old = name.removeprefix(MIRROR).removeprefix(".")
         if old and not faces.exists(old):
             return None

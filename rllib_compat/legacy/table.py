@@ -12,6 +12,8 @@ from __future__ import annotations
 MIRROR = "rllib_compat.legacy.old"
 
 _DQN = "ray.rllib.algorithms.dqn"
+_EXAMPLE_ENVS = "rllib_compat.legacy.example_envs"
+_EXAMPLE_MODELS = "rllib_compat.legacy.example_models"
 _MAKE_MULTI_AGENT = "rllib_compat.runtime.old_envs:make_multi_agent"
 
 #: The packages whose submodules are faces, too; of others, today's are given.
@@ -37,6 +39,16 @@ STAND_INS = {
     "ray.air": "rllib_compat.legacy.ray_air",
     "ray.air.config": "rllib_compat.legacy.ray_air",
     "ray.rllib.evaluate": "rllib_compat.legacy.old_rollout",
+    "ray.rllib.examples.env.correlated_actions_env": _EXAMPLE_ENVS,
+    "ray.rllib.examples.env.curriculum_capable_env": _EXAMPLE_ENVS,
+    "ray.rllib.examples.env.matrix_sequential_social_dilemma": _EXAMPLE_ENVS,
+    "ray.rllib.examples.env.multi_agent": _EXAMPLE_ENVS,
+    "ray.rllib.examples.env.rock_paper_scissors": _EXAMPLE_ENVS,
+    "ray.rllib.examples.env.simple_corridor": _EXAMPLE_ENVS,
+    "ray.rllib.examples.models.batch_norm_model": _EXAMPLE_MODELS,
+    "ray.rllib.examples.models.rnn_model": _EXAMPLE_MODELS,
+    "ray.rllib.examples.models.trajectory_view_utilizing_models": _EXAMPLE_MODELS,
+    "ray.rllib.examples.policy.rock_paper_scissors_dummies": "rllib_compat.legacy.example_policies",
     "ray.rllib.rollout": "rllib_compat.legacy.old_rollout",
     "ray.tune": "rllib_compat.tune",
     "ray.tune.logger": "rllib_compat.tune.loggers",
@@ -96,11 +108,8 @@ PLACES = (
     ("ray.rllib.evaluation.worker_set", "ray.rllib.env.env_runner_group"),
     ("ray.rllib.examples.env", "ray.rllib.examples.envs.classes"),
     ("ray.rllib.examples.env", "ray.rllib.examples.envs.classes.multi_agent"),
-    ("ray.rllib.examples.env", "rllib_compat.legacy.ray_examples.env"),
     ("ray.rllib.examples.models", "ray.rllib.examples._old_api_stack.models"),
-    ("ray.rllib.examples.models", "rllib_compat.legacy.ray_examples.models"),
     ("ray.rllib.examples.policy", "ray.rllib.examples._old_api_stack.policy"),
-    ("ray.rllib.examples.policy", "rllib_compat.legacy.ray_examples.policy"),
     ("ray.rllib.execution", "rllib_compat.execution"),
     (
         "ray.rllib.execution.buffers.multi_agent_replay_buffer",
@@ -167,6 +176,8 @@ MOVED = {
 
 _LEARNER = "subclass the algorithm's Learner, override compute_loss_for_module(), and set "
 _LEARNER += "config.learners(learner_class=…)"
+_OLD_RAY = "name the Ray that the code was written for, by its wheel or folder: "
+_OLD_RAY += "`rllib-compat run --old-ray PATH …`, or rllib_compat.activate(old_ray=PATH)"
 _STEP = "subclass the algorithm and override training_step()"
 
 #: What a place begins with → where it went; the longest that fits counts.
@@ -176,6 +187,9 @@ GONE = {
     "ray.rllib.contrib": "contributed algorithms have left Ray; see its folder rllib_contrib",
     "ray.rllib.env.policy_server_input": "clients talk RLlink today: see ray.rllib.env.external",
     "ray.rllib.examples": "copy the file from the Ray that had it into your project",
+    "ray.rllib.examples.env": _OLD_RAY,
+    "ray.rllib.examples.models": _OLD_RAY,
+    "ray.rllib.examples.policy": _OLD_RAY,
     "ray.rllib.execution": _STEP,
     "ray.rllib.models.model": "these models were TensorFlow's; write a TorchModelV2 or an RLModule",
     "ray.rllib.optimizers": _STEP,

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,34 @@ def test_the_guides_example_of_a_league_runs(tmp_path):
     told = [line for line in example(tmp_path, "league_memory.py") if " against self-0 " in line]
     assert [line.split(" {")[0] for line in told] == ["1 against self-0", "2 against self-0 self-1"]
     assert all("'main'" in line for line in told)
+
+
+OLD_CORRIDOR = """
+import gym
+
+class SimpleCorridor(gym.Env):
+    def reset(self):
+        return "another corridor"
+"""
+WITH_WORKERS = """
+import ray
+from ray.rllib.examples.env.simple_corridor import SimpleCorridor
+
+ray.init(num_cpus=1)
+print(ray.get(ray.remote(lambda cls: cls().reset()).remote(SimpleCorridor)))
+"""
+
+
+@pytest.mark.ray
+def test_workers_have_the_examples_of_the_old_ray_that_is_named(tmp_path):
+    wheel, script = tmp_path / "ray-1.0.0.whl", tmp_path / "train.py"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("ray/rllib/examples/env/__init__.py", "")
+        archive.writestr("ray/rllib/examples/env/simple_corridor.py", OLD_CORRIDOR)
+    script.write_text(WITH_WORKERS)
+    done = run(tmp_path, "--old-ray", wheel.name, str(script))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "another corridor\n"
 
 
 def test_a_scripts_error_is_told_as_python_does(tmp_path):

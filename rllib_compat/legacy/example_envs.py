@@ -1,0 +1,313 @@
+"""Environments of `ray.rllib.examples.env` that today's Ray has not, or has as another game.
+
+What each of them pays, observes and takes from its config is what it was in Ray 1.13.0
+(`RockPaperScissors`: 1.2.0), and so is the API.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete, Tuple
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
+
+from rllib_compat import gym
+from rllib_compat.legacy.env_apis import TaskSettableEnv
+from rllib_compat.runtime.old_envs import make_multi_agent
+
+__all__ = [
+    "CorrelatedActionsEnv",
+    "CurriculumCapableEnv",
+    "IteratedBoS",
+    "IteratedChicken",
+    "IteratedPrisonersDilemma",
+    "IteratedStagHunt",
+    "MultiAgentCartPole",
+    "MultiAgentMountainCar",
+    "MultiAgentPendulum",
+    "MultiAgentStatelessCartPole",
+    "RockPaperScissors",
+    "SimpleCorridor",
+    "make_multiagent",
+]
+
+Step = tuple[Any, Any, Any, dict[Any, Any]]
+_PAIRS = ("CC", "CD", "DC", "DD")
+
+
+class SimpleCorridor(gym.Env):
+    """A corridor from 0 to its end, where the only reward, 1, is paid.
+
+    Args:
+        config: `corridor_length`, 10 unless it says otherwise.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
+        self.end_pos = (config or {}).get("corridor_length", 10)
+        self.cur_pos = 0.0
+        self.observation_space = Box(0.0, 999.0, (1,), np.float32)
+        self.action_space = Discrete(2)
+
+    def set_corridor_length(self, length: float) -> None:
+        """Moves the end."""
+        self.end_pos = length
+
+    def reset(self) -> list[float]:  # type: ignore[override]
+        """Goes back to 0."""
+        self.cur_pos = 0.0
+        return [self.cur_pos]
+
+    def step(self, action: int) -> Step:  # type: ignore[override]
+        """Goes one step: back (0), but not beyond 0, or on (1)."""
+        assert action in (0, 1), action
+        self.cur_pos = max(self.cur_pos + (1.0 if action else -1.0), 0.0)
+        arrived = self.cur_pos >= self.end_pos
+        return [self.cur_pos], int(arrived), arrived, {}
+
+
+class CorrelatedActionsEnv(gym.Env):
+    """Pays 5 if the first action is the observation, and 5 if the second is the first.
+
+    Observations are 0 or 1, drawn by Python's `random`; an episode has 21 steps.
+    """
+
+    def __init__(self, _: Any) -> None:
+        self.observation_space = Discrete(2)
+        self.action_space = Tuple([Discrete(2), Discrete(2)])
+        self.last_observation: int | None = None
+        self.t = 0
+
+    def reset(self) -> int:  # type: ignore[override]
+        """Draws the first observation."""
+        self.t = 0
+        return self._draw()
+
+    def step(self, action: tuple[int, int]) -> Step:  # type: ignore[override]
+        """Pays for the pair, and draws the next observation."""
+        first, second = action
+        reward = 5 * (int(first == self.last_observation) + int(first == second))
+        self.t += 1
+        return self._draw(), reward, self.t > 20, {}
+
+    def _draw(self) -> int:
+        self.last_observation = random.choice([0, 1])  # noqa: S311 - a game
+        return self.last_observation
+
+
+class RockPaperScissors(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
+    """Ten rounds between `player1` and `player2`, who see each other's last move.
+
+    Args:
+        config: `sheldon_cooper` adds the moves lizard and Spock.
+    """
+
+    is_old_api = True
+    ROCK, PAPER, SCISSORS, LIZARD, SPOCK = range(5)
+    #: The moves that each move beats.
+    _BEATS = (
+        (SCISSORS, LIZARD),
+        (ROCK, SPOCK),
+        (PAPER, LIZARD),
+        (PAPER, SPOCK),
+        (ROCK, SCISSORS),
+    )
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.player1, self.player2 = "player1", "player2"
+        self.agents = self.possible_agents = [self.player1, self.player2]
+        self.sheldon_cooper = config.get("sheldon_cooper", False)
+        self.observation_space: Any = Discrete(5 if self.sheldon_cooper else 3)
+        self.action_space: Any = Discrete(5 if self.sheldon_cooper else 3)
+        self.last_move: tuple[int, int] | None = None
+        self.num_moves = self.player1_score = self.player2_score = 0
+
+    def reset(self) -> dict[str, int]:
+        """Starts a match, as if both had shown a rock."""
+        self.num_moves = 0
+        return self._shown(self.ROCK, self.ROCK)
+
+    def step(self, action_dict: Mapping[str, int]) -> Step:
+        """Plays one round: 1 for who wins it, -1 for who loses it."""
+        first, second = action_dict[self.player1], action_dict[self.player2]
+        assert self.action_space.contains(first), first
+        assert self.action_space.contains(second), second
+        won, lost = second in self._BEATS[first], first in self._BEATS[second]
+        self.player1_score += won
+        self.player2_score += lost
+        self.num_moves += 1
+        rewards = {self.player1: int(won) - lost, self.player2: int(lost) - won}
+        return self._shown(first, second), rewards, {"__all__": self.num_moves >= 10}, {}
+
+    def _shown(self, first: int, second: int) -> dict[str, int]:
+        self.last_move = first, second
+        return {self.player1: second, self.player2: first}
+
+
+class CurriculumCapableEnv(TaskSettableEnv):
+    """A frozen lake of 6 × 7 fields that does not slip; its task is a level from 1 on.
+
+    The goal pays 10 times as much at each level.
+
+    Args:
+        config: `start_level` (1), `max_timesteps` of an episode (18).
+    """
+
+    is_old_api = True
+    #: Of each level: the goal (row, column), and the columns of the holes in each row.
+    _LEVELS = (
+        ((3, 6), ("", "", "", "01", "", "")),
+        ((4, 6), ("", "3", "", "012", "", "")),
+        ((5, 6), ("", "23", "", "0123", "", "")),
+        ((5, 5), ("", "123", "", "01234", "", "")),
+        ((5, 3), ("", "34", "1", "012345", "25", "")),
+    )
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.cur_level = config.get("start_level", 1)
+        self.max_timesteps = config.get("max_timesteps", 18)
+        self.switch_env = False
+        self._timesteps = 0
+        self._make_lake()
+        self.observation_space = self.frozen_lake.observation_space
+        self.action_space = self.frozen_lake.action_space
+
+    def reset(self) -> Any:  # type: ignore[override]
+        """Starts an episode, of the task that was set."""
+        if self.switch_env:
+            self._make_lake()
+        self.switch_env = False
+        self._timesteps = 0
+        return self.frozen_lake.reset()
+
+    def step(self, action: int) -> Step:  # type: ignore[override]
+        """Takes one step on the lake."""
+        self._timesteps += 1
+        observation, reward, done, info = self.frozen_lake.step(action)
+        over = done or self._timesteps >= self.max_timesteps
+        return observation, reward * 10 ** (self.cur_level - 1), over, info
+
+    def sample_tasks(self, n_tasks: int) -> list[int]:
+        """That many levels, drawn from 1 to 10."""
+        return [random.randint(1, 10) for _ in range(n_tasks)]  # noqa: S311 - a game
+
+    def get_task(self) -> int:
+        """The level."""
+        return self.cur_level  # type: ignore[no-any-return]
+
+    def set_task(self, task: int) -> None:
+        """Sets the level, which the next reset goes to."""
+        self.cur_level, self.switch_env = task, True
+
+    def _make_lake(self) -> None:
+        goal, holes = self._LEVELS[self.cur_level - 1]
+        fields = {(row, int(column)): "H" for row, of in enumerate(holes) for column in of}
+        fields |= {(0, 0): "S", goal: "G"}
+        lake = ["".join(fields.get((row, at), "F") for at in range(7)) for row in range(6)]
+        self.frozen_lake = gym.make("FrozenLake-v1", desc=lake, is_slippery=False)
+
+
+class _MatrixGame(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
+    """Two players choose one of two actions at once, again and again.
+
+    Each observes both actions of the step before, its own first; at the start it observes 4.
+    What was chosen how often is in both players' infos of the last step, under CC, CD, DC and DD.
+
+    Args:
+        config: `players_ids` (`player_row`, `player_col`), `max_steps` of an episode (20),
+            `output_additional_info` (true) for those infos.
+    """
+
+    is_old_api = True
+    NUM_AGENTS = NUM_ACTIONS = 2
+    NUM_STATES = 5
+    ACTION_SPACE: Any = Discrete(NUM_ACTIONS)
+    OBSERVATION_SPACE: Any = Discrete(NUM_STATES)
+    NAME: str
+    #: Rewards of both players, by the row player's action and then by that of the other.
+    PAYOUT_MATRIX: Any
+
+    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        config = config or {}
+        assert "reward_randomness" not in config
+        self.players_ids = list(config.get("players_ids", ("player_row", "player_col")))
+        self.player_row_id, self.player_col_id = self.players_ids
+        self.agents = self.possible_agents = self.players_ids
+        self.max_steps = config.get("max_steps", 20)
+        self.output_additional_info = config.get("output_additional_info", True)
+        self._chosen: list[str] = []
+
+    def seed(self, seed: int | None = None) -> list[int | None]:
+        """Nothing is random here."""
+        return [seed]
+
+    def reset(self) -> dict[Any, int]:
+        """Starts an episode."""
+        self._chosen = []
+        return dict.fromkeys(self.players_ids, self.NUM_STATES - 1)
+
+    def step(self, actions: Mapping[Any, int]) -> Step:
+        """Takes both players' actions."""
+        row, column = (actions[player] for player in self.players_ids)
+        self._chosen.append("CD"[row] + "CD"[column])
+        over = len(self._chosen) >= self.max_steps
+        seen = 2 * row + column, 2 * column + row
+        infos = {}
+        if over and self.output_additional_info:
+            shares = {p: self._chosen.count(p) / len(self._chosen) for p in _PAIRS}
+            infos = dict.fromkeys(self.players_ids, shares)
+        return (
+            dict(zip(self.players_ids, seen, strict=True)),
+            dict(zip(self.players_ids, self.PAYOUT_MATRIX[row][column], strict=True)),
+            dict.fromkeys((*self.players_ids, "__all__"), over),
+            infos,
+        )
+
+    def __str__(self) -> str:
+        return self.NAME
+
+
+class IteratedPrisonersDilemma(_MatrixGame):
+    """The prisoner's dilemma, in years."""
+
+    NAME = "IPD"
+    PAYOUT_MATRIX = np.array([[(-1, -1), (-3, 0)], [(0, -3), (-2, -2)]])
+
+
+class IteratedStagHunt(_MatrixGame):
+    """The stag hunt."""
+
+    NAME = "IteratedStagHunt"
+    PAYOUT_MATRIX = np.array([[(3, 3), (0, 2)], [(2, 0), (1, 1)]])
+
+
+class IteratedChicken(_MatrixGame):
+    """The game of chicken."""
+
+    NAME = "IteratedChicken"
+    PAYOUT_MATRIX = np.array([[(0.0, 0.0), (-1.0, 1.0)], [(1.0, -1.0), (-10.0, -10.0)]])
+
+
+class IteratedBoS(_MatrixGame):
+    """Bach or Stravinsky."""
+
+    NAME = "IteratedBoS"
+    PAYOUT_MATRIX = np.array([[(3.0, 2.0), (0.0, 0.0)], [(0.0, 0.0), (2.0, 3.0)]])
+
+
+make_multiagent = make_multi_agent
+MultiAgentCartPole = make_multi_agent("CartPole-v0")
+MultiAgentMountainCar = make_multi_agent("MountainCarContinuous-v0")
+MultiAgentPendulum = make_multi_agent("Pendulum-v1")
+
+
+@make_multi_agent
+def MultiAgentStatelessCartPole(config: Any) -> Any:  # noqa: N802 - becomes a class
+    """CartPole without its velocities."""
+    from ray.rllib.examples.envs.classes.stateless_cartpole import StatelessCartPole
+
+    return StatelessCartPole(config)

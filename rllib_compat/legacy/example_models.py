@@ -1,0 +1,165 @@
+"""Models of `ray.rllib.examples.models` that today's Ray has not, for its old API stack.
+
+Layers have the names and the sizes of Ray 1.13.0, and are made in its order, so that weights of a
+checkpoint fit, and a seed gives the same ones.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.models.preprocessors import get_preprocessor
+from ray.rllib.models.torch.misc import SlimFC, normc_initializer
+from ray.rllib.models.torch.recurrent_net import RecurrentNetwork
+from ray.rllib.models.torch.torch_modelv2 import TorchModelV2
+from ray.rllib.policy.view_requirement import ViewRequirement
+from ray.rllib.utils.torch_utils import one_hot
+from torch import nn
+
+__all__ = ["TorchBatchNormModel", "TorchFrameStackingCartPoleModel", "TorchRNNModel"]
+
+
+class TorchRNNModel(RecurrentNetwork, nn.Module):  # type: ignore[misc]  # Ray has no types
+    """A dense layer, an LSTM, and a dense layer each for actions and value.
+
+    Args:
+        obs_space: The observation space.
+        action_space: The action space.
+        num_outputs: How many logits there are.
+        model_config: The config's `model`.
+        name: The model's name.
+        fc_size: The size of the first layer.
+        lstm_state_size: That of the LSTM.
+    """
+
+    def __init__(
+        self,
+        obs_space: Any,
+        action_space: Any,
+        num_outputs: int,
+        model_config: Any,
+        name: str,
+        fc_size: int = 64,
+        lstm_state_size: int = 256,
+    ) -> None:
+        nn.Module.__init__(self)
+        RecurrentNetwork.__init__(self, obs_space, action_space, num_outputs, model_config, name)
+        self.obs_size = get_preprocessor(obs_space)(obs_space).size
+        self.fc_size, self.lstm_state_size = fc_size, lstm_state_size
+        self.fc1 = nn.Linear(self.obs_size, fc_size)
+        self.lstm = nn.LSTM(fc_size, lstm_state_size, batch_first=True)
+        self.action_branch = nn.Linear(lstm_state_size, num_outputs)
+        self.value_branch = nn.Linear(lstm_state_size, 1)
+        self._features: Any = None
+
+    def get_initial_state(self) -> list[torch.Tensor]:
+        """Zeros for h and c, where the model is."""
+        return list(self.fc1.weight.new_zeros(2, self.lstm_state_size))
+
+    def forward_rnn(self, inputs: Any, state: Any, seq_lens: Any) -> Any:  # noqa: ARG002
+        """Logits and the next state of inputs (batch, time, observation)."""
+        before = tuple(part.unsqueeze(0) for part in state)
+        self._features, after = self.lstm(torch.relu(self.fc1(inputs)), before)
+        return self.action_branch(self._features), [part.squeeze(0) for part in after]
+
+    def value_function(self) -> Any:
+        """The values of what came last."""
+        return self.value_branch(self._features).flatten()
+
+
+class TorchBatchNormModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no types
+    """Two layers of 256 units, each followed by a batch normalisation that learns in training."""
+
+    def __init__(
+        self,
+        obs_space: Any,
+        action_space: Any,
+        num_outputs: int,
+        model_config: Any,
+        name: str,
+        **_: Any,
+    ) -> None:
+        TorchModelV2.__init__(self, obs_space, action_space, num_outputs, model_config, name)
+        nn.Module.__init__(self)
+        sizes = (int(np.prod(obs_space.shape)), 256, 256)
+        hidden: list[nn.Module] = []
+        for inputs, units in pairwise(sizes):
+            hidden += [_dense(inputs, units, 1.0, nn.ReLU), nn.BatchNorm1d(units)]
+        self._logits = _dense(256, num_outputs, 0.01)
+        self._value_branch = _dense(256, 1, 1.0)
+        self._hidden_layers = nn.Sequential(*hidden)
+        self._hidden_out: Any = None
+
+    def forward(self, input_dict: Any, state: Any, seq_lens: Any) -> Any:  # noqa: ARG002
+        """Logits; statistics move only in batches that are learned from."""
+        training = getattr(input_dict, "is_training", None)
+        if training is None:
+            training = input_dict.get("is_training", False)
+        self._hidden_layers.train(bool(training))
+        self._hidden_out = self._hidden_layers(input_dict["obs"])
+        return self._logits(self._hidden_out), []
+
+    def value_function(self) -> Any:
+        """The values of what came last."""
+        return self._value_branch(self._hidden_out).flatten()
+
+
+def _dense(inputs: int, units: int, scale: float, activation: Any = None) -> Any:
+    return SlimFC(inputs, units, initializer=normc_initializer(scale), activation_fn=activation)
+
+
+class TorchFrameStackingCartPoleModel(TorchModelV2, nn.Module):  # type: ignore[misc]
+    """Dense layers over the last observations, with the actions and rewards that led to them.
+
+    Args:
+        obs_space: The observation space, of one dimension.
+        action_space: The action space, a Discrete one.
+        num_outputs: How many logits there are.
+        model_config: The config's `model`.
+        name: The model's name.
+        num_frames: How many observations.
+    """
+
+    def __init__(
+        self,
+        obs_space: Any,
+        action_space: Any,
+        num_outputs: int,
+        model_config: Any,
+        name: str,
+        num_frames: int = 3,
+    ) -> None:
+        nn.Module.__init__(self)
+        TorchModelV2.__init__(self, obs_space, action_space, None, model_config, name)
+        self.num_frames, self.num_outputs = num_frames, num_outputs
+        (size,) = obs_space.shape
+        self.layer1 = SlimFC(num_frames * (size + action_space.n + 1), 256, activation_fn="relu")
+        self.layer2 = SlimFC(256, 256, activation_fn="relu")
+        self.out = SlimFC(256, num_outputs, activation_fn="linear")
+        self.values = SlimFC(256, 1, activation_fn="linear")
+        self._last_value: Any = None
+        before = f"-{num_frames}:-1"
+        self.view_requirements |= {
+            "prev_n_obs": ViewRequirement("obs", shift=f"-{num_frames - 1}:0", space=obs_space),
+            "prev_n_rewards": ViewRequirement("rewards", shift=before),
+            "prev_n_actions": ViewRequirement("actions", shift=before, space=action_space),
+        }
+
+    def forward(self, input_dict: Any, states: Any, seq_lens: Any) -> Any:  # noqa: ARG002
+        """Logits of the last steps."""
+        parts = (
+            input_dict["prev_n_obs"],
+            one_hot(input_dict["prev_n_actions"], self.action_space),
+            input_dict["prev_n_rewards"],
+        )
+        rows = [part.reshape(len(parts[0]), -1) for part in parts]
+        features = self.layer2(self.layer1(torch.cat(rows, dim=-1)))
+        self._last_value = self.values(features)
+        return self.out(features), []
+
+    def value_function(self) -> Any:
+        """The values of what came last."""
+        return self._last_value.squeeze(-1)
