@@ -72,6 +72,7 @@ RLLIB = {
     "DefaultCallbacks": "rllib_compat.runtime.callbacks:DefaultCallbacks",
     "Episode": "rllib_compat.runtime.episodes:LegacyEpisode",
     "MultiAgentEpisode": "rllib_compat.runtime.episodes:LegacyEpisode",
+    "MultiAgentEnv": "rllib_compat.legacy.env_apis:MultiAgentEnv",
     "MultiCallbacks": "rllib_compat.runtime.callbacks:MultiCallbacks",
     "RolloutWorker": "rllib_compat.trainer.rollout_worker:RolloutWorker",
     "SampleBatch": "rllib_compat.legacy.old_batches:SampleBatch",

@@ -140,6 +140,34 @@ def test_faces_and_what_is_gone_survive_pickling():
     assert pickle.loads(pickle.dumps(found["gone"])) is found["gone"]
 
 
+def test_an_environment_of_several_agents_counts_them_itself():
+    found = run(
+        """
+        from ray.rllib import MultiAgentEnv as Same
+        from ray.rllib.env.multi_agent_env import MultiAgentEnv, make_multi_agent
+
+        class Mine(MultiAgentEnv):
+            def __init__(self, config):
+                self.num_agents = config["num_agents"]
+
+        class Agents(MultiAgentEnv):
+            agents = ["a", "b"]
+
+        class Other(MultiAgentEnv):
+            pass
+
+        mine, agents, made = Mine({"num_agents": 3}), Agents(), make_multi_agent("CartPole-v1")
+        assert Same is MultiAgentEnv
+        assert isinstance(mine, MultiAgentEnv) and not isinstance(mine, Other)
+        assert issubclass(made, MultiAgentEnv) and not issubclass(dict, MultiAgentEnv)
+        """
+    )
+    from ray.rllib.env.multi_agent_env import MultiAgentEnv
+
+    assert (found["mine"].num_agents, found["agents"].num_agents) == (3, 2)
+    assert isinstance(found["mine"], MultiAgentEnv)
+
+
 def test_whoever_looks_at_all_modules_does_not_import_ray_through_a_face():
     face = importlib.import_module(f"{table.MIRROR}.ray.rllib.optimizers")
     assert not hasattr(face, "__file__")
