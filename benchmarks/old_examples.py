@@ -145,10 +145,10 @@ def run(path: Path, *, limit: int, imports: bool = False, plain: bool = False) -
         command = [sys.executable, "-c", code]
     started = time.monotonic()
     row.outcome, told = outcome_of(command, limit)
-    if row.outcome != RUNS and "--old-ray" in told:
+    if "--old-ray" in told:  # also where only a trial failed, which a script need not tell
         started = time.monotonic()
         again, _ = outcome_of(with_old_ray, limit)
-        row.outcome = WITH_OLD_RAY if again == RUNS else f"{row.outcome}; with --old-ray: {again}"
+        row.outcome = WITH_OLD_RAY if again == RUNS else f"with --old-ray: {again}"
     row.seconds = round(time.monotonic() - started)
     return row
 
@@ -162,7 +162,8 @@ def outcome_of(command: list[str], limit: int) -> tuple[str, str]:
         )
     except subprocess.TimeoutExpired:
         return f"took more than {limit} s", ""
-    return RUNS if done.returncode == 0 else last_error(done.stderr), done.stderr
+    told = done.stdout + done.stderr
+    return RUNS if done.returncode == 0 else last_error(done.stderr), told
 
 
 def last_error(told: str) -> str:

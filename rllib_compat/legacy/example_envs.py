@@ -45,11 +45,12 @@ class SimpleCorridor(gym.Env):
         config: `corridor_length`, 10 unless it says otherwise.
     """
 
+    observation_space = Box(0.0, 999.0, (1,), np.float32)
+    action_space = Discrete(2)
+
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         self.end_pos = (config or {}).get("corridor_length", 10)
         self.cur_pos = 0.0
-        self.observation_space = Box(0.0, 999.0, (1,), np.float32)
-        self.action_space = Discrete(2)
 
     def set_corridor_length(self, length: float) -> None:
         """Moves the end."""
@@ -58,14 +59,17 @@ class SimpleCorridor(gym.Env):
     def reset(self) -> list[float]:  # type: ignore[override]
         """Goes back to 0."""
         self.cur_pos = 0.0
-        return [self.cur_pos]
+        return self._seen()
 
     def step(self, action: int) -> Step:  # type: ignore[override]
         """Goes one step: back (0), but not beyond 0, or on (1)."""
         assert action in (0, 1), action
         self.cur_pos = max(self.cur_pos + (1.0 if action else -1.0), 0.0)
         arrived = self.cur_pos >= self.end_pos
-        return [self.cur_pos], int(arrived), arrived, {}
+        return self._seen(), int(arrived), arrived, {}
+
+    def _seen(self) -> list[float]:
+        return [self.cur_pos]
 
 
 class CorrelatedActionsEnv(gym.Env):
@@ -74,9 +78,10 @@ class CorrelatedActionsEnv(gym.Env):
     Observations are 0 or 1, drawn by Python's `random`; an episode has 21 steps.
     """
 
+    observation_space = Discrete(2)
+    action_space = Tuple([Discrete(2), Discrete(2)])
+
     def __init__(self, _: Any) -> None:
-        self.observation_space = Discrete(2)
-        self.action_space = Tuple([Discrete(2), Discrete(2)])
         self.last_observation: int | None = None
         self.t = 0
 
@@ -93,7 +98,7 @@ class CorrelatedActionsEnv(gym.Env):
         return self._draw(), reward, self.t > 20, {}
 
     def _draw(self) -> int:
-        self.last_observation = random.choice([0, 1])  # noqa: S311 - a game
+        self.last_observation = random.choice((0, 1))  # noqa: S311 - a game
         return self.last_observation
 
 
@@ -166,21 +171,20 @@ class CurriculumCapableEnv(TaskSettableEnv):
         ((5, 3), ("", "34", "1", "012345", "25", "")),
     )
 
+    _TASKS = (1, 10)
+
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self.cur_level = config.get("start_level", 1)
-        self.max_timesteps = config.get("max_timesteps", 18)
-        self.switch_env = False
-        self._timesteps = 0
-        self._make_lake()
-        self.observation_space = self.frozen_lake.observation_space
-        self.action_space = self.frozen_lake.action_space
+        settings = {"start_level": 1, "max_timesteps": 18, **config}
+        self.cur_level, self.max_timesteps = settings["start_level"], settings["max_timesteps"]
+        self.switch_env, self._timesteps = False, 0
+        lake = self._make_lake()
+        self.observation_space, self.action_space = lake.observation_space, lake.action_space
 
     def reset(self) -> Any:  # type: ignore[override]
         """Starts an episode, of the task that was set."""
         if self.switch_env:
             self._make_lake()
-        self.switch_env = False
-        self._timesteps = 0
+        self.switch_env, self._timesteps = False, 0
         return self.frozen_lake.reset()
 
     def step(self, action: int) -> Step:  # type: ignore[override]
@@ -192,7 +196,7 @@ class CurriculumCapableEnv(TaskSettableEnv):
 
     def sample_tasks(self, n_tasks: int) -> list[int]:
         """That many levels, drawn from 1 to 10."""
-        return [random.randint(1, 10) for _ in range(n_tasks)]  # noqa: S311 - a game
+        return [random.randint(*self._TASKS) for _ in range(n_tasks)]  # noqa: S311 - a game
 
     def get_task(self) -> int:
         """The level."""
@@ -202,12 +206,13 @@ class CurriculumCapableEnv(TaskSettableEnv):
         """Sets the level, which the next reset goes to."""
         self.cur_level, self.switch_env = task, True
 
-    def _make_lake(self) -> None:
+    def _make_lake(self) -> Any:
         goal, holes = self._LEVELS[self.cur_level - 1]
         fields = {(row, int(column)): "H" for row, of in enumerate(holes) for column in of}
         fields |= {(0, 0): "S", goal: "G"}
         lake = ["".join(fields.get((row, at), "F") for at in range(7)) for row in range(6)]
         self.frozen_lake = gym.make("FrozenLake-v1", desc=lake, is_slippery=False)
+        return self.frozen_lake
 
 
 class _MatrixGame(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
@@ -226,19 +231,24 @@ class _MatrixGame(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
     NUM_STATES = 5
     ACTION_SPACE: Any = Discrete(NUM_ACTIONS)
     OBSERVATION_SPACE: Any = Discrete(NUM_STATES)
+    _DEFAULTS = {  # noqa: RUF012 - nobody changes it
+        "players_ids": ("player_row", "player_col"),
+        "max_steps": 20,
+        "output_additional_info": True,
+    }
     NAME: str
     #: Rewards of both players, by the row player's action and then by that of the other.
     PAYOUT_MATRIX: Any
 
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         super().__init__()
-        config = config or {}
-        assert "reward_randomness" not in config
-        self.players_ids = list(config.get("players_ids", ("player_row", "player_col")))
+        settings = {**self._DEFAULTS, **(config or {})}
+        assert "reward_randomness" not in settings, config
+        self.players_ids = list(settings["players_ids"])
         self.player_row_id, self.player_col_id = self.players_ids
         self.agents = self.possible_agents = self.players_ids
-        self.max_steps = config.get("max_steps", 20)
-        self.output_additional_info = config.get("output_additional_info", True)
+        self.max_steps = settings["max_steps"]
+        self.output_additional_info = settings["output_additional_info"]
         self._chosen: list[str] = []
 
     def seed(self, seed: int | None = None) -> list[int | None]:
@@ -300,9 +310,9 @@ class IteratedBoS(_MatrixGame):
 
 
 make_multiagent = make_multi_agent
-MultiAgentCartPole = make_multi_agent("CartPole-v0")
-MultiAgentMountainCar = make_multi_agent("MountainCarContinuous-v0")
 MultiAgentPendulum = make_multi_agent("Pendulum-v1")
+MultiAgentMountainCar = make_multi_agent("MountainCarContinuous-v0")
+MultiAgentCartPole = make_multi_agent("CartPole-v0")
 
 
 @make_multi_agent

@@ -47,7 +47,8 @@ class TorchRNNModel(RecurrentNetwork, nn.Module):  # type: ignore[misc]  # Ray h
     ) -> None:
         nn.Module.__init__(self)
         RecurrentNetwork.__init__(self, obs_space, action_space, num_outputs, model_config, name)
-        self.obs_size = get_preprocessor(obs_space)(obs_space).size
+        preprocessor = get_preprocessor(obs_space)(obs_space)
+        self.obs_size = preprocessor.size
         self.fc_size, self.lstm_state_size = fc_size, lstm_state_size
         self.fc1 = nn.Linear(self.obs_size, fc_size)
         self.lstm = nn.LSTM(fc_size, lstm_state_size, batch_first=True)

@@ -19,8 +19,8 @@ ROCK, PAPER, SCISSORS = _MOVES = range(3)
 
 
 class _Player(Policy):  # type: ignore[misc]  # Ray has no types
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
         self.exploration = self._create_exploration()
 
     def learn_on_batch(self, samples: Any) -> None:
@@ -36,8 +36,8 @@ class _Player(Policy):  # type: ignore[misc]  # Ray has no types
 class AlwaysSameHeuristic(_Player):
     """Draws a move for each episode and shows no other."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
         self.view_requirements["state_in_0"] = ViewRequirement(
             "state_out_0", shift=-1, space=Box(0, 100, (), np.int32)
         )
