@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from typing import Any
 
 import gymnasium
@@ -31,20 +32,15 @@ class TaskSettableEnv(gymnasium.Env[Any, Any]):
 MetaEnv = TaskSettableEnv
 
 
-class _IsTodays(type(TodaysMultiAgentEnv)):  # type: ignore[misc]  # Ray has no types
-    """Lets every `MultiAgentEnv` of Ray's be one to old code, too."""
+class MultiAgentEnv(TodaysMultiAgentEnv, metaclass=ABCMeta):  # type: ignore[misc]
+    """Ray's, with numbers of agents that an environment may set itself, as many did before 2.40.
 
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return cls.__subclasscheck__(type(instance))
+    Every `MultiAgentEnv` of Ray's counts as one.
+    """
 
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        if cls is MultiAgentEnv:
-            return issubclass(subclass, TodaysMultiAgentEnv)
-        return super().__subclasscheck__(subclass)  # type: ignore[no-any-return]
-
-
-class MultiAgentEnv(TodaysMultiAgentEnv, metaclass=_IsTodays):  # type: ignore[misc]
-    """Ray's, with numbers of agents that an environment may set itself, as many did before 2.40."""
+    @classmethod
+    def __subclasshook__(cls, subclass: type) -> Any:
+        return issubclass(subclass, TodaysMultiAgentEnv) if cls is MultiAgentEnv else NotImplemented
 
     @property
     def num_agents(self) -> Any:

@@ -52,7 +52,8 @@ def exists(place: str) -> bool:
     """Whether there was, or is, a module of that name."""
     if place in old_names.modules() or place in table.STAND_INS:
         return True
-    return any(True for _ in _homes(place))
+    ours = any(name.startswith(f"{place}.") for name in table.NAMES)
+    return ours or any(True for _ in _homes(place))
 
 
 def find(place: str, name: str) -> Any:

@@ -13,6 +13,7 @@ MIRROR = "rllib_compat.legacy.old"
 
 _DQN = "ray.rllib.algorithms.dqn"
 _EXAMPLE_ENVS = "rllib_compat.legacy.example_envs"
+_MOCK_ENV = f"{MIRROR}.ray.rllib.examples.env.mock_env"
 _EXAMPLE_MODELS = "rllib_compat.legacy.example_models"
 _MAKE_MULTI_AGENT = "rllib_compat.runtime.old_envs:make_multi_agent"
 
@@ -26,6 +27,9 @@ NAMES = {
     "ray.tune.trainable.Trainable": "rllib_compat.tune.trainables:Trainable",
     "ray.rllib.env.multi_agent_env.make_multi_agent": _MAKE_MULTI_AGENT,
     "ray.rllib.env.make_multi_agent": _MAKE_MULTI_AGENT,
+    # Examples of Ray 0.8 and 1.0 import these.
+    "ray.rllib.tests.test_rollout_worker.MockEnv": f"{_MOCK_ENV}:MockEnv",
+    "ray.rllib.tests.test_rollout_worker.MockEnv2": f"{_MOCK_ENV}:MockEnv2",
 }
 
 #: An old module → ours, whose `__all__` comes before what today's Ray has there.

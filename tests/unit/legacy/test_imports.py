@@ -143,6 +143,7 @@ def test_faces_and_what_is_gone_survive_pickling():
 def test_an_environment_of_several_agents_counts_them_itself():
     found = run(
         """
+        from abc import ABC
         from ray.rllib import MultiAgentEnv as Same
         from ray.rllib.env.multi_agent_env import MultiAgentEnv, make_multi_agent
 
@@ -153,7 +154,7 @@ def test_an_environment_of_several_agents_counts_them_itself():
         class Agents(MultiAgentEnv):
             agents = ["a", "b"]
 
-        class Other(MultiAgentEnv):
+        class Other(ABC, MultiAgentEnv):
             pass
 
         mine, agents, made = Mine({"num_agents": 3}), Agents(), make_multi_agent("CartPole-v1")
