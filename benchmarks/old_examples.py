@@ -67,6 +67,8 @@ _SHORT = {
 }
 RUNS = "runs"
 WITH_OLD_RAY = "runs with --old-ray"
+#: What Tune tells where a trial failed, which a script's exit code need not.
+_INCOMPLETE = "Trials did not complete"
 #: Scripts count on the machines of their authors; a trial that asks for more would wait for ever.
 _CPUS = 6
 
@@ -145,7 +147,7 @@ def run(path: Path, *, limit: int, imports: bool = False, plain: bool = False) -
         command = [sys.executable, "-c", code]
     started = time.monotonic()
     row.outcome, told = outcome_of(command, limit)
-    if "--old-ray" in told:  # also where only a trial failed, which a script need not tell
+    if "--old-ray" in told:
         started = time.monotonic()
         again, _ = outcome_of(with_old_ray, limit)
         row.outcome = WITH_OLD_RAY if again == RUNS else f"with --old-ray: {again}"
@@ -163,13 +165,14 @@ def outcome_of(command: list[str], limit: int) -> tuple[str, str]:
     except subprocess.TimeoutExpired:
         return f"took more than {limit} s", ""
     told = done.stdout + done.stderr
-    return RUNS if done.returncode == 0 else last_error(done.stderr), told
+    runs = done.returncode == 0 and _INCOMPLETE not in told
+    return RUNS if runs else last_error(told), told
 
 
 def last_error(told: str) -> str:
     """The last line of what went wrong that names an error of more than Tune's summary."""
-    lines = re.findall(r"^[\w.]*(?:Error|Exception)(?:\(\w+\))?:.*", told, re.M)
-    telling = [line for line in lines if "Trials did not complete" not in line]
+    lines = re.findall(r"^[\w.]*(?:Error|Exception)(?:\(\w+\))?(?::.*|$)", told, re.M)
+    telling = [line for line in lines if _INCOMPLETE not in line]
     return (telling or lines or ["failed without a word"])[-1][:160]
 
 

@@ -13,22 +13,26 @@ class _UsedWhenGone(type):
     """The type of what is gone: may be named, derived from and annotated with, and nothing else."""
 
     def __call__(cls, *_: Any, **__: Any) -> NoReturn:
-        _raise(cls)
+        cls.raise_gone()
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        _raise(cls)
+        cls.raise_gone()
 
+    def raise_gone(cls) -> NoReturn:
+        """Says where it went, to whoever can't use such a class.
 
-def _raise(cls: type) -> NoReturn:
-    place = next(c.__dict__["_place"] for c in cls.__mro__ if "_place" in c.__dict__)
-    last = next(c.__dict__["_last"] for c in cls.__mro__ if "_last" in c.__dict__)
-    raise GoneError(
-        f"`{place}` is not in today's Ray; the last that had it was about {last}.",
-        where=place,
-        fix=table.sentence(place),
-    )
+        Raises:
+            GoneError: Always.
+        """
+        place = next(c.__dict__["_place"] for c in cls.__mro__ if "_place" in c.__dict__)
+        last = next(c.__dict__["_last"] for c in cls.__mro__ if "_last" in c.__dict__)
+        raise GoneError(
+            f"`{place}` is not in today's Ray; the last that had it was about {last}.",
+            where=place,
+            fix=table.sentence(place),
+        )
 
 
 @cache

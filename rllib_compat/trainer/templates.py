@@ -117,6 +117,7 @@ def own_policy(trainer: Trainer, config: dict[str, Any]) -> type | None:
     if of is not None and of == trainer.algorithm_name and not getattr(given, "is_own", False):
         return None
     if not ray_versions.is_policy_class(given):
+        getattr(given, "raise_gone", lambda: None)()  # a name of old Rays knows where it went
         raise gone(["loss_fn"], f"{type(trainer).__name__}: {given.__name__}")
     return given
 

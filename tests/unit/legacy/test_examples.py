@@ -12,6 +12,7 @@ import sys
 import textwrap
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -22,6 +23,7 @@ from rllib_compat.legacy import old_names
 from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.envs import adapt_env, make_env
+from rllib_compat.trainer.templates import own_policy
 
 legacy.deactivate()  # to import it is to activate it; each test asks for it
 
@@ -244,6 +246,15 @@ def test_players_show_any_move_after_what_they_do_not_know():
     five = gymnasium.spaces.Discrete(5)
     moves, _, _ = Beats(five, five, {**config, "framework": "torch"}).compute_actions([3, 4])
     assert set(moves) <= {0, 1, 2}
+
+
+def test_a_trainer_tells_how_to_have_a_policy_that_is_gone():
+    policy = imported(
+        "policy.bare_metal_policy_with_custom_view_reqs", "BareMetalPolicyWithCustomViewReqs"
+    )
+    trainer = SimpleNamespace(get_default_policy_class=lambda _: policy, algorithm_name=None)
+    with pytest.raises(GoneError, match=r"rllib-compat run --old-ray PATH"):
+        own_policy(trainer, {})
 
 
 OLD_FILES = {
