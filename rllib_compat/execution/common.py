@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rllib_compat import ray_versions
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 
 STEPS_SAMPLED_COUNTER = "num_steps_sampled"
 AGENT_STEPS_SAMPLED_COUNTER = "num_agent_steps_sampled"
@@ -41,20 +43,53 @@ def count_sampled(batch: Any) -> Any:
     return batch
 
 
-def count_trained(count: int, agent_steps: int) -> None:
-    """Counts steps that were learned from."""
+def count_trained(count: int, agent_steps: int = 0) -> None:
+    """Counts steps that were learned from at once."""
     counters = _get_shared_metrics().counters
     counters[STEPS_TRAINED_COUNTER] += count
+    counters[STEPS_TRAINED_THIS_ITER_COUNTER] = count
     counters[AGENT_STEPS_TRAINED_COUNTER] += agent_steps
 
 
-def send_weights(workers: Any, policies: Any = None) -> None:
-    """Sends the local worker's weights to the others, and tells all how far the plan is."""
-    metrics = _get_shared_metrics()
+def counted(*, trained: bool = False) -> int:
+    """How many steps of environments the plan has sampled so far, or learned from."""
+    counter = STEPS_TRAINED_COUNTER if trained else STEPS_SAMPLED_COUNTER
+    return int(_get_shared_metrics().counters[counter])
+
+
+def gradients_of(worker: Any, batch: Any) -> tuple[Any, dict[str, Any]]:
+    """Computes gradients in a worker of the old API stack.
+
+    Args:
+        worker: The worker.
+        batch: What it computes them from.
+
+    Returns:
+        The gradients, and what each policy tells of them. With `default_policy` alone the
+        gradients are its own, as plans of one agent know them; else they are in a dict by policy.
+    """
+    if batch.as_multi_agent().policy_batches.keys() == {ONLY_POLICY}:
+        gradients, told = worker.compute_gradients(batch, single_agent=True)
+        return gradients, {ONLY_POLICY: told}
+    gradients, told = worker.compute_gradients(batch)
+    return gradients, {policy: told[policy] for policy in gradients}
+
+
+def send_weights(workers: Any, policies: Iterable[str], to: Sequence[Any] | None = None) -> None:
+    """Tells the local worker how far the plan is, and sends its weights to others.
+
+    Args:
+        workers: `trainer.workers`.
+        policies: Whose weights.
+        to: The workers that get them; None for all others.
+    """
+    metrics, local = _get_shared_metrics(), workers.local_worker()
     known = _get_global_vars()
+    local.set_global_vars(known)
+    receivers = workers.remote_workers() if to is None else to
+    if not receivers:
+        return
     with metrics.timers[WORKER_UPDATE_TIMER]:
-        local = workers.local_worker()
-        weights = local.get_weights(policies) if workers.remote_workers() else None
-        for worker in workers.remote_workers():
+        weights = local.get_weights(list(policies))
+        for worker in receivers:
             worker.set_weights.remote(weights, known)
-        local.set_global_vars(known)

@@ -7,6 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rllib_compat import ray_versions
+from rllib_compat.neutral.errors import CompatError, ConfigError
+
+# A mode → whether each flow is waited for when it is its turn.
+_WAITS = {"round_robin": True, "async": False}
+# How many seconds a queue is waited for, so that a plan that has nothing to do does not spin.
+_PATIENCE = 0.001
+# What an item becomes whose flow is not among those that go on.
+_HIDDEN = object()
 
 
 def Concurrently(  # noqa: N802
@@ -19,60 +27,101 @@ def Concurrently(  # noqa: N802
     """Pulls items from several flows.
 
     Args:
-        ops: The flows.
+        ops: The flows, two at least.
         mode: `round_robin` takes one after the other, `async` those that have something.
-        output_indexes: The items of which flows go on; None for all.
+        output_indexes: The items of which flows go on; the others run, and are not seen. None, or
+            none at all, for all.
         round_robin_weights: How many items to take from each at once; `*`: as many as there are.
+
+    Raises:
+        ConfigError: The arguments contradict each other.
     """
-    if output_indexes is not None:
-        ops = [op.for_each(_tagged(index)) for index, op in enumerate(ops)]
-    first, *others = ops
-    joined = first.union(
-        *others,
-        deterministic=mode == "round_robin",
-        round_robin_weights=list(round_robin_weights) if round_robin_weights else None,
-    )
-    if output_indexes is None:
-        return joined
-    return joined.filter(lambda item: item[0] in output_indexes).for_each(lambda item: item[1])
+    weights = list(round_robin_weights or ())
+    indexes = range(len(ops))
+    shown = set(output_indexes or indexes)
+    problems = {
+        f"{len(ops)} flow runs beside no other.": len(ops) < 2,
+        f"Flows have no mode {mode!r}.": mode not in _WAITS,
+        "Flows that take no turns have no weights.": weights and mode == "async",
+        "Of flows that all give what they have, none is waited for.": set(weights) == {"*"},
+        f"Flows {sorted(shown)} of {len(ops)} can't go on.": not shown <= set(indexes),
+    }
+    for problem in (text for text, found in problems.items() if found):
+        raise ConfigError(
+            problem,
+            where="Concurrently(ops, mode=, output_indexes=, round_robin_weights=)",
+            fix=f"give two flows or more, one of the modes {' and '.join(_WAITS)}, indexes of "
+            "these flows, and weights of which one is a number for round_robin alone",
+        )
+    first, *others = (op if i in shown else op.for_each(_hide) for i, op in enumerate(ops))
+    joined = first.union(*others, deterministic=_WAITS[mode], round_robin_weights=weights or None)
+    return joined.filter(_is_shown)
 
 
-def _tagged(index: int) -> Callable[[Any], Any]:
-    return lambda item: (index, item)
+def _hide(_: Any) -> Any:
+    return _HIDDEN
+
+
+def _is_shown(item: Any) -> bool:
+    return item is not _HIDDEN
 
 
 class Enqueue:
-    """Puts items into a queue, and waits while it is full.
+    """Puts items into a queue. One that finds the queue full is lost, as in the old Rays.
 
     Args:
         output_queue: The queue.
+
+    Raises:
+        ConfigError: It is not one of Python's.
     """
 
     def __init__(self, output_queue: queue.Queue[Any]) -> None:
-        self.queue = output_queue
+        self.queue = _checked(output_queue, "Enqueue")
 
     def __call__(self, x: Any) -> Any:
-        """The same item."""
-        try:
-            self.queue.put_nowait(x)
-        except queue.Full:
-            return ray_versions.not_ready()
-        return x
+        """The same item; or that there is none, if the queue stays full for a moment."""
+        refused = _soon(self.queue.put, x)
+        return x if refused is None else refused
 
 
 def Dequeue(input_queue: queue.Queue[Any], check: Callable[[], bool] = lambda: True) -> Any:  # noqa: N802
-    """Items from a queue.
+    """Items from a queue. Others may go on while it is empty.
 
     Args:
         input_queue: The queue.
         check: Whether who fills it is still alive.
+
+    Raises:
+        ConfigError: It is not one of Python's queues.
+        CompatError: In the flow, as soon as `check` says no.
     """
+    return ray_versions.plan_iterator(lambda: _taken(_checked(input_queue, "Dequeue"), check))
 
-    def items() -> Iterator[Any]:
-        while check():
-            try:
-                yield input_queue.get_nowait()
-            except queue.Empty:
-                yield ray_versions.not_ready()
 
-    return ray_versions.plan_iterator(items)
+def _taken(full: queue.Queue[Any], check: Callable[[], bool]) -> Iterator[Any]:
+    while check():
+        yield _soon(full.get)
+    raise CompatError(
+        "What fills the queue has ended.",
+        where="Dequeue(check=)",
+        fix="look for the error of the thread that puts items into it",
+    )
+
+
+def _soon(operation: Callable[..., Any], *item: Any) -> Any:
+    """What an operation of a queue returns; that it is not ready, if it can't be done soon."""
+    try:
+        return operation(*item, timeout=_PATIENCE)
+    except (queue.Full, queue.Empty):
+        return ray_versions.not_ready()
+
+
+def _checked(found: Any, operator: str) -> Any:
+    if isinstance(found, queue.Queue):
+        return found
+    raise ConfigError(
+        f"{operator} works on a queue.Queue, and not on a {type(found).__name__}.",
+        where=f"{operator}(…)",
+        fix="make a queue.Queue, which threads of one process share",
+    )

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from rllib_compat.execution.common import STEPS_SAMPLED_COUNTER, _get_shared_metrics
+from rllib_compat.execution.common import (
+    AGENT_STEPS_SAMPLED_COUNTER,
+    STEPS_TRAINED_THIS_ITER_COUNTER,
+    _get_shared_metrics,
+    counted,
+)
+from rllib_compat.execution.intervals import Every
 
 # How many steps an iteration has at least, and how long it takes: the names of all Rays.
 _STEPS = ("timesteps_per_iteration", "min_sample_timesteps_per_iteration")
 _SECONDS = ("min_iter_time_s", "min_time_s_per_iteration", "min_time_s_per_reporting")
+
+# A key of the result → the plan's counter.
+_COUNTED = {
+    "timesteps_this_iter": STEPS_TRAINED_THIS_ITER_COUNTER,
+    "agent_timesteps_total": AGENT_STEPS_SAMPLED_COUNTER,
+}
 
 
 def StandardMetricsReporting(  # noqa: N802
@@ -27,16 +40,20 @@ def StandardMetricsReporting(  # noqa: N802
         workers: `trainer.workers`.
         config: How long an iteration is.
         selected_workers: Means nothing any more: the episodes of all workers are told.
-        by_steps_trained: Means nothing any more: steps are counted that were sampled.
+        by_steps_trained: Whether an iteration ends after so many steps that were learned from, and
+            not after so many that were sampled.
     """
-    del by_steps_trained
-    steps = next((config[name] for name in _STEPS if config.get(name)), 0)
-    seconds = next((config[name] for name in _SECONDS if config.get(name)), 0)
-    return (
-        train_op.filter(OncePerTimestepsElapsed(steps))
-        .filter(OncePerTimeInterval(seconds))
-        .for_each(CollectMetrics(workers, selected_workers=selected_workers))
+    steps, seconds = _first(config, _STEPS), _first(config, _SECONDS)
+    result = CollectMetrics(
+        workers, selected_workers=selected_workers, by_steps_trained=by_steps_trained
     )
+    ended = train_op.filter(OncePerTimestepsElapsed(steps, by_steps_trained))
+    return ended.filter(OncePerTimeInterval(seconds)).for_each(result)
+
+
+def _first(config: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The value that one of the names has, or 0."""
+    return next((config[name] for name in names if config.get(name)), 0)
 
 
 class CollectMetrics:
@@ -45,67 +62,57 @@ class CollectMetrics:
     Args:
         workers: `trainer.workers`.
         *_: How episodes were collected; the algorithm does it.
-        **__: The same.
+        by_steps_trained: Whether `timesteps_total` counts steps that were learned from.
+        **__: The same as `*_`, by name.
     """
 
-    def __init__(self, workers: Any, *_: Any, **__: Any) -> None:
+    def __init__(self, workers: Any, *_: Any, by_steps_trained: bool = False, **__: Any) -> None:
         self.workers = workers
+        self.by_steps_trained = by_steps_trained
 
     def __call__(self, _: Any) -> dict[str, Any]:
-        """The result."""
-        metrics = _get_shared_metrics()
-        timers: dict[str, float] = {}
-        for name, timer in metrics.timers.items():
-            timers[f"{name}_time_ms"] = round(timer.mean * 1000, 3)
-            if timer.has_units_processed():
-                timers[f"{name}_throughput"] = round(timer.mean_throughput, 3)
+        """The result. What the plan noted as `custom_metrics` is told once, with the episodes'."""
+        plan = _get_shared_metrics()
+        own = plan.info.pop("custom_metrics", {})
         return {
             "num_healthy_workers": len(self.workers.remote_workers()),
-            "timesteps_total": metrics.counters[STEPS_SAMPLED_COUNTER],
-            "timers": timers,
-            "info": {**metrics.info, **metrics.counters},
+            "timesteps_total": counted(trained=self.by_steps_trained),
+            **{name: plan.counters[counter] for name, counter in _COUNTED.items()},
+            "timers": {name: round(value, 3) for name, value in _times(plan.timers)},
+            "info": {**plan.info, **plan.counters},
+            "custom_metrics": dict(own),
         }
 
 
-class OncePerTimeInterval:
-    """Is true once in a while; for `filter`.
+def _times(timers: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """How many milliseconds everything takes in the mean, and how many steps a second it does."""
+    for name, timer in timers.items():
+        yield f"{name}_time_ms", timer.mean * 1000
+        if timer.has_units_processed():
+            yield f"{name}_throughput", timer.mean_throughput
+
+
+class OncePerTimeInterval(Every):
+    """Is true once in a while, and at first; for `filter`.
 
     Args:
         delay: How many seconds lie between.
     """
 
-    def __init__(self, delay: float | None) -> None:
-        self.delay = delay or 0
-        self.last_called = 0.0
-
-    def __call__(self, item: Any) -> bool:
-        """Whether it is time."""
-        del item
-        now = time.time()
-        if self.delay > 0 and now - self.last_called <= self.delay:
-            return False
-        self.last_called = now
-        return True
+    def __init__(self, delay: float | None = None) -> None:
+        super().__init__(delay, time.time)
+        self.delay = delay or 0.0
 
 
-class OncePerTimestepsElapsed:
-    """Is true once in so many sampled steps; for `filter`.
+class OncePerTimestepsElapsed(Every):
+    """Is true once in so many steps; for `filter`.
 
     Args:
         delay_steps: How many.
-        by_steps_trained: Means nothing any more.
+        by_steps_trained: Whether steps count that were learned from, and not those sampled.
     """
 
     def __init__(self, delay_steps: int | None, by_steps_trained: bool = False) -> None:
-        del by_steps_trained
+        super().__init__(delay_steps, partial(counted, trained=by_steps_trained))
         self.delay_steps = delay_steps or 0
-        self.last_called = 0
-
-    def __call__(self, item: Any) -> bool:
-        """Whether there were so many."""
-        del item
-        now = _get_shared_metrics().counters[STEPS_SAMPLED_COUNTER]
-        if self.delay_steps > 0 and now - self.last_called < self.delay_steps:
-            return False
-        self.last_called = now
-        return True
+        self.by_steps_trained = by_steps_trained

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rllib_compat import ray_versions
-from rllib_compat.execution.common import STEPS_SAMPLED_COUNTER, _get_shared_metrics
+from rllib_compat.execution.common import counted
 from rllib_compat.neutral.errors import ConfigError
 
 
@@ -23,14 +24,13 @@ class StoreToReplayBuffer:
         _one_of(local_buffer, actors)
         self.local_actor = local_buffer
         self.replay_actors = actors
+        self._stores = [actor.add_batch.remote for actor in actors or ()]
+        self._stores = self._stores or [local_buffer.add_batch]
 
     def __call__(self, batch: Any) -> Any:
         """The same batch."""
-        if self.replay_actors:
-            actor = random.choice(self.replay_actors)  # noqa: S311 - no secret
-            actor.add_batch.remote(batch)
-        else:
-            self.local_actor.add_batch(batch)
+        store = random.choice(self._stores)  # noqa: S311 - no secret
+        store(batch)
         return batch
 
 
@@ -78,10 +78,10 @@ def _one_of(local_buffer: Any, actors: Any) -> None:
 
 
 class WaitUntilTimestepsElapsed:
-    """Is true once so many steps are sampled; for `filter`.
+    """Is true for all items after so many sampled steps; for `filter`.
 
     Args:
-        target_num_timesteps: How many.
+        target_num_timesteps: How many; more than that have to be sampled.
     """
 
     def __init__(self, target_num_timesteps: int) -> None:
@@ -90,8 +90,7 @@ class WaitUntilTimestepsElapsed:
     def __call__(self, item: Any) -> bool:
         """Whether they are."""
         del item
-        steps = _get_shared_metrics().counters[STEPS_SAMPLED_COUNTER]
-        return bool(steps > self.target_num_timesteps)
+        return counted() > self.target_num_timesteps
 
 
 class SimpleReplayBuffer:
@@ -100,24 +99,29 @@ class SimpleReplayBuffer:
     Args:
         num_slots: How many.
         replay_proportion: Means nothing; `MixInReplay` has it.
+
+    Attributes:
+        replay_batches: The batches, the oldest first.
     """
 
     def __init__(self, num_slots: int, replay_proportion: float | None = None) -> None:
         del replay_proportion
         self.num_slots = num_slots
-        self.replay_batches: list[Any] = []
-        self.replay_index = 0
+        self.replay_batches: deque[Any] = deque(maxlen=num_slots)
+
+    def __len__(self) -> int:
+        return len(self.replay_batches)
 
     def add_batch(self, sample_batch: Any) -> None:
-        """Adds a batch, in the place of the oldest if there are enough."""
-        if len(self.replay_batches) < self.num_slots:
-            self.replay_batches.append(sample_batch)
-        elif self.num_slots:
-            self.replay_batches[self.replay_index] = sample_batch
-            self.replay_index = (self.replay_index + 1) % self.num_slots
+        """Adds a batch; the oldest goes if there are too many."""
+        self.replay_batches.append(sample_batch)
 
     def replay(self) -> Any:
-        """Any batch."""
+        """Any batch, all as likely.
+
+        Raises:
+            IndexError: There is none yet.
+        """
         return random.choice(self.replay_batches)  # noqa: S311 - no secret
 
 
@@ -127,10 +131,13 @@ class MixInReplay:
     Args:
         num_slots: How many batches are kept.
         replay_proportion: How many are added in the mean.
+
+    Raises:
+        ConfigError: Some are to be added, and none kept.
     """
 
     def __init__(self, num_slots: int, replay_proportion: float) -> None:
-        if replay_proportion > 0 and num_slots == 0:
+        if num_slots == 0 and replay_proportion > 0:
             raise ConfigError(
                 "Nothing can be replayed that is not kept.",
                 where="MixInReplay(num_slots=)",
@@ -140,10 +147,10 @@ class MixInReplay:
         self.replay_proportion = replay_proportion
 
     def __call__(self, sample_batch: Any) -> list[Any]:
-        """The batch and those that are added."""
-        self.replay_buffer.add_batch(sample_batch)
-        batches, left = [sample_batch], self.replay_proportion
-        while random.random() < left:  # noqa: S311 - no secret
-            left -= 1
-            batches.append(self.replay_buffer.replay())
-        return batches
+        """The batch, and some that are kept, which it may be among."""
+        kept = self.replay_buffer
+        kept.add_batch(sample_batch)
+        # 1.25 is one always, and a second one each fourth time.
+        sure, chance = divmod(self.replay_proportion, 1)
+        count = int(sure) + (random.random() < chance)  # noqa: S311 - no secret
+        return [sample_batch, *(kept.replay() for _ in range(count))]

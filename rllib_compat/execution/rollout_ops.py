@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
 
 from rllib_compat import ray_versions
 from rllib_compat.execution.common import (
+    AGENT_STEPS_SAMPLED_COUNTER,
     GRAD_WAIT_TIMER,
     LEARNER_INFO,
     SAMPLE_TIMER,
+    STEPS_SAMPLED_COUNTER,
     _get_shared_metrics,
     count_sampled,
+    gradients_of,
 )
-from rllib_compat.neutral.errors import GoneError
+from rllib_compat.neutral.errors import ConfigError, GoneError
 
 _MODES = ("bulk_sync", "async")
 
@@ -103,7 +107,7 @@ def _together(workers: Any) -> Any:
     import ray
     from ray.rllib.policy.sample_batch import concat_samples
 
-    return concat_samples(ray.get([worker.sample.remote() for worker in workers.remote_workers()]))
+    return concat_samples(ray.get(list(map(_sample, workers.remote_workers()))))
 
 
 def _as_they_come(workers: Any, ask: Callable[[Any], Any], num_async: int) -> Iterator[Any]:
@@ -133,55 +137,80 @@ def _gradients(worker: Any) -> Any:
 
 def _compute_gradients(worker: Any) -> Any:
     batch = worker.sample()
-    return worker.compute_gradients(batch), batch.count, batch.agent_steps()
+    return gradients_of(worker, batch), batch.count, batch.agent_steps()
 
 
 class _CountGradients:
     def _on_fetch_start(self) -> None:
-        self._start = time.perf_counter()
+        self._asked = time.perf_counter()
 
     def __call__(self, item: Any) -> tuple[Any, int]:
-        (gradients, info), count, agent_steps = item
-        metrics = _get_shared_metrics()
-        metrics.counters["num_steps_sampled"] += count
-        metrics.counters["num_agent_steps_sampled"] += agent_steps
-        metrics.info[LEARNER_INFO] = info
-        metrics.timers[GRAD_WAIT_TIMER].push(time.perf_counter() - self._start)
+        (gradients, told), count, agent_steps = item
+        plan = _get_shared_metrics()
+        plan.timers[GRAD_WAIT_TIMER].push(time.perf_counter() - self._asked)
+        plan.info[LEARNER_INFO] = told
+        plan.counters[STEPS_SAMPLED_COUNTER] += count
+        plan.counters[AGENT_STEPS_SAMPLED_COUNTER] += agent_steps
         return gradients, count
+
+
+# How steps are counted → how many a batch has.
+_SIZES: dict[str, Callable[[Any], int]] = {
+    "env_steps": attrgetter("count"),
+    "agent_steps": methodcaller("agent_steps"),
+}
 
 
 class ConcatBatches:
     """Puts batches together until they are large enough; for `combine`.
 
+    Batches without steps, which a server gives while its clients are silent, are left out. What the
+    plan tells as the time of sampling is that between two large batches, as since Ray 1.9.
+
     Args:
         min_batch_size: How many steps are enough.
         count_steps_by: `env_steps` or `agent_steps`.
+
+    Attributes:
+        buffer: The batches that wait for more.
+        count: How many steps they have.
     """
 
     def __init__(self, min_batch_size: int, count_steps_by: str = "env_steps") -> None:
+        if count_steps_by not in _SIZES:
+            raise ConfigError(
+                f"Steps can't be counted by {count_steps_by!r}.",
+                where="ConcatBatches(count_steps_by=)",
+                fix=f"use one of {', '.join(_SIZES)}",
+            )
         self.min_batch_size = min_batch_size
         self.count_steps_by = count_steps_by
+        self._empty()
+
+    def _empty(self) -> None:
         self.buffer: list[Any] = []
         self.count = 0
-        self._start: float | None = None
-
-    def _on_fetch_start(self) -> None:
-        self._start = self._start or time.perf_counter()
+        self._since = time.perf_counter()
 
     def __call__(self, batch: Any) -> list[Any]:
-        """The large batch in a list, or an empty one."""
+        """The large batch in a list, or an empty list."""
+        if size := _SIZES[self.count_steps_by](batch):
+            self.buffer.append(batch)
+            self.count += size
+        if not self.buffer or self.count < self.min_batch_size:
+            return []
+        return [self._together()]
+
+    def _together(self) -> Any:
         from ray.rllib.policy.sample_batch import concat_samples
 
-        self.buffer.append(batch)
-        self.count += batch.count if self.count_steps_by == "env_steps" else batch.agent_steps()
-        if self.count < self.min_batch_size:
-            return []
-        timer = _get_shared_metrics().timers[SAMPLE_TIMER]
-        timer.push(time.perf_counter() - (self._start or time.perf_counter()))
-        timer.push_units_processed(self.count)
-        together = concat_samples(self.buffer)
-        self.buffer, self.count, self._start = [], 0, None
-        return [together]
+        took = time.perf_counter() - self._since
+        sampling = _get_shared_metrics().timers[SAMPLE_TIMER]
+        sampling.push_units_processed(self.count)
+        sampling.push(took)
+        large = concat_samples(self.buffer)
+        self._empty()
+        return large
 
 
 class SelectExperiences:
@@ -190,30 +219,40 @@ class SelectExperiences:
     Args:
         policy_ids: Their ids.
         local_worker: A worker, in the place of the ids: those that it trains (Ray 1.4 – 1.13).
+
+    Raises:
+        ConfigError: Neither is given.
     """
 
     def __init__(self, policy_ids: Collection[str] | None = None, local_worker: Any = None) -> None:
+        if policy_ids is None and local_worker is None:
+            raise ConfigError(
+                "Nothing says whose experiences to select.",
+                where="SelectExperiences(policy_ids=, local_worker=)",
+                fix="give ids of policies, or the worker that trains some",
+            )
         self.policy_ids = policy_ids
         self.local_worker = local_worker
 
     def __call__(self, samples: Any) -> Any:
         """What is left of a batch with several policies; one of a single policy stays."""
-        from ray.rllib.policy.sample_batch import MultiAgentBatch
-
-        if not isinstance(samples, MultiAgentBatch):
+        batches = getattr(samples, "policy_batches", None)
+        if batches is None:
             return samples
-        kept = self.policy_ids
-        if kept is None:
-            kept = self.local_worker.get_policies_to_train(samples)
-        batches = {p: batch for p, batch in samples.policy_batches.items() if p in kept}
-        return MultiAgentBatch(batches, samples.count)
+        kept = {policy: batch for policy, batch in batches.items() if self._keeps(policy, batch)}
+        return type(samples)(kept, samples.count)
+
+    def _keeps(self, policy: str, batch: Any) -> bool:
+        if self.local_worker is not None:
+            return policy in self.local_worker.get_policies_to_train(batch)
+        return policy in (self.policy_ids or ())
 
 
 class StandardizeFields:
     """Gives fields of batches a mean of 0 and a deviation of 1, in place.
 
     Args:
-        fields: Their names.
+        fields: Their names; batches without them stay as they are.
     """
 
     def __init__(self, fields: Collection[str]) -> None:
@@ -222,7 +261,8 @@ class StandardizeFields:
     def __call__(self, samples: Any) -> Any:
         """The same batch."""
         for batch in getattr(samples, "policy_batches", {"": samples}).values():
-            for field in self.fields:
+            for field in filter(batch.__contains__, self.fields):
                 values = np.asarray(batch[field])
-                batch[field] = (values - values.mean()) / max(1e-4, values.std())
+                # What hardly varies is not blown up.
+                batch[field] = (values - np.mean(values)) / np.maximum(np.std(values), 1e-4)
         return samples

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import reduce
+from operator import add
 from typing import Any
 
 from rllib_compat import ray_versions
@@ -13,13 +15,13 @@ from rllib_compat.execution.common import (
     LEARN_ON_BATCH_TIMER,
     LEARNER_INFO,
     NUM_TARGET_UPDATES,
-    STEPS_SAMPLED_COUNTER,
-    STEPS_TRAINED_COUNTER,
-    _get_global_vars,
     _get_shared_metrics,
     count_trained,
+    counted,
+    gradients_of,
     send_weights,
 )
+from rllib_compat.neutral.errors import ConfigError
 
 
 class TrainOneStep:
@@ -89,7 +91,7 @@ TrainTFMultiGPU = MultiGPUTrainOneStep
 
 
 class ComputeGradients:
-    """Computes gradients from a batch.
+    """Computes gradients from a batch, in the local worker.
 
     Args:
         workers: `trainer.workers`.
@@ -100,19 +102,19 @@ class ComputeGradients:
 
     def __call__(self, samples: Any) -> tuple[Any, int]:
         """The gradients, and the number of steps."""
-        metrics = _get_shared_metrics()
-        with metrics.timers[COMPUTE_GRADS_TIMER]:
-            gradients, info = self.workers.local_worker().compute_gradients(samples)
-        metrics.info[LEARNER_INFO] = info
+        plan = _get_shared_metrics()
+        with plan.timers[COMPUTE_GRADS_TIMER]:
+            gradients, plan.info[LEARNER_INFO] = gradients_of(self.workers.local_worker(), samples)
         return gradients, samples.count
 
 
 class ApplyGradients:
-    """Applies gradients.
+    """Applies gradients in the local worker, and sends its weights to others.
 
     Args:
         workers: `trainer.workers`.
-        policies: Whose weights the other workers get; all, if none is named.
+        policies: Whose weights the other workers get; those that the config trains, if none is
+            named.
         update_all: Whether all workers get the weights, and not only the one that the gradients
             came from.
     """
@@ -121,23 +123,40 @@ class ApplyGradients:
         self, workers: Any, policies: Collection[str] | None = None, update_all: bool = True
     ) -> None:
         self.workers = workers
-        self.policies = list(policies) if policies else None
+        self.policies = list(policies or ())
         self.update_all = update_all
 
-    def __call__(self, item: tuple[Any, int]) -> None:
-        """Takes what `ComputeGradients` returns."""
+    def __call__(self, item: Any) -> None:
+        """Takes what `ComputeGradients` returns.
+
+        Raises:
+            ConfigError: The item is something else, or only one worker is to get the weights and
+                the gradients came from none.
+        """
+        if not (isinstance(item, tuple) and len(item) == 2):
+            raise ConfigError(
+                f"Gradients and a number of steps are applied, and not a {type(item).__name__}.",
+                where="ApplyGradients(…)",
+                fix="give what ComputeGradients, AsyncGradients or AverageGradients returns",
+            )
         gradients, count = item
-        metrics = _get_shared_metrics()
-        count_trained(count, count)
-        with metrics.timers[APPLY_GRADS_TIMER]:
-            self.workers.local_worker().apply_gradients(gradients)
-        if self.update_all:
-            send_weights(self.workers, self.policies)
-            return
-        known = _get_global_vars()
-        self.workers.local_worker().set_global_vars(known)
-        weights = self.workers.local_worker().get_weights(self.policies)
-        metrics.current_actor.set_weights.remote(weights, known)
+        plan, local = _get_shared_metrics(), self.workers.local_worker()
+        timer = plan.timers[APPLY_GRADS_TIMER]
+        with timer:
+            local.apply_gradients(gradients)
+        timer.push_units_processed(count)
+        count_trained(count)
+        receivers = None if self.update_all else [self._source(plan)]
+        send_weights(self.workers, self.policies or local.get_policies_to_train(), receivers)
+
+    def _source(self, plan: Any) -> Any:
+        if plan.current_actor is not None:
+            return plan.current_actor
+        raise ConfigError(
+            "Nothing says which worker these gradients came from.",
+            where="ApplyGradients(update_all=False)",
+            fix="apply gradients of AsyncGradients, or update all workers",
+        )
 
 
 class AverageGradients:
@@ -147,25 +166,27 @@ class AverageGradients:
         """The sum, and the number of all steps."""
         import tree
 
-        total, steps = gradients[0]
-        for more, count in gradients[1:]:
-            total = tree.map_structure(_sum, total, more)
-            steps += count
-        return total, steps
+        parts, counts = zip(*gradients, strict=True)
+        return tree.map_structure(_sum, *parts), sum(counts)
 
 
-def _sum(one: Any, other: Any) -> Any:
-    return other if one is None else one if other is None else one + other
+def _sum(*values: Any) -> Any:
+    """The sum of one parameter's gradients; None where no batch has one."""
+    given = [value for value in values if value is not None]
+    return reduce(add, given) if given else None
 
 
 class UpdateTargetNetwork:
     """Updates target networks, every so many steps.
 
+    That is as soon as so many have passed, as in Ray 1.13; older ones waited for one more.
+
     Args:
         workers: `trainer.workers`.
         target_update_freq: After how many steps.
         by_steps_trained: Whether steps are counted that were learned from, and not sampled.
-        policies: Whose networks; those that the config trains, if none is named.
+        policies: Whose networks, of the policies that the config trains; those of all, if none
+            is named.
     """
 
     def __init__(
@@ -177,20 +198,20 @@ class UpdateTargetNetwork:
     ) -> None:
         self.workers = workers
         self.target_update_freq = target_update_freq
+        self.by_steps_trained = by_steps_trained
         self.policies = policies
-        self.metric = STEPS_TRAINED_COUNTER if by_steps_trained else STEPS_SAMPLED_COUNTER
 
     def __call__(self, _: Any) -> None:
         """Updates them if it is time."""
-        counters = _get_shared_metrics().counters
-        now = counters[self.metric]
-        if now - counters[LAST_TARGET_UPDATE_TS] <= self.target_update_freq:
+        now, counters = counted(trained=self.by_steps_trained), _get_shared_metrics().counters
+        if now < counters[LAST_TARGET_UPDATE_TS] + self.target_update_freq:
             return
-        worker = self.workers.local_worker()
-        for policy in self.policies or worker.get_policies_to_train():
-            worker.get_policy(policy).update_target()
-        counters[NUM_TARGET_UPDATES] += 1
         counters[LAST_TARGET_UPDATE_TS] = now
+        counters[NUM_TARGET_UPDATES] += 1
+        worker = self.workers.local_worker()
+        trained = worker.get_policies_to_train()
+        for policy in (p for p in trained if p in (self.policies or trained)):
+            worker.get_policy(policy).update_target()
 
 
 def train_one_step(trainer: Any, train_batch: Any, policies_to_train: Any = None) -> dict[str, Any]:

@@ -237,7 +237,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         function = kwargs["algorithm"].config.custom_evaluation_function
         if isinstance(function, EvaluationFunction):
             result.update(function.metrics)
-        complete_evaluation(result)
+        complete_evaluation(result, kwargs["algorithm"].config)
         # Old Rays gave the metrics one level lower, newer ones at the top: they are at both.
         before = dict(result)
         given = {**before, "evaluation": result}

@@ -74,14 +74,14 @@ def collect_episodes(
     import ray
 
     asked = [worker.actor.apply.remote(_take) for worker in _actors(remote_workers)]
-    pending = [*to_be_collected, *asked]
+    left = [*to_be_collected, *asked]
     episodes: list[EpisodeRecord] = []
-    if pending:
-        ready, pending = ray.wait(pending, num_returns=len(pending), timeout=timeout_seconds)
+    if left:
+        ready, left = ray.wait(left, num_returns=len(left), timeout=timeout_seconds)
         episodes = [episode for taken in ray.get(ready) for episode in taken]
     if local_worker is not None:
         episodes += _take(getattr(local_worker, "env_runner", local_worker))
-    return episodes, pending
+    return episodes, left
 
 
 def collect_metrics(
@@ -89,22 +89,28 @@ def collect_metrics(
     remote_workers: Iterable[Any] | None = None,
     to_be_collected: Sequence[Any] = (),
     timeout_seconds: float = 180,
+    keep_custom_metrics: bool = False,
 ) -> dict[str, Any]:
     """Summarizes the episodes that `collect_episodes` takes."""
     arguments = (local_worker, remote_workers, to_be_collected, timeout_seconds)
-    return summarize_episodes(collect_episodes(*arguments)[0])
+    episodes, _ = collect_episodes(*arguments)
+    return summarize_episodes(episodes, keep_custom_metrics=keep_custom_metrics)
 
 
 def summarize_episodes(
-    episodes: Sequence[EpisodeRecord], new_episodes: Sequence[EpisodeRecord] | None = None
+    episodes: Sequence[EpisodeRecord],
+    new_episodes: Sequence[EpisodeRecord] | None = None,
+    keep_custom_metrics: bool = False,
 ) -> dict[str, Any]:
     """The legacy keys of a result for some episodes.
 
     Args:
         episodes: The episodes to summarize.
         new_episodes: Those among them that count as of this iteration; all by default.
+        keep_custom_metrics: Whether custom metrics stay lists, one value an episode.
     """
-    return summarize(list(episodes), len(episodes if new_episodes is None else new_episodes))
+    new = episodes if new_episodes is None else new_episodes
+    return summarize(list(episodes), len(new), keep_metrics=keep_custom_metrics)
 
 
 def _actors(workers: Iterable[Any] | None) -> list[RemoteWorker]:

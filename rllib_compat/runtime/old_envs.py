@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
+from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.envs import find_creator
 
@@ -18,43 +20,69 @@ def make_multi_agent(env_name_or_creator: str | Callable[[Any], Any]) -> type:
         env_name_or_creator: An environment's name, or what makes one of a config.
 
     Returns:
-        A class that takes a config with `num_agents` and whatever the environment itself takes. Its
-        agents are the numbers from 0 on; its API is the old one.
+        A class that takes a config with `num_agents`, 1 by default; the rest of it goes to what
+        makes the environment, if that is no name. Its agents are the numbers from 0 on; its API
+        is the old one.
+
+    Raises:
+        LegacyEnvError: Nobody knows the name.
     """
     creator = find_creator(env_name_or_creator)
     if creator is None:
-        raise ValueError(f"No environment is called {env_name_or_creator!r}.")
-    make = creator
+        raise LegacyEnvError(
+            f"No environment is called {env_name_or_creator!r}.",
+            where="make_multi_agent(env_name_or_creator)",
+            fix="give a name that gymnasium or ray.tune.register_env knows, or a function",
+        )
+    by_name = isinstance(env_name_or_creator, str)
+    make = (lambda _: creator({})) if by_name else creator
+    return type("MultiEnv", (_SideBySide,), {"make": staticmethod(make)})
 
-    class MultiEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
-        def __init__(self, config: Mapping[str, Any] | None = None) -> None:
-            super().__init__()
-            given = dict(config or {})
-            count = given.pop("num_agents", 1)
-            of_name = isinstance(env_name_or_creator, str)
-            self.envs = [make({} if of_name else given) for _ in range(count)]
-            self.agents = self.possible_agents = list(range(count))
-            self.dones: set[int] = set()
-            self.observation_space = self.envs[0].observation_space
-            self.action_space = self.envs[0].action_space
 
-        def reset(self) -> dict[int, Any]:
-            self.dones = set()
-            return {i: gym_api.reset(env, None, None)[0] for i, env in enumerate(self.envs)}
+class _SideBySide(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
+    """One environment for each agent.
 
-        def step(self, action_dict: Mapping[int, Any]) -> Any:
-            obs, rewards, infos = {}, {}, {}
-            dones: dict[Any, bool] = {}
-            for i, action in action_dict.items():
-                obs[i], rewards[i], ended, cut, infos[i] = gym_api.step(self.envs[i], action)
-                dones[i] = ended or cut
-                if dones[i]:
-                    self.dones.add(i)
-            all_done = len(self.dones) == len(self.envs)
-            dones["__all__"] = all_done
-            return obs, rewards, dones, infos
+    Args:
+        config: `num_agents`, and what the environment itself takes.
 
-        def render(self, mode: str | None = None) -> Any:
-            return self.envs[0].render() if mode is None else self.envs[0].render(mode)
+    Attributes:
+        envs: The environments, by agent.
+        dones: The agents whose episodes have ended.
+    """
 
-    return MultiEnv
+    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        own: Any = {} if config is None else copy.copy(config)  # an env context stays one
+        agents = range(own.pop("num_agents", 1))
+        self.envs = {agent: self.make(own) for agent in agents}
+        self.possible_agents = list(agents)
+        self.agents = list(agents)
+        self.dones: set[int] = set()
+        self.observation_space = self.envs[0].observation_space
+        self.action_space = self.envs[0].action_space
+
+    @staticmethod
+    def make(config: Any) -> Any:
+        """Makes one of the environments; each class has its own."""
+        raise NotImplementedError
+
+    def reset(self) -> dict[int, Any]:
+        """Starts an episode of each."""
+        self.dones.clear()
+        return {agent: gym_api.reset(env, None, None)[0] for agent, env in self.envs.items()}
+
+    def step(self, action_dict: Mapping[int, Any]) -> tuple[dict[Any, Any], ...]:
+        """Takes a step in each that has an action: observations, rewards, dones, infos."""
+        taken = {a: gym_api.step(self.envs[a], action) for a, action in action_dict.items()}
+        # Both ends of today's five values are one of the old four.
+        four = {
+            agent: (obs, reward, ended or cut, info)
+            for agent, (obs, reward, ended, cut, info) in taken.items()
+        }
+        obs, rewards, dones, infos = ({a: told[i] for a, told in four.items()} for i in range(4))
+        self.dones.update(agent for agent in dones if dones[agent])
+        return obs, rewards, {**dones, "__all__": self.dones == self.envs.keys()}, infos
+
+    def render(self, mode: str | None = None) -> Any:
+        """Draws the first."""
+        return self.envs[0].render() if mode is None else self.envs[0].render(mode)

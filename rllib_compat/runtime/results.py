@@ -7,8 +7,9 @@ name (`RENAMED`, `LEARNER_STATS`), sums of today's values, and the records that
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -179,17 +180,19 @@ class LegacyResults:
 
         Args:
             result: What `Algorithm.train()` returns.
-            config: The algorithm's config; it has the size of the smoothing window.
+            config: The algorithm's config; it has the size of the smoothing window, and says
+                whether custom metrics are reduced.
         """
         window = config.metrics_num_episodes_for_smoothing
         new = _take_records(result)
         # All new episodes count; older ones only fill the window up.
-        missing = max(0, window - len(new))
-        episodes = self._history[len(self._history) - missing :] + new if missing else new
-        self._history = episodes[-window:]
-        result.update(_summary_of_old_stack(result) or summarize(episodes, len(new)))
+        episodes = _newest(self._history + new, max(window, len(new)))
+        self._history = _newest(episodes, window)
+        keep = config.keep_per_episode_custom_metrics
+        summary = summarize(episodes, len(new), keep_metrics=keep)
+        result.update(_summary_of_old_stack(result) or summary)
         if isinstance(evaluation := result.get("evaluation"), dict):
-            complete_evaluation(evaluation)
+            complete_evaluation(evaluation, config)
         evolves = _get(result, "learners/default_policy/update_ratio") is not None
         for legacy, paths, convert in (*RENAMED, *(EVOLUTION if evolves else ())):
             value = next((v for path in paths if (v := _get(result, path)) is not None), None)
@@ -223,16 +226,18 @@ class LegacyResults:
                 result["timers"][throughput] = float(count) / time * 1000.0
         _repeat(result)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self, config: Any) -> dict[str, Any]:
         """The legacy keys of the episodes in the smoothing window."""
-        return summarize(self._history, 0)
+        return summarize(self._history, 0, keep_metrics=config.keep_per_episode_custom_metrics)
 
 
-def complete_evaluation(result: dict[str, Any]) -> dict[str, Any]:
+def complete_evaluation(result: dict[str, Any], config: Any) -> dict[str, Any]:
     """Adds the legacy keys to the result of an evaluation, and returns it."""
     episodes = _take_records(result)
     if episodes or "episode_reward_mean" not in result:  # a custom function has its own
-        result.update(_summary_of_old_stack(result) or summarize(episodes, len(episodes)))
+        keep = config.keep_per_episode_custom_metrics
+        summary = summarize(episodes, len(episodes), keep_metrics=keep)
+        result.update(_summary_of_old_stack(result) or summary)
     _repeat(result)
     return result
 
@@ -248,47 +253,67 @@ def _repeat(result: dict[str, Any]) -> None:
     result["env_runners"] = {**summary, **result.get("env_runners", {})}
 
 
-def summarize(episodes: list[EpisodeRecord], num_new: int) -> dict[str, Any]:
-    """Reduces records of episodes to the keys that every legacy result had."""
+def summarize(
+    episodes: list[EpisodeRecord], num_new: int, *, keep_metrics: bool = False
+) -> dict[str, Any]:
+    """Reduces records of episodes to the keys that every legacy result had.
+
+    Args:
+        episodes: The episodes.
+        num_new: How many of them ended in this iteration.
+        keep_metrics: Whether custom metrics are told as they are, a list each, and not reduced
+            (`keep_per_episode_custom_metrics`, since Ray 1.12.1).
+    """
     rewards = [episode.reward for episode in episodes]
     lengths = [episode.length for episode in episodes]
-    by_policy: dict[str, list[float]] = defaultdict(list)
-    metrics: dict[str, list[Any]] = defaultdict(list)
-    histograms: dict[str, list[Any]] = defaultdict(list)
-    media: dict[str, list[Any]] = defaultdict(list)
-    for episode in episodes:
-        for (_, policy), reward in episode.agent_rewards.items():
-            by_policy[policy].append(reward)
-        for name, value in episode.custom_metrics.items():
-            metrics[name].append(value)
-        for name, values in episode.hist_data.items():
-            histograms[name].extend(values)
-        for name, value in episode.media.items():
-            media[name].append(value)
-    if set(by_policy) == {ONLY_POLICY}:
-        by_policy.clear()  # one agent: its policy's rewards are the episode's
-    return {
-        "episode_reward_mean": _reduce(np.mean, rewards),
-        "episode_reward_min": _reduce(np.min, rewards),
-        "episode_reward_max": _reduce(np.max, rewards),
-        "episode_len_mean": _reduce(np.mean, lengths),
+    by_policy = _grouped(
+        (policy, reward)
+        for episode in episodes
+        for (_, policy), reward in episode.agent_rewards.items()
+        if policy != ONLY_POLICY  # one agent's rewards are the episode's
+    )
+    custom = _grouped(pair for episode in episodes for pair in episode.custom_metrics.items())
+    told = {name: [v for v in custom[name] if not np.any(np.isnan(v))] for name in custom}
+    lists = _grouped(pair for episode in episodes for pair in episode.hist_data.items())
+    summary: dict[str, Any] = {
+        "episode_len_mean": _statistic("mean", lengths),
         "episodes_this_iter": num_new,
-        "policy_reward_mean": {p: _reduce(np.mean, r) for p, r in by_policy.items()},
-        "policy_reward_min": {p: _reduce(np.min, r) for p, r in by_policy.items()},
-        "policy_reward_max": {p: _reduce(np.max, r) for p, r in by_policy.items()},
-        "custom_metrics": {
-            f"{name}_{suffix}": _reduce(reduction, _without_nan(values))
-            for name, values in metrics.items()
-            for suffix, reduction in (("mean", np.mean), ("min", np.min), ("max", np.max))
-        },
+        "custom_metrics": told,
         "hist_stats": {
-            **histograms,
+            **{name: list(chain.from_iterable(lists[name])) for name in lists},
             "episode_reward": rewards,
             "episode_lengths": lengths,
-            **{f"policy_{policy}_reward": values for policy, values in by_policy.items()},
+            **{f"policy_{policy}_reward": by_policy[policy] for policy in by_policy},
         },
-        "episode_media": dict(media),
+        "episode_media": _grouped(pair for e in episodes for pair in e.media.items()),
     }
+    if not keep_metrics:
+        names = product(told, _STATISTICS)
+        summary["custom_metrics"] = {f"{n}_{kind}": _statistic(kind, told[n]) for n, kind in names}
+    for kind in _STATISTICS:
+        summary[f"episode_reward_{kind}"] = _statistic(kind, rewards)
+        summary[f"policy_reward_{kind}"] = {p: _statistic(kind, by_policy[p]) for p in by_policy}
+    return summary
+
+
+_STATISTICS: dict[str, Callable[[Any], Any]] = {"mean": np.mean, "min": np.min, "max": np.max}
+
+
+def _newest(episodes: list[EpisodeRecord], count: int) -> list[EpisodeRecord]:
+    return episodes[max(0, len(episodes) - count) :]
+
+
+def _statistic(kind: str, values: list[Any]) -> float:
+    """The mean, minimum or maximum; of nothing it is NaN."""
+    return float(_STATISTICS[kind](values)) if values else math.nan
+
+
+def _grouped(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """All values of each name, in their order."""
+    groups: dict[str, list[Any]] = {}
+    for name, value in pairs:
+        groups.setdefault(name, []).append(value)
+    return groups
 
 
 def _summary_of_old_stack(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -308,14 +333,6 @@ def _learner_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
 def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:
     """The records in a result, which are taken out: loggers have no use for them."""
     return ray_versions.items(result.get("env_runners", {}).pop(RECORDS, ()), EpisodeRecord)
-
-
-def _without_nan(values: list[Any]) -> list[Any]:
-    return [value for value in values if not np.any(np.isnan(value))]
-
-
-def _reduce(reduction: Any, values: list[Any]) -> float:
-    return float(reduction(values)) if values else float("nan")
 
 
 def _get(result: Any, path: str) -> Any:

@@ -45,6 +45,14 @@ RESTARTING = (
     "recreate_failed_env_runners",
     "restart_failed_env_runners",
 )
+# The keys that say how much a trial takes.
+RESOURCES = (
+    "num_workers",
+    "num_cpus_per_worker",
+    "num_gpus_per_worker",
+    "num_cpus_for_driver",
+    "num_gpus",
+)
 GONE = {
     "train_exec_impl": "override Algorithm.training_step",
     "state": "keep it in the callbacks object",
@@ -292,11 +300,12 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
             Legacy and today's keys, below `evaluation`.
         """
         self._call_hook("before_evaluate_fn")
-        return {"evaluation": complete_evaluation(self.algorithm.evaluate())}
+        return {"evaluation": complete_evaluation(self.algorithm.evaluate(), self.algorithm.config)}
 
     def collect_metrics(self, *_: Any, **__: Any) -> dict[str, Any]:
         """The episodes of the smoothing window, by the legacy keys; workers can't be chosen."""
-        return next((adapter.results.summary() for adapter in self._adapters()), {})
+        config = self.algorithm.config
+        return next((adapter.results.summary(config) for adapter in self._adapters()), {})
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Goes on with another config; what was learned is lost until a restore.
@@ -348,9 +357,10 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
     @classmethod
     def resource_help(cls, config: Mapping[str, Any]) -> str:
         """What Tune says when there are too few resources."""
+        asked = {key: config[key] for key in RESOURCES if key in config}
         return (
-            "You can adjust the resource requests by setting `num_workers`, `num_gpus`, and other "
-            f"configs. The config of this trainer is: {config}"
+            f"{cls.__name__} needs a CPU for itself and for each worker, and what its config says: "
+            f"{asked}. Lower {', '.join(RESOURCES)}, or start Ray with more."
         )
 
     def __getattr__(self, name: str) -> Any:

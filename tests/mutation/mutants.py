@@ -890,6 +890,75 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
+        "rllib_compat/execution/metric_ops.py",
+        ("tests/unit/runtime/test_execution_operators.py",),
+        (
+            "iterations of a plan are counted in sampled steps, whatever was asked for",
+            "OncePerTimestepsElapsed(steps, by_steps_trained)",
+            "OncePerTimestepsElapsed(steps)",
+        ),
+        (
+            "custom metrics of a plan are told again in each result",
+            'plan.info.pop("custom_metrics", {})',
+            'plan.info.get("custom_metrics", {})',
+        ),
+    ),
+    *_in(
+        "rllib_compat/execution/concurrency_ops.py",
+        ("tests/unit/runtime/test_execution_operators.py",),
+        (
+            "items of flows that are not among the outputs go on",
+            "    return item is not _HIDDEN",
+            "    return True",
+        ),
+        (
+            "a queue that nobody fills ends a plan in silence",
+            "    raise CompatError(",
+            "    return CompatError(",
+        ),
+    ),
+    *_in(
+        "rllib_compat/execution/train_ops.py",
+        ("tests/unit/runtime/test_execution_operators.py",),
+        (
+            "target networks are updated a step too late",
+            "        if now < counters[LAST_TARGET_UPDATE_TS] + self.target_update_freq:",
+            "        if now <= counters[LAST_TARGET_UPDATE_TS] + self.target_update_freq:",
+        ),
+        (
+            "weights of policies that do not train are sent",
+            "self.policies or local.get_policies_to_train()",
+            "self.policies or local.policy_map",
+        ),
+    ),
+    *_in(
+        "rllib_compat/execution/rollout_ops.py",
+        ("tests/unit/runtime/test_execution_operators.py",),
+        (
+            "steps are lost between two large batches",
+            "        if size := _SIZES[self.count_steps_by](batch):",
+            "        if (size := _SIZES[self.count_steps_by](batch)) > 1:",
+        ),
+    ),
+    *_in(
+        "rllib_compat/execution/replay_ops.py",
+        ("tests/unit/runtime/test_execution_operators.py",),
+        (
+            "a part of a batch is never replayed",
+            "        count = int(sure) + (random.random() < chance)",
+            "        count = int(sure)",
+        ),
+    ),
+    *_in(
+        "rllib_compat/runtime/old_envs.py",
+        ("tests/unit/runtime/test_execution_operators.py",),
+        (
+            "one agent's end is the end of all",
+            "self.dones == self.envs.keys()",
+            "bool(self.dones)",
+        ),
+    ),
+    *_in(
         "rllib_compat/runtime/results.py",
         (
             "tests/unit/runtime/test_results.py",
@@ -898,18 +967,18 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "episodes are kept for ever",
-            "        self._history = episodes[-window:]",
+            "        self._history = _newest(episodes, window)",
             "        self._history = episodes",
         ),
         (
             "the smoothing window is not filled up with older episodes",
-            "        episodes = self._history[len(self._history) - missing :] + new if missing else new",
+            "        episodes = _newest(self._history + new, max(window, len(new)))",
             "        episodes = new",
         ),
         (
             "one NaN makes a custom metric NaN",
-            "    return [value for value in values if not np.any(np.isnan(value))]",
-            "    return list(values)",
+            "    told = {name: [v for v in custom[name] if not np.any(np.isnan(v))] for name in custom}",
+            "    told = custom",
         ),
         (
             "times are told in seconds instead of milliseconds",
@@ -918,8 +987,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "the rewards of policies are mixed up",
-            "            by_policy[policy].append(reward)",
-            "            by_policy[ONLY_POLICY].append(reward)",
+            "        (policy, reward)",
+            '        ("p0", reward)',
+        ),
+        (
+            "custom metrics are reduced that are to be kept",
+            "    if not keep_metrics:",
+            "    if True:",
         ),
         (
             "the records of episodes stay in the result",

@@ -241,11 +241,12 @@ def test_train_results_are_completed_before_the_callback_changes_them():
     adapter.owner = "the trainer"
     play(adapter, env_runner)
     result = {"env_runners": {RECORDS: [record_of(env_runner)]}}
-    algorithm = type(
-        "A",
-        (),
-        {"config": type("C", (), {"metrics_num_episodes_for_smoothing": 9, "input_": "sampler"})},
+    config = SimpleNamespace(
+        metrics_num_episodes_for_smoothing=9,
+        input_="sampler",
+        keep_per_episode_custom_metrics=False,
     )
+    algorithm = SimpleNamespace(config=config)
     adapter.on_train_result(algorithm=algorithm, result=result, metrics_logger=None)
     assert (result["twice"], result["by"]) == (16.0, "the trainer")
 

@@ -17,7 +17,9 @@ def test_the_function_gets_trainer_and_workers_and_its_metrics_reach_the_result(
     assert metrics["given"] == (TRAINER, "workers")
     assert env_steps == agent_steps == 1, "Ray 2.40 takes no zero"
     result = {"env_runners": {}}
-    config = SimpleNamespace(custom_evaluation_function=function)
+    config = SimpleNamespace(
+        custom_evaluation_function=function, keep_per_episode_custom_metrics=False
+    )
     algorithm = SimpleNamespace(config=config)
     adapt_callbacks(None)().on_evaluate_end(algorithm=algorithm, evaluation_metrics=result)
     assert result["given"] == (TRAINER, "workers")
@@ -30,7 +32,11 @@ def test_callbacks_of_old_find_the_metrics_below_evaluation_and_may_change_them(
             evaluation_metrics["mean"] = 2
 
     result = {"env_runners": {}, "mean": 1}
-    algorithm = SimpleNamespace(config=SimpleNamespace(custom_evaluation_function=None))
+    algorithm = SimpleNamespace(
+        config=SimpleNamespace(
+            custom_evaluation_function=None, keep_per_episode_custom_metrics=False
+        )
+    )
     adapt_callbacks(Callbacks)().on_evaluate_end(algorithm=algorithm, evaluation_metrics=result)
     assert (result["below"], result["mean"]) == (1, 2)
     assert "evaluation" not in result, "loggers would follow it for ever"

@@ -95,12 +95,13 @@ def test_a_plan_samples_learns_and_tells():
     assert [batch.count for batch in worker.learned] == [8]
     assert (counters["num_env_steps_sampled"], counters["num_agent_steps_trained"]) == (8, 16)
     assert worker.known == {"timestep": 8}, "schedules and explorations go by it"
+    assert worker.updated == ["a", "b"], "after 8 steps"
     step()
-    assert worker.updated == ["a", "b"], "after more than 8 steps"
+    assert worker.updated == ["a", "b"] * 2
     result = {"info": {"learner": "Ray's"}, "timers": {"x": 1}}
     step.complete(result)
     assert result["info"]["num_steps_sampled"] == result["timesteps_total"] == 16
-    assert result["info"]["num_target_updates"] == 1
+    assert result["info"]["num_target_updates"] == 2
     assert result["info"]["learner"] == "Ray's"
     assert result["timers"].keys() >= {"x", "learn_time_ms"}
 

@@ -6,11 +6,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rllib_compat.runtime.episodes import EpisodeRecord
 from rllib_compat.runtime.results import RECORDS, LegacyResults, complete_evaluation
 
-CONFIG = SimpleNamespace(metrics_num_episodes_for_smoothing=3, input_="sampler")
+CONFIG = SimpleNamespace(
+    metrics_num_episodes_for_smoothing=3, input_="sampler", keep_per_episode_custom_metrics=False
+)
 
 
 def episode(reward, length=10, policies=("default_policy",), **more):
@@ -65,7 +69,7 @@ def test_no_more_episodes_are_kept_than_the_window_takes():
     results = LegacyResults()
     for start in (0, 25):
         results.complete(result(*(episode(float(start + i)) for i in range(25))), CONFIG)
-    assert results.summary()["hist_stats"]["episode_reward"] == [47.0, 48.0, 49.0]
+    assert results.summary(CONFIG)["hist_stats"]["episode_reward"] == [47.0, 48.0, 49.0]
 
 
 def test_without_any_episode_the_means_are_nan():
@@ -148,7 +152,7 @@ def test_an_evaluation_has_its_own_episodes():
     legacy = completed(episode(1.0), evaluation=result(episode(9.0)))
     assert legacy["episode_reward_mean"] == 1.0
     assert legacy["evaluation"]["episode_reward_mean"] == 9.0
-    assert complete_evaluation(result(episode(5.0)))["episode_reward_max"] == 5.0
+    assert complete_evaluation(result(episode(5.0)), CONFIG)["episode_reward_max"] == 5.0
 
 
 STATS = {"mean_kl_loss": 0.1, "curr_kl_coeff": 0.2, "total_loss": 3.0}
@@ -216,10 +220,33 @@ def test_throughputs_are_steps_per_second():
 def test_metrics_between_two_results_are_those_of_the_window():
     results = LegacyResults()
     results.complete(result(*map(episode, [1.0, 5.0])), CONFIG)
-    assert results.summary()["episode_reward_mean"] == 3.0
-    assert results.summary()["episodes_this_iter"] == 0
+    assert results.summary(CONFIG)["episode_reward_mean"] == 3.0
+    assert results.summary(CONFIG)["episodes_this_iter"] == 0
 
 
 def test_what_an_evaluation_function_returned_is_not_replaced_by_nothing():
     result = {"episode_reward_mean": 7.0, "env_runners": {}}
-    assert complete_evaluation(result)["episode_reward_mean"] == 7.0
+    assert complete_evaluation(result, CONFIG)["episode_reward_mean"] == 7.0
+
+
+@given(st.lists(st.lists(st.floats(-9, 9), max_size=9), max_size=9), st.integers(0, 12))
+def test_the_window_holds_the_newest_episodes_and_all_of_this_iteration(iterations, window):
+    results, seen = LegacyResults(), []
+    config = SimpleNamespace(**{**vars(CONFIG), "metrics_num_episodes_for_smoothing": window})
+    for rewards in iterations:
+        results.complete(today := result(*map(episode, rewards)), config)
+        seen += rewards
+        count = max(window, len(rewards))
+        assert today["hist_stats"]["episode_reward"] == seen[max(0, len(seen) - count) :]
+
+
+def test_custom_metrics_are_kept_as_they_are_where_the_config_says_so():
+    config = SimpleNamespace(**{**vars(CONFIG), "keep_per_episode_custom_metrics": True})
+    records = [episode(1.0, custom_metrics={"n": n}) for n in (1, float("nan"), 3)]
+    today = result(*records, evaluation=result(episode(1.0, custom_metrics={"n": 7})))
+    results = LegacyResults()
+    results.complete(today, config)
+    assert today["custom_metrics"] == {"n": [1, 3]}
+    assert today["evaluation"]["custom_metrics"] == {"n": [7]}
+    assert results.summary(config)["custom_metrics"] == {"n": [1, 3]}
+    assert results.summary(CONFIG)["custom_metrics"]["n_mean"] == 2.0

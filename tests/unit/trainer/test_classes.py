@@ -370,3 +370,8 @@ def test_resources_of_a_trial_in_both_forms():
     assert with_extra({"cpu": 1, "extra_gpu": 0}).bundles == [{"CPU": 1}]
     for todays in ({"cpu": 1}, None, request):
         assert with_extra(todays) is todays
+
+
+def test_the_help_about_resources_names_what_the_config_asks_for():
+    told = compat.PPOTrainer.resource_help({"num_workers": 40, "lr": 1e-3, "num_gpus": 2})
+    assert "{'num_workers': 40, 'num_gpus': 2}" in told
