@@ -5,7 +5,7 @@
 Compares the tracked files with wheels, source archives and folders, and prints each run of 15
 tokens of code and of 8 words in a row (in docstrings, comments, messages and documents) that both
 have. The exit status is 1 if there is one. Facts may be alike, and are not compared: imports,
-signatures, arguments that are handed on by their own name, displays and calls of constants alone.
+signatures, arguments that are handed on by their own name, spaces, and constants.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import ast
 import builtins
+import contextlib
 import io
 import re
 import subprocess
 import sys
 import tarfile
+import textwrap
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -41,6 +43,7 @@ _TOKEN = re.compile(
 _WORD = re.compile(r"[^\W_]+(?:['’_.][^\W_]+)*|[.!?;:](?=\s|$)")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _BUILTINS = frozenset(dir(builtins))
+_SPACES = {"Box", "Dict", "Discrete", "MultiBinary", "MultiDiscrete", "Tuple"}
 _SKIPPED = ("tests/originality.py",)
 
 
@@ -113,21 +116,32 @@ def read_python(source: str, facts: Iterable[tuple[int, int]] = ()) -> Text:
 
 
 def read_document(source: str) -> Text:
-    """The sentences of a document, and the tokens of its blocks of Python."""
+    """The sentences of a document, and the code of its blocks of Python."""
     text = Text()
-    language: str | None = None
+    language, block = None, []
     for number, line in enumerate(source.splitlines(), 1):
         if fence := re.match(r"\s*```\W*(\w*)", line):
-            language = fence[1] if language is None else None
-        elif language is None:
+            if language == "python":
+                _read_block(block, number - len(block), text.code)
+            language, block = (fence[1] if language is None else None), []
+        elif language is not None:
+            block.append(line)
+        else:
             for cell in line.split("|"):
                 _read_sentences(cell, number, text.prose)
                 if "|" in line:
                     text.prose.end_run(number)
-        elif language == "python":
-            for match in _TOKEN.finditer(line):
-                text.code.add(match[0], number)
     return text
+
+
+def _read_block(lines: list[str], first: int, code: Stream) -> None:
+    source = textwrap.dedent("\n".join(lines))
+    facts: list[tuple[int, int]] = []
+    with contextlib.suppress(SyntaxError):  # of a part of a program, facts are compared, too
+        facts = list(facts_of(source))
+    found = read_python(source, facts).code
+    code.hashes += found.hashes
+    code.lines += [first + line - 1 for line in found.lines]
 
 
 def _read_sentences(source: str, line: int, prose: Stream) -> None:
@@ -180,10 +194,12 @@ def _hands_a_name_on(node: ast.AST) -> bool:
 
 
 def _is_data(node: ast.AST) -> bool:
-    """Whether it is a display, or a call of a name with several arguments, of constants alone."""
+    """Whether it is a display or a call of constants alone, a space, or a base's constructor."""
     if isinstance(node, ast.Call):
+        called = ast.unparse(node.func).rpartition(".")[2]
         inner = [*node.args, *(keyword.value for keyword in node.keywords)]
-        return len(inner) > 1 and all(map(_is_constant, inner))
+        constants = len(inner) > 1 and all(map(_is_constant, inner))
+        return constants or called in _SPACES or called == "__init__"
     return isinstance(node, ast.Dict | ast.List | ast.Tuple | ast.Set) and _is_constant(node)
 
 
