@@ -194,7 +194,9 @@ def _hands_a_name_on(node: ast.AST) -> bool:
 
 
 def _is_data(node: ast.AST) -> bool:
-    """Whether it is a display or a call of constants alone, a space, or a base's constructor."""
+    """Whether it is a constant, a display or a call of constants, a space, a base's constructor."""
+    if isinstance(node, ast.Assign):
+        return ast.unparse(node.targets[0]).isupper() and _is_constant(node.value)
     if isinstance(node, ast.Call):
         called = ast.unparse(node.func).rpartition(".")[2]
         inner = [*node.args, *(keyword.value for keyword in node.keywords)]

@@ -94,9 +94,9 @@ class A2CConfig(SynchronousConfig):
                 fix="None learns from the whole train batch at once",
             )
         Scheduler.validate(
-            fixed_value_or_schedule=self.entropy_coeff,
+            description="weight of the entropy",
             setting_name="entropy_coeff",
-            description="entropy coefficient",
+            fixed_value_or_schedule=self.entropy_coeff,
         )
 
 

@@ -57,13 +57,13 @@ class CRR(MARWIL):  # type: ignore[misc]  # Ray has no types
             )
         super().training_step()
 
-    def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
+    def restore_from_path(self, path: Any, *more: Any, **named: Any) -> None:
         """Restores what was saved, also without env runners; `Algorithm.from_checkpoint` calls it.
 
         Ray 2.41 – 2.47 can't do that for Ray's own algorithms that learn from recordings.
         """
         with ray_versions.restores_offline():
-            super().restore_from_path(path, *args, **kwargs)
+            super().restore_from_path(path, *more, **named)
 
 
 class CRRConfig(DefaultsConfig):

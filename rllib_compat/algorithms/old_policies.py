@@ -65,7 +65,7 @@ class PGTorchPolicy(_PolicyGradient):
     ) -> Any:
         """Adds each step's discounted return; nothing is expected after the last."""
         return compute_advantages(
-            sample_batch, 0.0, self.config["gamma"], use_gae=False, use_critic=False
+            sample_batch, 0.0, self.config["gamma"], use_critic=False, use_gae=False
         )
 
     def loss(self, model: Any, dist_class: Any, train_batch: Any) -> Any:

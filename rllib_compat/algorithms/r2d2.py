@@ -51,7 +51,8 @@ class R2D2Config(ReplaysSequencesConfig):
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or R2D2)
         self.epsilon: Any = [[0, 1.0], [10000, 0.02]]
-        self.evaluation(evaluation_config=AlgorithmConfig.overrides(explore=False))
+        greedily = AlgorithmConfig.overrides(explore=False)
+        self.evaluation(evaluation_config=greedily)
 
     def training(
         self,

@@ -233,9 +233,8 @@ class Shards(Checkpointable):  # type: ignore[misc]  # Ray has no types
 
     def stop(self) -> None:
         """Ends the actors."""
-        for actor in self._actors:
-            ray.kill(actor)
-        self._actors = []
+        while self._actors:
+            ray.kill(self._actors.pop())
         self._asked.clear()
 
     def __len__(self) -> int:

@@ -59,11 +59,10 @@ class PolicyGradientLearner(ray_versions.ClipsGradients, TorchLearner):  # type:
     def build(self) -> None:
         """Builds modules, optimizers and the pipeline that makes batches of episodes."""
         super().build()
-        if self._learner_connector is None:
-            return
-        if self.config.add_default_connectors_to_learner_pipeline:
-            self._learner_connector.prepend(AddOneTsToEpisodesAndTruncate())
-            self._learner_connector.append(Advantages(self.config))
+        pipeline = self._learner_connector
+        if pipeline is not None and self.config.add_default_connectors_to_learner_pipeline:
+            pipeline.prepend(AddOneTsToEpisodesAndTruncate())
+            pipeline.append(Advantages(self.config))
 
     def action_distribution(self, module_id: str, fwd_out: Any) -> Any:
         """The distributions that a module's forward pass has given, one a step."""
@@ -72,5 +71,5 @@ class PolicyGradientLearner(ray_versions.ClipsGradients, TorchLearner):  # type:
 
     def values(self, module_id: str, batch: Any, fwd_out: Any) -> Any:
         """What a module expects before each step of a batch."""
-        module = self.module[module_id].unwrapped()
-        return module.compute_values(batch, embeddings=fwd_out.get(Columns.EMBEDDINGS))
+        embeddings = fwd_out.get(Columns.EMBEDDINGS)
+        return self.module[module_id].unwrapped().compute_values(batch, embeddings)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rllib_compat.convert.given import Given
     from rllib_compat.neutral.spaces import Space
 
-F = TypeVar("F", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class _SpaceOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # click 8.0 – 8.5
@@ -106,7 +106,7 @@ trust_option = click.option(
 )
 
 
-def given_options(function: F) -> F:
+def given_options(function: Command) -> Command:
     """Adds the options from which `given` makes a `Given`."""
     for option in reversed(
         (
@@ -143,7 +143,7 @@ def given_options(function: F) -> F:
     return function
 
 
-def target_options(function: F) -> F:
+def target_options(function: Command) -> Command:
     """Adds the options for what is made: trusted names, and the machine that trains on."""
     for option in reversed(
         (

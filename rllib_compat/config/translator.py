@@ -63,7 +63,7 @@ def translate(
     given = {**(given or {}), **({} if env is None else {"env": env})}
     legacy_algorithm, how = find_algorithm({**config, **given}, algorithm)
     target = _target(legacy_algorithm)
-    others = {key: value for key, value in config.items() if key not in given}
+    others = {key: config[key] for key in config if key not in given}
     admitted = admit(others, (legacy_algorithm, target), origin, trust)
     ours = admit(given, (legacy_algorithm, target), Origin.USER)
     legacy = {**admitted.config, **ours.config}

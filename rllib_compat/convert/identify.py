@@ -138,6 +138,7 @@ def identify_one(
 
 def _with_state(policy: PolicyState, state: Mapping[str, float]) -> PolicyState:
     """The policy with what was stored among its weights, where it has no such state yet."""
-    own: dict[str, Any] = {k: v for k, v in state.items() if getattr(policy, k, v) is None}
-    extra = {k: v for k, v in state.items() if k == MOVING_AVERAGE}
+    missing = [name for name in state if getattr(policy, name, state) is None]
+    own: dict[str, Any] = {name: state[name] for name in missing}
+    extra = {name: state[name] for name in state if name == MOVING_AVERAGE}
     return replace(policy, extra={**policy.extra, **extra}, **own)

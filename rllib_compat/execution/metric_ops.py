@@ -75,8 +75,8 @@ class CollectMetrics:
         plan = _get_shared_metrics()
         own = plan.info.pop("custom_metrics", {})
         return {
-            "num_healthy_workers": len(self.workers.remote_workers()),
             "timesteps_total": counted(trained=self.by_steps_trained),
+            "num_healthy_workers": len(self.workers.remote_workers()),
             **{name: plan.counters[counter] for name, counter in _COUNTED.items()},
             "timers": {name: round(value, 3) for name, value in _times(plan.timers)},
             "info": {**plan.info, **plan.counters},

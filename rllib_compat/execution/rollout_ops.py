@@ -147,7 +147,8 @@ class _CountGradients:
     def __call__(self, item: Any) -> tuple[Any, int]:
         (gradients, told), count, agent_steps = item
         plan = _get_shared_metrics()
-        plan.timers[GRAD_WAIT_TIMER].push(time.perf_counter() - self._asked)
+        waited = time.perf_counter() - self._asked
+        plan.timers[GRAD_WAIT_TIMER].push(waited)
         plan.info[LEARNER_INFO] = told
         plan.counters[STEPS_SAMPLED_COUNTER] += count
         plan.counters[AGENT_STEPS_SAMPLED_COUNTER] += agent_steps

@@ -223,10 +223,10 @@ def _finish_killed_runs(target: Path) -> None:
 def _remove(path: Path) -> None:
     """Removes a folder, a file or a link; what can't be removed stays."""
     with suppress(OSError):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
+        if path.is_symlink() or not path.is_dir():
             path.unlink()
+        else:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _make_parents(parent: Path) -> list[Path]:

@@ -158,8 +158,8 @@ class ObservationWrapper(Wrapper):
 
     def step(self, action: Any) -> Any:
         """Takes one step."""
-        obs, reward, done, info = self.env.step(action)
-        return self.observation(obs), reward, done, info
+        seen, *rest = self.env.step(action)
+        return self.observation(seen), *rest
 
     def observation(self, observation: Any) -> Any:
         """The changed observation."""
@@ -171,8 +171,8 @@ class RewardWrapper(Wrapper):
 
     def step(self, action: Any) -> Any:
         """Takes one step."""
-        obs, reward, done, info = self.env.step(action)
-        return obs, self.reward(reward), done, info
+        seen, paid, *rest = self.env.step(action)
+        return seen, self.reward(paid), *rest
 
     def reward(self, reward: Any) -> Any:
         """The changed reward."""

@@ -29,17 +29,17 @@ class TimeLimit(Wrapper):
 
     def reset(self, **kwargs: Any) -> Any:
         """Starts an episode."""
+        first = self.env.reset(**kwargs)
         self._elapsed_steps = 0
-        return self.env.reset(**kwargs)
+        return first
 
     def step(self, action: Any) -> Any:
         """Takes one step."""
-        obs, reward, done, info = self.env.step(action)
         self._elapsed_steps += 1
-        if self._max_episode_steps and self._elapsed_steps >= self._max_episode_steps:
-            info = {**info, "TimeLimit.truncated": not done}
-            done = True
-        return obs, reward, done, info
+        seen, paid, over, told = self.env.step(action)
+        if not self._max_episode_steps or self._elapsed_steps < self._max_episode_steps:
+            return seen, paid, over, told
+        return seen, paid, True, {**told, "TimeLimit.truncated": not over}
 
 
 class OldEntryPoint:

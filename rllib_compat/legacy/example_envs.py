@@ -244,8 +244,8 @@ class _MatrixGame(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
         super().__init__()
         settings = {**self._DEFAULTS, **(config or {})}
         assert "reward_randomness" not in settings, config
-        self.players_ids = list(settings["players_ids"])
-        self.player_row_id, self.player_col_id = self.players_ids
+        self.player_row_id, self.player_col_id = settings["players_ids"]
+        self.players_ids = [self.player_row_id, self.player_col_id]
         self.agents = self.possible_agents = self.players_ids
         self.max_steps = settings["max_steps"]
         self.output_additional_info = settings["output_additional_info"]

@@ -90,7 +90,7 @@ class RolloutSaver:
     ) -> None:
         """Adds a step to it."""
         if self.outfile:
-            self._episode.steps.append([obs, action, next_obs, reward, done, info])
+            self._episode.steps += [[obs, action, next_obs, reward, done, info]]
 
     def end_rollout(self) -> None:
         """Ends it."""

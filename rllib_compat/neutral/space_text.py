@@ -121,8 +121,9 @@ def _make_dict(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space
 
 def _make_tuple(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
     del named
-    if len(args) == 1 and isinstance(args[0], (ast.Tuple, ast.List)):
-        args = args[0].elts
+    match args:
+        case [ast.List(elts=args) | ast.Tuple(elts=args)]:
+            pass
     return TupleSpace(tuple(_of_call(part) for part in args))
 
 

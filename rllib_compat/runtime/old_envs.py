@@ -46,7 +46,7 @@ class _SideBySide(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
         config: `num_agents`, and what the environment itself takes.
 
     Attributes:
-        envs: The environments, by agent.
+        envs: The environments; an agent is its place among them.
         dones: The agents whose episodes have ended.
     """
 
@@ -54,7 +54,7 @@ class _SideBySide(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
         super().__init__()
         own: Any = {} if config is None else copy.copy(config)  # an env context stays one
         agents = range(own.pop("num_agents", 1))
-        self.envs = {agent: self.make(own) for agent in agents}
+        self.envs = [self.make(own) for _ in agents]
         self.possible_agents = list(agents)
         self.agents = list(agents)
         self.dones: set[int] = set()
@@ -69,7 +69,9 @@ class _SideBySide(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
     def reset(self) -> dict[int, Any]:
         """Starts an episode of each."""
         self.dones.clear()
-        return {agent: gym_api.reset(env, None, None)[0] for agent, env in self.envs.items()}
+        return {
+            agent: gym_api.reset(self.envs[agent], None, None)[0] for agent in self.possible_agents
+        }
 
     def step(self, action_dict: Mapping[int, Any]) -> tuple[dict[Any, Any], ...]:
         """Takes a step in each that has an action: observations, rewards, dones, infos."""
@@ -81,7 +83,7 @@ class _SideBySide(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
         }
         obs, rewards, dones, infos = ({a: told[i] for a, told in four.items()} for i in range(4))
         self.dones.update(agent for agent in dones if dones[agent])
-        return obs, rewards, {**dones, "__all__": self.dones == self.envs.keys()}, infos
+        return obs, rewards, {**dones, "__all__": len(self.dones) == len(self.envs)}, infos
 
     def render(self, mode: str | None = None) -> Any:
         """Draws the first."""

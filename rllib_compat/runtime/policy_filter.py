@@ -62,7 +62,7 @@ class PolicyMeanStdFilter(MeanStdFilter):  # type: ignore[misc]  # Ray has no ty
 
     def _new_filter(self, shape: Any) -> Any:
         return Filter(
-            shape, demean=self.de_mean_to_zero, destd=self.de_std_to_one, clip=self.clip_by_value
+            shape, clip=self.clip_by_value, destd=self.de_std_to_one, demean=self.de_mean_to_zero
         )
 
     def _require(self, state: Mapping[str, Any]) -> None:
@@ -75,7 +75,8 @@ class PolicyMeanStdFilter(MeanStdFilter):  # type: ignore[misc]  # Ray has no ty
 
 def _shape(space: Any) -> Any:
     """The shape of each part of an observation; None for those that are not normalised."""
-    return tree.map_structure(
-        lambda s: None if isinstance(s, (Discrete, MultiDiscrete)) else np.array(s.shape),
-        get_base_struct_from_space(space),
-    )
+
+    def shape(part: Any) -> Any:
+        return None if isinstance(part, (Discrete, MultiDiscrete)) else np.array(part.shape)
+
+    return tree.map_structure(shape, get_base_struct_from_space(space))

@@ -108,7 +108,8 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
             got.clear()
         self._lengths[:], self._ended[:] = 0, False
         if gym_api.takes(self.env.vector_reset, "seeds"):
-            seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else seed
+            each = range(seed, seed + self.num_envs) if isinstance(seed, int) else None
+            seeds = seed if each is None else list(each)
             result = self.env.vector_reset(
                 seeds=seeds, options=None if options is None else [options]
             )
@@ -194,10 +195,10 @@ class LegacyEnvRunner(NewStackRunner, StepsFaster, SingleAgentEnvRunner):  # typ
         context = EnvContext(self.config.env_config, worker_index=self.worker_index)
         for callbacks in ray_versions.callbacks_of(self):
             callbacks.on_environment_created(
-                env_runner=self,
-                metrics_logger=self.metrics,
                 env=self.env,
                 env_context=context,
+                env_runner=self,
+                metrics_logger=self.metrics,
             )
 
 

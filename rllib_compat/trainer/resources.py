@@ -53,7 +53,7 @@ def _bundle(resources: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _as_json(bundle: Mapping[str, float], prefix: str) -> dict[str, Any]:
-    custom = {k: v for k, v in bundle.items() if k not in ("CPU", "GPU", "memory")}
+    custom = {name: bundle[name] for name in bundle if name not in ("CPU", "GPU", "memory")}
     return {
         f"{prefix}cpu": bundle.get("CPU", 0),
         f"{prefix}gpu": bundle.get("GPU", 0),

@@ -144,7 +144,7 @@ def run_experiments(experiments: Any, *, concurrent: bool = True, **arguments: A
         The trials.
     """
     if isinstance(experiments, Mapping):
-        found = [_experiment(name, spec) for name, spec in experiments.items()]
+        found = [_experiment(*named) for named in experiments.items()]
     else:
         found = list(experiments) if isinstance(experiments, Sequence) else [experiments]
     today = _todays_arguments(_with_callbacks(arguments))

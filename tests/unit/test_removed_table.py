@@ -15,10 +15,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "removed_algorithms.py"
 @pytest.fixture
 def script(monkeypatch):
     monkeypatch.syspath_prepend(SCRIPT.parent)
-    spec = importlib.util.spec_from_file_location("removed_algorithms", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("removed_algorithms")
 
 
 def test_the_page_shows_what_was_measured(script):

@@ -56,7 +56,11 @@ def test_ray_writes_the_same_dict(space):
 
 def _plain(data):
     """gymnasium keeps the length of a MultiBinary as an array in some versions."""
-    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in data.items()}
+    plain = dict(data)
+    for key in plain:
+        if isinstance(plain[key], np.ndarray):
+            plain[key] = plain[key].tolist()
+    return plain
 
 
 @each_space

@@ -134,7 +134,10 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         counters=_counters(state, folder),
         findings=tuple(folder.findings),
         stand_ins=folder.stand_ins,
-        extra={**by_text({k: v for k, v in state.items() if k != _ITERATION}), **other_filters},
+        extra={
+            **by_text({name: state[name] for name in state if name != _ITERATION}),
+            **other_filters,
+        },
     )
     return folder.whole(checkpoint)
 

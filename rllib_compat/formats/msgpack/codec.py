@@ -183,8 +183,8 @@ def _canonical(value: Any, path: str, depth: int) -> Any:
         return _plain_array(value, path)
     if isinstance(value, Mapping):
         return {
-            _canonical_key(k, path): _canonical(v, f"{path}.{k}", depth + 1)
-            for k, v in value.items()
+            _canonical_key(name, path): _canonical(part, f"{path}.{name}", depth + 1)
+            for name, part in value.items()
         }
     if isinstance(value, (list, tuple)):
         return [_canonical(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]

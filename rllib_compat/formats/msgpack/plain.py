@@ -373,7 +373,8 @@ class _Decoder:
         if unknown := parts.keys() - known.keys():
             raise ValueError(f"{cls.__name__} has no {sorted(map(repr, unknown))}")
         if cls is not StandIn:  # such a record checks itself when it is made
-            return self._register(cls(**{k: self.decode(v) for k, v in parts.items()}), number)
+            decoded = {name: self.decode(parts[name]) for name in parts}
+            return self._register(cls(**decoded), number)
         # Around the constructor, so that a record that refers to itself is there to refer to.
         made = self._register(object.__new__(cls), number)
         for name, field in known.items():

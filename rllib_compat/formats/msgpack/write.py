@@ -205,7 +205,7 @@ def _policy_state(
     }
     _note_what_ray_misses(policy, form, path)
     optional = ("_optimizer_variables", "_exploration_state", "current_kl_coeff")
-    return {k: v for k, v in state.items() if v is not None or k not in optional}
+    return {k: part for k, part in state.items() if part is not None or k not in optional}
 
 
 def _policy_config(
@@ -314,7 +314,10 @@ class _RayForm:
         if isinstance(value, Mapping):
             if not all(isinstance(k, str) for k in value):
                 self.note(path, "keys that are not text became text", verdict=Verdict.DERIVED)
-            return {str(k): self.convert(v, f"{path}.{k}", k, depth + 1) for k, v in value.items()}
+            return {
+                str(name): self.convert(part, f"{path}.{name}", name, depth + 1)
+                for name, part in value.items()
+            }
         if isinstance(value, (list, tuple, set, frozenset, deque)):
             items = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
             return [self.convert(v, f"{path}[{i}]", None, depth + 1) for i, v in enumerate(items)]

@@ -38,7 +38,7 @@ def layers(inputs: int, hiddens: list[int], outputs: int, activation: str) -> nn
     made: list[nn.Module] = []
     for before, after in itertools.pairwise([inputs, *hiddens, outputs]):
         layer = nn.Linear(before, after)
-        nn.init.xavier_uniform_(layer.weight)
         nn.init.zeros_(layer.bias)
+        nn.init.xavier_uniform_(layer.weight)
         made += [layer, _ACTIVATIONS[activation]()]
     return nn.Sequential(*made[:-1])

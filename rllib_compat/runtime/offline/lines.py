@@ -133,7 +133,7 @@ def _jsonable(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, Mapping):
         return {name: _jsonable(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple, str, int, float, bool, type(None))):
+    if value is None or isinstance(value, (list, tuple, str, int, float, bool)):
         return value
     raise CompatError(
         f"A recording can't hold an object of type {type(value).__name__}.",

@@ -126,9 +126,7 @@ def plain(value):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple, set)):
         return [plain(part) for part in value]
-    if isinstance(value, torch.Tensor):
-        value = value.detach().numpy()
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (torch.Tensor, np.ndarray)):
         return plain(value.tolist())
     return value if isinstance(value, (str, type(None))) else round(float(value), 6)
 

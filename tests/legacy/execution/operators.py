@@ -36,7 +36,7 @@ def _plain(value):
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
     if isinstance(value, np.ndarray):
-        return value.tolist()
+        return list(value.tolist())
     value = value.item() if isinstance(value, np.generic) else value
     return "nan" if isinstance(value, float) and value != value else value
 

@@ -152,8 +152,8 @@ def test_done_is_termination_unless_gyms_time_limit_said_otherwise():
 
     class Limited(OldEnv):
         def step(self, action):
-            obs, reward, done, info = super().step(action)
-            return obs, reward, done, {**info, "TimeLimit.truncated": True}
+            *rest, info = super().step(action)
+            return *rest, {**info, "TimeLimit.truncated": True}
 
     assert play(make(EnvSettings(Limited)))[-1][2:4] == (False, True)
 
@@ -312,8 +312,8 @@ class TestMultiAgent:
         obs, infos = env.reset(seed=1)
         assert obs[0].dtype == np.float32
         assert infos == {}
-        for _ in range(4):
-            obs, rewards, terminateds, truncateds, infos = env.step({0: 1, 1: 1})
+        steps = [env.step({0: 1, 1: 1}) for _ in range(4)]
+        obs, rewards, terminateds, truncateds, infos = steps[-1]
         assert rewards == {0: 7.0, 1: 7.0}
         assert terminateds == {0: True, 1: True, "__all__": True}
         assert truncateds == {"__all__": False}

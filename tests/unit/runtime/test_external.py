@@ -119,8 +119,8 @@ def test_many_agents():
 
 def test_the_episode_holds_the_action_that_was_logged():
     env = make(Logging)
-    obs, info = env.reset()
-    episode = SingleAgentEpisode(observations=[obs], infos=[info], len_lookback_buffer=0)
+    seen, told = ([part] for part in env.reset())
+    episode = SingleAgentEpisode(observations=seen, infos=told, len_lookback_buffer=0)
     batch = LoggedActions()(batch={"actions": {(episode.id_,): [0]}}, episodes=[episode])
     assert batch["actions"] == {(episode.id_,): [3]}
     assert env.step(0)[1] == 3.0
