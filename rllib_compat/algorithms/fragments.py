@@ -129,7 +129,7 @@ class FragmentBuffer:
 
     capacity: int
     _kept: list[Fragment] = field(default_factory=list)
-    _next: int = 0
+    _added: int = 0
 
     def __len__(self) -> int:
         """How many fragments it holds."""
@@ -137,11 +137,9 @@ class FragmentBuffer:
 
     def add(self, added: Fragment) -> None:
         """Keeps a fragment."""
-        if len(self._kept) < self.capacity:
-            self._kept.append(added)
-        else:
-            self._kept[self._next] = added
-            self._next = (self._next + 1) % self.capacity
+        place = self._added % self.capacity
+        self._kept[place : place + 1] = [added]  # behind the last, as long as there is room
+        self._added += 1
 
     def sample(self, steps: int) -> Fragment:
         """Draws fragments, each as likely as any other, until there are so many steps.

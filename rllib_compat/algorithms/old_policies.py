@@ -51,6 +51,13 @@ class _PolicyGradient(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
         """Clips gradients."""
         return apply_grad_clipping(self, local_optimizer, loss)
 
+    def _gains(self, model: Any, dist_class: Any, batch: Any) -> tuple[Any, Any]:
+        """The distributions of now, and what raising each action's probability would gain."""
+        logits, _ = model(batch)
+        distributions = dist_class(logits, model)
+        logp = distributions.logp(batch[SampleBatch.ACTIONS])
+        return distributions, logp * batch[Postprocessing.ADVANTAGES]
+
 
 class PGTorchPolicy(_PolicyGradient):
     """Learns from discounted returns alone."""
@@ -70,10 +77,8 @@ class PGTorchPolicy(_PolicyGradient):
 
     def loss(self, model: Any, dist_class: Any, train_batch: Any) -> Any:
         """Minus the mean of each action's log-probability times its discounted return."""
-        logits, _ = model(train_batch)
-        logp = dist_class(logits, model).logp(train_batch[SampleBatch.ACTIONS])
-        loss = -(logp * train_batch[Postprocessing.ADVANTAGES]).mean()
-        model.tower_stats["policy_loss"] = loss
+        _, gains = self._gains(model, dist_class, train_batch)
+        model.tower_stats["policy_loss"] = loss = -gains.mean()
         return loss
 
 
@@ -106,37 +111,32 @@ class A2CTorchPolicy(
         episode: Any = None,  # noqa: ARG002
     ) -> Any:
         """Adds advantages; the critic says what follows a fragment's last step."""
-        last = 0.0
-        if not sample_batch[SampleBatch.TERMINATEDS][-1]:
-            following = sample_batch.get_single_step_input_dict(
-                self.model.view_requirements, index="last"
-            )
-            last = self._value(**following)
-        return compute_advantages(
-            sample_batch,
-            last,
-            self.config["gamma"],
-            self.config["lambda"],
-            self.config["use_gae"],
-            self.config["use_critic"],
-        )
+        settings = {key: self.config[key] for key in ("gamma", "use_gae", "use_critic")}
+        settings["lambda_"] = self.config["lambda"]
+        return compute_advantages(sample_batch, self._value_after(sample_batch), **settings)
+
+    def _value_after(self, fragment: Any) -> float:
+        """What is still to come after a fragment's last step."""
+        if fragment[SampleBatch.TERMINATEDS][-1]:
+            return 0.0
+        views = self.model.view_requirements
+        return float(self._value(**fragment.get_single_step_input_dict(views, index="last")))
 
     def loss(self, model: Any, dist_class: Any, train_batch: Any) -> Any:
         """The sums of the policy's and the critic's losses, less that of the entropy."""
-        logits, _ = model(train_batch)
-        values, distribution = model.value_function(), dist_class(logits, model)
+        distributions, gains = self._gains(model, dist_class, train_batch)
+        values = model.value_function()
         valid = torch.ones_like(values, dtype=torch.bool)
         if self.is_recurrent():
             lengths = train_batch[SampleBatch.SEQ_LENS]
-            longest = logits.shape[0] // len(lengths)
+            longest = len(values) // len(lengths)
             valid = sequence_mask(lengths, longest, time_major=self.is_time_major()).reshape(-1)
-        logp = distribution.logp(train_batch[SampleBatch.ACTIONS])
-        policy_loss = -(logp * train_batch[Postprocessing.ADVANTAGES])[valid].sum()
+        policy_loss = -gains[valid].sum()
         value_loss: Any = torch.zeros(())
         if self.config["use_critic"]:
             errors = values.reshape(-1) - train_batch[Postprocessing.VALUE_TARGETS]
             value_loss = 0.5 * errors[valid].pow(2.0).sum()
-        entropy = distribution.entropy()[valid].sum()
+        entropy = distributions.entropy()[valid].sum()
         model.tower_stats |= {
             "policy_loss": policy_loss,
             "vf_loss": value_loss,

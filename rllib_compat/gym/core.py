@@ -158,8 +158,8 @@ class ObservationWrapper(Wrapper):
 
     def step(self, action: Any) -> Any:
         """Takes one step."""
-        seen, *rest = self.env.step(action)
-        return self.observation(seen), *rest
+        obs, *more = self.env.step(action)
+        return (self.observation(obs), *more)
 
     def observation(self, observation: Any) -> Any:
         """The changed observation."""
@@ -171,8 +171,8 @@ class RewardWrapper(Wrapper):
 
     def step(self, action: Any) -> Any:
         """Takes one step."""
-        seen, paid, *rest = self.env.step(action)
-        return seen, self.reward(paid), *rest
+        obs, reward, *more = self.env.step(action)
+        return (obs, self.reward(reward), *more)
 
     def reward(self, reward: Any) -> Any:
         """The changed reward."""
@@ -184,7 +184,7 @@ class ActionWrapper(Wrapper):
 
     def step(self, action: Any) -> Any:
         """Takes one step with the changed action."""
-        return self.env.step(self.action(action))
+        return super().step(self.action(action))
 
     def action(self, action: Any) -> Any:
         """The changed action."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from typing import Any
 
 import gymnasium
@@ -29,17 +30,16 @@ class TimeLimit(Wrapper):
 
     def reset(self, **kwargs: Any) -> Any:
         """Starts an episode."""
-        first = self.env.reset(**kwargs)
         self._elapsed_steps = 0
-        return first
+        return super().reset(**kwargs)
 
     def step(self, action: Any) -> Any:
         """Takes one step."""
+        *told, done, info = super().step(action)
         self._elapsed_steps += 1
-        seen, paid, over, told = self.env.step(action)
-        if not self._max_episode_steps or self._elapsed_steps < self._max_episode_steps:
-            return seen, paid, over, told
-        return seen, paid, True, {**told, "TimeLimit.truncated": not over}
+        if self._elapsed_steps < (self._max_episode_steps or math.inf):
+            return (*told, done, info)
+        return (*told, True, {**info, "TimeLimit.truncated": not done})
 
 
 class OldEntryPoint:

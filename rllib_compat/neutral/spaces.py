@@ -142,10 +142,8 @@ class Box(Space):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Box)
-            and self.dtype == other.dtype
-            and self.shape == other.shape
-            and np.array_equal(self.low, other.low)
-            and np.array_equal(self.high, other.high)
+            and (self.dtype, self.shape) == (other.dtype, other.shape)
+            and all(map(np.array_equal, (self.low, self.high), (other.low, other.high)))
         )
 
     def __hash__(self) -> int:

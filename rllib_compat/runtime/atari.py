@@ -25,9 +25,9 @@ def wanted(settings: EnvSettings) -> bool:
 def is_atari(env: Any) -> bool:
     """Whether an environment is an Atari game that gives images."""
     shape = getattr(getattr(env, "observation_space", None), "shape", None)
-    if shape is not None and len(shape) <= 2:
-        return False  # the game's memory
-    return hasattr(getattr(env, "unwrapped", env), "ale")
+    # What has fewer than three dimensions is the game's memory.
+    gives_images = shape is None or len(shape) >= 3
+    return gives_images and hasattr(getattr(env, "unwrapped", env), "ale")
 
 
 def is_name(name: str) -> bool:

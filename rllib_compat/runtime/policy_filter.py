@@ -61,9 +61,7 @@ class PolicyMeanStdFilter(MeanStdFilter):  # type: ignore[misc]  # Ray has no ty
         return self._filters
 
     def _new_filter(self, shape: Any) -> Any:
-        return Filter(
-            shape, clip=self.clip_by_value, destd=self.de_std_to_one, demean=self.de_mean_to_zero
-        )
+        return Filter(shape, self.de_mean_to_zero, self.de_std_to_one, self.clip_by_value)
 
     def _require(self, state: Mapping[str, Any]) -> None:
         """Makes sure that there is a filter for each policy of a state."""
@@ -75,8 +73,9 @@ class PolicyMeanStdFilter(MeanStdFilter):  # type: ignore[misc]  # Ray has no ty
 
 def _shape(space: Any) -> Any:
     """The shape of each part of an observation; None for those that are not normalised."""
+    return tree.map_structure(_of_part, get_base_struct_from_space(space))
 
-    def shape(part: Any) -> Any:
-        return None if isinstance(part, (Discrete, MultiDiscrete)) else np.array(part.shape)
 
-    return tree.map_structure(shape, get_base_struct_from_space(space))
+def _of_part(space: Any) -> Any:
+    is_number = isinstance(space, Discrete | MultiDiscrete)
+    return None if is_number else np.array(space.shape)

@@ -154,11 +154,12 @@ class LegacyWorker:
         self, func: Callable[..., Any], policy_id: str = ONLY_POLICY, **kwargs: Any
     ) -> Any:
         """Calls `func(policy)`."""
-        return func(self.policy_map[policy_id], **kwargs)
+        policy = self.policy_map[policy_id]
+        return func(policy, **kwargs)
 
     def foreach_policy(self, func: Callable[..., Any], **kwargs: Any) -> list[Any]:
         """Calls `func(policy, policy_id)` for all policies."""
-        return [func(policy, policy_id, **kwargs) for policy_id, policy in self.policy_map.items()]
+        return [func(self.policy_map[name], name, **kwargs) for name in self.policy_map]
 
     def foreach_trainable_policy(self, func: Callable[..., Any], **kwargs: Any) -> list[Any]:
         """Calls `func(policy, policy_id)` for the policies that are trained."""

@@ -31,9 +31,7 @@ class Logger:
     """
 
     def __init__(self, config: Mapping[str, Any], logdir: str, trial: Any = None) -> None:
-        self.config = config
-        self.logdir = logdir
-        self.trial = trial
+        self.config, self.logdir, self.trial = config, logdir, trial
         self._init()
 
     def _init(self) -> None:

@@ -30,10 +30,10 @@ def squashed_gaussian(low: Any, high: Any, least_log_std: float, squashes: int =
     class SquashedGaussian(_ray.TorchSquashedGaussian):  # type: ignore[misc]
         @classmethod
         def from_logits(cls, logits: Any, **_: Any) -> Any:
-            loc, log_std = logits.chunk(2, dim=-1)
-            scale = log_std.clamp(least_log_std, _MOST_LOG_STD).exp()
-            bounds = {"low": loc.new_tensor(low), "high": loc.new_tensor(high)}
-            return cls(loc=loc, scale=scale, **bounds)
+            mean, log_std = torch.tensor_split(logits, 2, -1)
+            deviation = log_std.clamp(least_log_std, _MOST_LOG_STD).exp()
+            bounds = {"low": mean.new_tensor(low), "high": mean.new_tensor(high)}
+            return cls(loc=mean, scale=deviation, **bounds)
 
         def _squash(self, sample: Any) -> Any:
             for _ in range(squashes - 1):

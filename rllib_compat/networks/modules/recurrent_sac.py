@@ -211,9 +211,9 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
 
 def drawn(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Actions in -1 … 1 that a squashed normal gives `[…, n]`, and their log probability `[…]`."""
-    mean, log_std = logits.chunk(2, dim=-1)
-    scale = log_std.clamp(_LEAST_LOG_STD, _MOST_LOG_STD).exp()
-    policy = torch.distributions.Normal(mean, scale, validate_args=False)
+    mean, log_std = torch.tensor_split(logits, 2, -1)
+    deviation = log_std.clamp(_LEAST_LOG_STD, _MOST_LOG_STD).exp()
+    policy = torch.distributions.Normal(mean, deviation, validate_args=False)
     before = policy.rsample()
     actions = before.tanh()
     logp = policy.log_prob(before).clamp(-100.0, 100.0) - (1.0 - actions**2 + _TINY).log()

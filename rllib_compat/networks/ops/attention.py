@@ -48,16 +48,19 @@ def relative_attention(
 
 def positions(length: int, size: int) -> Array:
     """Sinusoids `[length, size]` of how far away a step is: the last row is the step itself."""
-    frequencies = 1 / 10000 ** (np.arange(0, size, 2.0) / size)
-    angles = np.arange(length - 1, -1, -1.0)[:, None] * frequencies
-    return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
+    steps_back = np.arange(length)[::-1]
+    wavelengths = np.power(10000.0, np.arange(0, size, 2) / size)
+    angles = np.divide.outer(steps_back, wavelengths)
+    return np.hstack([np.sin(angles), np.cos(angles)])
 
 
 def shift(score: Array) -> Array:
     """Moves the scores of positions `[B, T, M + T, h]` so that each step counts from itself."""
-    b, t, seen, h = score.shape
-    padded = np.concatenate([np.zeros((b, t, 1, h)), score], axis=2)
-    return padded.reshape(b, seen + 1, t, h)[:, 1:].reshape(b, t, seen, h)
+    steps, seen = score.shape[1:3]
+    # The last row of positions is the step itself: that of the last step stays where it is.
+    sources = np.arange(seen) + np.arange(steps)[::-1, None]
+    sources = np.minimum(sources, seen - 1)  # later steps, which nobody sees
+    return np.take_along_axis(score, sources[None, :, :, None], axis=2)
 
 
 def gru_gate(own: Own, values: Sequence[Array], settings: Settings) -> Array:

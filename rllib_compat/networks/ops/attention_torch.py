@@ -37,8 +37,8 @@ def relative_attention(
 
 def _positions(length: int, x: Tensor) -> Tensor:
     size, kind = x.shape[-1], {"dtype": x.dtype, "device": x.device}
-    frequencies = 1 / 10000 ** (torch.arange(0, size, 2, **kind) / size)
-    angles = torch.arange(length - 1, -1, -1, **kind)[:, None] * frequencies
+    frequencies = torch.pow(10000.0, -torch.arange(0, size, 2, **kind) / size)
+    angles = torch.outer(torch.arange(length, **kind).flip(0), frequencies)
     return torch.cat([angles.sin(), angles.cos()], dim=-1)
 
 
