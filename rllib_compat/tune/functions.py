@@ -88,7 +88,7 @@ def with_samplers(value: Any) -> Any:
     Tune of Ray 0.5 – 0.7 called functions among the values; later ones want `sample_from` around
     them. RLlib's own take no argument of that name.
     """
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):  # gymnasium's Dict is another Mapping, and a value
         return {key: with_samplers(inner) for key, inner in value.items()}
     if inspect.isfunction(value) and list(inspect.signature(value).parameters) == ["spec"]:
         return ray.tune.sample_from(value)

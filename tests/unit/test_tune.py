@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 from types import SimpleNamespace
 
+import gymnasium
 import pytest
 from ray import tune as ray_tune
 
@@ -148,6 +149,12 @@ def test_specs_of_old_experiments(ran, tmp_path):
 
 def test_functions_in_configs_are_left_alone():
     assert tune.function(print) is print
+
+
+def test_spaces_in_a_config_stay_spaces(ran):
+    space = gymnasium.spaces.Dict({"a": gymnasium.spaces.Discrete(2)})
+    tune.run("PPO", config={"env_config": {"space": space}})
+    assert ran[0][1]["config"]["env_config"]["space"] == space
 
 
 def test_functions_of_a_spec_are_drawn_and_others_stay(ran):
