@@ -106,7 +106,7 @@ class A2CTorchLearner(PolicyGradientLearner):
     def build(self) -> None:
         """Builds the learner, with a schedule of the entropy's weight for each module."""
         super().build()
-        self._entropy_coeffs = LambdaDefaultDict(self._entropy_schedule)
+        self.entropy_coeff_schedulers_per_module = LambdaDefaultDict(self._entropy_schedule)
         self._gradients: dict[Any, Any] = {}
         self._parts = 0
 
@@ -134,7 +134,7 @@ class A2CTorchLearner(PolicyGradientLearner):
             key=module_id,
             window=1,
         )
-        entropy_coeff = self._entropy_coeffs[module_id].get_current_value()
+        entropy_coeff = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()
         return policy_loss + weight * vf_loss - entropy_coeff * entropy
 
     def apply_gradients(self, gradients_dict: Any) -> None:
@@ -154,12 +154,12 @@ class A2CTorchLearner(PolicyGradientLearner):
         super().after_gradient_based_update(timesteps=timesteps)
         steps = timesteps.get(NUM_ENV_STEPS_SAMPLED_LIFETIME, 0)
         for module_id in self.module.keys():  # noqa: SIM118 - it is no dict
-            value = self._entropy_coeffs[module_id].update(timestep=steps)
+            value = self.entropy_coeff_schedulers_per_module[module_id].update(timestep=steps)
             self.metrics.log_value((module_id, "curr_entropy_coeff"), value, window=1)
 
     def remove_module(self, module_id: str, **kwargs: Any) -> Any:
         """Removes a module, and its schedule."""
-        self._entropy_coeffs.pop(module_id, None)
+        self.entropy_coeff_schedulers_per_module.pop(module_id, None)
         return super().remove_module(module_id, **kwargs)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
 from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.policy_replay import PolicyReplay, ToTrain
@@ -103,9 +104,10 @@ class ReplaysColumns:
         Returns:
             The TD errors, one a transition, of each module that is trained.
         """
-        count = self.config.total_train_batch_size
+        now = self.now(self.config.total_train_batch_size)
+        count = sum(len(batch[Columns.REWARDS]) for batch in batches.values())
         ray_versions.reset_noise(self)
-        return self.rounds.learn(batches, count, self.now(count))
+        return self.rounds.learn(batches, count, now)
 
     @property
     def _to_train(self) -> ToTrain:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
+from rllib_compat.algorithms.ways import Ways
 from rllib_compat.config.code import Program, python_code
 from rllib_compat.config.deferred.policies import ModelPerPolicy
 from rllib_compat.config.today import todays_default
@@ -37,6 +38,7 @@ class Translation:
         env: What `EnvSettings` takes.
         legacy_callbacks: The callbacks as they came in.
         needs_old_stack: The paths of the keys that only the old API stack can run.
+        ways: What an iteration was in its Ray, which a Trainer keeps; None: what it is today.
     """
 
     algorithm: str
@@ -48,6 +50,7 @@ class Translation:
     env: Mapping[str, Any] = field(default_factory=dict)
     legacy_callbacks: Any = None
     needs_old_stack: tuple[str, ...] = ()
+    ways: Ways | None = None
 
     @property
     def refused(self) -> bool:

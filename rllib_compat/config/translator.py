@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from rllib_compat import ray_versions, registry
 from rllib_compat.config import defaults, engine
+from rllib_compat.config import keys as table
 from rllib_compat.config.algorithms import find_algorithm
 from rllib_compat.config.border import admit
 from rllib_compat.config.context import Context
@@ -16,6 +17,7 @@ from rllib_compat.config.rule import Settings, nested
 from rllib_compat.config.steps import begin, settle
 from rllib_compat.config.translation import Translation
 from rllib_compat.config.values.door import Origin
+from rllib_compat.config.ways import ways_for
 from rllib_compat.neutral.errors import ConfigError, UnknownKeysError
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 
@@ -44,7 +46,7 @@ def translate(
         algorithm: The algorithm it is for (a name of any era, or a class); else its keys tell.
         env: The environment, if the config does not name it; a user's, like `given`.
         legacy_ray: The Ray that it was written for. Defaults of that Ray that differ from today's
-            are then made explicit; else the report lists them.
+            are then made explicit; else the report lists them. "today": none are.
         on_unknown: What to do with keys that no Ray ever had: raise, warn, or stay silent.
         api_stack: "new", "old", or "auto": new, unless a key needs the old one.
         origin: Whether somebody wrote `config` for this run, or it came with a file. Of a config
@@ -60,6 +62,8 @@ def translate(
     """
     if not isinstance(config, Mapping):
         raise ConfigError(f"A config is a dict, not {type(config).__name__}.")
+    if legacy_ray == table.TODAY:
+        legacy_ray = table.nearest_release(legacy_ray)
     given = {**(given or {}), **({} if env is None else {"env": env})}
     legacy_algorithm, how = find_algorithm({**config, **given}, algorithm)
     target = _target(legacy_algorithm)
@@ -118,6 +122,7 @@ def translate(
         {**wrapping, "env_config": settings.get("environment.env_config") or {}},
         legacy.get("callbacks", legacy.get("callbacks_class")),
         tuple(decided_by),
+        ways_for(whole.config, legacy_ray),
     )
 
 

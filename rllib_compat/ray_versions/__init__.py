@@ -77,6 +77,7 @@ from rllib_compat.ray_versions.leagues import (
 )
 from rllib_compat.ray_versions.learners import (
     ClipsGradients,
+    CountsRealSteps,
     TakesArrays,
     add_next_observations,
     apply_gradients,
@@ -85,6 +86,7 @@ from rllib_compat.ray_versions.learners import (
     log_td_errors,
     number_weights_as,
     parameters_of,
+    rates_in_use,
     set_learner_state,
     taking_arrays,
 )
@@ -212,6 +214,7 @@ __all__ = [
     "AgentsDirectly",
     "ChangesEncoders",
     "ClipsGradients",
+    "CountsRealSteps",
     "ReadsEndedOnce",
     "StepsDirectly",
     "TakesArrays",
@@ -316,6 +319,7 @@ __all__ = [
     "q_values",
     "quiet_logs",
     "quiet_ray",
+    "rates_in_use",
     "registered_env",
     "remote_env_runners",
     "reset_at_the_next_sample",

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from rllib_compat.ray_versions.configs import is_multi_agent
 from rllib_compat.ray_versions.metrics import log_item
 from rllib_compat.ray_versions.releases import at_least
 from rllib_compat.ray_versions.tensors import target_of
+
+#: The column that says which rows of a batch were sampled.
+LOSS_MASK = "loss_mask"
 
 
 @cache
@@ -125,7 +129,9 @@ class TakesArrays(ClipsGradients):
             self._params[key].grad = gradient  # type: ignore[attr-defined]
         for module_id, names in self._module_optimizers.items():  # type: ignore[attr-defined]
             for name in names:
-                self.get_optimizer(module_id, name).step()  # type: ignore[attr-defined]
+                optimizer = self.get_optimizer(module_id, name)  # type: ignore[attr-defined]
+                if _has_gradients(optimizer):
+                    optimizer.step()
 
     def after_gradient_based_update(self, *, timesteps: Any) -> None:
         """Lets targets follow, when it is time.
@@ -144,6 +150,11 @@ class TakesArrays(ClipsGradients):
         """Makes tensors of a batch and learns from it; those Rays' learner groups call it."""
         tensors = self._convert_batch_type(batch)  # type: ignore[attr-defined]
         return super().update_from_batch(batch=tensors, **kwargs)  # type: ignore[misc]
+
+
+def _has_gradients(optimizer: Any) -> bool:
+    """Whether an optimizer has something to make a step with."""
+    return any(p.grad is not None for group in optimizer.param_groups for p in group["params"])
 
 
 def follow_targets(learner: Any, timesteps: Mapping[str, int]) -> None:
@@ -185,6 +196,51 @@ def taking_arrays(learner_class: type) -> type:
     """A learner class of Ray's that is given batches of arrays."""
     name = f"Arrays{learner_class.__name__}"
     return type(name, (TakesArrays, learner_class), {"__module__": __name__})
+
+
+class CountsRealSteps:
+    """The first base of a learner that counts as learned what was sampled, once.
+
+    Ray counts the step that it adds to each chunk of an episode, and the padding of sequences.
+    """
+
+    config: Any
+
+    def _log_steps_trained_metrics(self, batch: Any) -> None:
+        """Logs how many steps of the environment and of each module a batch has."""
+        from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+
+        real = {
+            module_id: SampleBatch({LOSS_MASK: mask[mask]})
+            if (mask := columns.get(LOSS_MASK)) is not None
+            else columns
+            for module_id, columns in batch.policy_batches.items()
+        }
+        steps = batch.env_steps() if is_multi_agent(self.config) else sum(map(len, real.values()))
+        super()._log_steps_trained_metrics(MultiAgentBatch(real, steps))  # type: ignore[misc]
+
+
+def rates_in_use(learner: Any) -> dict[tuple[str, str], float]:
+    """What a learner's next update is made with, where it may change from one to the next.
+
+    Returns:
+        By the module and what old results called it: the learning rate, of a module with one
+        optimizer, the weight of the entropy, and that of PPO's KL penalty.
+    """
+    found: dict[tuple[str, str], float] = {}
+    for module_id, names in learner._module_optimizers.items():
+        schedules = [
+            learner._optimizer_lr_schedules.get(learner._named_optimizers[n]) for n in names
+        ]
+        if len(schedules) == 1 and schedules[0] is not None and schedules[0].use_schedule:
+            found[module_id, "cur_lr"] = float(schedules[0].get_current_value())
+    weights = getattr(learner, "entropy_coeff_schedulers_per_module", {})
+    for module_id, weight in weights.items():
+        if weight.use_schedule:
+            found[module_id, "entropy_coeff"] = float(weight.get_current_value())
+    for module_id, weight in getattr(learner, "curr_kl_coeffs_per_module", {}).items():
+        found[module_id, "cur_kl_coeff"] = float(weight)
+    return found
 
 
 def hand_over_batch(training_data: Any) -> None:

@@ -16,6 +16,7 @@ from rllib_compat.neutral.public import public
 from rllib_compat.runtime.agent_spaces import follow_agents
 from rllib_compat.runtime.batches import Samples, agent_parts, read_only, sample_batch, write_back
 from rllib_compat.runtime.curriculum import Curriculum
+from rllib_compat.runtime.cut_episodes import end_at_cut
 from rllib_compat.runtime.episodes import EpisodeRecord, LegacyEpisode
 from rllib_compat.runtime.evaluation import EvaluationFunction
 from rllib_compat.runtime.legacy_callbacks import (
@@ -77,9 +78,17 @@ def adapt_callbacks(
     return type("LegacyCallbacks", (base,), members)
 
 
-def with_trainer(adapter: type[CallbackAdapter]) -> type[CallbackAdapter]:
-    """The adapter for a trainer, which will `adopt` its object when the trainer is complete."""
-    return type(adapter.__name__, (adapter,), {"has_trainer": True, "__module__": __name__})
+def with_trainer(
+    adapter: type[CallbackAdapter], *, cuts_end: bool = False
+) -> type[CallbackAdapter]:
+    """The adapter for a trainer, which will `adopt` its object when the trainer is complete.
+
+    Args:
+        adapter: The adapter.
+        cuts_end: Whether nothing is expected after an episode that was cut.
+    """
+    members = {"has_trainer": True, "cuts_end": cuts_end, "__module__": __name__}
+    return type(adapter.__name__, (adapter,), members)
 
 
 # What today's callbacks call → what the same moment was called, and the era's other names.
@@ -110,6 +119,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         recording: Where env runners write what they sample for training, if anywhere.
         hears_learners: Whether they want to see each train batch.
         has_trainer: Whether a legacy trainer will `adopt` the object in its own process.
+        cuts_end: Whether an episode that a limit has cut is over for what learns.
         results: What completes the algorithm's results with their legacy keys.
         legacy: The objects made of them; code that looks for `worker.callbacks` finds the first.
         owner: The legacy trainer, in its process; the algorithm itself stands in for it elsewhere.
@@ -119,6 +129,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     recording: ClassVar[Recording | None] = None
     hears_learners: ClassVar[bool] = False
     has_trainer: ClassVar[bool] = False
+    cuts_end: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -197,6 +208,9 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             if self._writer is None:
                 self._writer = Writer(self.recording, kwargs["env_runner"].worker_index)
             self._writer.write(Samples(kwargs["samples"]).batch)
+        if self.cuts_end:
+            for chunk in kwargs["samples"]:
+                end_at_cut(chunk)
 
     def on_environment_created(self, **kwargs: Any) -> None:
         """Passes each environment of the runner on."""

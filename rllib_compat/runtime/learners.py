@@ -1,7 +1,7 @@
 """What old policies did while they learned, done by today's learners.
 
-`on_learn_on_batch` is called before each update, and optimizers are told what no setting of today's
-`AlgorithmConfig` tells them.
+`on_learn_on_batch` is called before each update, optimizers are told what no setting of today's
+`AlgorithmConfig` tells them, and results have the rates that were used and the steps that were.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def tell_callbacks(config: AlgorithmConfig) -> None:
     base = config.learner_class
     if not getattr(callbacks, "hears_learners", False) or issubclass(base, TellingLearner):
         return
-    _put_before(TellingLearner, "Telling", config)
+    put_before(TellingLearner, "Telling", config)
 
 
 def give_optimizer(config: AlgorithmConfig) -> None:
@@ -36,7 +36,7 @@ def give_optimizer(config: AlgorithmConfig) -> None:
     base = config.learner_class
     if not config.learner_config_dict.get(OPTIMIZER) or issubclass(base, OptimizerLearner):
         return
-    _put_before(OptimizerLearner, "Optimizer", config)
+    put_before(OptimizerLearner, "Optimizer", config)
 
 
 def take_one_batch(config: AlgorithmConfig) -> None:
@@ -44,7 +44,13 @@ def take_one_batch(config: AlgorithmConfig) -> None:
     base = config.learner_class
     if config.num_learners or issubclass(base, OneBatchLearner) or not _is_cql(config):
         return
-    _put_before(OneBatchLearner, "OneBatch", config)
+    put_before(OneBatchLearner, "OneBatch", config)
+
+
+def report_as_before(config: AlgorithmConfig) -> None:
+    """Gives a config the learner that tells what it has used and counts what was sampled."""
+    if not issubclass(config.learner_class, ReportingLearner):
+        put_before(ReportingLearner, "Reporting", config)
 
 
 def _is_cql(config: AlgorithmConfig) -> bool:
@@ -53,10 +59,17 @@ def _is_cql(config: AlgorithmConfig) -> bool:
     return isinstance(config, CQLConfig)
 
 
-def _put_before(first: type, word: str, config: AlgorithmConfig) -> None:
-    """Gives a config a learner class that has `first` before its own."""
+def put_before(first: type, word: str, config: AlgorithmConfig, **members: Any) -> None:
+    """Gives a config a learner class that has `first` before its own.
+
+    Args:
+        first: The class.
+        word: What its name begins with.
+        config: The config.
+        **members: What else the class has.
+    """
     base = config.learner_class
-    made = type(f"{word}{base.__name__}", (first, base), {"__module__": __name__})
+    made = type(f"{word}{base.__name__}", (first, base), {"__module__": __name__, **members})
     ray_versions.set_learner_class(config, made)
 
 
@@ -129,6 +142,22 @@ def _like(tensor: Any, array: Any) -> Any:
     import torch
 
     return torch.as_tensor(array, dtype=tensor.dtype, device=tensor.device)
+
+
+@public("rllib_compat.adapters")
+class ReportingLearner(ray_versions.CountsRealSteps):
+    """Tells the rates that an update was made with, by their old names; a first base.
+
+    Ray moves on in schedules and KL coefficients first, and tells those of the next update.
+    """
+
+    metrics: Any
+
+    def after_gradient_based_update(self, *, timesteps: Any) -> None:
+        """Tells what was used, then moves on."""
+        for key, rate in ray_versions.rates_in_use(self).items():
+            self.metrics.log_value(key, rate, window=1)
+        super().after_gradient_based_update(timesteps=timesteps)  # type: ignore[misc]
 
 
 @public("rllib_compat.adapters")

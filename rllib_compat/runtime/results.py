@@ -42,7 +42,8 @@ def _total(by_agent: Mapping[Any, Any]) -> int:
     return int(sum(count for count in counts if count == count))  # NaN: nothing was counted
 
 
-_TRAINED = "learners/__all_modules__/num_module_steps_trained_lifetime"
+_TRAINED = "learners/__all_modules__/num_env_steps_trained"
+_AGENTS_TRAINED = "learners/__all_modules__/num_module_steps_trained"
 RENAMED = (
     Renamed("timesteps_total", ("num_env_steps_sampled_lifetime",)),
     Renamed("timesteps_this_iter", ("env_runners/num_env_steps_sampled",)),
@@ -58,7 +59,7 @@ RENAMED = (
     ),
     Renamed("agent_timesteps_total", ("env_runners/num_agent_steps_sampled_lifetime",), _total),
     Renamed("info/num_steps_sampled", ("num_env_steps_sampled_lifetime",)),
-    Renamed("info/num_steps_trained", (_TRAINED,)),
+    Renamed("info/num_steps_trained", (f"{_TRAINED}_lifetime",)),
     Renamed("info/num_weight_syncs", ("apex/num_weight_syncs",)),
     Renamed("info/replay_shard_0", ("apex/replay_shard_0",), dict),
     *(
@@ -66,15 +67,13 @@ RENAMED = (
         for place in ("info/", "", "counters/")  # Ray 2.0 – 2.9 had them at all three
         for name, path, convert in (
             ("num_env_steps_sampled", "num_env_steps_sampled_lifetime", int),
-            ("num_env_steps_trained", _TRAINED, int),
+            ("num_env_steps_trained", f"{_TRAINED}_lifetime", int),
             ("num_agent_steps_sampled", "env_runners/num_agent_steps_sampled_lifetime", _total),
-            ("num_agent_steps_trained", _TRAINED, int),
+            ("num_agent_steps_trained", f"{_AGENTS_TRAINED}_lifetime", int),
         )
     ),
     Renamed("num_env_steps_sampled_this_iter", ("env_runners/num_env_steps_sampled",)),
-    Renamed(
-        "num_env_steps_trained_this_iter", ("learners/__all_modules__/num_module_steps_trained",)
-    ),
+    Renamed("num_env_steps_trained_this_iter", (_TRAINED,)),
     Renamed("timers/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
     Renamed("timers/learn_time_ms", ("timers/learner_update_timer",), _ms),
     Renamed("timers/update_time_ms", ("timers/synch_weights",), _ms),
@@ -124,12 +123,17 @@ LEARNER_STATS = {
 # The same for SAC and CQL, whose losses had names of their own.
 ACTOR_CRITIC_STATS = {"policy_loss": "actor_loss", "qf_loss": "critic_loss"}
 
+# What learners tell by its old name already: the rates that this iteration has used, while those of
+# today's names are the next one's.
+USED = ("cur_lr", "entropy_coeff", "cur_kl_coeff")
+
 # What a learner says of each module that it holds, trained in this iteration or not.
 HELD = {
     "num_trainable_parameters",
     "num_non_trainable_parameters",
     "curr_entropy_coeff",
     "curr_kl_coeff",
+    *USED,
 }
 
 # What algorithms with target networks count, all policies at once.
@@ -138,7 +142,7 @@ TARGET_COUNTERS = ("num_target_updates", "last_target_update_ts")
 # A time below `timers` → the throughput beside it, and the number of steps per iteration.
 THROUGHPUTS = {
     "sample_time_ms": ("sample_throughput", "env_runners/num_env_steps_sampled"),
-    "learn_time_ms": ("learn_throughput", "learners/__all_modules__/num_module_steps_trained"),
+    "learn_time_ms": ("learn_throughput", _TRAINED),
 }
 
 
@@ -174,6 +178,8 @@ class LegacyResults:
     def __init__(self) -> None:
         self._history: list[EpisodeRecord] = []
         self._counted = {"timesteps_total": 0, "episodes_total": 0}
+        # What policies have told last, of algorithms that learn while others sample.
+        self._learned: dict[str, Any] = {}
 
     def complete(self, result: dict[str, Any], config: Any) -> None:
         """Adds the legacy keys to `result`.
@@ -198,6 +204,10 @@ class LegacyResults:
             value = next((v for path in paths if (v := _get(result, path)) is not None), None)
             if value is not None and value == value:  # NaN: nothing was counted
                 _set(result, legacy, convert(value))
+        if getattr(config, "count_steps_by", None) == "agent_steps":
+            result["timesteps_total"] = result.get("agent_timesteps_total", 0)
+            of_agents = _get(result, "env_runners/num_agent_steps_sampled") or {}
+            result["timesteps_this_iter"] = _total(of_agents)
         if config.input_ == "sampler":  # where all workers fail, an iteration has no sample
             result.setdefault("timesteps_this_iter", 0)
             for name, before in self._counted.items():
@@ -219,6 +229,9 @@ class LegacyResults:
                     count = stats.get(name)
                     if count is not None and count == count:  # NaN: none in this iteration
                         info[name] = max(info.get(name, 0), int(count))
+        if hasattr(config, "broadcast_interval"):  # IMPALA and APPO, whose learner told the last
+            self._learned.update(info["learner"])
+            info["learner"].update(self._learned)
         for key in ("sampler_perf", "timers"):
             result.setdefault(key, {})
         for name, (throughput, steps) in THROUGHPUTS.items():
@@ -327,7 +340,8 @@ def _summary_of_old_stack(result: Mapping[str, Any]) -> dict[str, Any]:
 def _learner_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
     """The values by their legacy names; loggers find today's names below `learners`."""
     names = LEARNER_STATS | (ACTOR_CRITIC_STATS if "alpha_value" in stats else {})
-    return {names.get(name, name): value for name, value in stats.items()}
+    used = {name: stats[name] for name in USED if name in stats}
+    return {names.get(name, name): value for name, value in stats.items()} | used
 
 
 def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:

@@ -22,6 +22,7 @@ from rllib_compat.runtime.default_policy import with_default_policy
 from rllib_compat.runtime.envs import find_creator, make_env, resolve_env_name
 from rllib_compat.runtime.failures import give_env_runners
 from rllib_compat.runtime.handed_out import handed_out
+from rllib_compat.runtime.learners import report_as_before
 from rllib_compat.runtime.overrides import tame
 from rllib_compat.runtime.placeholders import placeholder_env
 from rllib_compat.runtime.results import complete_evaluation
@@ -72,7 +73,9 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         env: The environment, if the config does not name it: a name, a class or a creator.
         logger_creator: Makes a logger for the config, in the place of `UnifiedLogger`.
         algorithm: The algorithm's name, if neither the class nor the config's keys tell it.
-        legacy_ray: The Ray that the config was written for; its defaults are then kept.
+        legacy_ray: The Ray that the config was written for; its defaults are then kept, and what
+            an iteration was in it. "today": nothing of that. None: an iteration is that of the
+            newest Ray that had all keys of the config.
         replay_columns: Whether DQN and SAC replay columns in the place of episodes;
             None: as the class says.
         **trainable: What Tune passes on to a Trainable.
@@ -207,7 +210,7 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         # Also without callbacks, the adapter completes the result.
         given = config.callbacks_class
         adapter = given if _adapts(given) else adapt_callbacks(given)
-        config.callbacks(with_trainer(adapter))
+        config.callbacks(with_trainer(adapter, cuts_end=self._cuts_end()))
         # Until Ray 2.40, the first error in an environment or a callback reached the user.
         restart = any(self.translation.legacy_config.get(key) for key in RESTARTING)
         config.fault_tolerance(restart_failed_env_runners=restart)
@@ -222,6 +225,12 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         from rllib_compat.algorithms.initial_networks import begin_as_before  # it needs torch
 
         begin_as_before(config)
+        if config.enable_rl_module_and_learner:
+            report_as_before(config)
+            if (ways := self.translation.ways) is not None:
+                from rllib_compat.algorithms.as_before import learn_as_before  # likewise
+
+                learn_as_before(config, ways)
         if self.replay_columns is not False:
             from rllib_compat.algorithms.columns import may_replay_columns, replay_columns
 
@@ -235,6 +244,12 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
                 context = EnvContext(self.config.get("env_config") or {}, 0)
                 make_env(self.translation.env_settings, context)
             raise
+
+    def _cuts_end(self) -> bool:
+        """Whether a cut episode is over for what learns; old keys said where it is not."""
+        ways, env = self.translation.ways, self.translation.env
+        goes_on = env.get("no_done_at_end") or (env.get("horizon") and env.get("soft_horizon"))
+        return ways is not None and ways.cuts_end and not goes_on
 
     def _stand_in(self, config: Any) -> None:
         """Gives a config that learns from recordings alone an environment of their spaces.

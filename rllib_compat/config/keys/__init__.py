@@ -21,6 +21,9 @@ from rllib_compat.neutral.errors import ConfigError
 
 Runs = list[list[Any]]
 
+#: Stands for a version: that of configs that are not old.
+TODAY = "today"
+
 # Sections that are parts of a config; all others are algorithms.
 PARTS = (
     "model",
@@ -140,11 +143,13 @@ def nearest(key: str) -> str | None:
 
 
 def nearest_release(ray: str) -> str:
-    """The newest release in the table that is not newer than `ray`.
+    """The newest release in the table that is not newer than `ray`; of "today", the newest.
 
     Raises:
         ConfigError: `ray` is no version, or older than RLlib's first config.
     """
+    if ray == TODAY:
+        return versions()[-1]
     try:
         wanted = Version(ray)
     except InvalidVersion as error:

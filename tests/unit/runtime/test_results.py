@@ -155,6 +155,35 @@ def test_an_evaluation_has_its_own_episodes():
     assert complete_evaluation(result(episode(5.0)), CONFIG)["episode_reward_max"] == 5.0
 
 
+def test_steps_of_agents_are_counted_where_the_config_says_so():
+    config = SimpleNamespace(**vars(CONFIG), count_steps_by="agent_steps")
+    today = result(num_env_steps_sampled_lifetime=40)
+    today["env_runners"] |= {
+        "num_agent_steps_sampled_lifetime": {"a": 30.0, "b": 61.0},
+        "num_agent_steps_sampled": {"a": 10.0, "b": 21.0},
+    }
+    LegacyResults().complete(today, config)
+    assert (today["timesteps_total"], today["timesteps_this_iter"]) == (91, 31)
+    assert today["num_env_steps_sampled"] == 40
+
+
+def test_an_iteration_that_learned_nothing_tells_what_the_learner_told_last():
+    """IMPALA's and APPO's sample meanwhile; `broadcast_interval` is a setting of theirs."""
+    config = SimpleNamespace(**vars(CONFIG), broadcast_interval=1)
+    for settings, told in ((config, ["p"]), (CONFIG, [])):
+        results = LegacyResults()
+        results.complete(result(learners={"p": {"total_loss": 3.0}}), settings)
+        nothing = result(learners={"__all_modules__": {}})
+        results.complete(nothing, settings)
+        assert list(nothing["info"]["learner"]) == told
+
+
+def test_rates_are_those_that_were_used():
+    told = {"curr_kl_coeff": 0.1, "cur_kl_coeff": 0.2, "default_optimizer_learning_rate": 0.5}
+    stats = completed(learners={"p": {**told, "mean_kl_loss": 1.0}})["info"]["learner"]["p"]
+    assert stats["learner_stats"] == {"cur_kl_coeff": 0.2, "cur_lr": 0.5, "kl": 1.0}
+
+
 STATS = {"mean_kl_loss": 0.1, "curr_kl_coeff": 0.2, "total_loss": 3.0}
 
 

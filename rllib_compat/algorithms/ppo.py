@@ -1,0 +1,216 @@
+"""PPO as Ray 0.8 – 2.39 trained it (`rllib/agents/ppo`, later `algorithms/ppo`).
+
+Today's makes other minibatches: the step that Ray adds to each chunk of an episode is one of their
+rows, they go on from one pass to the next, and all policies make as many as the one with the most
+steps. Here each policy makes its own passes over its own steps, by the `Ways` of the config's Ray.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import tree
+from ray.rllib.algorithms import ppo
+from ray.rllib.core.columns import Columns
+from ray.rllib.evaluation.postprocessing import Postprocessing
+
+from rllib_compat import ray_versions
+from rllib_compat.algorithms.advantages import Advantages
+from rllib_compat.algorithms.ways import Ways
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: What is told of each minibatch, by the names that today's learner has for it.
+TERMS = (
+    "total_loss",
+    "policy_loss",
+    "vf_loss",
+    "vf_explained_var",
+    "entropy",
+    "mean_kl_loss",
+)
+
+
+class PPO(ppo.PPO):  # type: ignore[misc]  # Ray has no types
+    """Ray's PPO, whose learner itself makes passes over a train batch: an `OldPPOLearner`."""
+
+    def training_step(self) -> None:
+        """Samples a train batch, learns from it, and sends the weights."""
+        episodes = ray_versions.sample_episodes(self, self.config.total_train_batch_size)
+        if episodes:  # else every env runner has failed
+            ray_versions.update_learners(self, episodes)
+            ray_versions.send_new_weights(self)
+
+
+class OldPPOLearner:
+    """Makes the passes of an old PPO, with its loss; the first base of Ray's learner class.
+
+    Attributes:
+        ways: Those of the Ray that the config was written for.
+    """
+
+    ways: ClassVar[Ways]
+    config: Any
+    module: Any
+    metrics: Any
+    _learner_connector: Any
+
+    def build(self) -> None:
+        """Builds the learner, with the advantages of old policies in the place of today's."""
+        super().build()  # type: ignore[misc]  # of the real learner
+        #: Module → the terms of its loss in each minibatch of this update.
+        self._terms: dict[str, list[Any]] = {}
+        pipeline = self._learner_connector
+        if pipeline is not None and self.config.add_default_connectors_to_learner_pipeline:
+            pipeline.remove("GeneralAdvantageEstimation")
+            pipeline.append(Advantages(self.config))
+
+    def _update(self, batch: Mapping[str, Any], **kwargs: Any) -> Any:
+        """Makes all passes over a train batch, for one policy after the other."""
+        outputs: dict[str, Any] = {}
+        losses: dict[str, Any] = {}
+        told: dict[Any, Any] = {}
+        for module_id, columns in batch.items():
+            config = self.config.get_config_for_module(module_id)
+            rows, lengths = real_rows(dict(columns))
+            prepare(rows, config)
+            size = config.minibatch_size or int(lengths.sum())
+            for begin_of_pass, chosen in passes(lengths, size, config.num_epochs, self.ways):
+                if begin_of_pass and self.ways.tells_last_pass:
+                    self._terms.pop(module_id, None)
+                taken = torch.as_tensor(chosen, device=rows[Columns.REWARDS].device)
+                minibatch = tree.map_structure(lambda column, at=taken: column[at], rows)
+                found = super()._update({module_id: minibatch}, **kwargs)  # type: ignore[misc]
+                for whole, part in zip((outputs, losses, told), found, strict=True):
+                    whole.update(part)
+        return outputs, losses, told
+
+    def compute_loss_for_module(
+        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+    ) -> Any:
+        """The loss of a minibatch: what `ppo_surrogate_loss` computed."""
+        module, mask = self.module[module_id].unwrapped(), batch.get(Columns.LOSS_MASK)
+
+        def mean(term: Any) -> Any:
+            return term.mean() if mask is None else term[mask].mean()
+
+        acts = module.get_train_action_dist_cls().from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
+        acted = module.get_exploration_action_dist_cls().from_logits(
+            batch[Columns.ACTION_DIST_INPUTS]
+        )
+        ratio = (acts.logp(batch[Columns.ACTIONS]) - batch[Columns.ACTION_LOGP]).exp()
+        within = ratio.clamp(1 - config.clip_param, 1 + config.clip_param)
+        gains = batch[Postprocessing.ADVANTAGES]
+        policy_loss = -mean(torch.minimum(gains * ratio, gains * within))
+        entropy = mean(acts.entropy())
+        weight = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()  # type: ignore[attr-defined]
+        loss = policy_loss - weight * entropy
+        vf_loss = explained = kl = torch.zeros_like(loss)
+        if config.use_critic:
+            said = module.compute_values(batch, embeddings=fwd_out.get(Columns.EMBEDDINGS))
+            targets = batch[Postprocessing.VALUE_TARGETS]
+            vf_loss = mean(self._critics_loss(said, targets, batch, config.vf_clip_param))
+            explained = explained_variance(targets, said)
+            loss = loss + config.vf_loss_coeff * vf_loss
+        kl_weight = self.curr_kl_coeffs_per_module[module_id]  # type: ignore[attr-defined]
+        if config.use_kl_loss and config.kl_coeff:
+            kl = mean(acted.kl(acts))
+            loss = loss + kl_weight * kl
+        terms = (loss, policy_loss, vf_loss, explained, entropy, kl)
+        self._terms.setdefault(module_id, []).append(torch.stack(terms).detach())
+        return loss
+
+    def _critics_loss(self, said: Any, targets: Any, batch: Any, most: float) -> Any:
+        errors = (said - targets).square()
+        if not self.ways.clips_values:
+            return errors.clamp(max=most)
+        before = batch["vf_preds"]
+        near = before + (said - before).clamp(-most, most)
+        return torch.maximum(errors, (near - targets).square())
+
+    def after_gradient_based_update(self, *, timesteps: Any) -> None:
+        """Tells the means over minibatches; then KL coefficients and schedules go on from them."""
+        for module_id, terms in self._terms.items():
+            means = torch.stack(terms).nanmean(dim=0).tolist()
+            told = dict(zip(TERMS, means, strict=True))
+            self.metrics.log_dict(told, key=module_id, window=1)
+        super().after_gradient_based_update(timesteps=timesteps)  # type: ignore[misc]
+        self._terms.clear()
+
+    def _update_module_kl_coeff(self, *, module_id: str, **of: Any) -> None:
+        """Moves the KL coefficient of a policy that has learned, and of no other one."""
+        if module_id in self._terms:
+            super()._update_module_kl_coeff(module_id=module_id, **of)  # type: ignore[misc]
+
+
+def real_rows(columns: dict[str, Any]) -> tuple[dict[str, Any], Array]:
+    """What was sampled, without the step that was added to each chunk.
+
+    Args:
+        columns: A learner's batch: a row is a step, or a padded sequence of steps.
+
+    Returns:
+        The columns, and how many steps each row has.
+    """
+    mask = columns[Columns.LOSS_MASK]
+    lengths = mask.reshape(len(mask), -1).sum(dim=1)
+    (kept,) = lengths.nonzero(as_tuple=True)
+    rows = {name: tree.map_structure(lambda c: c[kept], column) for name, column in columns.items()}
+    if mask.dim() == 1:  # each is a step
+        del rows[Columns.LOSS_MASK]
+    return rows, lengths[kept].cpu().numpy()
+
+
+def prepare(rows: dict[str, Any], config: Any) -> None:
+    """Keeps what the critic said, and standardizes advantages over the whole batch, in place."""
+    gains, mask = rows[Postprocessing.ADVANTAGES], rows.get(Columns.LOSS_MASK, ...)
+    if config.use_critic:
+        rows["vf_preds"] = rows[Postprocessing.VALUE_TARGETS] - gains
+    deviation, center = torch.std_mean(gains[mask], correction=0)
+    rows[Postprocessing.ADVANTAGES] = (gains - center) / deviation.clamp(min=1e-4)
+
+
+def passes(lengths: Array, size: int, count: int, ways: Ways) -> Iterator[tuple[bool, Array]]:
+    """The minibatches of all passes over a train batch.
+
+    Args:
+        lengths: How many steps each row of the batch has: one, or as many as its sequence.
+        size: How many steps a minibatch has. Of sequences it has those in which these steps begin.
+        count: How many passes.
+        ways: What old Rays did differently.
+
+    Yields:
+        Whether a pass begins with this minibatch, and its rows.
+    """
+    rows, of_sequences = np.arange(len(lengths)), bool((lengths > 1).any())
+    if ways.shuffles == "once":
+        rows = np.random.permutation(rows)
+    for _ in range(count):
+        if ways.shuffles == "each pass" and not of_sequences:
+            rows = np.random.permutation(rows)
+        total = int(lengths.sum())
+        found = max(1, -(-total // size) if ways.keeps_rest else total // size)
+        ends = np.searchsorted(lengths[rows].cumsum(), np.arange(found + 1) * size, side="right")
+        for place, number in enumerate(_order(found, ways)):
+            chosen = rows[ends[number] : ends[number + 1]]
+            if len(chosen):  # else a sequence is longer than a minibatch
+                yield place == 0, chosen
+
+
+def _order(count: int, ways: Ways) -> list[int]:
+    """The order of a pass's minibatches, drawn as each Ray drew it."""
+    numbers = list(range(count))
+    if ways.keeps_rest:
+        random.shuffle(numbers)
+    else:
+        np.random.shuffle(numbers)
+    return numbers
+
+
+def explained_variance(targets: Any, said: Any) -> Any:
+    """How much of the targets' variance a critic explains: 1 for all of it, and at least -1."""
+    return (1 - (targets - said).var() / targets.var()).clamp(min=-1.0)

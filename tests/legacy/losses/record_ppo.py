@@ -1,0 +1,194 @@
+"""Records iterations of PPO as an old Ray made them: the same samples in, which weights out.
+
+Usage: `python record_ppo.py OUT`, with the Python of an environment that has Ray 1.13.0 and torch
+(it runs on Python 3.8). It writes `OUT/ppo-<case>.npz` and `OUT/minibatches.npz`;
+`tests/unit/algorithms/test_ppo.py` compares.
+
+A case holds, by name:
+
+    config.*        the settings that matter, as the old Ray knew them
+    chunk.<i>.*     chunks of episodes: obs (with the one after the last step), actions, rewards,
+                    action_logp, action_dist_inputs, and whether the last step was `done`
+    seed            of numpy and Python before each iteration, which draw the minibatches' order
+    weights.*       before, by the old names
+    after.<n>.*     the weights after each of two iterations, both on these samples
+    told.<n>.*      what the result of each says: losses, KL, rates
+
+`minibatches.npz` has padded sequences and their slices: `<i>.lengths`, `<i>.size` and, row by row,
+the first sequence of each minibatch and the first that is none of it any more.
+"""
+
+import random
+import sys
+from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import gym
+import numpy as np
+import torch
+from ray.rllib.agents.ppo import PPOTrainer, ppo
+from ray.rllib.agents.ppo.ppo_torch_policy import PPOTorchPolicy
+from ray.rllib.policy.sample_batch import SampleBatch
+from ray.util.timer import _Timer
+
+SEED = 11
+TOLD = (
+    *("total_loss", "policy_loss", "vf_loss", "vf_explained_var", "kl", "entropy"),
+    *("cur_lr", "entropy_coeff", "cur_kl_coeff"),
+)
+PASSES = {"train_batch_size": 50, "sgd_minibatch_size": 16}
+DISCRETE = gym.spaces.Discrete(3)
+BOX = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+#: Case → actions, settings.
+CASES = {
+    "discrete": (DISCRETE, {"num_sgd_iter": 3, "lr": 0.01, "kl_target": 0.0001}),
+    "continuous": (
+        BOX,
+        {"num_sgd_iter": 2, "lr": 0.003, "grad_clip": 0.5, "vf_clip_param": 0.2, "lambda": 0.9},
+    ),
+    "schedules": (
+        DISCRETE,
+        {
+            "num_sgd_iter": 2,
+            "lr_schedule": [[0, 0.01], [100, 0.001]],
+            "entropy_coeff_schedule": [[0, 0.1], [100, 0.0]],
+            "gamma": 0.9,
+            "kl_coeff": 0.0,
+        },
+    ),
+    "simple": (
+        DISCRETE,
+        {"num_sgd_iter": 3, "lr": 0.01, "simple_optimizer": True, "vf_loss_coeff": 0.5},
+    ),
+}
+#: The steps of each chunk, and whether its episode ended with it.
+CHUNKS = ((17, False), (12, True), (20, False), (1, True))
+
+
+def record(case, out):
+    """Records one case."""
+    actions, settings = CASES[case]
+    config = dict(PPOTrainer.get_default_config(), framework="torch", num_gpus=0, num_workers=0)
+    config.update({"simple_optimizer": False, **PASSES, **settings})
+    model = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh", "vf_share_layers": False}
+    config["model"] = dict(config["model"], **model)
+    policy = PPOTorchPolicy(gym.spaces.Box(-2.0, 2.0, (4,), np.float32), actions, config)
+    drawn = np.random.RandomState(7)
+    for weight in policy.model.parameters():  # its heads begin so small that no mistake would show
+        weight.data = torch.from_numpy(drawn.randn(*weight.shape).astype(np.float32) * 0.4)
+    # Torch's policies began with `lr` in the place of a schedule's first rate, and told that one.
+    policy.on_global_var_update({"timestep": 0})
+    found = {f"config.{name}": repr(value) for name, value in {**PASSES, **settings}.items()}
+    found.update(named("weights", policy.get_weights()))
+    found["seed"] = SEED
+    chunks = [made_up(policy, drawn, actions, *chunk) for chunk in CHUNKS]
+    for index, chunk in enumerate(chunks):
+        names = ("actions", "rewards", "action_logp", "action_dist_inputs")
+        found.update(named(f"chunk.{index}", {name: chunk[name] for name in names}))
+        found[f"chunk.{index}.obs"] = np.concatenate([chunk["obs"], chunk["new_obs"][-1:]])
+        found[f"chunk.{index}.done"] = chunk["dones"][-1]
+
+    def sample(**_):
+        """The same steps in each iteration, with what the critic expects by now."""
+        made = []
+        for chunk in chunks:
+            chunk["vf_preds"] = expected(policy, chunk)
+            made.append(policy.postprocess_trajectory(chunk.copy()))
+        return SampleBatch.concat_samples(made)
+
+    ppo.synchronous_parallel_sample = sample
+    trainer = trainer_of(policy, config)
+    for number in (1, 2):
+        np.random.seed(SEED)
+        random.seed(SEED)
+        told = PPOTrainer.training_iteration(trainer)["default_policy"]["learner_stats"]
+        found.update(named(f"told.{number}", {name: told[name] for name in TOLD}))
+        found.update(named(f"after.{number}", policy.get_weights()))
+    np.savez_compressed(str(Path(out) / f"ppo-{case}.npz"), **found)
+
+
+def trainer_of(policy, config):
+    """What PPO's own iteration asks of a trainer, without a Ray that runs."""
+
+    def learn(batch):
+        (columns,) = batch.policy_batches.values()
+        return {"default_policy": policy.learn_on_batch(columns)}
+
+    worker = SimpleNamespace(
+        policy_map={"default_policy": policy},
+        get_policy=lambda *_: policy,
+        get_policies_to_train=lambda *_: ["default_policy"],
+        is_policy_to_train=lambda *_: True,
+        learn_on_batch=learn,
+        set_global_vars=policy.on_global_var_update,
+    )
+    workers = SimpleNamespace(local_worker=lambda: worker, remote_workers=list)
+    return SimpleNamespace(
+        config=config,
+        workers=workers,
+        get_policy=worker.get_policy,
+        _by_agent_steps=False,
+        _counters=defaultdict(int),
+        _timers=defaultdict(_Timer),
+    )
+
+
+def made_up(policy, drawn, actions, steps, done):
+    """A chunk of an episode, with what a policy adds while it samples."""
+    obs = drawn.uniform(-2, 2, (steps + 1, 4)).astype(np.float32)
+    if actions is BOX:
+        taken = drawn.randn(steps, 2).astype(np.float32)
+    else:
+        taken = drawn.randint(0, actions.n, steps)
+    chunk = SampleBatch(
+        {
+            "obs": obs[:-1],
+            "new_obs": obs[1:],
+            "actions": taken,
+            "rewards": drawn.uniform(-1, 2, steps).astype(np.float32),
+            "dones": np.array([False] * (steps - 1) + [done]),
+        }
+    )
+    with torch.no_grad():
+        seen = policy._lazy_tensor_dict(SampleBatch({"obs": chunk["obs"]}))
+        logits, _ = policy.model(seen)
+        chunk["action_dist_inputs"] = logits.numpy()
+        acts = policy.dist_class(logits, policy.model)
+        chunk["action_logp"] = acts.logp(torch.from_numpy(taken)).numpy()
+    return chunk
+
+
+def expected(policy, chunk):
+    """What the critic expects before each step."""
+    with torch.no_grad():
+        policy.model(policy._lazy_tensor_dict(SampleBatch({"obs": chunk["obs"]})))
+        return policy.model.value_function().numpy()
+
+
+def record_minibatches(out):
+    """Records which padded sequences the slices of a batch have."""
+    drawn, found = np.random.RandomState(3), {}
+    for index, (sequences, longest, size) in enumerate(((9, 5, 7), (20, 20, 100), (6, 4, 4))):
+        lengths = drawn.randint(1, longest + 1, sequences)
+        rows = np.repeat(np.arange(sequences), longest)
+        batch = SampleBatch({"obs": rows, "seq_lens": lengths}, _zero_padded=True)
+        batch.max_seq_len = longest
+        slices = []
+        for begin in range(0, len(batch) // size * size, size):
+            taken = batch[begin : begin + size]["obs"]
+            slices.append((taken[0], taken[-1] + 1) if len(taken) else (-1, -1))
+        found.update({f"{index}.lengths": lengths, f"{index}.size": size})
+        found[f"{index}.slices"] = np.array(slices)
+    np.savez_compressed(str(Path(out) / "minibatches.npz"), **found)
+
+
+def named(kind, arrays):
+    """Copies of arrays (Ray gives its weights themselves), by their kind and their names."""
+    return {f"{kind}.{name}": np.array(array) for name, array in arrays.items()}
+
+
+if __name__ == "__main__":
+    record_minibatches(sys.argv[1])
+    for each in CASES:
+        record(each, sys.argv[1])

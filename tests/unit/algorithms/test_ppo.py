@@ -1,0 +1,210 @@
+"""An iteration of PPO gives the weights that it gave in Ray 1.13.0, and tells what that told.
+
+`tests/legacy/losses/record_ppo.py` made the numbers, with Ray 1.13.0 and torch.
+"""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray")
+
+import gymnasium
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+from rllib_compat import ray_versions, translate
+from rllib_compat.algorithms.as_before import learn_as_before
+from rllib_compat.algorithms.ppo import PPO, passes
+from rllib_compat.algorithms.ways import is_simple, ways_of
+from rllib_compat.runtime.learners import report_as_before
+from rllib_compat.runtime.results import LEARNER_STATS
+from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.test_losses import HEADS, SEPARATE
+
+RECORDS = Path(__file__).parents[2] / "legacy" / "losses" / "1.13.0"
+CASES = sorted(path.stem.removeprefix("ppo-") for path in RECORDS.glob("ppo-*.npz"))
+MODULE = "default_policy"
+RAY = "1.13.0"
+
+pytestmark = OTHERS_WARNINGS
+
+
+class Recorded(Recording):
+    """One case, by the names of today."""
+
+    def __init__(self, case):
+        super().__init__(RECORDS / f"ppo-{case}.npz")
+
+    def arrays(self, kind):
+        """Weights by today's names."""
+        layers = HEADS | SEPARATE
+        split = ((name.rpartition("."), array) for name, array in self.below(kind).items())
+        return {f"{layers[layer]}.{part}": array for (layer, _, part), array in split}
+
+    def action_space(self):
+        if self.chunks()[0]["actions"].ndim == 1:
+            return gymnasium.spaces.Discrete(3)
+        return gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+    def learner(self):
+        """A learner with the recorded weights, made as a trainer makes it."""
+        model = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh", "vf_share_layers": False}
+        old = {"framework": "torch", "model": model, **self.told()}
+        translation = translate(old, algorithm="PPO", legacy_ray=RAY)
+        config = translation.algorithm_config
+        report_as_before(config)
+        learn_as_before(config, translation.ways)
+        assert config.algo_class is PPO
+        spaces = (gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), self.action_space())
+        learner = config.build_learner(spaces={MODULE: spaces})
+        state = learner.module[MODULE].get_state()
+        assert state.keys() >= self.arrays("weights").keys()
+        learner.module[MODULE].set_state({**state, **self.arrays("weights")})
+        return learner
+
+    def episodes(self):
+        """The chunks that were sampled."""
+        made = [
+            SingleAgentEpisode(
+                observations=list(chunk["obs"]),
+                actions=list(chunk["actions"]),
+                rewards=[float(reward) for reward in chunk["rewards"]],
+                extra_model_outputs={
+                    name: list(chunk[name]) for name in ("action_logp", "action_dist_inputs")
+                },
+                terminated=bool(chunk["done"]),
+                len_lookback_buffer=0,
+            )
+            for chunk in self.chunks()
+        ]
+        return [ray_versions.to_numpy(episode) for episode in made]
+
+
+def iterated(learner, recorded, sampled):
+    """One iteration; what it tells of the module, by the old names."""
+    told, logger = {}, learner.metrics
+    log_dict, log_value = logger.log_dict, logger.log_value
+
+    def see_dict(values, **how):
+        told.update({LEARNER_STATS.get(name, name): value for name, value in values.items()})
+        log_dict(values, **how)
+
+    def see_value(key, value, **how):
+        if key[-1] in ("cur_lr", "entropy_coeff", "cur_kl_coeff"):
+            told[key[-1]] = value
+        log_value(key, value, **how)
+
+    logger.log_dict, logger.log_value = see_dict, see_value
+    np.random.seed(recorded.found["seed"])
+    random.seed(int(recorded.found["seed"]))
+    ray_versions.update_learner(
+        learner, recorded.episodes(), {"num_env_steps_sampled_lifetime": sampled}
+    )
+    logger.log_dict, logger.log_value = log_dict, log_value
+    return {name: value for name, value in told.items() if name in recorded.below("told.1")}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_iterations_give_the_weights_that_ray_1_13_had_after_them(case):
+    recorded = Recorded(case)
+    learner, before = recorded.learner(), recorded.arrays("weights")
+    for number in (1, 2):
+        told = iterated(learner, recorded, sampled=50 * number)
+        state, after = learner.module[MODULE].get_state(), recorded.arrays(f"after.{number}")
+        for name, theirs in after.items():
+            close(state[name], theirs, 1e-5, "update")
+            assert np.abs(theirs - before[name]).max() > 1e-4
+        theirs = recorded.below(f"told.{number}")
+        for name, value in told.items():
+            close(float(value), theirs[name], 1e-4, "loss")
+        assert {"kl", "cur_kl_coeff", "vf_loss", "entropy"} <= told.keys()
+        before = after
+
+
+def test_rates_that_change_are_told_as_they_were_used():
+    recorded = Recorded("schedules")
+    learner = recorded.learner()
+    for number in (1, 2):
+        told = iterated(learner, recorded, sampled=50 * number)
+        for name in ("cur_lr", "entropy_coeff"):
+            close(told[name], recorded.below(f"told.{number}")[name], 1e-6)
+    rates = [recorded.below(f"told.{number}")["cur_lr"] for number in (1, 2)]
+    np.testing.assert_allclose(rates, [0.01, 0.0055])
+
+
+def test_minibatches_of_sequences_are_the_slices_of_ray_1_13():
+    with np.load(RECORDS / "minibatches.npz") as found:
+        for case in range(3):
+            lengths, size, slices = (found[f"{case}.{n}"] for n in ("lengths", "size", "slices"))
+            made = [chosen for _, chosen in passes(lengths, int(size), 1, ways(RAY))]
+            ours = sorted((int(rows[0]), int(rows[-1]) + 1) for rows in made)
+            assert ours == [tuple(pair) for pair in slices.tolist() if pair != [-1, -1]]
+
+
+def ways(release, *, simple=False):
+    return ways_of(release, simple=simple)
+
+
+@pytest.mark.parametrize("release", ["0.8.5", "1.5.2", "1.6.0", "2.3.1"])
+@pytest.mark.parametrize(("steps", "size"), [(400, 64), (20, 64), (64, 64), (7, 2)])
+def test_a_pass_has_as_many_minibatches_as_fit_and_each_step_once(release, steps, size):
+    lengths = np.ones(steps, int)
+    made = list(passes(lengths, size, 3, ways(release)))
+    assert len(made) == 3 * max(1, steps // size)
+    assert sum(begins for begins, _ in made) == 3
+    one = np.concatenate([rows for _, rows in made[: len(made) // 3]])
+    assert len(set(one.tolist())) == len(one) == min(steps, max(1, steps // size) * size)
+
+
+def test_policies_that_load_nothing_learn_from_the_rest_too():
+    made = list(passes(np.ones(400, int), 64, 2, ways("1.2.0", simple=True)))
+    assert len(made) == 14
+    for first in (0, 7):
+        rows = np.concatenate([rows for _, rows in made[first : first + 7]])
+        assert sorted(rows.tolist()) == list(range(400))
+
+
+def test_loaded_steps_keep_their_places_since_ray_1_6():
+    """Minibatches are the same slices in each pass, in another order."""
+    for release, stays in (("1.6.0", True), ("1.5.2", False)):
+        made = [tuple(rows) for _, rows in passes(np.ones(32, int), 8, 4, ways(release))]
+        assert len(set(made)) == 4
+        assert all((np.diff(rows) == 1).all() for rows in made) is stays
+
+
+@pytest.mark.parametrize(
+    ("release", "framework", "asked", "simple"),
+    [
+        ("0.8.5", "tf", False, False),
+        ("0.8.5", "torch", False, True),
+        ("1.5.2", "torch", None, True),
+        ("1.6.0", "torch", None, False),
+        ("1.13.0", "tfe", None, True),
+        ("1.13.0", "torch", True, True),
+    ],
+)
+def test_which_policies_loaded_a_whole_batch_first(release, framework, asked, simple):
+    assert is_simple(release, framework, asked) is simple
+
+
+def test_a_cut_was_an_end_until_ray_2_2_and_the_critic_was_clipped_until_1_11():
+    found = {release: ways(release) for release in ("1.11.1", "1.12.1", "2.2.0", "2.3.0")}
+    assert [w.cuts_end for w in found.values()] == [True, True, True, False]
+    assert [w.clips_values for w in found.values()] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("told", "legacy_ray", "kept"),
+    [
+        ({"num_workers": 0}, None, True),
+        ({"num_workers": 0}, "today", False),
+        ({"num_epochs": 3}, None, False),
+        ({}, "1.13.0", True),
+        ({}, "2.48.0", False),
+    ],
+)
+def test_the_ways_are_those_of_the_configs_ray(told, legacy_ray, kept):
+    assert (translate(told, algorithm="PPO", legacy_ray=legacy_ray).ways is not None) is kept
