@@ -4,30 +4,42 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ray.rllib.algorithms import ppo
+from ray.rllib.algorithms import appo, impala, ppo, sac
 
 from rllib_compat.algorithms.ppo import PPO, OldPPOLearner
+from rllib_compat.algorithms.sac import OldSACLearner
+from rllib_compat.algorithms.vtrace import OldAPPOLearner, OldIMPALALearner
 from rllib_compat.algorithms.ways import Ways
 from rllib_compat.runtime.learners import put_before
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
+#: An algorithm of Ray → what its learner class gets as a first base.
+LEARNERS = {
+    ppo.PPO: OldPPOLearner,
+    impala.IMPALA: OldIMPALALearner,
+    appo.APPO: OldAPPOLearner,
+    sac.SAC: OldSACLearner,
+}
 #: Where the classes are that a learner class of nobody else is made of.
-_OURS = ("ray", "rllib_compat", "builtins", "abc")
+_OURS = {"ray", "rllib_compat", "builtins", "abc"}
 
 
 def learn_as_before(config: AlgorithmConfig, ways: Ways) -> None:
-    """Gives Ray's PPO the passes and the loss of an old Ray's, in place.
+    """Gives Ray's algorithms the losses and steps of an old Ray's, in place.
 
-    Several learners go on as today, for they have to make equally many minibatches; so does a
-    learner class of the user's own.
+    A learner class of the user's own stays what it is. Several learners of PPO make today's passes:
+    they have to make equally many minibatches.
 
     Args:
         config: A config of the new API stack.
         ways: Those of its Ray.
     """
-    parts = (part.__module__.partition(".")[0] for part in config.learner_class.__mro__)
-    if config.algo_class is ppo.PPO and config.num_learners <= 1 and set(parts) <= set(_OURS):
-        put_before(OldPPOLearner, "Old", config, ways=ways)
+    first = LEARNERS.get(config.algo_class)
+    homes = {part.__module__.partition(".")[0] for part in config.learner_class.__mro__}
+    if first is None or not homes <= _OURS or (first is OldPPOLearner and config.num_learners > 1):
+        return
+    put_before(first, "Old", config, ways=ways)
+    if first is OldPPOLearner:
         config.algo_class = PPO

@@ -1,9 +1,11 @@
-"""Ray's SAC, which replays columns in the place of episodes."""
+"""Ray's SAC, which replays columns in the place of episodes, and its old learner."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import gymnasium
+import numpy as np
 from ray.rllib.algorithms import sac
 
 from rllib_compat import ray_versions
@@ -33,3 +35,44 @@ class SACConfig(GivesEnvRunners, sac.SACConfig):  # type: ignore[misc]
     def get_default_learner_class(self) -> Any:
         """Ray's learner, which takes columns."""
         return ray_versions.taking_arrays(super().get_default_learner_class())
+
+
+class OldSACLearner:
+    """Learns discrete actions as `agents/sac` did, and tells what that told; a first base.
+
+    Ray's own learner takes the entropy of an action space without any shape for its target, -1,
+    which no policy comes near, so that the temperature only falls. And its actor looks at the
+    smaller value of both critics, where the old one looked at the first.
+    """
+
+    module: Any
+    metrics: Any
+
+    def _get_target_entropy(self, module_id: str) -> Any:
+        """Of discrete actions 98 % of their largest entropy, unless the config says another."""
+        space = self.module[module_id].unwrapped().action_space
+        config = self.config.get_config_for_module(module_id)  # type: ignore[attr-defined]
+        if isinstance(space, gymnasium.spaces.Discrete) and config.target_entropy in (None, "auto"):
+            return 0.98 * float(np.log(space.n))
+        return super()._get_target_entropy(module_id)  # type: ignore[misc]  # of the real learner
+
+    def compute_loss_for_module(
+        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+    ) -> Any:
+        """Ray's loss, with the actor's own of discrete actions.
+
+        Told are the values of what was done, where Ray tells those of what would be done by now.
+        """
+        loss = super().compute_loss_for_module(  # type: ignore[misc]  # of the real learner
+            module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
+        )
+        values = fwd_out["qf_preds"].detach()
+        told = {"qf_mean": values.mean(), "qf_max": values.max(), "qf_min": values.min()}
+        if "action_probs" in fwd_out:
+            weight = self.curr_log_alpha[module_id].detach().exp()  # type: ignore[attr-defined]
+            worth = values - weight * fwd_out["action_log_probs"]
+            policy_loss = -(fwd_out["action_probs"] * worth).sum(-1).mean()
+            self._temp_losses[module_id, "policy_loss"] = policy_loss  # type: ignore[attr-defined]
+            told["policy_loss"] = policy_loss
+        self.metrics.log_dict(told, key=module_id, window=1)
+        return loss

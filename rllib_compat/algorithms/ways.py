@@ -30,6 +30,8 @@ class Ways:
             the minibatches of the last pass; else of all passes.
         clips_values: Whether PPO's critic may go no further than `vf_clip_param` from what it has
             said; else its squared error counts no more than that.
+        drops_last: Whether the last step of a fragment only told IMPALA and APPO what is expected
+            after the one before it (`vtrace_drop_last_ts`, which Rays before 1.9 did not ask).
     """
 
     cuts_end: bool
@@ -37,15 +39,17 @@ class Ways:
     keeps_rest: bool
     tells_last_pass: bool
     clips_values: bool
+    drops_last: bool = True
 
 
-def ways_of(release: str, *, simple: bool) -> Ways:
+def ways_of(release: str, *, simple: bool, drops_last: bool = True) -> Ways:
     """The ways of a Ray.
 
     Args:
         release: Its version.
         simple: Whether its policies learned without loading the whole batch first: those of torch
             until Ray 1.5, those of eager TensorFlow, and others if `simple_optimizer` said so.
+        drops_last: Whether the last step of a fragment was not learned from.
     """
     ray = Version(release)
     loaded = ray >= _LOADED
@@ -55,6 +59,7 @@ def ways_of(release: str, *, simple: bool) -> Ways:
         keeps_rest=simple,
         tells_last_pass=not loaded,
         clips_values=ray < _CLIPPED_ERROR,
+        drops_last=drops_last,
     )
 
 

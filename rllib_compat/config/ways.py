@@ -25,7 +25,8 @@ def ways_for(config: Mapping[str, Any], legacy_ray: str | None) -> Ways | None:
     if release is None or Version(release) >= Version(TODAY):
         return None
     simple = is_simple(release, _framework(config), config.get("simple_optimizer"))
-    return ways_of(release, simple=simple)
+    drops_last = config.get("vtrace_drop_last_ts", True) is not False
+    return ways_of(release, simple=simple, drops_last=drops_last)
 
 
 def _framework(config: Mapping[str, Any]) -> str:

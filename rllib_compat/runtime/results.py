@@ -340,8 +340,10 @@ def _summary_of_old_stack(result: Mapping[str, Any]) -> dict[str, Any]:
 def _learner_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
     """The values by their legacy names; loggers find today's names below `learners`."""
     names = LEARNER_STATS | (ACTOR_CRITIC_STATS if "alpha_value" in stats else {})
-    used = {name: stats[name] for name in USED if name in stats}
-    return {names.get(name, name): value for name, value in stats.items()} | used
+    found = {names.get(name, name): value for name, value in stats.items()}
+    if "qf_twin_loss" in stats:  # one number for both critics
+        found["critic_loss"] = (stats["qf_loss"] + stats["qf_twin_loss"]) / 2
+    return found | {name: stats[name] for name in USED if name in stats}
 
 
 def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:

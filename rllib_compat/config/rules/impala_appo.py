@@ -298,7 +298,7 @@ RULES = (
     *dropped(
         FAMILY,
         "vtrace_drop_last_ts",
-        "the last step is bootstrapped since Ray 2.7",
+        "a trainer learns as it says; Ray itself learns from the last step, too, since 2.7",
         algorithms=BOTH,
     ),
     *lost(

@@ -65,22 +65,23 @@ class Recorded(Recording):
         learner.module[MODULE].set_state({**state, **self.arrays("weights")})
         return learner
 
-    def episodes(self):
-        """The chunks that were sampled."""
-        made = [
-            SingleAgentEpisode(
-                observations=list(chunk["obs"]),
-                actions=list(chunk["actions"]),
-                rewards=[float(reward) for reward in chunk["rewards"]],
-                extra_model_outputs={
-                    name: list(chunk[name]) for name in ("action_logp", "action_dist_inputs")
-                },
-                terminated=bool(chunk["done"]),
-                len_lookback_buffer=0,
-            )
-            for chunk in self.chunks()
-        ]
-        return [ray_versions.to_numpy(episode) for episode in made]
+
+def episodes_of(recorded):
+    """The chunks that were sampled."""
+    made = [
+        SingleAgentEpisode(
+            observations=list(chunk["obs"]),
+            actions=list(chunk["actions"]),
+            rewards=[float(reward) for reward in chunk["rewards"]],
+            extra_model_outputs={
+                name: list(chunk[name]) for name in ("action_logp", "action_dist_inputs")
+            },
+            terminated=bool(chunk["done"]),
+            len_lookback_buffer=0,
+        )
+        for chunk in recorded.chunks()
+    ]
+    return [ray_versions.to_numpy(episode) for episode in made]
 
 
 def iterated(learner, recorded, sampled):
@@ -101,7 +102,7 @@ def iterated(learner, recorded, sampled):
     np.random.seed(recorded.found["seed"])
     random.seed(int(recorded.found["seed"]))
     ray_versions.update_learner(
-        learner, recorded.episodes(), {"num_env_steps_sampled_lifetime": sampled}
+        learner, episodes_of(recorded), {"num_env_steps_sampled_lifetime": sampled}
     )
     logger.log_dict, logger.log_value = log_dict, log_value
     return {name: value for name, value in told.items() if name in recorded.below("told.1")}

@@ -1,0 +1,169 @@
+"""Records updates of IMPALA, APPO, SAC and MARWIL as an old Ray made them.
+
+Usage: `python record_actor_critics.py OUT`, with the Python of an environment that has Ray 1.13.0
+and torch (it runs on Python 3.8). It writes `OUT/<algorithm>-<case>.npz`;
+`tests/unit/algorithms/test_actor_critics.py` compares.
+
+A case holds, by name:
+
+    config.*        the settings that matter, as the old Ray knew them
+    chunk.<i>.*     chunks of episodes: obs (with the one after the last step), actions, rewards,
+                    action_logp, action_dist_inputs, and whether the last step was `done`
+    batch.*         of SAC: transitions
+    weights.*, targets.*    before, by the old names; those of the target network
+    after.<n>.*     the weights after each of two updates with all of it
+    told.<n>.*      what the policy told of each
+"""
+
+import random
+import sys
+from pathlib import Path
+
+import gym
+import numpy as np
+import torch
+from ray.rllib.agents.impala import impala
+from ray.rllib.agents.impala.vtrace_torch_policy import VTraceTorchPolicy
+from ray.rllib.agents.marwil import marwil
+from ray.rllib.agents.marwil.marwil_torch_policy import MARWILTorchPolicy
+from ray.rllib.agents.ppo import appo
+from ray.rllib.agents.ppo.appo_torch_policy import AsyncPPOTorchPolicy
+from ray.rllib.agents.sac import sac
+from ray.rllib.agents.sac.sac_torch_policy import SACTorchPolicy
+from ray.rllib.policy.sample_batch import SampleBatch
+
+SEED = 11
+DISCRETE = gym.spaces.Discrete(3)
+BOX = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+SEEN = gym.spaces.Box(-2.0, 2.0, (4,), np.float32)
+POLICIES = {
+    "impala": (VTraceTorchPolicy, impala.DEFAULT_CONFIG),
+    "appo": (AsyncPPOTorchPolicy, appo.DEFAULT_CONFIG),
+    "marwil": (MARWILTorchPolicy, marwil.DEFAULT_CONFIG),
+    "sac": (SACTorchPolicy, sac.DEFAULT_CONFIG),
+}
+#: Case → actions, settings.
+CASES = {
+    "impala-discrete": (DISCRETE, {"lr": 0.01}),
+    "impala-clipped": (
+        DISCRETE,
+        {"lr": 0.01, "vtrace_clip_rho_threshold": 0.9, "grad_clip": 3.0},
+    ),
+    "impala-continuous": (BOX, {"lr": 0.003, "entropy_coeff": 0.03, "vf_loss_coeff": 0.2}),
+    "impala-all-steps": (DISCRETE, {"lr": 0.01, "vtrace_drop_last_ts": False}),
+    "appo-discrete": (DISCRETE, {"lr": 0.01, "use_kl_loss": False}),
+    "appo-kl": (DISCRETE, {"lr": 0.01, "use_kl_loss": True, "kl_coeff": 0.7, "clip_param": 0.2}),
+    "marwil-discrete": (DISCRETE, {"lr": 0.01, "beta": 0.7, "vf_coeff": 0.5}),
+    "marwil-bc": (DISCRETE, {"lr": 0.01, "beta": 0.0}),
+    "sac-discrete": (DISCRETE, {}),
+    "sac-continuous": (BOX, {"n_step": 3, "gamma": 0.9, "grad_clip": 0.5}),
+}
+RATES = {f"{which}_learning_rate": 0.01 for which in ("actor", "critic", "entropy")}
+#: The steps of each chunk, and whether its episode ended with it: two fragments of ten steps.
+CHUNKS = ((6, True), (4, False), (10, False))
+
+
+def record(case, out):
+    """Records one case."""
+    algorithm = case.partition("-")[0]
+    actions, settings = CASES[case]
+    policy_class, defaults = POLICIES[algorithm]
+    config = dict(
+        defaults, framework="torch", num_gpus=0, num_workers=0, rollout_fragment_length=10
+    )
+    config.update(settings)
+    model = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh", "vf_share_layers": False}
+    if algorithm == "sac":
+        config["optimization"] = RATES
+        for name in ("policy_model", "Q_model"):
+            config[name] = dict(config[name], fcnet_hiddens=[8, 6], fcnet_activation="tanh")
+    else:
+        config["model"] = dict(config["model"], **model)
+    policy = policy_class(SEEN, actions, config)
+    drawn = np.random.RandomState(7)
+    networks = {"weights": policy.model}
+    if hasattr(policy, "target_models"):
+        networks["targets"] = policy.target_models[policy.model]
+    found = {f"config.{name}": repr(value) for name, value in settings.items()}
+    for kind, network in networks.items():
+        for name, weight in network.named_parameters():
+            if name not in ("log_alpha", "target_entropy"):  # heads begin too small to show much
+                weight.data = torch.from_numpy(drawn.randn(*weight.shape).astype(np.float32) * 0.4)
+        found.update(named(kind, {n: w.numpy() for n, w in network.state_dict().items()}))
+    if algorithm == "sac":
+        samples = transitions(drawn, actions)
+        found.update(named("batch", samples))
+    else:
+        chunks = [made_up(policy, drawn, actions, *chunk) for chunk in CHUNKS]
+        for index, chunk in enumerate(chunks):
+            names = ("actions", "rewards", "action_logp", "action_dist_inputs")
+            found.update(named(f"chunk.{index}", {name: chunk[name] for name in names}))
+            found[f"chunk.{index}.obs"] = np.concatenate([chunk["obs"], chunk["new_obs"][-1:]])
+            found[f"chunk.{index}.done"] = chunk["dones"][-1]
+    for number in (1, 2):
+        if algorithm != "sac":
+            made = [policy.postprocess_trajectory(chunk.copy()) for chunk in chunks]
+            samples = SampleBatch.concat_samples(made)
+        torch.manual_seed(SEED)
+        told = policy.learn_on_batch(samples.copy())["learner_stats"]
+        if algorithm == "sac":
+            policy.update_target()
+        if settings.get("use_kl_loss"):
+            policy.update_kl(told["kl"])
+        found.update(named(f"told.{number}", {n: v for n, v in told.items() if np.size(v) == 1}))
+        for kind, network in networks.items():
+            place = "after" if kind == "weights" else "after_targets"
+            state = {n: w.numpy() for n, w in network.state_dict().items()}
+            found.update(named(f"{place}.{number}", state))
+    np.savez_compressed(str(Path(out) / f"{case}.npz"), **found)
+
+
+def made_up(policy, drawn, actions, steps, done):
+    """A chunk of an episode, as a policy with weights of its own had sampled it."""
+    obs = drawn.uniform(-2, 2, (steps + 1, 4)).astype(np.float32)
+    logits = drawn.randn(steps, 4 if actions is BOX else 3).astype(np.float32) * 0.5
+    acts = policy.dist_class(torch.from_numpy(logits), policy.model)
+    if actions is BOX:
+        taken = drawn.randn(steps, 2).astype(np.float32)
+    else:
+        taken = drawn.randint(0, actions.n, steps)
+    return SampleBatch(
+        {
+            "obs": obs[:-1],
+            "new_obs": obs[1:],
+            "actions": taken,
+            "rewards": drawn.uniform(-1, 2, steps).astype(np.float32),
+            "dones": np.array([False] * (steps - 1) + [done]),
+            "agent_index": np.zeros(steps, int),
+            "action_dist_inputs": logits,
+            "action_logp": acts.logp(torch.from_numpy(taken)).numpy(),
+        }
+    )
+
+
+def transitions(drawn, actions, count=16):
+    """Transitions as a replay buffer gives them."""
+    taken = drawn.randint(0, 3, count)
+    if actions is BOX:
+        taken = drawn.uniform(-0.9, 0.9, (count, 2)).astype(np.float32)
+    return SampleBatch(
+        {
+            "obs": drawn.uniform(-2, 2, (count, 4)).astype(np.float32),
+            "new_obs": drawn.uniform(-2, 2, (count, 4)).astype(np.float32),
+            "actions": taken,
+            "rewards": drawn.uniform(-1, 2, count).astype(np.float32),
+            "dones": drawn.uniform(size=count) < 0.3,
+            "weights": drawn.uniform(0.5, 1, count).astype(np.float32),
+        }
+    )
+
+
+def named(kind, arrays):
+    """Copies of arrays (Ray gives its weights themselves), by their kind and their names."""
+    return {f"{kind}.{name}": np.array(array) for name, array in arrays.items()}
+
+
+if __name__ == "__main__":
+    random.seed(SEED)
+    for each in CASES:
+        record(each, sys.argv[1])

@@ -1,0 +1,175 @@
+"""Updates of IMPALA, APPO, SAC and MARWIL give the weights that they gave in Ray 1.13.0.
+
+`tests/legacy/losses/record_actor_critics.py` made the numbers, with Ray 1.13.0 and torch.
+"""
+
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pytest
+
+pytest.importorskip("ray")
+
+import torch
+from ray.rllib.core.learner.learner import Learner
+from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+
+from rllib_compat import ray_versions, translate
+from rllib_compat.algorithms.as_before import learn_as_before
+from rllib_compat.algorithms.columns import may_replay_columns, replay_columns
+from rllib_compat.algorithms.initial_networks import begin_as_before
+from rllib_compat.algorithms.vtrace import chunks, vtrace
+from rllib_compat.runtime.learners import report_as_before
+from rllib_compat.runtime.results import LegacyResults
+from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.test_losses import HEADS, MODULE, RECORDS, SEPARATE
+from tests.unit.algorithms.test_ppo import episodes_of
+from tests.unit.algorithms.transitions import columns_of
+
+pytestmark = OTHERS_WARNINGS
+
+KINDS = ("impala", "appo", "marwil", "sac")
+CASES = sorted(p.stem for kind in KINDS for p in RECORDS.glob(f"{kind}-*.npz"))
+SEED = 11
+RESULTS = SimpleNamespace(metrics_num_episodes_for_smoothing=1, input_="sampler")
+NOW = {"num_env_steps_sampled_lifetime": 0}
+SEEN = gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32)
+LAYERS = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh"}
+#: What is compared of what both tell.
+TOLD = (
+    *("total_loss", "vf_loss", "policy_loss", "entropy", "vf_explained_var", "kl"),
+    *("actor_loss", "critic_loss", "alpha_loss", "alpha_value", "mean_q", "max_q", "min_q"),
+)
+#: SAC's old networks → today's, and their layers.
+NETWORKS = {"action_model": "pi", "q_net": "qf", "twin_q_net": "qf_twin"}
+OF_SAC = {
+    f"{old}.{layer}": f"{new}{place}"
+    for old, new in NETWORKS.items()
+    for layer, place in (
+        ("_hidden_layers.0._model.0", "_encoder.net.mlp.0"),
+        ("_hidden_layers.1._model.0", "_encoder.net.mlp.2"),
+        ("_logits._model.0", ".net.mlp.0"),
+    )
+}
+
+
+class Recorded(Recording):
+    """One case, by the names of today."""
+
+    def __init__(self, case):
+        super().__init__(RECORDS / f"{case}.npz")
+        self.algorithm = case.partition("-")[0].upper()
+
+    def arrays(self, kind, prefix=""):
+        """Weights by today's names; what neither side uses is left out."""
+        layers = OF_SAC if self.algorithm == "SAC" else HEADS | SEPARATE
+        split = ((name.rpartition("."), array) for name, array in self.below(kind).items())
+        found = {f"{layers[n]}.{part}": a for (n, _, part), a in split if n in layers}
+        if prefix == "_old_":  # APPO's, which needs no value
+            found = {n: a for n, a in found.items() if not n.startswith("vf")}
+        return {prefix + name: array for name, array in found.items()}
+
+    @property
+    def targets(self):
+        """How today's module calls its target networks."""
+        return {"SAC": "target_", "APPO": "_old_"}.get(self.algorithm)
+
+    def whole(self, number=None):
+        """All weights, before or after an update, those of target networks among them."""
+        suffix = "" if number is None else f".{number}"
+        found = self.arrays(f"after{suffix}" if suffix else "weights")
+        if self.targets:
+            kind = f"after_targets{suffix}" if suffix else "targets"
+            theirs = self.arrays(kind, self.targets)
+            found |= {name: array for name, array in theirs.items() if "target_pi" not in name}
+        return found
+
+    def learner(self):
+        """A learner with the recorded weights, made as a trainer makes it."""
+        old = {"framework": "torch", "num_gpus": 0, "rollout_fragment_length": 10, **self.told()}
+        if self.algorithm == "SAC":
+            rates = {f"{n}_learning_rate": 0.01 for n in ("actor", "critic", "entropy")}
+            old |= {"policy_model": LAYERS, "Q_model": LAYERS, "optimization": rates}
+        else:
+            old["model"] = {**LAYERS, "vf_share_layers": False}
+        translation = translate(old, algorithm=self.algorithm, legacy_ray="1.13.0")
+        config = translation.algorithm_config
+        begin_as_before(config)
+        report_as_before(config)
+        learn_as_before(config, translation.ways)
+        if may_replay_columns(config):
+            replay_columns(config)
+        actions = self.below("chunk.0").get("actions", self.below("batch").get("actions"))
+        acts = gymnasium.spaces.Discrete(3)
+        if actions.ndim > 1:
+            acts = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        learner = config.build_learner(spaces={MODULE: (SEEN, acts)})
+        state = learner.module[MODULE].get_state()
+        assert {n for n in state if "log_std_clip" not in n} == self.whole().keys()
+        learner.module[MODULE].set_state({**state, **self.whole()})
+        return learner
+
+    def update(self, learner):
+        """One update with all that was recorded; what it tells, by the old names."""
+        told, logger = {}, learner.metrics
+        log_dict, log_value = logger.log_dict, logger.log_value
+
+        def see_dict(values, **how):
+            told.update({name: float(value) for name, value in values.items()})
+            log_dict(values, **how)
+
+        def see_value(key, value, **how):
+            if "loss" in key[-1]:
+                told[key[-1]] = float(value)
+            log_value(key, value, **how)
+
+        logger.log_dict, logger.log_value = see_dict, see_value
+        torch.manual_seed(SEED)
+        # Not by the thread that IMPALA's and APPO's learn in.
+        update = getattr(Learner, "update", None) or Learner.update_from_episodes
+        if self.algorithm != "SAC":
+            update(learner, episodes=episodes_of(self), timesteps=NOW)
+        else:
+            found = self.below("batch")
+            n_step = self.told().get("n_step", 1)
+            columns = SampleBatch(columns_of(found, weights=found["weights"], n_step=n_step))
+            learner.update(batch=MultiAgentBatch({MODULE: columns}, 16), timesteps=NOW)
+        logger.log_dict, logger.log_value = log_dict, log_value
+        result = {"learners": {MODULE: told}}
+        LegacyResults().complete(result, RESULTS)
+        return result["info"]["learner"][MODULE]["learner_stats"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_updates_give_the_weights_that_ray_1_13_had_after_them(case):
+    if case == "sac-discrete" and not ray_versions.trains_discrete_sac():
+        pytest.skip("this Ray's SAC learns no discrete actions")
+    recorded = Recorded(case)
+    learner, before = recorded.learner(), recorded.whole()
+    for number in (1, 2):
+        told = recorded.update(learner)
+        state, after = learner.module[MODULE].get_state(), recorded.whole(number)
+        for name, theirs in after.items():
+            close(state[name], theirs, 1e-4 if recorded.algorithm == "MARWIL" else 1e-5, "update")
+        assert any(np.abs(after[name] - before[name]).max() > 1e-4 for name in after)
+        theirs = recorded.below(f"told.{number}")
+        compared = told.keys() & theirs.keys() & set(TOLD)
+        assert len(compared) >= (1 if recorded.algorithm == "MARWIL" else 5)
+        for name in compared - ({"total_loss"} if recorded.algorithm == "SAC" else set()):
+            close(told[name], np.mean(theirs[name]), 1e-4, "loss")
+        before = after
+
+
+def test_v_trace_of_one_policy_is_the_return():
+    """Whoever acted is who learns, and nobody cuts a ratio: no correction is left."""
+    rewards, values = np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 7.0])
+    targets, gains = vtrace(rewards, values, 8.0, np.ones(3), 0.5, (1.0, 1.0))
+    returns = [1 + 0.5 * (2 + 0.5 * (3 + 0.5 * 8)), 2 + 0.5 * (3 + 0.5 * 8), 3 + 0.5 * 8]
+    np.testing.assert_allclose(targets, returns)
+    np.testing.assert_allclose(gains, returns - values)
+
+
+def test_chunks_end_before_the_step_that_was_added():
+    assert list(chunks(np.array([1, 1, 0, 1, 0, 0, 1, 0], bool))) == [(0, 2), (3, 4), (6, 7)]
