@@ -46,7 +46,7 @@ class PPO(ppo.PPO):  # type: ignore[misc]  # Ray has no types
             ray_versions.send_new_weights(self)
 
 
-class OldPPOLearner:
+class OldPPOLearner(ray_versions.MakesStepsOnce):
     """Makes the passes of an old PPO, with its loss; the first base of Ray's learner class.
 
     Attributes:

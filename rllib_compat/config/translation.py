@@ -66,6 +66,13 @@ class Translation:
             for finding in self.report
         )
 
+    @property
+    def cuts_end(self) -> bool:
+        """Whether an episode that a limit cuts is over for what learns; old keys denied it."""
+        env = self.env
+        goes_on = env.get("no_done_at_end") or (env.get("horizon") and env.get("soft_horizon"))
+        return self.ways is not None and self.ways.cuts_end and not goes_on
+
     @cached_property
     def env_settings(self) -> EnvSettings:
         """The environment and what has to be wrapped around it."""

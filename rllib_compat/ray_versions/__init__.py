@@ -78,6 +78,7 @@ from rllib_compat.ray_versions.leagues import (
 from rllib_compat.ray_versions.learners import (
     ClipsGradients,
     CountsRealSteps,
+    MakesStepsOnce,
     TakesArrays,
     add_next_observations,
     apply_gradients,
@@ -215,6 +216,7 @@ __all__ = [
     "ChangesEncoders",
     "ClipsGradients",
     "CountsRealSteps",
+    "MakesStepsOnce",
     "ReadsEndedOnce",
     "StepsDirectly",
     "TakesArrays",

@@ -94,16 +94,8 @@ class ClipsGradients:
         )
 
 
-class TakesArrays(ClipsGradients):
-    """The first base of a torch learner that is given batches of arrays, not episodes.
-
-    Ray 2.40 – 2.43 leave it to a learner's connectors to make tensors, which only see episodes.
-    Ray 2.44 – 2.47 make them where observations are one array, and not where they are a dict.
-    """
-
-    def _make_batch_if_necessary(self, training_data: Any) -> Any:
-        batch = super()._make_batch_if_necessary(training_data=training_data)  # type: ignore[misc]
-        return batch if at_least("2.48") else self._convert_batch_type(batch)  # type: ignore[attr-defined]
+class MakesStepsOnce(ClipsGradients):
+    """The first base of a torch learner whose optimizers make a step where they have gradients."""
 
     def apply_gradients(self, gradients_dict: Any) -> None:
         """One step of each optimizer; Ray looks at every number of every gradient twice before.
@@ -132,6 +124,18 @@ class TakesArrays(ClipsGradients):
                 optimizer = self.get_optimizer(module_id, name)  # type: ignore[attr-defined]
                 if _has_gradients(optimizer):
                     optimizer.step()
+
+
+class TakesArrays(MakesStepsOnce):
+    """The first base of a torch learner that is given batches of arrays, not episodes.
+
+    Ray 2.40 – 2.43 leave it to a learner's connectors to make tensors, which only see episodes.
+    Ray 2.44 – 2.47 make them where observations are one array, and not where they are a dict.
+    """
+
+    def _make_batch_if_necessary(self, training_data: Any) -> Any:
+        batch = super()._make_batch_if_necessary(training_data=training_data)  # type: ignore[misc]
+        return batch if at_least("2.48") else self._convert_batch_type(batch)  # type: ignore[attr-defined]
 
     def after_gradient_based_update(self, *, timesteps: Any) -> None:
         """Lets targets follow, when it is time.

@@ -210,7 +210,7 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         # Also without callbacks, the adapter completes the result.
         given = config.callbacks_class
         adapter = given if _adapts(given) else adapt_callbacks(given)
-        config.callbacks(with_trainer(adapter, cuts_end=self._cuts_end()))
+        config.callbacks(with_trainer(adapter, cuts_end=self.translation.cuts_end))
         # Until Ray 2.40, the first error in an environment or a callback reached the user.
         restart = any(self.translation.legacy_config.get(key) for key in RESTARTING)
         config.fault_tolerance(restart_failed_env_runners=restart)
@@ -244,12 +244,6 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
                 context = EnvContext(self.config.get("env_config") or {}, 0)
                 make_env(self.translation.env_settings, context)
             raise
-
-    def _cuts_end(self) -> bool:
-        """Whether a cut episode is over for what learns; old keys said where it is not."""
-        ways, env = self.translation.ways, self.translation.env
-        goes_on = env.get("no_done_at_end") or (env.get("horizon") and env.get("soft_horizon"))
-        return ways is not None and ways.cuts_end and not goes_on
 
     def _stand_in(self, config: Any) -> None:
         """Gives a config that learns from recordings alone an environment of their spaces.

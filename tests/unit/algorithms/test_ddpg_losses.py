@@ -123,6 +123,17 @@ def test_two_updates_give_the_weights_and_targets_that_ray_1_13_had_after_them(c
         before = state
 
 
+def test_the_actors_optimizer_makes_no_step_where_the_actor_waits(monkeypatch):
+    recorded = Recorded("td3-plain")
+    learner, steps = learner_of(recorded), []
+    for name in ("actor", "critic"):
+        optimizer = learner.get_optimizer(MODULE, name)
+        optimizer.register_step_post_hook(lambda *_, name=name: steps.append(name))
+    for _ in range(4):
+        updated(learner, recorded, monkeypatch)
+    assert (steps.count("critic"), steps.count("actor")) == (4, 2)
+
+
 @pytest.mark.parametrize("number", range(6))
 def test_noise_on_weights_grows_and_shrinks_as_in_ray_1_13(number):
     recorded = Recorded("ddpg-parameter-noise")

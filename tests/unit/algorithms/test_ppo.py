@@ -12,7 +12,9 @@ import pytest
 pytest.importorskip("ray")
 
 import gymnasium
+import torch
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from rllib_compat import ray_versions, translate
 from rllib_compat.algorithms.as_before import learn_as_before
@@ -28,6 +30,7 @@ RECORDS = Path(__file__).parents[2] / "legacy" / "losses" / "1.13.0"
 CASES = sorted(path.stem.removeprefix("ppo-") for path in RECORDS.glob("ppo-*.npz"))
 MODULE = "default_policy"
 RAY = "1.13.0"
+SPACES = (gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), gymnasium.spaces.Discrete(3))
 
 pytestmark = OTHERS_WARNINGS
 
@@ -147,6 +150,43 @@ def test_minibatches_of_sequences_are_the_slices_of_ray_1_13():
 
 def ways(release, *, simple=False):
     return ways_of(release, simple=simple)
+
+
+def test_each_policy_makes_its_own_passes():
+    """Today's learner makes as many minibatches for a rare agent as for the one with most steps."""
+    old = {"num_sgd_iter": 3, "sgd_minibatch_size": 8, "train_batch_size": 64, "num_gpus": 0}
+    policies = {"often": (None, *SPACES, {}), "rare": (None, *SPACES, {})}
+    agents = {"policies": policies, "policy_mapping_fn": lambda agent, *_, **__: agent}
+    translation = translate({**old, "multiagent": agents}, algorithm="PPO", legacy_ray=RAY)
+    config = translation.algorithm_config
+    report_as_before(config)
+    learn_as_before(config, translation.ways)
+    learner = config.build_learner(spaces=dict.fromkeys(policies, SPACES))
+    steps = []
+    for name in policies:
+        optimizer = learner.get_optimizer(name)
+        optimizer.register_step_post_hook(lambda *_, name=name: steps.append(name))
+    batch = {name: rows(count) for name, count in (("often", 41), ("rare", 5))}
+    update = learner.update if ray_versions.at_least("2.44") else learner.update_from_batch
+    update(batch=MultiAgentBatch(batch, 44), timesteps={"num_env_steps_sampled_lifetime": 44})
+    assert steps == ["often"] * 15 + ["rare"] * 3
+
+
+def rows(count):
+    """So many steps of a batch as the learner's pipeline makes it, and one that was added."""
+    drawn = torch.Generator().manual_seed(3)
+    whole = count + 1
+    columns = ("rewards", "advantages", "value_targets")
+    return SampleBatch(
+        {
+            "obs": torch.randn(whole, 4, generator=drawn),
+            "actions": torch.randint(3, (whole,), generator=drawn),
+            "action_dist_inputs": torch.zeros(whole, 3),
+            "action_logp": torch.full((whole,), -float(np.log(3))),
+            "loss_mask": torch.arange(whole) < count,
+            **{name: torch.randn(whole, generator=drawn) for name in columns},
+        }
+    )
 
 
 @pytest.mark.parametrize("release", ["0.8.5", "1.5.2", "1.6.0", "2.3.1"])

@@ -7,14 +7,28 @@ pytest.importorskip("ray")
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
+from rllib_compat import translate
+from rllib_compat.runtime.callbacks import adapt_callbacks, with_trainer
 from rllib_compat.runtime.cut_episodes import end_at_cut
 from tests.marks import OTHERS_WARNINGS
+from tests.unit.runtime.runners import runner
 
 pytestmark = OTHERS_WARNINGS
 
 
 def flags(episode):
     return episode.is_terminated, episode.is_truncated
+
+
+def chunk(*, terminated=False, truncated=False):
+    return SingleAgentEpisode(
+        observations=[0.0, 1.0],
+        actions=[0],
+        rewards=[1.0],
+        terminated=terminated,
+        truncated=truncated,
+        len_lookback_buffer=0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -27,14 +41,7 @@ def flags(episode):
 )
 def test_a_cut_is_an_end(before, after):
     terminated, truncated = before
-    episode = SingleAgentEpisode(
-        observations=[0.0, 1.0],
-        actions=[0],
-        rewards=[1.0],
-        terminated=terminated,
-        truncated=truncated,
-        len_lookback_buffer=0,
-    )
+    episode = chunk(terminated=terminated, truncated=truncated)
     end_at_cut(episode)
     assert flags(episode) == after
     assert episode.is_done is any(before)
@@ -53,3 +60,31 @@ def test_a_cut_is_an_end_for_each_agent():
     end_at_cut(episode)
     assert flags(episode) == (True, False)
     assert {flags(part) for part in episode.agent_episodes.values()} == {(True, False)}
+
+
+@pytest.mark.parametrize("cuts_end", [True, False])
+def test_a_trainers_env_runners_let_cut_episodes_end(cuts_end):
+    env_runner, sampled = runner(), chunk(truncated=True)
+    adapter = with_trainer(adapt_callbacks(None), cuts_end=cuts_end)()
+    adapter.on_sample_end(
+        env_runner=env_runner, metrics_logger=env_runner.metrics, samples=[sampled]
+    )
+    assert flags(sampled) == (cuts_end, not cuts_end)
+
+
+@pytest.mark.parametrize(
+    ("told", "legacy_ray", "cuts_end"),
+    [
+        ({"horizon": 7}, "1.13.0", True),
+        ({"horizon": 7, "soft_horizon": True}, "1.13.0", False),
+        ({"soft_horizon": True}, "1.13.0", True),  # a time limit of the environment's own
+        ({"no_done_at_end": True}, "1.13.0", False),
+        ({}, "2.0.1", True),
+        ({}, "2.3.1", False),
+        ({}, "today", False),
+    ],
+)
+def test_where_a_cut_is_an_end(told, legacy_ray, cuts_end):
+    config = {"env": "CartPole-v1", **told}
+    for algorithm in ("PPO", "DQN"):
+        assert translate(config, algorithm=algorithm, legacy_ray=legacy_ray).cuts_end is cuts_end
