@@ -4,7 +4,9 @@ Each has a file of its own, written as Ray's examples write theirs: an `Algorith
 old keys' meanings, an `Algorithm` with a `training_step`, and a torch `Learner` with a loss. What
 they compute is held against numbers that the old Rays computed (`tests/legacy/losses/`).
 
-`dqn` and `sac` are Ray's own algorithms, which replay columns here (`replaying`).
+`dqn` and `sac` are Ray's own algorithms, which replay columns here (`replaying`). `ppo`, `vtrace`
+and `sac` have what Ray's own learners computed in the old Rays, and compute otherwise now
+(`as_before`).
 
 `registry.rows` says which there are; `ray_versions.todays_config` makes their configs.
 """
