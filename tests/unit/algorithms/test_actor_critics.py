@@ -135,7 +135,8 @@ class Recorded(Recording):
             found = self.below("batch")
             n_step = self.told().get("n_step", 1)
             columns = SampleBatch(columns_of(found, weights=found["weights"], n_step=n_step))
-            learner.update(batch=MultiAgentBatch({MODULE: columns}, 16), timesteps=NOW)
+            update = getattr(learner, "update", None) or learner.update_from_batch
+            update(batch=MultiAgentBatch({MODULE: columns}, 16), timesteps=NOW)
         logger.log_dict, logger.log_value = log_dict, log_value
         result = {"learners": {MODULE: told}}
         LegacyResults().complete(result, RESULTS)
@@ -146,6 +147,8 @@ class Recorded(Recording):
 def test_two_updates_give_the_weights_that_ray_1_13_had_after_them(case):
     if case == "sac-discrete" and not ray_versions.trains_discrete_sac():
         pytest.skip("this Ray's SAC learns no discrete actions")
+    if case == "marwil-discrete" and not ray_versions.at_least("2.60"):
+        pytest.skip("value targets of ended episodes are others in Ray 2.40")
     recorded = Recorded(case)
     learner, before = recorded.learner(), recorded.whole()
     for number in (1, 2):
