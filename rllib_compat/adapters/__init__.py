@@ -36,6 +36,7 @@ _FILES = {
     "runtime.learners": ("OneBatchLearner", "OptimizerLearner", "TellingLearner"),
     "runtime.offline.files": ("Recording",),
     "runtime.offline.inputs": ("Readers", "as_parquet"),
+    "runtime.original_space": ("FlattenObservations", "OriginalSpace"),
     "runtime.overrides": ("OverridesCache",),
     "runtime.parameter_noise": ("ParameterNoise", "with_parameter_noise"),
     "runtime.placeholders": ("LegacyEnvByName",),

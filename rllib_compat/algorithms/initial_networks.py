@@ -1,74 +1,38 @@
-"""The networks that a config of the old Rays begins with, where today's defaults are others."""
+"""The networks of a trainer: those of the old Rays, and today's where only these can be meant."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
-import torch
 from ray.rllib.algorithms.bc.bc_catalog import BCCatalog as RayBCCatalog
+from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog as RayPPOCatalog
 from ray.rllib.algorithms.sac.sac_catalog import SACCatalog as RaySACCatalog
-from ray.rllib.core.columns import Columns
-from ray.rllib.core.models.configs import MLPEncoderConfig
-from ray.rllib.core.models.torch.encoder import TorchMLPEncoder
 
 from rllib_compat import ray_versions
-from rllib_compat.algorithms.initial_weights import ActorCriticCatalog
+from rllib_compat.networks import fresh
+from rllib_compat.networks.modules.configured import ConfiguredModule, network_of
 from rllib_compat.networks.modules.encoders import OwnEncoders
-from rllib_compat.networks.modules.initial_weights import OF_A_HEAD, BeginsAsBefore
+from rllib_compat.networks.modules.previous_steps import SeesPreviousSteps
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
+from rllib_compat.runtime.connectors import set_previous_steps
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-
-class JoinedEncoder(TorchMLPEncoder):  # type: ignore[misc]  # Ray has no types
-    """Encodes an observation and an action as one vector; its weights are named as ever."""
-
-    def _forward(self, inputs: Any, **kwargs: Any) -> Any:
-        if Columns.ACTIONS in inputs:  # earlier releases, up to Ray 2.52, join them themselves
-            both = inputs[Columns.OBS], inputs[Columns.ACTIONS]
-            inputs = {Columns.OBS: torch.cat(both, dim=-1)}
-        return super()._forward(inputs, **kwargs)
-
-
-class SACCatalog(OwnEncoders, BeginsAsBefore, RaySACCatalog):  # type: ignore[misc]
-    """Today's networks of SAC, but for the critics of continuous actions.
-
-    The layers of a critic took the observation and the action together. Ray 2.60 has layers for
-    each of them and more for both, which are twice as many, and learn slower from their first
-    weights.
-    """
-
-    def build_encoder(self, framework: str) -> Any:
-        """The hidden layers of the policy, and of the critics of discrete actions."""
-        return self._begun(super().build_encoder(framework))
-
-    def build_qf_encoder(self, framework: str) -> Any:
-        """The hidden layers of a critic."""
-        seen, acted = self.observation_space, self.action_space
-        if not all(isinstance(s, gym.spaces.Box) and len(s.shape) == 1 for s in (seen, acted)):
-            return self._begun(super().build_qf_encoder(framework))
-        *hidden, last = self._model_config_dict["fcnet_hiddens"]
-        activation = self._model_config_dict["fcnet_activation"]
-        layers = MLPEncoderConfig(
-            input_dims=[seen.shape[0] + acted.shape[0]],
-            hidden_layer_dims=hidden,
-            hidden_layer_activation=activation,
-            output_layer_dim=last,
-            output_layer_activation=activation,
-        )
-        return self._begun(JoinedEncoder(layers))
-
-    def build_pi_head(self, framework: str) -> Any:
-        """The last layer of the policy."""
-        return self._begun(super().build_pi_head(framework), OF_A_HEAD)
-
-    def build_qf_head(self, framework: str) -> Any:
-        """The last layer of a critic."""
-        return self._begun(super().build_qf_head(framework), OF_A_HEAD)
-
-
 _RayDQNCatalog: Any = ray_versions.dqn_catalog()
+
+
+class PPOCatalog(SeesPreviousSteps, OwnEncoders, RayPPOCatalog):  # type: ignore[misc]  # no types
+    """Today's actor-critic networks."""
+
+    #: What builds the same for a network whose weights are there already.
+    of_ray = RayPPOCatalog
+
+
+class SACCatalog(OwnEncoders, RaySACCatalog):  # type: ignore[misc]
+    """Today's networks of SAC."""
 
 
 class DQNCatalog(OwnEncoders, _RayDQNCatalog):  # type: ignore[misc]
@@ -79,14 +43,14 @@ class BCCatalog(OwnEncoders, RayBCCatalog):  # type: ignore[misc]
     """Today's networks of BC."""
 
 
-#: An algorithm → what builds its networks as the old Rays built them; those of DQN and BC begin as
-#: today's. Subclasses of these stand here for themselves: BC is one of MARWIL.
+#: An algorithm → what builds its networks. Subclasses of these stand here for themselves: BC is
+#: one of MARWIL.
 CATALOGS = {
-    "PPO": ActorCriticCatalog,
-    "DDPPO": ActorCriticCatalog,
-    "APPO": ActorCriticCatalog,
-    "IMPALA": ActorCriticCatalog,
-    "MARWIL": ActorCriticCatalog,
+    "PPO": PPOCatalog,
+    "DDPPO": PPOCatalog,
+    "APPO": PPOCatalog,
+    "IMPALA": PPOCatalog,
+    "MARWIL": PPOCatalog,
     "SAC": SACCatalog,
     "CQL": SACCatalog,
     "DQN": DQNCatalog,
@@ -95,8 +59,12 @@ CATALOGS = {
 }
 
 
-def begin_as_before(config: AlgorithmConfig) -> None:
-    """Lets the default networks of a config begin as those of the old Rays, in place.
+#: What asks an LSTM to see both of the step before, until Ray 1.1.
+_BOTH = "lstm_use_prev_action_reward"
+
+
+def name_catalogs(config: AlgorithmConfig) -> None:
+    """Names what builds the networks of a config's default modules, in place.
 
     Modules and catalogs of the user's own stay what they are, and so do converted networks.
 
@@ -108,3 +76,62 @@ def begin_as_before(config: AlgorithmConfig) -> None:
     catalog = CATALOGS.get(config.algo_class.__name__)
     if catalog is not None and config.enable_rl_module_and_learner:
         ray_versions.set_catalog(config, catalog)
+
+
+def begin_as_before(
+    config: AlgorithmConfig,
+    legacy: Mapping[str, Any] | None = None,
+    *,
+    algorithm: str | None = None,
+    legacy_ray: str | None = None,
+) -> None:
+    """Lets a config's default modules be those of the old networks, with new weights, in place.
+
+    Modules of the user's own stay what they are, and so do converted networks, and networks that
+    only today's Ray has (`fresh.only_todays`).
+
+    Args:
+        config: A config of one of today's algorithms, as `name_catalogs` takes it.
+        legacy: The legacy config of the networks, `model` and all; None: what the config tells its
+            modules is meant as an old `model`.
+        algorithm: The algorithm's legacy name; None: today's.
+        legacy_ray: The Ray whose networks they are; None: the last that had them.
+    """
+    name_catalogs(config)
+    if legacy is None:  # without the layers that only today's critics have
+        told = config.model_config.items()
+        legacy = {"model": {k: v for k, v in told if not k.startswith("fusionnet_")}}
+    algorithm = algorithm or config.algo_class.__name__
+    if not config.enable_rl_module_and_learner or not fresh.makes(algorithm, legacy):
+        return
+    default = config.get_default_rl_module_spec().module_class
+    looks_back = {key: bool(config.model_config.get(key)) for key in LOOKING_BACK}
+    named = False
+    for policy, spec in ray_versions.changed_specs(config).items():
+        given = spec.module_class
+        if given is not None and not getattr(given, "takes_catalogs", False):
+            continue
+        own = fresh.of_networks(_of_policy(legacy, policy))
+        settings = ModelSettings.from_config(
+            fresh.of_networks(legacy),
+            {**own, "model": {**own.get("model", {}), **looks_back, _BOTH: False}},
+            algorithm=algorithm,
+            ray=legacy_ray,
+        )
+        spec.module_class = ConfiguredModule
+        told = ray_versions.plain_model_config(spec.model_config)
+        spec.model_config = {**told, **network_of(settings, given or default)}
+        named = True
+    if named and any(looks_back.values()):
+        actions, rewards = map(int, looks_back.values())
+        set_previous_steps(config, actions, rewards)
+
+
+def _of_policy(legacy: Mapping[str, Any], policy: str) -> Mapping[str, Any]:
+    """What a policy overrides in a config."""
+    several = legacy.get("multiagent")
+    policies = several.get("policies") if isinstance(several, Mapping) else legacy.get("policies")
+    spec = policies.get(policy) if isinstance(policies, Mapping) else None
+    found = spec[3] if isinstance(spec, (tuple, list)) and len(spec) > 3 else None
+    found = getattr(spec, "config", found)
+    return found if isinstance(found, Mapping) else {}

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog
-
-from rllib_compat.networks.modules.encoders import OwnEncoders
+from rllib_compat.algorithms.initial_networks import PPOCatalog
 from rllib_compat.networks.modules.initial_weights import OF_A_HEAD, BeginsAsBefore
-from rllib_compat.networks.modules.previous_steps import SeesPreviousSteps
 
 
-class ActorCriticCatalog(SeesPreviousSteps, OwnEncoders, BeginsAsBefore, PPOCatalog):  # type: ignore[misc]
+class ActorCriticCatalog(BeginsAsBefore, PPOCatalog):
     """Today's actor-critic networks, which begin as they did."""
-
-    #: What builds the same for a network whose weights are there already.
-    of_ray: ClassVar[type] = PPOCatalog
 
     def build_actor_critic_encoder(self, framework: str) -> Any:
         """The hidden layers of actor and critic."""

@@ -9,6 +9,7 @@ from rllib_compat.neutral.public import lazily
 _FILES = {
     "actor_critic": ("ActorModule", "ActorCriticModule"),
     "asynchronous": ("AsynchronousModule",),
+    "configured": ("ConfiguredModule",),
     "critic_regularized": ("CriticRegularizedModule",),
     "deterministic": ("DeterministicModule",),
     "exploring_q": ("ExploringQModule",),

@@ -34,6 +34,17 @@ def module_to_env_factory(config: AlgorithmConfig) -> Callable[..., Any] | None:
     return config._module_to_env_connector  # type: ignore[no-any-return]  # Ray has no types
 
 
+def flatten_observations() -> type:
+    """The class of the connector that makes flat vectors.
+
+    In releases after 2.40 its name stands for the class with an argument: learners have it, too.
+    """
+    from ray.rllib.connectors import env_to_module
+
+    found: Any = env_to_module.FlattenObservations
+    return getattr(found, "func", found)  # type: ignore[no-any-return]  # Ray has no types
+
+
 def has_learner_connectors(config: AlgorithmConfig) -> bool:
     """Whether a user's connectors stand between episodes and learners."""
     own = config._learner_connector is not None

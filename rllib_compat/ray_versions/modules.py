@@ -80,7 +80,7 @@ def set_catalog(config: AlgorithmConfig, catalog: type) -> None:
     Modules that the config names stay what they are, unless their class `takes_catalogs`; so do
     catalogs.
     """
-    for spec in _changed_specs(config):
+    for spec in changed_specs(config).values():
         default = spec.module_class is None or getattr(spec.module_class, "takes_catalogs", False)
         if default and spec.catalog_class is None:
             spec.catalog_class = catalog
@@ -88,7 +88,7 @@ def set_catalog(config: AlgorithmConfig, catalog: type) -> None:
 
 def set_module_class(config: AlgorithmConfig, cls: type) -> None:
     """Names the class of a config's default modules, in place; others stay what they are."""
-    for spec in _changed_specs(config):
+    for spec in changed_specs(config).values():
         if spec.module_class is None:
             spec.module_class = cls
 
@@ -103,8 +103,10 @@ def told_model_configs(config: AlgorithmConfig) -> dict[str, dict[str, Any]]:
     return {**own, "": {**of_all, **own.get("", {})}}
 
 
-def _changed_specs(config: AlgorithmConfig) -> list[Any]:
+def changed_specs(config: AlgorithmConfig) -> dict[str, Any]:
     """The specs of a config's modules, to be changed in place; an empty one where it has none.
+
+    They are given by policy; under "" what all of them have.
 
     The property `rl_module_spec` merges the algorithm's defaults into what was told, so what was
     told is read.
@@ -115,7 +117,7 @@ def _changed_specs(config: AlgorithmConfig) -> list[Any]:
     if config._rl_module_spec is None:
         config.rl_module(rl_module_spec=RLModuleSpec())
     told = config._rl_module_spec
-    return list(told.rl_module_specs.values()) if isinstance(told, MultiRLModuleSpec) else [told]
+    return dict(told.rl_module_specs) if isinstance(told, MultiRLModuleSpec) else {"": told}
 
 
 def model_configs(learner: Any) -> dict[str, dict[str, Any]]:

@@ -67,6 +67,8 @@ def _flatten_policies(config: AlgorithmConfig) -> bool:
     import gymnasium
     import numpy as np
 
+    from rllib_compat.runtime.original_space import with_original
+
     policies = dict(config.policies) if isinstance(config.policies, dict) else {}
     structured = False
     for name, spec in policies.items():
@@ -74,9 +76,8 @@ def _flatten_policies(config: AlgorithmConfig) -> bool:
         if space is not None and not _is_vector_or_image(space):
             shape = (gymnasium.spaces.flatdim(space),)
             policies[name] = copy.copy(spec)
-            policies[name].observation_space = gymnasium.spaces.Box(
-                -np.inf, np.inf, shape, np.float32
-            )
+            flat = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float32)
+            policies[name].observation_space = with_original(flat, space)
             structured = True
     if structured:
         config.multi_agent(policies=policies)
@@ -133,10 +134,11 @@ def with_preprocessors(
         structured: Whether agents may have spaces that are flattened, known now or not.
         keeps: The algorithm takes a Dict with one of these parts as it is.
     """
-    from ray.rllib.connectors.env_to_module import FlattenObservations, MeanStdFilter
+    from ray.rllib.connectors.env_to_module import MeanStdFilter
 
     from rllib_compat.runtime.float_space import FloatSpace
     from rllib_compat.runtime.integers import has_integers
+    from rllib_compat.runtime.original_space import FlattenObservations, OriginalSpace
 
     own = ray_versions.made_connectors(inner, env, spaces, device)
     space = _observation_space(env, spaces)
@@ -144,9 +146,11 @@ def with_preprocessors(
     if any(_is_kept(part, keeps) for part in by_agent):
         return own
     known = (part for part in by_agent if part is not None)
-    if structured or not all(map(_is_vector_or_image, known)):
-        return [FlattenObservations(multi_agent=multi_agent), *own]
     filtered = any(isinstance(connector, MeanStdFilter) for connector in own)
+    if structured or not all(map(_is_vector_or_image, known)):
+        # The filter makes a space of its own.
+        last = [OriginalSpace(original=space)] if filtered and space is not None else []
+        return [FlattenObservations(multi_agent=multi_agent), *own, *last]
     return [FloatSpace(), *own] if has_integers(space, images=filtered) else own
 
 

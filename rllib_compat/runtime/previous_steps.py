@@ -17,6 +17,7 @@ from ray.rllib.utils.spaces.space_utils import flatten_to_single_ndarray
 from rllib_compat.networks.ops.recurrent import one_hot
 from rllib_compat.networks.wrappers.previous_steps import Previous, choices_in
 from rllib_compat.neutral.public import public
+from rllib_compat.runtime.original_space import with_original
 
 
 @public("rllib_compat.adapters")
@@ -100,4 +101,5 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         parts = choices_in(action)
         parts = parts if self._one_hot else (0,) * len(parts)
         size = int(np.prod(observation.shape)) + Previous(self._actions, self._rewards, parts).size
-        return gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)
+        made = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)
+        return with_original(made, observation)

@@ -73,14 +73,12 @@ def take_networks(
         for name, network in networks.items()
     ):
         return
-    # They need torch.
-    from rllib_compat.algorithms.initial_networks import begin_as_before
-    from rllib_compat.convert.write.checkpointable import fit
+    from rllib_compat.convert.write.checkpointable import fit  # it needs torch
 
     policies = [checkpoint.policies[name] for name in networks]
     config = trainer.algorithm.config.copy(copy_frozen=False)
     fit(config, checkpoint.with_policies(policies), networks, others=own.keys() - networks.keys())
-    begin_as_before(config)
+    trainer.name_networks(config)
     trainer.build_anew(config)
 
 

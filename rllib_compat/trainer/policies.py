@@ -26,6 +26,7 @@ class Policies:
     raw_user_config: Mapping[str, Any]
     _asked: Mapping[str, Any]
     _local_is_stale: bool
+    name_networks: Callable[..., None]
 
     @property
     def workers(self) -> LegacyWorkers:
@@ -247,8 +248,6 @@ class Policies:
         """The spec of a new module and its overrides, as if the config had had the policy."""
         from ray.rllib.policy.policy import PolicySpec
 
-        from rllib_compat.algorithms.initial_networks import begin_as_before  # it needs torch
-
         policy_cls, observation_space, action_space, config = policy
         if policy_cls is LegacyPolicy:  # what type(trainer.get_policy(…)) is
             policy_cls = None
@@ -256,7 +255,7 @@ class Policies:
         own = templates.own_keys(type(self), self.raw_user_config)
         whole = {key: v for key, v in merge(self.raw_user_config, given).items() if key not in own}
         translated = translate(whole, **self._asked).algorithm_config
-        begin_as_before(translated)
+        self.name_networks(translated, given)
         obs, act = self._module_spaces(policy_id, mapping, observation_space, action_space)
         policies = {policy_id: PolicySpec(observation_space=obs, action_space=act)}
         specs = translated.get_multi_rl_module_spec(policy_dict=policies).rl_module_specs
@@ -295,7 +294,9 @@ def _flat(space: Any) -> Any:
     from gymnasium.spaces import Box
     from gymnasium.spaces.utils import flatten_space
 
-    return space if isinstance(space, Box) else flatten_space(space)
+    from rllib_compat.runtime.original_space import with_original
+
+    return space if isinstance(space, Box) else with_original(flatten_space(space), space)
 
 
 def _collection(policies: Collection[str] | Callable[..., bool] | None) -> Any:

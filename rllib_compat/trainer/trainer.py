@@ -32,6 +32,7 @@ from rllib_compat.trainer.checkpoints import Checkpoints
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
 from rllib_compat.trainer.exports import Exports
 from rllib_compat.trainer.loaded import Loading
+from rllib_compat.trainer.new_networks import TODAY, are_old, tell_kept
 from rllib_compat.trainer.optimizer import LegacyOptimizer
 from rllib_compat.trainer.own_parts import OwnParts
 from rllib_compat.trainer.policies import Policies
@@ -74,8 +75,8 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         logger_creator: Makes a logger for the config, in the place of `UnifiedLogger`.
         algorithm: The algorithm's name, if neither the class nor the config's keys tell it.
         legacy_ray: The Ray that the config was written for; its defaults are then kept, and what
-            an iteration was in it. "today": nothing of that. None: an iteration is that of the
-            newest Ray that had all keys of the config.
+            an iteration was in it. "today": nothing of that, and networks are today's. None: an
+            iteration is that of the newest Ray that had all keys of the config.
         replay_columns: Whether DQN and SAC replay columns in the place of episodes;
             None: as the class says.
         **trainable: What Tune passes on to a Trainable.
@@ -127,9 +128,10 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         given = dict(config or {})
         if env is not None:
             given["env"] = env
+        self._networks_of = legacy_ray or self.legacy_ray
         self._asked: dict[str, Any] = {
             "algorithm": algorithm or self.algorithm_name,
-            "legacy_ray": legacy_ray or self.legacy_ray,
+            "legacy_ray": None if self._networks_of == TODAY else self._networks_of,
         }
         if replay_columns is not None:
             self.replay_columns = replay_columns
@@ -166,6 +168,8 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
             asked["api_stack"] = "old"
         self.translation: Translation = translate(given, **asked)
         self._note_env_name()
+        if are_old(self.translation, given, self._networks_of):
+            tell_kept(self.translation.report)
         self.translation.report.warn(logger)
         self.config = merge(defaults, self.translation.legacy_config | own)
         self._call_hook("before_init")
@@ -222,13 +226,11 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         give_env_runners(config)
         tame(config)
         ray_versions.without_logger(config, self.logdir)
-        from rllib_compat.algorithms.initial_networks import begin_as_before  # it needs torch
-
-        begin_as_before(config)
+        self.name_networks(config)
         if config.enable_rl_module_and_learner:
             report_as_before(config)
             if (ways := self.translation.ways) is not None:
-                from rllib_compat.algorithms.as_before import learn_as_before  # likewise
+                from rllib_compat.algorithms.as_before import learn_as_before  # it needs torch
 
                 learn_as_before(config, ways)
         if self.replay_columns is not False:
@@ -244,6 +246,24 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
                 context = EnvContext(self.config.get("env_config") or {}, 0)
                 make_env(self.translation.env_settings, context)
             raise
+
+    def name_networks(self, config: Any, more: Mapping[str, Any] | None = None) -> None:
+        """Lets the modules of a config be those that the trainer's networks are, in place.
+
+        Args:
+            config: A translated config.
+            more: What its legacy config says beside that of this trainer.
+        """
+        from rllib_compat.algorithms import initial_networks  # it needs torch
+
+        ray = self._asked["legacy_ray"]
+        legacy = self.config if ray is not None else self.translation.legacy_config
+        legacy = merge(legacy, more or {})
+        if not are_old(self.translation, legacy, self._networks_of):
+            initial_networks.name_catalogs(config)
+            return
+        algorithm = self.translation.legacy_algorithm
+        initial_networks.begin_as_before(config, legacy, algorithm=algorithm, legacy_ray=ray)
 
     def _stand_in(self, config: Any) -> None:
         """Gives a config that learns from recordings alone an environment of their spaces.

@@ -125,6 +125,8 @@ def _place(root: nn.Module, name: str, value: Tensor, *, trained: bool) -> None:
 
 def _initial(shape: tuple[int, ...]) -> Tensor:
     value = torch.zeros(shape)
+    if len(shape) == 4:  # a convolution's: in memory as torch has it, `[out, in, h, w]`
+        value = value.permute(3, 2, 0, 1).contiguous().permute(2, 3, 1, 0)
     if len(shape) >= 2:
         # fan_in and fan_out of `[..., in, out]`, as keras' glorot_uniform counts them.
         area = int(torch.tensor(shape[:-2]).prod()) if len(shape) > 2 else 1

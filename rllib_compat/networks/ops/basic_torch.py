@@ -22,6 +22,9 @@ from rllib_compat.networks.ops import vision_torch as torch_ops_vision
 from rllib_compat.networks.ops.activations_torch import ACTIVATIONS
 from rllib_compat.networks.ops.filter_torch import normalize
 
+#: So many images are few: a policy acts on them.
+_FEW = 8
+
 Own: TypeAlias = Mapping[str, Tensor]
 Settings: TypeAlias = Mapping[str, Any]
 
@@ -42,10 +45,14 @@ def conv(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor:
     x = x.reshape(-1, *x.shape[-3:]).permute(0, 3, 1, 2)
     (top, bottom), (left, right) = settings["padding"]
     x = functional.pad(x, (left, right, top, bottom))
+    # Kernels lie in memory as torch has them (`graph_net`). Of images in another layout torch turns
+    # the kernel around, too, which pays for many. With one channel, where the strides fit both
+    # layouts, oneDNN takes the wrong one and computes something else (torch 2.13, strides larger
+    # than the kernel).
     if x.shape[1] == 1:
-        # With one channel the strides fit both memory layouts; oneDNN then takes the wrong one, and
-        # computes something else where the stride is larger than the kernel (torch 2.13).
         x = x.clone(memory_format=torch.contiguous_format)
+    elif len(x) <= _FEW:
+        x = x.contiguous()
     out = functional.conv2d(
         x, own["kernel"].permute(3, 2, 0, 1), own.get("bias"), stride=tuple(settings["stride"])
     )

@@ -1,0 +1,127 @@
+"""The module of a config of an old Ray, which becomes that of its network when it is built.
+
+Only then the spaces are known, and with them the network.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+
+from rllib_compat.networks import fresh
+from rllib_compat.networks.heads.outputs import sequence_length
+from rllib_compat.networks.names.plain import BUFFERS
+from rllib_compat.networks.network import Network
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.errors import CheckpointError, ConfigError
+from rllib_compat.neutral.public import public
+
+#: What a model config tells it: `network_of`'s answer.
+NETWORK = "network_of_config"
+
+
+def network_of(settings: ModelSettings, default: type) -> dict[str, Any]:
+    """What a model config has to tell a `ConfiguredModule`, as plain data.
+
+    Args:
+        settings: What the legacy config says of the network.
+        default: The module of the installed Ray that takes networks which it can compute.
+    """
+    return {
+        NETWORK: {
+            "default": f"{default.__module__}:{default.__qualname__}",
+            "algorithm": settings.algorithm,
+            "ray": settings.ray,
+            "model": dict(settings.model),
+            "config": {k: v for k, v in settings.config.items() if k != "model"},
+        }
+    }
+
+
+@public("rllib_compat.modules")
+class ConfiguredModule:
+    """Stands where a config names the class of its modules; none is ever an instance of it.
+
+    Ray calls it as it calls a class, and gets the module that a converted checkpoint with the same
+    network has, with new weights. Its `model_config` holds what `network_of` told.
+
+    Raises:
+        ConfigError: The old Ray refused to build the network, too.
+    """
+
+    #: The catalog that it is given is for Ray's own modules.
+    takes_catalogs = True
+
+    def __new__(
+        cls,
+        *,
+        observation_space: Any,
+        action_space: Any,
+        model_config: dict[str, Any],
+        catalog_class: Any = None,
+        **others: Any,
+    ) -> Any:
+        """Builds the module."""
+        told = dict(model_config)
+        given = told.pop(NETWORK)
+        settings = _settings(given)
+        network = _new(settings, observation_space, action_space)
+        target, length = network.target, sequence_length(settings)
+        module_class = _class(target.module or given["default"])
+        module = module_class(
+            observation_space=observation_space,
+            action_space=action_space,
+            model_config={**told, "max_seq_len": length, **target.model_config},
+            # Modules of ours are told their network; no catalog has to choose one.
+            catalog_class=catalog_class if target.module is None else None,
+            **others,
+        )
+        _begin(module, network)
+        return module
+
+
+def _settings(given: dict[str, Any]) -> ModelSettings:
+    """The reverse of `network_of`."""
+    config = {**given["config"], "model": given["model"]}
+    return ModelSettings.from_config(config, {}, algorithm=given["algorithm"], ray=given["ray"])
+
+
+def _new(settings: ModelSettings, observation_space: Any, action_space: Any) -> Network:
+    """A new network, with weights that torch's seed decides."""
+    original = getattr(observation_space, "original_space", observation_space)
+    seen, acts = (spaces.from_object(space) for space in (original, action_space))
+    for kind, space, found in (
+        ("observation_space", original, seen),
+        ("action_space", action_space, acts),
+    ):
+        if found is None:
+            raise ConfigError(
+                f"No network of an old Ray takes the space {space}.",
+                where=kind,
+                fix="Use the spaces of gymnasium that RLlib had models for: Box, Discrete, "
+                "MultiDiscrete, MultiBinary, Tuple, Dict.",
+            )
+    assert seen is not None and acts is not None  # noqa: PT018 - told apart above
+    rng = np.random.default_rng(int(torch.randint(2**62, ()).item()))
+    try:
+        return fresh.network(settings, seen, acts, rng)
+    except CheckpointError as error:
+        # It is a config that does not say what it should, not a checkpoint.
+        raise ConfigError(error.found, where=error.where, fix=error.fix) from error
+
+
+def _class(name: str) -> Any:
+    module, _, cls = name.partition(":")
+    return getattr(import_module(module), cls)
+
+
+def _begin(module: Any, network: Network) -> None:
+    """Gives a module the first weights of a network, as far as it has them."""
+    state, new = module.get_state(), network.module_state()
+    lacking = [name for name in state if name not in new and name not in BUFFERS]
+    assert not lacking, f"{type(module).__name__} begins without {lacking}"
+    module.set_state({**state, **{name: new[name] for name in state if name in new}})

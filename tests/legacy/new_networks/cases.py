@@ -1,0 +1,280 @@
+"""The configs whose new networks were recorded; old Rays (Python 3.7) and tests read them.
+
+A case is (algorithm, observations, actions, config), by name.
+"""
+
+IMAGE = ["Box", 0, 255, [84, 84, 4], "uint8"]
+
+
+def image(*shape):
+    return ["Box", 0, 255, list(shape), "uint8"]
+
+
+def vector(*shape):
+    return ["Box", -1.0, 1.0, list(shape), "float32"]
+
+
+#: Spaces as lists: their class, and its arguments.
+SPACES = {
+    "vector": vector(4),
+    "table": vector(3, 5),
+    "discrete": ["Discrete", 5],
+    "several": ["MultiDiscrete", [3, 2]],
+    "bits": ["MultiBinary", 6],
+    "image84": image(84, 84, 4),
+    "image84x1": image(84, 84, 1),
+    "image42": image(42, 42, 3),
+    "image64": image(64, 64, 3),
+    "image96": image(96, 96, 3),
+    "image10": image(10, 10, 3),
+    "image240": image(240, 320, 3),
+    "image480": image(480, 640, 3),
+    "image20": image(20, 32, 3),
+    "image50": image(50, 50, 3),
+    "tuple": ["Tuple", [vector(3), ["Discrete", 2]]],
+    "dict": ["Dict", {"b": ["Discrete", 4], "a": vector(3)}],
+    "nested": ["Dict", {"z": ["Tuple", [vector(2), ["MultiDiscrete", [2, 3]]]], "a": vector(1)}],
+    "camera": ["Dict", {"image": image(42, 42, 3), "speed": vector(3)}],
+    "cameras": ["Tuple", [image(42, 42, 1), ["Discrete", 3], image(42, 42, 3), vector(2)]],
+    "continuous": vector(2),
+    "tuple_of_actions": ["Tuple", [["Discrete", 3], vector(2)]],
+    "dict_of_actions": ["Dict", {"a": ["Discrete", 2], "b": vector(1)}],
+}
+
+SMALL = [[4, [4, 4], 2], [6, [4, 4], 2], [8, [11, 11], 1]]
+LSTM = {"use_lstm": True, "lstm_cell_size": 6, "fcnet_hiddens": [8]}
+BOTH = {"lstm_use_prev_action": True, "lstm_use_prev_reward": True}
+
+#: What a `model` says, and for which observations and actions.
+MODELS = {
+    "default": ({}, "vector", "discrete"),
+    "share": ({"vf_share_layers": True}, "vector", "discrete"),
+    "apart": ({"vf_share_layers": False}, "vector", "discrete"),
+    "one-layer": ({"fcnet_hiddens": [7]}, "vector", "discrete"),
+    "three-layers": (
+        {"fcnet_hiddens": [9, 8, 7], "fcnet_activation": "relu"},
+        "vector",
+        "discrete",
+    ),
+    "no-layers": ({"fcnet_hiddens": []}, "vector", "discrete"),
+    "no-layers-continuous": ({"fcnet_hiddens": []}, "vector", "continuous"),
+    "linear": ({"fcnet_hiddens": [8, 8], "fcnet_activation": "linear"}, "vector", "discrete"),
+    "swish": ({"fcnet_hiddens": [8, 8], "fcnet_activation": "swish"}, "vector", "discrete"),
+    "elu": ({"fcnet_hiddens": [8, 8], "fcnet_activation": "elu"}, "vector", "discrete"),
+    "no-final-linear": ({"fcnet_hiddens": [8, 5], "no_final_linear": True}, "vector", "discrete"),
+    "post": (
+        {"fcnet_hiddens": [8], "post_fcnet_hiddens": [7, 6], "post_fcnet_activation": "relu"},
+        "vector",
+        "discrete",
+    ),
+    "post-alone": (
+        {"fcnet_hiddens": [], "post_fcnet_hiddens": [6], "post_fcnet_activation": "relu"},
+        "vector",
+        "discrete",
+    ),
+    "free-log-std": ({"fcnet_hiddens": [8], "free_log_std": True}, "vector", "continuous"),
+    "free-log-std-share": (
+        {"fcnet_hiddens": [8], "free_log_std": True, "vf_share_layers": True},
+        "vector",
+        "continuous",
+    ),
+    "continuous": ({"fcnet_hiddens": [8]}, "vector", "continuous"),
+    "several": ({"fcnet_hiddens": [8]}, "vector", "several"),
+    "tuple-of-actions": ({"fcnet_hiddens": [8]}, "vector", "tuple_of_actions"),
+    "dict-of-actions": ({"fcnet_hiddens": [8]}, "vector", "dict_of_actions"),
+    "of-table": ({"fcnet_hiddens": [8]}, "table", "discrete"),
+    "of-discrete": ({"fcnet_hiddens": [8]}, "discrete", "discrete"),
+    "of-several": ({"fcnet_hiddens": [8]}, "several", "discrete"),
+    "of-bits": ({"fcnet_hiddens": [8]}, "bits", "discrete"),
+    "of-tuple": ({"fcnet_hiddens": [8]}, "tuple", "discrete"),
+    "of-dict": ({"fcnet_hiddens": [8]}, "dict", "discrete"),
+    "of-nested": ({"fcnet_hiddens": [8]}, "nested", "discrete"),
+    "lstm": (LSTM, "vector", "discrete"),
+    "lstm-share": (dict(LSTM, vf_share_layers=True), "vector", "discrete"),
+    "lstm-default": ({"use_lstm": True}, "vector", "discrete"),
+    "lstm-continuous": (LSTM, "vector", "continuous"),
+    "lstm-steps-before": (dict(LSTM, **BOTH), "vector", "discrete"),
+    "lstm-steps-before-continuous": (dict(LSTM, **BOTH), "vector", "continuous"),
+    "lstm-steps-before-several": (dict(LSTM, **BOTH), "vector", "several"),
+    "lstm-reward-before": (dict(LSTM, lstm_use_prev_reward=True), "vector", "discrete"),
+    "lstm-steps-before-until-1.1": (
+        dict(LSTM, lstm_use_prev_action_reward=True),
+        "vector",
+        "discrete",
+    ),
+    "lstm-of-dict": (LSTM, "dict", "discrete"),
+    "lstm-of-image": (dict(LSTM, conv_filters=SMALL), "image42", "discrete"),
+    "lstm-of-image-share": (
+        dict(LSTM, conv_filters=SMALL, vf_share_layers=True),
+        "image42",
+        "discrete",
+    ),
+    "lstm-of-camera": (dict(LSTM, conv_filters=SMALL), "camera", "discrete"),
+    "image84": ({}, "image84", "discrete"),
+    "image84-share": ({"vf_share_layers": True}, "image84", "discrete"),
+    "image84x1": ({}, "image84x1", "discrete"),
+    "image42": ({"dim": 42}, "image42", "discrete"),
+    "image64": ({}, "image64", "discrete"),
+    "image96": ({}, "image96", "discrete"),
+    "image10": ({}, "image10", "discrete"),
+    "image240": ({}, "image240", "discrete"),
+    "image480": ({}, "image480", "discrete"),
+    "image50": ({}, "image50", "discrete"),
+    "filters": ({"conv_filters": SMALL}, "image42", "discrete"),
+    "filters-share": ({"conv_filters": SMALL, "vf_share_layers": True}, "image42", "discrete"),
+    "filters-tanh": ({"conv_filters": SMALL, "conv_activation": "tanh"}, "image42", "discrete"),
+    "filters-continuous": ({"conv_filters": SMALL}, "image42", "continuous"),
+    "filters-one": ({"conv_filters": [[5, [10, 10], 1]]}, "image10", "discrete"),
+    "filters-numbers": (
+        {"conv_filters": [[4, 4, 2], [6, 4, 2], [8, 11, 1]]},
+        "image42",
+        "discrete",
+    ),
+    "filters-of-rectangle": (
+        {"conv_filters": [[4, [4, 4], 2], [6, [3, 3], 2], [8, [5, 8], 1]]},
+        "image20",
+        "discrete",
+    ),
+    "filters-large-stride": (
+        {"conv_filters": [[4, [2, 2], 4], [8, [11, 11], 1]]},
+        "image42",
+        "discrete",
+    ),
+    "filters-not-one-pixel": (
+        {"conv_filters": [[4, [4, 4], 2], [8, [4, 4], 2]]},
+        "image42",
+        "discrete",
+    ),
+    "filters-post": (
+        {"conv_filters": SMALL, "post_fcnet_hiddens": [7, 6], "post_fcnet_activation": "relu"},
+        "image42",
+        "discrete",
+    ),
+    "filters-no-final-linear": (
+        {"conv_filters": SMALL, "no_final_linear": True},
+        "image42",
+        "discrete",
+    ),
+    "camera": ({"conv_filters": SMALL, "fcnet_hiddens": [8]}, "camera", "discrete"),
+    "camera-default": ({}, "camera", "discrete"),
+    "camera-post": (
+        {"conv_filters": SMALL, "fcnet_hiddens": [8], "post_fcnet_hiddens": [7]},
+        "camera",
+        "discrete",
+    ),
+    "cameras": ({"conv_filters": SMALL, "fcnet_hiddens": [8]}, "cameras", "discrete"),
+}
+
+#: Whose policies are built of which models; PPO's of all.
+OTHERS = {
+    "APPO": ["default", "apart", "lstm", "filters", "continuous"],
+    "A2C": ["default", "apart", "one-layer", "filters", "lstm", "continuous", "no-layers"],
+    "A3C": ["default", "filters", "lstm"],
+    "PG": ["default", "filters", "continuous"],
+    "IMPALA": ["default", "apart", "filters", "lstm", "several"],
+    "MARWIL": ["default", "filters", "continuous"],
+}
+
+QS = {
+    "default": ({}, "vector"),
+    "plain": ({"dueling": False, "double_q": False}, "vector"),
+    "hiddens": ({"hiddens": [9, 8], "model": {"fcnet_hiddens": [7]}}, "vector"),
+    "no-hiddens": ({"hiddens": [], "dueling": False, "model": {"fcnet_hiddens": [7]}}, "vector"),
+    "no-layers": ({"hiddens": [9], "model": {"fcnet_hiddens": []}}, "vector"),
+    "atoms": (
+        {"num_atoms": 5, "hiddens": [8], "model": {"fcnet_hiddens": [7]}, "dueling": False},
+        "vector",
+    ),
+    "atoms-dueling": ({"num_atoms": 5, "hiddens": [8], "model": {"fcnet_hiddens": [7]}}, "vector"),
+    "noisy": ({"noisy": True, "hiddens": [8], "model": {"fcnet_hiddens": [7]}}, "vector"),
+    "of-dict": ({"hiddens": [8], "model": {"fcnet_hiddens": [7]}}, "dict"),
+    "image84": ({}, "image84"),
+    "filters": ({"hiddens": [8], "model": {"conv_filters": SMALL}}, "image42"),
+    "filters-no-hiddens": (
+        {"hiddens": [], "dueling": False, "model": {"conv_filters": SMALL}},
+        "image42",
+    ),
+    "camera": (
+        {"hiddens": [8], "model": {"conv_filters": SMALL, "fcnet_hiddens": [7]}},
+        "camera",
+    ),
+    "norms": (
+        {
+            "hiddens": [8],
+            "model": {"fcnet_hiddens": [7]},
+            "exploration_config": {"type": "ParameterNoise"},
+        },
+        "vector",
+    ),
+}
+
+SMALL_SAC = {"fcnet_hiddens": [8, 7], "fcnet_activation": "relu"}
+SACS = {
+    "default": ({}, "vector", "continuous"),
+    "discrete": ({}, "vector", "discrete"),
+    "apart": (
+        {"Q_model": {"fcnet_hiddens": [9]}, "policy_model": {"fcnet_hiddens": [8, 7]}},
+        "vector",
+        "continuous",
+    ),
+    "apart-discrete": (
+        {"Q_model": {"fcnet_hiddens": [9]}, "policy_model": {"fcnet_hiddens": [8, 7]}},
+        "vector",
+        "discrete",
+    ),
+    "no-twin": (
+        {"twin_q": False, "Q_model": SMALL_SAC, "policy_model": SMALL_SAC},
+        "vector",
+        "continuous",
+    ),
+    "tanh": (
+        {
+            "Q_model": dict(SMALL_SAC, fcnet_activation="tanh"),
+            "policy_model": dict(SMALL_SAC, fcnet_activation="tanh"),
+        },
+        "vector",
+        "continuous",
+    ),
+    "of-dict": ({"Q_model": SMALL_SAC, "policy_model": SMALL_SAC}, "dict", "continuous"),
+    "filters-discrete": (
+        {"Q_model": {"conv_filters": SMALL}, "policy_model": {"conv_filters": SMALL}},
+        "image42",
+        "discrete",
+    ),
+}
+
+
+def cases():
+    """All cases by name."""
+    found = {}
+    for model, (told, seen, acts) in MODELS.items():
+        found["PPO " + model] = ("PPO", seen, acts, {"model": told})
+    for algorithm, models in OTHERS.items():
+        for model in models:
+            told, seen, acts = MODELS[model]
+            found[algorithm + " " + model] = (algorithm, seen, acts, {"model": told})
+    for name, (config, seen) in QS.items():
+        found["DQN " + name] = ("DQN", seen, "discrete", config)
+    found["SimpleQ default"] = ("SimpleQ", "vector", "discrete", {})
+    found["SimpleQ filters"] = ("SimpleQ", "image42", "discrete", QS["filters"][0])
+    for name, (config, seen, acts) in SACS.items():
+        found["SAC " + name] = ("SAC", seen, acts, config)
+    return found
+
+
+def space(told, spaces):
+    """A space of gym or gymnasium.
+
+    Args:
+        told: The name of one of `SPACES`, or one as they are written there.
+        spaces: gym's or gymnasium's module of spaces.
+    """
+    kind, *told = SPACES[told] if isinstance(told, str) else told
+    if kind == "Box":
+        low, high, shape, dtype = told
+        return spaces.Box(low, high, tuple(shape), dtype)
+    if kind == "Tuple":
+        return spaces.Tuple([space(part, spaces) for part in told[0]])
+    if kind == "Dict":
+        return spaces.Dict({name: space(part, spaces) for name, part in told[0].items()})
+    return getattr(spaces, kind)(*told)

@@ -1,0 +1,271 @@
+"""New networks against those that real old Rays made of the same configs."""
+
+import json
+import re
+import zlib
+from functools import cache
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+pytest.importorskip("ray")
+
+import torch
+
+from rllib_compat import ray_versions, registry
+from rllib_compat.convert.write.modules import Loaded
+from rllib_compat.networks import fresh
+from rllib_compat.networks.modules.configured import ConfiguredModule, network_of
+from rllib_compat.networks.read import read
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.trainer.defaults import defaults_of, merge
+from tests.legacy.new_networks import cases
+from tests.marks import OTHERS_WARNINGS
+
+pytestmark = OTHERS_WARNINGS
+
+HERE = Path(cases.__file__).parent
+RAYS = sorted(file.stem for file in HERE.glob("*.json"))
+ALL = cases.cases()
+
+#: So many numbers are enough to tell by what they were drawn.
+MANY = 200
+
+#: What a Ray made by mistake, or of observations that are others today: it is not compared.
+UNLIKE = {
+    "0.8.5": {
+        "torch's Q-networks lacked layers, distributions and noise that TensorFlow's had": (
+            "DQN plain",
+            "DQN no-hiddens",
+            "DQN atoms",
+            "DQN atoms-dueling",
+            "DQN noisy",
+            "DQN image84",
+            "DQN filters",
+            "DQN filters-no-hiddens",
+        ),
+        "torch ignored no_final_linear for images": ("PPO filters-no-final-linear",),
+        "MultiDiscrete observations were the bare numbers": ("PPO of-several", "PPO of-nested"),
+    },
+    "1.0.1": {
+        "Q-values depended on the batch": ("DQN atoms-dueling",),
+        "noisy layers were not saved": ("DQN noisy",),
+        "SAC's layers for images were in no optimizer": ("SAC filters-discrete",),
+        "MultiDiscrete observations were the bare numbers": ("PPO of-several", "PPO of-nested"),
+    },
+    "1.13.0": {
+        "the key was gone, and ignored": ("PPO lstm-steps-before-until-1.1",),
+        "the dense layers of parts, and of what is no vector, were neither saved nor trained": (
+            "PPO of-table",
+            "PPO of-bits",
+            "PPO lstm-of-camera",
+            "PPO camera",
+            "PPO camera-default",
+            "PPO camera-post",
+            "DQN camera",
+            "SAC of-dict",
+        ),
+        "the weights of noisy layers were all the same": ("DQN noisy",),
+    },
+}
+
+
+@cache
+def recorded(ray):
+    return json.loads((HERE / f"{ray}.json").read_text())
+
+
+def told(ray, name):
+    """Settings and spaces of a case."""
+    algorithm, seen, acts, config = ALL[name]
+    both = {**merge(defaults_of(algorithm, ray), config), "framework": "torch"}
+    settings = ModelSettings.from_config(fresh.of_networks(both), {}, algorithm=algorithm, ray=ray)
+    made = (cases.space(told, gymnasium.spaces) for told in (seen, acts))
+    return settings, *map(spaces.from_object, made)
+
+
+def made(name, shape):
+    """The weights and inputs that `record.py` made."""
+    drawn = np.random.RandomState(zlib.crc32(name.encode())).standard_normal(shape)
+    scale = 1 / np.sqrt(np.prod(shape[1:])) if len(shape) > 1 else 0.1
+    return (drawn * scale).astype(np.float32)
+
+
+def built(ray):
+    return [name for name, found in recorded(ray).items() if "weights" in found]
+
+
+def refused(ray):
+    """The cases that a Ray refused because their filters end in more than one pixel."""
+    found = recorded(ray).items()
+    return [name for name, case in found if "do not result in" in case.get("error", "")]
+
+
+def of_each(names):
+    unlike = {ray: {name for rows in UNLIKE[ray].values() for name in rows} for ray in RAYS}
+    return [(ray, name) for ray in RAYS for name in names(ray) if name not in unlike[ray]]
+
+
+def alive(ray, name):
+    """The arrays of a case that its network computes with: name → shape."""
+    weights = recorded(ray)[name]["weights"]
+    value = r"_value_branch(_separate)?\.|value_layer\."  # in a part of the network, or a critic
+    if name.startswith(("DQN", "SimpleQ", "SAC")):
+        dead = rf"(.*\.)?({value}).*|log_alpha|target_entropy"
+    else:
+        dead = rf".+\.({value}).*"
+        dead += r"|_value_branch_separate\..*" if "lstm.bias_ih_l0" in weights else ""
+    slope = r"|.*\._beta"  # of swish, which is not trained
+    return {k: shape for k, shape in weights.items() if not re.fullmatch(dead + slope, k)}
+
+
+@pytest.mark.parametrize(("ray", "name"), of_each(built))
+def test_a_new_network_has_the_layers_that_the_old_one_had(ray, name):
+    policy = fresh.policy(*told(ray, name), np.random.default_rng(3))
+    then, now = alive(ray, name), {key: array.shape for key, array in policy.weights.items()}
+    assert sizes(now) == sizes(then)
+
+
+def sizes(shapes):
+    """How large arrays are, whatever they are called; a 1 × 1 convolution is a dense layer."""
+    return sorted(tuple(size for size in shape if size != 1) for shape in shapes.values())
+
+
+@pytest.mark.parametrize(("ray", "name"), of_each(built))
+def test_first_weights_are_as_large_as_they_were(ray, name):
+    policy = fresh.policy(*told(ray, name), np.random.default_rng(3))
+    for key in alive(ray, name).keys() & policy.weights.keys():
+        array = policy.weights[key]
+        lengths = np.sqrt(np.square(array.reshape(len(array), -1)).sum(axis=1))
+        length, spread, largest, deviation = recorded(ray)[name]["first"].get(key, (0, 0, 0, 0))
+        if deviation == 0 or (spread < 1e-3 * length and round(length, 3) in (1, 0.01)):
+            assert lengths == pytest.approx(length, rel=1e-3, abs=1e-6), key
+        elif array.size >= MANY:
+            assert array.std() == pytest.approx(deviation, rel=0.15), key
+            assert np.abs(array).max() == pytest.approx(largest, rel=0.1), key
+
+
+@pytest.mark.parametrize(("ray", "name"), of_each(built))
+def test_a_new_network_with_old_weights_computes_what_the_old_one_did(ray, name):
+    settings, seen, acts = told(ray, name)
+    then = recorded(ray)[name]
+    weights = {key: made(key, tuple(shape)) for key, shape in then["weights"].items()}
+    old = read(PolicyState("old", weights, observation_space=seen, action_space=acts), settings)
+    new = fresh.network(settings, seen, acts, np.random.default_rng(3))
+    assert new.graph == old.known.graph
+    if "outputs" not in then:
+        return
+    inputs = inputs_of(old.known)
+    out = old.known.forward(inputs)
+    logits, values = (np.asarray(then["outputs"][key]) for key in ("logits", "values"))
+    np.testing.assert_allclose(out["action_dist_inputs"].reshape(logits.shape), logits, atol=1e-5)
+    if "vf_preds" in out:
+        np.testing.assert_allclose(out["vf_preds"].reshape(-1), values, atol=1e-5)
+
+
+def inputs_of(network):
+    """The made inputs of two items; the action before is the first of its choices, or zeros."""
+    graph = network.graph
+    lead = (2, 1) if graph.states else (2,)
+    found = {name: np.zeros((2, *shape)) for name, shape in graph.inputs.items()}
+    found["obs"] = made("inputs", (2, *graph.inputs["obs"]))
+    if "prev_rewards" in found:
+        found["prev_rewards"] = made("rewards", (2,))[:, None]
+    return {
+        name: array if name in graph.states else array.reshape(*lead, *array.shape[1:])
+        for name, array in found.items()
+    }
+
+
+@pytest.mark.parametrize(("ray", "name"), of_each(refused))
+def test_filters_that_do_not_fit_are_refused_as_they_were(ray, name):
+    with pytest.raises(ConfigError, match="conv_filters"):
+        fresh.network(*told(ray, name), np.random.default_rng(3))
+
+
+#: Cases of each kind of module: of Ray's own, and of ours.
+MODULES = [
+    "PPO default",
+    "PPO no-layers",
+    "PPO lstm",
+    "PPO lstm-steps-before",
+    "PPO filters",
+    "PPO camera",
+    "PPO of-dict",
+    "APPO filters",
+    "DQN default",
+    "DQN atoms-dueling",
+    "DQN camera",
+    "SAC apart",
+    "SAC filters-discrete",
+]
+
+
+def module_of(name, **given):
+    """The module that Ray builds of a case, and its network's settings and spaces."""
+    settings, seen, acts = told("1.13.0", name)
+    original, actions = (cases.space(told, gymnasium.spaces) for told in ALL[name][1:3])
+    space = original
+    if not isinstance(original, gymnasium.spaces.Box):
+        flat = gymnasium.spaces.flatdim(original)
+        space = gymnasium.spaces.Box(-np.inf, np.inf, (flat,), np.float32)
+        space.original_space = original
+    config = ray_versions.todays_config(registry.of(settings.algorithm).becomes)
+    default = config.get_default_rl_module_spec()
+    module = ConfiguredModule(
+        observation_space=space,
+        action_space=actions,
+        catalog_class=default.catalog_class,
+        model_config={
+            **ray_versions.plain_model_config(config.model_config),
+            **network_of(settings, default.module_class),
+        },
+        inference_only=False,
+        **given,
+    )
+    return module, settings, seen, acts
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_computes_its_network(name):
+    module, settings, seen, acts = module_of(name)
+    torch.manual_seed(5)
+    rng = np.random.default_rng(int(torch.randint(2**62, ()).item()))
+    torch.manual_seed(5)
+    module, *_ = module_of(name)  # draws the same
+    network = fresh.network(settings, seen, acts, rng)
+    inputs = inputs_of(network)
+    out, then = Loaded(module)(inputs), network.forward(inputs)
+    assert {"action_dist_inputs", "q_values"} & out.keys()
+    for key in then.keys() & out.keys() - set(network.graph.states):
+        np.testing.assert_allclose(out[key].reshape(then[key].shape), then[key], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["PPO lstm", "PPO camera"])
+def test_a_module_that_only_acts_begins_with_the_layers_that_act(name):
+    module, *_ = module_of(name)
+    acting = type(module)(
+        observation_space=module.observation_space,
+        action_space=module.action_space,
+        model_config=module.model_config,
+        catalog_class=type(module.catalog) if module.catalog else None,
+        inference_only=True,
+    )
+    acting.set_state(module.get_state(inference_only=True))
+    assert module.model_config["max_seq_len"] == 20
+
+
+def test_today_and_what_names_an_initializer_have_networks_of_today():
+    assert fresh.only_todays({"model": {"fcnet_weights_initializer": "ones_"}})
+    assert fresh.only_todays({"_model_config": {"fcnet_hiddens": [8]}})
+    old = {
+        "model": {"fcnet_hiddens": [8], "fcnet_bias_initializer": None, "head_fcnet_hiddens": []}
+    }
+    assert not fresh.only_todays(old)
+    assert fresh.makes("PPO", old)
+    assert not fresh.makes("ES", old)
