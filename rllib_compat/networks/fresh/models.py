@@ -116,6 +116,12 @@ def on_torch(settings: ModelSettings) -> bool:
     return config.get("framework") == "torch" or config.get("use_pytorch") is True
 
 
+def _ignores_free_log_std(settings: ModelSettings) -> bool:
+    """Whether dense networks did; a checkpoint of Ray 0.7 tells no more than that."""
+    early = settings.ray == "0.7" or since(settings, "0.7.5")
+    return settings.ray is not None and early and not since(settings, "0.8.6")
+
+
 def _of_value(settings: ModelSettings, small_since: str) -> float:
     """The length of a value function's last weights, which were small later on torch."""
     return _OUT if not on_torch(settings) or since(settings, small_since) else _HIDDEN
@@ -131,8 +137,7 @@ def _dense(
     value: bool = False,
 ) -> int:
     hiddens = _HIDDENS if settings.hiddens is None else settings.hiddens
-    ignored = since(settings, "0.7.5") and not since(settings, "0.8.6")
-    free = settings.free_log_std and (settings.ray is None or not ignored)
+    free = settings.free_log_std and not _ignores_free_log_std(settings)
     means = outputs // 2 if outputs and free else outputs
     activated = bool(settings.model.get("no_final_linear")) and means is not None
     own = [*hiddens[:-1], means] if activated and means else list(hiddens)
