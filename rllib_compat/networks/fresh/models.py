@@ -39,7 +39,7 @@ def actor_critic(arrays: Arrays, settings: ModelSettings, seen: Space, actions: 
     """Draws a policy and its value function.
 
     Raises:
-        ConfigError: No distribution of actions is known, or the convolutions don't fit the images.
+        ConfigError: No distribution of actions is known, or layers don't fit images or actions.
     """
     outputs = distribution_inputs(actions)
     if outputs is None:
@@ -47,6 +47,12 @@ def actor_critic(arrays: Arrays, settings: ModelSettings, seen: Space, actions: 
             f"No policy gives actions of the space {actions}.",
             where="action_space",
             fix="Use Discrete, MultiDiscrete, Box, or a Tuple or Dict of them.",
+        )
+    if settings.free_log_std and outputs % 2 and not _ignores_free_log_std(settings):
+        raise ConfigError(
+            f"free_log_std halves what a policy gives for {actions}, which is {outputs} numbers.",
+            where="model.free_log_std",
+            fix="Leave it out: standard deviations are of Box actions.",
         )
     if on_torch(settings) and not since(settings, "0.8.6"):
         settings = replace(settings, shares_layers=True)  # whatever the config says

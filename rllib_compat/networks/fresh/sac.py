@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rllib_compat.networks.fresh.arrays import Arrays
-from rllib_compat.networks.fresh.models import model
+from rllib_compat.networks.fresh.models import model, since
 from rllib_compat.networks.names.sac_unnamed import model_of
 from rllib_compat.networks.names.stacks import CRITIC, POLICY, TWIN
 from rllib_compat.networks.settings import ModelSettings
@@ -43,5 +43,7 @@ def soft_actor_critic(arrays: Arrays, settings: ModelSettings, seen: Space, acti
     if settings.config.get("twin_q", True):
         given[TWIN] = given[CRITIC]
     for stack, (observed, gives) in given.items():
-        own = replace(model_of(settings, stack), ray=settings.ray)
+        # Before Ray 1.3, what looked at images was in no optimizer; that is not repeated.
+        ray = settings.ray if since(settings, "1.3") else None
+        own = replace(model_of(settings, stack), ray=ray)
         model(arrays, own, observed, gives, _NAMES[stack])

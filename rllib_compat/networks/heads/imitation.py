@@ -11,7 +11,12 @@ from functools import partial
 
 from rllib_compat import ray_versions
 from rllib_compat.networks.heads import actor_critic
-from rllib_compat.networks.heads.outputs import clipless, todays_default
+from rllib_compat.networks.heads.outputs import (
+    clipless,
+    own_actor_critic,
+    sequence_length,
+    todays_default,
+)
 from rllib_compat.networks.heads.policy import policy_only
 from rllib_compat.networks.mapping import Move, Table, from_canonical, to_canonical, torch_dense
 from rllib_compat.networks.named import Named
@@ -26,9 +31,14 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     if named := named_today(policy, settings):
         return Reading(policy_only(named, target=_target(named)))
     reading = actor_critic.read(policy, settings)
-    if reading.known.target.module is not None:
+    network = reading.known
+    if network.target.module is not None:
         return reading
-    return replace(reading, network=_without_value(reading.known, policy, settings))
+    if network.graph.recurrent:  # today's module of BC has no place for an LSTM
+        length = sequence_length(settings)
+        own = own_actor_critic(network.graph, network.arrays, max_seq_len=length)
+        return replace(reading, network=replace(network, target=own))
+    return replace(reading, network=_without_value(network, policy, settings))
 
 
 def named_today(policy: PolicyState, settings: ModelSettings) -> Named | None:

@@ -108,7 +108,8 @@ class Heads:
         image, self.hidden = self._convolutions("")
         dense = [n for n in self.named.layers("conv") if self._ndim(n) == 2]
         # The activation stops one layer early: the last hidden layer has none.
-        activations = [self._post] * (len(dense) - 1) + [None]
+        last = None if "logits" in self.named else self._post
+        activations = [self._post] * (len(dense) - 1) + [last]
         self.hidden = add_layers(self.build, self.named.arrays, dense, self.hidden, activations)
         self.logits = self.hidden
         if "logits" in self.named:

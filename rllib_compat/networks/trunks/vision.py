@@ -163,7 +163,11 @@ def _add(build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> 
     image, _ = add_convolutions(build, named, prefix, takes=takes)
     features = build.add("flatten", f"{prefix}features", image, channels_first=named.torch)
     behind = named.model("post_fcnet_activation", "relu")
-    return add_layers(build, named.arrays, named.layers(f"{prefix}post"), features, behind)
+    layers = named.layers(f"{prefix}post")
+    if named.torch:  # which counts them among the convolutions
+        counted = named.layers(f"{prefix}conv")
+        layers = [name for name in counted if named.arrays[f"{name}.kernel"].ndim == 2]
+    return add_layers(build, named.arrays, layers, features, behind)
 
 
 VISION = Trunk(

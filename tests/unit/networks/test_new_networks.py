@@ -1,6 +1,8 @@
 """New networks against those that real old Rays made of the same configs."""
 
+import contextlib
 import json
+import random
 import re
 import zlib
 from functools import cache
@@ -269,3 +271,29 @@ def test_today_and_what_names_an_initializer_have_networks_of_today():
     assert not fresh.only_todays(old)
     assert fresh.makes("PPO", old)
     assert not fresh.makes("ES", old)
+
+
+#: What configs are made of, beside models and Rays; observations and actions are drawn for each.
+ALGORITHMS = [row.name for row in registry.ROWS if row.reader in fresh.DRAWN_BY]
+OBSERVATIONS = ["vector", "table", "discrete", "several", "bits", "image42", "tuple", "nested"]
+OBSERVATIONS += ["camera", "cameras"]
+ACTIONS = ["discrete", "several", "continuous", "tuple_of_actions", "dict_of_actions"]
+
+
+@pytest.mark.parametrize("ray", ["0.8.5", "1.0.1", "1.13.0", None])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_each_config_makes_a_network_or_is_refused_with_a_reason(algorithm, ray):
+    drawn = random.Random(f"{algorithm} {ray}")
+    models = [{"model": told} for told, *_ in cases.MODELS.values()]
+    made = 0
+    for config in (*models, *(told for told, *_ in (*cases.QS.values(), *cases.SACS.values()))):
+        small = {"fcnet_hiddens": [6], "lstm_cell_size": 5, "conv_filters": cases.SMALL}
+        own = {"model": {**small, **config.get("model", {})}}
+        settings = ModelSettings.from_config({**config, **own}, {}, algorithm=algorithm, ray=ray)
+        names = drawn.choice(OBSERVATIONS), drawn.choice(ACTIONS)
+        seen, acts = (cases.space(name, gymnasium.spaces) for name in names)
+        seen, acts = spaces.from_object(seen), spaces.from_object(acts)
+        # Anything else than a refusal with its reason fails.
+        with contextlib.suppress(ConfigError):
+            made += bool(fresh.network(settings, seen, acts, np.random.default_rng(3)).parameters)
+    assert made > (5 if algorithm in ("SAC", "CQL") else 10)
