@@ -59,9 +59,25 @@ def actor_critic(arrays: Arrays, settings: ModelSettings, seen: Space, actions: 
     if settings.model.get("use_lstm"):
         cells = lstm(arrays, settings, seen, actions)
         arrays.dense("_logits_branch._model.0", cells, outputs)
-        arrays.dense("_value_branch._model.0", cells, 1)
+        if not _has_own_value(settings, seen):
+            arrays.dense("_value_branch._model.0", cells, 1)
+            return
+        hiddens = _HIDDENS if settings.hiddens is None else settings.hiddens
+        takes = hiddens[-1] if since(settings, "0.7") else seen.flat_size()
+        last = _stack(arrays, "_own_value", takes, hiddens)
+        arrays.dense("_own_value_out._model.0", last, 1, _OUT)
         return
     model(arrays, settings, seen, outputs, value=True)
+
+
+def _has_own_value(settings: ModelSettings, seen: Space) -> bool:
+    """Whether the value function beside an LSTM is a network without memory: until Ray 0.8.4.
+
+    Where images are seen, one on the LSTM is made in its place.
+    """
+    if settings.shares_layers or since(settings, "0.8.5") or settings.hiddens == ():
+        return False
+    return not (isinstance(seen, Box) and len(seen.shape) == 3)
 
 
 def lstm(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from packaging.version import Version
 
 from rllib_compat.networks import compare
 from rllib_compat.networks.graph import Array, Builder, Graph
@@ -94,10 +95,17 @@ def _add_value(build: Builder, named: Named, trunk: Trunk, core: lstm.Core) -> s
     if "value_last" in named:
         hidden = trunk.add(build, named, "value_")
     else:
-        takes = core.base.features if named.scheme == "layers" else "obs"
+        takes = core.base.features if _shows_features(named) else "obs"
         own = named.layers("value_hidden")
         hidden = add_layers(build, named.arrays, own, takes, named.settings.activation)
     return build.add("dense", "value_out", hidden)
+
+
+def _shows_features(named: Named) -> bool:
+    """Whether a value function of its own sees features: it did since Ray 0.7."""
+    ray = named.settings.ray
+    new = named.torch and ray is not None and Version(ray) >= Version("0.7")
+    return named.scheme == "layers" or new
 
 
 def _target_of_lstm(named: Named, trunk: Trunk, graph: Graph, core: lstm.Core) -> Target:

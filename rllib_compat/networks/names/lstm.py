@@ -109,6 +109,9 @@ LSTM_TABLES: Mapping[str, Table] = {
         Move("lstm.bias_hh_l0", "lstm.recurrent_bias"),
         *torch_dense("_logits_branch._model.0", "logits"),
         *torch_dense("_value_branch._model.0", "value"),
+        # What only TensorFlow had: names of ours, for new networks.
+        *torch_dense("_own_value.{i}._model.0", "value_hidden.{i}"),
+        *torch_dense("_own_value_out._model.0", "value_out"),
     ),
 }
 

@@ -13,9 +13,6 @@ from tests.support import REFUSED
 
 #: What an old Ray did otherwise than others, and than is done here.
 UNLIKE = {
-    "0.5.3/ppo-tf-lstm-noshare": "the value function was a network of its own, without memory",
-    "0.6.6/ppo-tf-lstm-noshare": "the same",
-    "0.7.6/ppo-tf-lstm-noshare": "the same",
     "0.6.6/pg-tf-lstm": "PG did not save its value function",
     "0.7.6/ppo-tf-images": "Ray 0.7.5 and 0.7.6 counted axes wrong, and flattened images",
     "0.8.5/a3c-tf-lstm": "Ray 0.8.5 made no LSTM on TensorFlow",
