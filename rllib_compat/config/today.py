@@ -10,6 +10,7 @@ from rllib_compat import ray_versions
 from rllib_compat.algorithms.defaults import DEFAULTS, MODEL_DEFAULTS
 from rllib_compat.config import keys as table
 from rllib_compat.neutral.errors import RayNotSupportedError
+from rllib_compat.runtime.atari import DEFAULTS as ATARI_DEFAULTS
 
 # Settings whose attribute in the table has another name.
 _ATTRIBUTES = {"framework": "framework_str"}
@@ -23,6 +24,8 @@ def todays_default(algorithm: str, setting: str) -> tuple[bool, Any]:
         algorithm: The target algorithm.
         setting: `method.argument`, as in `Settings`.
     """
+    if setting.startswith("env.atari."):
+        return True, ATARI_DEFAULTS[setting.rpartition(".")[2]]
     release = _installed()
     argument = setting.partition(".")[2]
     if setting.startswith("rl_module.model_config."):

@@ -16,6 +16,7 @@ from rllib_compat.config.deferred import AdaptedEnv, PolicyLater
 from rllib_compat.config.rule import Settings, nested
 from rllib_compat.config.steps import begin, settle
 from rllib_compat.config.translation import Translation
+from rllib_compat.config.values.atari import may_be_atari
 from rllib_compat.config.values.door import Origin
 from rllib_compat.config.ways import ways_for
 from rllib_compat.neutral.errors import ConfigError, UnknownKeysError
@@ -112,6 +113,8 @@ def translate(
     wrapping = {"env": None, **nested(settings, "env"), **_agents(settings)}
     if stack == "old":
         wrapping["old_stack"] = True
+    elif legacy_ray is not None and may_be_atari(wrapping["env"]):
+        wrapping["legacy_ray"] = legacy_ray
     return Translation(
         target,
         legacy_algorithm,

@@ -1,33 +1,52 @@
-"""Atari games, which RLlib wrapped by itself until Ray 2.40.
+"""Atari games, which RLlib wrapped by itself until Ray 2.40: which they are, and how by which Ray.
 
-Whether an environment is one is told by the environment, as `is_atari` of Ray 0.7 – 2.35 did: it
-has an `ale`, and its observations are images. Only where there is no environment yet, its entry in
-gymnasium's registry tells.
+Whether an environment is one is told by the environment: it has an `ale`, and its observations are
+images. Only where there is no environment yet, its entry in gymnasium's registry tells.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from packaging.version import Version
+
 from rllib_compat.runtime.env_settings import EnvSettings
 
-#: How many frames the wrappers skip where the game itself skips none.
-SKIP = 4
+#: Of the model's keys, and their defaults in all Rays.
+DEFAULTS: Mapping[str, Any] = {
+    "dim": 84,
+    "framestack": 4,
+    "grayscale": False,
+    "zero_mean": True,
+}
+
+#: From this Ray on, only games of gymnasium's `ALE/` names were wrapped; frames were skipped where
+#: `env_config` said `frameskip: 1`, whatever the game's name; and rewards were no longer clipped
+#: unless the config said so.
+GYMNASIUM = Version("2.3")
 
 
 def wanted(settings: EnvSettings) -> bool:
     """Whether Atari games are to be wrapped; the old API stack does it itself."""
-    deepmind = settings.preprocessor_pref in (None, "deepmind")
-    return deepmind and not settings.multi_agent and not settings.old_stack
+    pref = settings.preprocessor_pref
+    return pref == "deepmind" and not settings.multi_agent and not settings.old_stack
 
 
-def is_atari(env: Any) -> bool:
-    """Whether an environment is an Atari game that gives images."""
+def is_atari(env: Any, legacy_ray: str | None = None) -> bool:
+    """Whether an environment is an Atari game that gives images.
+
+    Args:
+        env: The environment.
+        legacy_ray: Whose Ray's answer is asked for; None: whether it is one.
+    """
     shape = getattr(getattr(env, "observation_space", None), "shape", None)
-    # What has fewer than three dimensions is the game's memory.
-    gives_images = shape is None or len(shape) >= 3
-    return gives_images and hasattr(getattr(env, "unwrapped", env), "ale")
+    if shape is not None and len(shape) < 3:
+        return False  # the game's memory
+    if legacy_ray is not None and Version(legacy_ray) >= GYMNASIUM:
+        return "AtariEnv<ALE" in str(env)
+    return hasattr(getattr(env, "unwrapped", env), "ale")
 
 
 def is_name(name: str) -> bool:
@@ -38,20 +57,29 @@ def is_name(name: str) -> bool:
     return spec is not None and str(spec.entry_point).startswith(("ale_py", "shimmy.atari"))
 
 
-def wrapped(env: Any, settings: EnvSettings) -> tuple[Any, EnvSettings]:
-    """A game in the DeepMind wrappers, and the settings with what goes with them.
+def wrapped(env: Any, settings: EnvSettings, context: Mapping[str, Any]) -> tuple[Any, EnvSettings]:
+    """A game in the wrappers, and the settings with what goes with them.
 
-    Frames are skipped where the game skips none: its id says `NoFrameskip`, or its own
-    `frameskip` is 1, which an `env_config` can say.
+    Args:
+        env: The game, of any gym.
+        settings: What the legacy config says.
+        context: Its `env_config`.
     """
-    from ray.rllib.env.wrappers.atari_wrappers import wrap_atari_for_new_api_stack
+    from rllib_compat.runtime.atari_wrappers import wrap
 
-    # Ray's own defaults, 64 and none, are not those of old.
-    told = {"dim": 84, "framestack": 4, **settings.atari}
-    env = wrap_atari_for_new_api_stack(env, frameskip=SKIP if skips_none(env) else 1, **told)
-    if settings.clip_rewards is None:
+    skips = _skips(env, settings, context)
+    env = wrap(env, skips=skips, **{**DEFAULTS, **settings.atari})
+    if settings.clip_rewards is None and clips(settings.legacy_ray):
         settings = replace(settings, clip_rewards=True)
     return env, settings
+
+
+def _skips(env: Any, settings: EnvSettings, context: Mapping[str, Any]) -> bool:
+    if settings.legacy_ray is None:
+        return skips_none(env)
+    if Version(settings.legacy_ray) >= GYMNASIUM:
+        return bool(context.get("frameskip") == 1)
+    return "NoFrameskip" in str(getattr(getattr(env, "spec", None), "id", ""))
 
 
 def skips_none(env: Any) -> bool:
@@ -59,3 +87,8 @@ def skips_none(env: Any) -> bool:
     spec = getattr(env, "spec", None)
     own = (getattr(spec, "kwargs", None) or {}).get("frameskip")
     return own == 1 or "NoFrameskip" in str(getattr(spec, "id", ""))
+
+
+def clips(legacy_ray: str | None) -> bool:
+    """Whether a Ray clipped an Atari game's rewards to their sign unless it was told otherwise."""
+    return legacy_ray is None or Version(legacy_ray) < GYMNASIUM

@@ -23,8 +23,11 @@ class EnvSettings:
         no_done_at_end: Whether the end of an episode is no terminal state to learn from.
         clip_rewards: True for the sign of each reward, a number for a limit on both sides.
         preprocessor_pref: "deepmind", as ever by default, for its wrappers around Atari games (and
-            rewards clipped to their sign, unless `clip_rewards` says otherwise); "rllib" for none.
-        atari: What these wrappers are told, where the config says it: `dim` and `framestack`.
+            rewards clipped to their sign, unless `clip_rewards` says otherwise); "rllib" for
+            RLlib's own preprocessing of raw frames; None for neither.
+        atari: What they are told, where the config says it: `dim`, `framestack`, `grayscale` and
+            `zero_mean`.
+        legacy_ray: The Ray whose wrappers are wanted, where it is known.
         multi_agent: Whether the config defines policies, so that the environment has many agents.
         policy_spaces: Observation and action space by policy, where the config names them.
         policy_mapping_fn: The agent's policy, as the legacy config maps it.
@@ -40,6 +43,7 @@ class EnvSettings:
     clip_rewards: bool | float | None = None
     preprocessor_pref: str | None = "deepmind"
     atari: Mapping[str, Any] = field(default_factory=dict)
+    legacy_ray: str | None = None
     multi_agent: bool = False
     policy_spaces: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     policy_mapping_fn: Callable[..., str] | None = None

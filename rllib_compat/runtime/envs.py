@@ -109,8 +109,8 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
             "class itself, or write 'module:Class'",
         )
     env = creator(own_context)
-    if atari.wanted(settings) and atari.is_atari(env):
-        env, settings = atari.wrapped(env, settings)
+    if atari.wanted(settings) and atari.is_atari(env, settings.legacy_ray):
+        env, settings = atari.wrapped(env, settings, own_context)
     if vector_envs.is_vector_env(env):
         return vector_envs.checked(env, settings)
     if external.is_external(env):

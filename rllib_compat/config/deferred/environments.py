@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from rllib_compat.config.values.atari import is_atari_name, is_registered_name
+from rllib_compat.config.values.atari import may_be_atari
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import PUBLIC, Later, Writer, build
 from rllib_compat.runtime.env_settings import EnvSettings
@@ -48,11 +48,11 @@ class AdaptedEnv(Later):
     def _means_nothing(self, name: str) -> bool:
         """Whether a setting is what `EnvSettings` has by itself, or is for Atari games only."""
         value, env = self.settings[name], self.settings.get("env")
-        if value in (None, {}) or value == getattr(EnvSettings, name, None):
-            return True
-        if name == "preprocessor_pref" or (name == "clip_rewards" and value is False):
-            return is_registered_name(env) and not is_atari_name(env)
-        return False
+        if name in ("preprocessor_pref", "legacy_ray") or (
+            name == "clip_rewards" and value is False
+        ):
+            return not may_be_atari(env) or value == getattr(EnvSettings, name)
+        return value in (None, {}) or value == getattr(EnvSettings, name, None)
 
 
 @frozen

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from packaging.version import Version
+
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import SpaceLater
 from rllib_compat.config.rule import (
@@ -23,6 +25,9 @@ from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import from_object
 
 FAMILY = "environment"
+
+#: From this Ray on, `preprocessor_pref: None` meant no preprocessing at all.
+_NO_PREPROCESSING = Version("2.1")
 
 
 def _wrapper(name: str) -> Any:
@@ -67,6 +72,9 @@ def _clip_rewards(value: Any, context: Context) -> Outcome:
 def _preprocessor_pref(value: Any, context: Context) -> Outcome:
     if context.stack == "old":
         return Outcome({"env_runners.preprocessor_pref": value}, Verdict.KEPT)
+    ray = context.legacy_ray
+    if value is None and ray is not None and Version(ray) < _NO_PREPROCESSING:
+        value = "rllib"
     return Outcome({"env.preprocessor_pref": value})
 
 
@@ -165,7 +173,7 @@ RULES = (
         FAMILY,
         "preprocessor_pref",
         Verdict.WRAPPED,
-        "Atari games get the DeepMind wrappers around the environment",
+        "Atari games get the DeepMind wrappers, or RLlib's own preprocessing of raw frames",
         target="env.preprocessor_pref",
         old_target="env_runners.preprocessor_pref",
         convert=_preprocessor_pref,

@@ -96,9 +96,9 @@ INNER: Mapping[Kind, str] = {
 DISTRIBUTION = Words(("deterministic",))
 
 ATARI = {
-    "dim": "the DeepMind wrappers scale frames to 84, or to `dim`",
-    "grayscale": "the DeepMind wrappers make frames gray",
-    "zero_mean": "the DeepMind wrappers scale pixels to [-1, 1]",
+    "dim": "frames are scaled to 84, or to `dim`",
+    "grayscale": "the DeepMind wrappers make frames gray, RLlib's own preprocessing if it is told",
+    "zero_mean": "RLlib's own preprocessing shifts pixels, the DeepMind wrappers do not",
     "framestack": "frames are stacked by the DeepMind wrappers",
     "num_framestacks": "frames are stacked by the DeepMind wrappers",
     "extra_frameskip": "the DeepMind wrappers skip frames",
@@ -188,7 +188,7 @@ def _old_only(key: str, why: str, **options: Any) -> Rule:
 
 
 def _frames(value: Any, context: Context) -> Outcome:
-    """The size of Atari frames, and how many are stacked; other environments have neither."""
+    """What becomes of Atari frames; other environments have none."""
     key = context.path.rpartition(".")[2]
     if context.stack == "old":
         return Outcome({f"{OLD}.{key}": value}, Verdict.KEPT)
@@ -346,11 +346,6 @@ RULES = (
         for key in names.split()
     ),
     *(
-        _old_only(key, why, convert=_drop_unless_old, value=v.FLAG)
-        for key, why in ATARI.items()
-        if key in ("grayscale", "zero_mean")
-    ),
-    *(
         Rule(
             FAMILY,
             f"model.{key}",
@@ -361,7 +356,12 @@ RULES = (
             convert=_frames,
             value=value,
         )
-        for key, value in (("dim", Whole(1, ample=4096)), ("framestack", v.FLAG))
+        for key, value in (
+            ("dim", Whole(1, ample=4096)),
+            ("framestack", v.FLAG),
+            ("grayscale", v.FLAG),
+            ("zero_mean", v.FLAG),
+        )
     ),
     *(
         Rule(FAMILY, f"model.{key}", Verdict.DROPPED, ATARI[key], convert=drop_aloud, value=UNREAD)

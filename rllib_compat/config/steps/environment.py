@@ -10,6 +10,7 @@ from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import adapted
 from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, Given, Step
 from rllib_compat.config.values.atari import is_atari_name, is_registered_name
+from rllib_compat.runtime.atari import clips
 
 PREPROCESSING, CLIPPING = "env.preprocessor_pref", "env.clip_rewards"
 TASKS, CALLBACKS = "env.task_function", "callbacks.callbacks_class"
@@ -35,11 +36,11 @@ def _deepmind(given: Given, context: Context) -> Change | None:
         return None
     if is_todays(context):  # whose new API stack never reads the key, default or not
         asked = PREPROCESSING in given and context.legacy_ray is None
-        return None if asked else Change({PREPROCESSING: "rllib"})
+        return None if asked else Change({PREPROCESSING: None})
     if not is_game:
         return None  # the adapters look at what it makes
-    wrapped = given.get(PREPROCESSING) or "deepmind"
-    clipped = given.get(CLIPPING) is None and wrapped == "deepmind"
+    wrapped = given.get(PREPROCESSING) if PREPROCESSING in given else "deepmind"
+    clipped = given.get(CLIPPING) is None and wrapped == "deepmind" and clips(context.legacy_ray)
     message = "an Atari game: the DeepMind wrappers, as by default before"
     return Change(
         {PREPROCESSING: wrapped} | ({CLIPPING: True} if clipped else {}),

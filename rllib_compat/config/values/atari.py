@@ -26,10 +26,21 @@ _NAME = re.compile(
 
 def is_atari_name(name: object) -> bool:
     """Whether gym or gymnasium make an Atari game that gives images of a name."""
+    match = _match(name)
+    return match is not None and not match["ram"]
+
+
+def may_be_atari(env: object) -> bool:
+    """Whether an environment may be an Atari game, which gives images or its memory."""
+    return _match(env) is not None or not is_registered_name(env)
+
+
+def _match(name: object) -> re.Match[str] | None:
     match = _NAME.fullmatch(name) if isinstance(name, str) else None
-    if match is None or match["ram"]:
-        return False
-    return bool(match["ale"]) or match["game"] in GAMES or "NoFrameskip" in str(name)
+    if match is None:
+        return None
+    known = match["ale"] or match["game"] in GAMES or "NoFrameskip" in match[0]
+    return match if known else None
 
 
 def is_registered_name(name: object) -> bool:

@@ -298,9 +298,9 @@ class TestEnvironment:
     @pytest.mark.parametrize("name", ["ALE/Pong-v5", "my_pong"])
     def test_todays_configs_wrap_for_themselves(self, name):
         env = translate({"num_env_runners": 1}, algorithm="PPO", env=name).env
-        assert env["preprocessor_pref"] == "rllib"
+        assert env["preprocessor_pref"] is None
         later = translate({}, algorithm="PPO", env=name, legacy_ray="2.44.1").env
-        assert later["preprocessor_pref"] == "rllib"
+        assert later["preprocessor_pref"] is None
 
     def test_priorities_of_buffers_for_many_agents(self):
         config = {"multiagent": {"policies": {"a": (None, None, None, {}), "b": (None,) * 4}}}
