@@ -51,7 +51,7 @@ def record(policy):
     found = {"obs": seen[0], "state": env_state[0]}
     for kind in ("", "target_"):
         model, mixer = getattr(policy, kind + "model"), getattr(policy, kind + "mixer")
-        state = [torch.zeros(1, policy.n_agents, len(s)) for s in model.get_initial_state()]
+        state = [torch.zeros(1, policy.n_agents, s.shape[-1]) for s in model.get_initial_state()]
         values = []
         with torch.no_grad():
             for step in range(STEPS):

@@ -133,7 +133,7 @@ def observations(space, chunk):
 
 def acting(policy, seen):
     """The values of a sequence, a step at a time."""
-    state = [torch.zeros(1, AGENTS, len(s)) for s in policy.model.get_initial_state()]
+    state = [torch.zeros(1, AGENTS, s.shape[-1]) for s in policy.model.get_initial_state()]
     values = []
     with torch.no_grad():
         for step in seen:
