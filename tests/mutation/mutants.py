@@ -1141,4 +1141,74 @@ MUTANTS: tuple[Mutant, ...] = (
             "    return dict.fromkeys(targets)",
         ),
     ),
+    *_in(
+        "rllib_compat/algorithms/ppo.py",
+        ("tests/unit/algorithms/test_ppo.py",),
+        (
+            "PPO learns from the step that Ray adds to each chunk",
+            "    (kept,) = lengths.nonzero(as_tuple=True)",
+            "    (kept,) = (lengths >= 0).nonzero(as_tuple=True)",
+        ),
+        (
+            "PPO makes a minibatch more of what is left",
+            "-(-total // size) if ways.keeps_rest else total // size",
+            "-(-total // size)",
+        ),
+        (
+            "PPO tells of its last minibatch alone",
+            "            means = torch.stack(terms).nanmean(dim=0).tolist()",
+            "            means = terms[-1].tolist()",
+        ),
+        (
+            "advantages are standardized by another deviation",
+            "    deviation, center = torch.std_mean(gains[mask], correction=0)",
+            "    deviation, center = torch.std_mean(gains[mask])",
+        ),
+    ),
+    *_in(
+        "rllib_compat/algorithms/vtrace.py",
+        ("tests/unit/algorithms/test_actor_critics.py",),
+        (
+            "the last step of a fragment is learned from",
+            "            stop = end if over or not self.ways.drops_last else end - 1",
+            "            stop = end",
+        ),
+        (
+            "IMPALA's loss is a mean",
+            '        pi_loss = -(of["logp"] * of["gains"]).sum()',
+            '        pi_loss = -(of["logp"] * of["gains"]).mean()',
+        ),
+        (
+            "something is expected after the end of an episode",
+            "            after = 0.0 if over else float(values[end - 1])",
+            "            after = float(values[end - 1])",
+        ),
+    ),
+    *_in(
+        "rllib_compat/algorithms/sac.py",
+        ("tests/unit/algorithms/test_actor_critics.py",),
+        (
+            "the temperature of discrete actions only falls",
+            "            return 0.98 * float(np.log(space.n))",
+            "            return -1.0",
+        ),
+    ),
+    *_in(
+        "rllib_compat/runtime/cut_episodes.py",
+        ("tests/unit/runtime/test_cut_episodes.py",),
+        (
+            "an episode that was cut goes on for its agents",
+            '    for part in (chunk, *getattr(chunk, "agent_episodes", {}).values()):',
+            "    for part in (chunk,):",
+        ),
+    ),
+    *_in(
+        "rllib_compat/ray_versions/learners.py",
+        ("tests/unit/algorithms/test_ppo.py", "tests/unit/algorithms/test_ddpg_losses.py"),
+        (
+            "optimizers make steps without gradients",
+            "                if _has_gradients(optimizer):\n                    optimizer.step()",
+            "                optimizer.step()",
+        ),
+    ),
 )

@@ -162,7 +162,13 @@ def test_each_policy_makes_its_own_passes():
     report_as_before(config)
     learn_as_before(config, translation.ways)
     learner = config.build_learner(spaces=dict.fromkeys(policies, SPACES))
-    steps = []
+    steps, counted, log_value = [], {}, learner.metrics.log_value
+
+    def see(key, value, **how):
+        counted[key] = counted.get(key, 0) + value if key[-1].endswith("steps_trained") else value
+        log_value(key, value, **how)
+
+    learner.metrics.log_value = see
     for name in policies:
         optimizer = learner.get_optimizer(name)
         optimizer.register_step_post_hook(lambda *_, name=name: steps.append(name))
@@ -170,6 +176,10 @@ def test_each_policy_makes_its_own_passes():
     update = learner.update if ray_versions.at_least("2.44") else learner.update_from_batch
     update(batch=MultiAgentBatch(batch, 44), timesteps={"num_env_steps_sampled_lifetime": 44})
     assert steps == ["often"] * 15 + ["rare"] * 3
+    trained = "num_module_steps_trained"
+    names = [("often", trained), ("rare", trained), ("__all_modules__", trained)]
+    assert [counted[name] for name in names] == [41, 5, 46]  # without those that were added
+    assert counted["__all_modules__", "num_env_steps_trained"] == 44
 
 
 def rows(count):
