@@ -93,10 +93,11 @@ class OldPPOLearner(ray_versions.MakesStepsOnce):
         self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
     ) -> Any:
         """The loss of a minibatch: what `ppo_surrogate_loss` computed."""
-        module, mask = self.module[module_id].unwrapped(), batch.get(Columns.LOSS_MASK)
+        module = self.module[module_id].unwrapped()
+        real = batch.get(Columns.LOSS_MASK, ...)  # of sequences, whose rest is padding
 
         def mean(term: Any) -> Any:
-            return term.mean() if mask is None else term[mask].mean()
+            return term[real].mean()
 
         acts = module.get_train_action_dist_cls().from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
         acted = module.get_exploration_action_dist_cls().from_logits(
@@ -114,7 +115,7 @@ class OldPPOLearner(ray_versions.MakesStepsOnce):
             said = module.compute_values(batch, embeddings=fwd_out.get(Columns.EMBEDDINGS))
             targets = batch[Postprocessing.VALUE_TARGETS]
             vf_loss = mean(self._critics_loss(said, targets, batch, config.vf_clip_param))
-            explained = explained_variance(targets, said)
+            explained = explained_variance(targets[real], said[real])
             loss = loss + config.vf_loss_coeff * vf_loss
         kl_weight = self.curr_kl_coeffs_per_module[module_id]  # type: ignore[attr-defined]
         if config.use_kl_loss and config.kl_coeff:

@@ -8,10 +8,12 @@ A case holds, by name:
 
     config.*        the settings that matter, as the old Ray knew them
     chunk.<i>.*     chunks of episodes: obs (with the one after the last step), actions, rewards,
-                    action_logp, action_dist_inputs, and whether the last step was `done`
+                    action_logp, action_dist_inputs, of an LSTM state_out_0 and state_out_1, and
+                    whether the last step was `done`
     seed            of numpy and Python before each iteration, which draw the minibatches' order
     weights.*       before, by the old names
-    after.<n>.*     the weights after each of two iterations, both on these samples
+    after.<n>.*     the weights after each of two iterations, both on these samples (of an LSTM,
+                    whose states would be old in the second, after one)
     told.<n>.*      what the result of each says: losses, KL, rates
 
 `minibatches.npz` has padded sequences and their slices: `<i>.lengths`, `<i>.size` and, row by row,
@@ -33,6 +35,8 @@ from ray.rllib.policy.sample_batch import SampleBatch
 from ray.util.timer import _Timer
 
 SEED = 11
+#: How long each sequence is where a recurrent policy takes one step.
+ONE_STEP = torch.ones(1, dtype=torch.int32)
 TOLD = (
     *("total_loss", "policy_loss", "vf_loss", "vf_explained_var", "kl", "entropy"),
     *("cur_lr", "entropy_coeff", "cur_kl_coeff"),
@@ -57,10 +61,20 @@ CASES = {
             "kl_coeff": 0.0,
         },
     ),
+    "lstm": (DISCRETE, {"num_sgd_iter": 2, "lr": 0.01}),
     "simple": (
         DISCRETE,
         {"num_sgd_iter": 3, "lr": 0.01, "simple_optimizer": True, "vf_loss_coeff": 0.5},
     ),
+}
+LAYERS = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh", "vf_share_layers": False}
+LSTM = {
+    "fcnet_hiddens": [8],
+    "fcnet_activation": "tanh",
+    "vf_share_layers": True,
+    "use_lstm": True,
+    "lstm_cell_size": 6,
+    "max_seq_len": 5,
 }
 #: The steps of each chunk, and whether its episode ended with it.
 CHUNKS = ((17, False), (12, True), (20, False), (1, True))
@@ -71,8 +85,8 @@ def record(case, out):
     actions, settings = CASES[case]
     config = dict(PPOTrainer.get_default_config(), framework="torch", num_gpus=0, num_workers=0)
     config.update({"simple_optimizer": False, **PASSES, **settings})
-    model = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh", "vf_share_layers": False}
-    config["model"] = dict(config["model"], **model)
+    recurrent = case == "lstm"
+    config["model"] = dict(config["model"], **(LSTM if recurrent else LAYERS))
     policy = PPOTorchPolicy(gym.spaces.Box(-2.0, 2.0, (4,), np.float32), actions, config)
     drawn = np.random.RandomState(7)
     for weight in policy.model.parameters():  # its heads begin so small that no mistake would show
@@ -84,7 +98,10 @@ def record(case, out):
     found["seed"] = SEED
     chunks = [made_up(policy, drawn, actions, *chunk) for chunk in CHUNKS]
     for index, chunk in enumerate(chunks):
-        names = ("actions", "rewards", "action_logp", "action_dist_inputs")
+        names = ["actions", "rewards", "action_logp", "action_dist_inputs"]
+        names += ["state_out_0", "state_out_1"] if recurrent else []
+        chunk["eps_id"] = chunk["unroll_id"] = np.full(len(chunk), index)
+        chunk["agent_index"] = np.zeros(len(chunk), int)
         found.update(named(f"chunk.{index}", {name: chunk[name] for name in names}))
         found[f"chunk.{index}.obs"] = np.concatenate([chunk["obs"], chunk["new_obs"][-1:]])
         found[f"chunk.{index}.done"] = chunk["dones"][-1]
@@ -93,13 +110,14 @@ def record(case, out):
         """The same steps in each iteration, with what the critic expects by now."""
         made = []
         for chunk in chunks:
-            chunk["vf_preds"] = expected(policy, chunk)
+            if not recurrent:
+                chunk["vf_preds"] = expected(policy, chunk)
             made.append(policy.postprocess_trajectory(chunk.copy()))
         return SampleBatch.concat_samples(made)
 
     ppo.synchronous_parallel_sample = sample
     trainer = trainer_of(policy, config)
-    for number in (1, 2):
+    for number in (1,) if recurrent else (1, 2):
         np.random.seed(SEED)
         random.seed(SEED)
         told = PPOTrainer.training_iteration(trainer)["default_policy"]["learner_stats"]
@@ -151,12 +169,31 @@ def made_up(policy, drawn, actions, steps, done):
         }
     )
     with torch.no_grad():
-        seen = policy._lazy_tensor_dict(SampleBatch({"obs": chunk["obs"]}))
-        logits, _ = policy.model(seen)
+        if policy.is_recurrent():
+            logits = remembered(policy, chunk)
+        else:
+            logits, _ = policy.model(policy._lazy_tensor_dict(SampleBatch({"obs": chunk["obs"]})))
         chunk["action_dist_inputs"] = logits.numpy()
         acts = policy.dist_class(logits, policy.model)
         chunk["action_logp"] = acts.logp(torch.from_numpy(taken)).numpy()
     return chunk
+
+
+def remembered(policy, chunk):
+    """What a recurrent policy gives at each step; adds its states, and what its critic expects."""
+    state = [torch.from_numpy(part)[None] for part in policy.get_initial_state()]
+    logits, values, before, after = [], [], [], []
+    for seen in torch.from_numpy(chunk["obs"]):
+        before.append(state)
+        given, state = policy.model({"obs": seen[None], "obs_flat": seen[None]}, state, ONE_STEP)
+        after.append(state)
+        logits.append(given)
+        values.append(policy.model.value_function())
+    for kind, states in (("in", before), ("out", after)):
+        for index in (0, 1):
+            chunk[f"state_{kind}_{index}"] = torch.cat([parts[index] for parts in states]).numpy()
+    chunk["vf_preds"] = torch.cat(values).numpy()
+    return torch.cat(logits)
 
 
 def expected(policy, chunk):
