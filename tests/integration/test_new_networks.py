@@ -30,7 +30,7 @@ class Env(gym.Env):
 
 SMALL = {
     "PPO": {"train_batch_size": 40, "sgd_minibatch_size": 20, "num_sgd_iter": 1},
-    "IMPALA": {"train_batch_size": 20, "num_gpus": 0},
+    "IMPALA": {"train_batch_size": 20, "num_gpus": 0, "min_time_s_per_reporting": 0},
     "DQN": {"learning_starts": 20, "timesteps_per_iteration": 40, "train_batch_size": 8},
     "SAC": {"learning_starts": 20, "timesteps_per_iteration": 40, "train_batch_size": 8},
 }

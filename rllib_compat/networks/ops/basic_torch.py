@@ -43,8 +43,15 @@ def conv(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor:
     (x,) = values
     lead = x.shape[:-3]
     x = x.reshape(-1, *x.shape[-3:]).permute(0, 3, 1, 2)
+    kernel, bias = own["kernel"].permute(3, 2, 0, 1), own.get("bias")
     (top, bottom), (left, right) = settings["padding"]
-    x = functional.pad(x, (left, right, top, bottom))
+    around = (top, left)
+    if around != (bottom, right) or min(around) < 0:
+        x, around = functional.pad(x, (left, right, top, bottom)), (0, 0)
+    if around == (0, 0) and x.shape[2:] == kernel.shape[2:]:
+        # It makes one pixel, as the last one mostly does: a dense layer, which is faster.
+        out = functional.linear(x.flatten(1), kernel.flatten(1), bias)
+        return _act(out.reshape(*lead, 1, 1, -1), settings)
     # Kernels lie in memory as torch has them (`graph_net`). Of images in another layout torch turns
     # the kernel around, too, which pays for many. With one channel, where the strides fit both
     # layouts, oneDNN takes the wrong one and computes something else (torch 2.13, strides larger
@@ -53,9 +60,7 @@ def conv(own: Own, values: Sequence[Tensor], settings: Settings) -> Tensor:
         x = x.clone(memory_format=torch.contiguous_format)
     elif len(x) <= _FEW:
         x = x.contiguous()
-    out = functional.conv2d(
-        x, own["kernel"].permute(3, 2, 0, 1), own.get("bias"), stride=tuple(settings["stride"])
-    )
+    out = functional.conv2d(x, kernel, bias, stride=tuple(settings["stride"]), padding=around)
     out = out.permute(0, 2, 3, 1)
     return _act(out.reshape(*lead, *out.shape[1:]), settings)
 
