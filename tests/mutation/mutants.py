@@ -55,7 +55,11 @@ CONFIG = ("tests/unit/config",)
 BORDER = (
     *(
         f"tests/security/test_config_text.py::{name}"
-        for name in ("TestTrust", "test_configs_inside_of_configs_end")
+        for name in (
+            "TestTrust",
+            "test_configs_inside_of_configs_end",
+            "test_keys_that_are_no_text_stay_behind",
+        )
     ),
     *CONFIG,
 )

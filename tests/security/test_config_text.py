@@ -313,6 +313,17 @@ class TestTrust:
             translate({}, algorithm="PPO", origin=Origin.FILE, trust={name})
 
 
+@pytest.mark.parametrize("key", [5, None, (1, 2), b"env"], ids=repr)
+def test_keys_that_are_no_text_stay_behind(key):
+    translation = translate(
+        {"num_workers": 1, "model": {key: 1}, key: 1}, algorithm="PPO", origin=Origin.FILE
+    )
+    told = [row for row in translation.report if row.rule == "border.key"]
+    assert [row.message for row in told] == ["a key of a config has to be text"] * 2
+    assert key not in translation.legacy_config
+    assert key not in translation.legacy_config.get("model", {})
+
+
 def test_what_is_given_beside_a_file_counts_as_the_users():
     config = {"callbacks": f"{MARK}.Theirs", "num_workers": 1}
     given = {"callbacks": {"on_episode_end": print}}
