@@ -38,9 +38,14 @@ _FlattenObservations: Any = ray_versions.flatten_observations()
 class FlattenObservations(_FlattenObservations):  # type: ignore[misc]  # Ray has no types
     """Makes flat vectors of observations."""
 
-    def recompute_output_observation_space(self, seen: Any, acts: Any) -> Any:
+    def recompute_output_observation_space(
+        self, input_observation_space: Any, input_action_space: Any
+    ) -> Any:
         """The space of the vectors."""
-        return with_original(super().recompute_output_observation_space(seen, acts), seen)
+        made = super().recompute_output_observation_space(
+            input_observation_space, input_action_space
+        )
+        return with_original(made, input_observation_space)
 
 
 @public("rllib_compat.adapters")
@@ -55,9 +60,13 @@ class OriginalSpace(ConnectorV2):  # type: ignore[misc]
         self._original = original  # before the base class, which asks for the space that goes out
         super().__init__(*spaces, original=original, **kwargs)
 
-    def recompute_output_observation_space(self, seen: Any, acts: Any) -> Any:  # noqa: ARG002 (Ray passes it)
+    def recompute_output_observation_space(
+        self,
+        input_observation_space: Any,
+        input_action_space: Any,  # noqa: ARG002 (Ray passes it by name)
+    ) -> Any:
         """The same space, which tells the original."""
-        return with_original(copy.deepcopy(seen), self._original)
+        return with_original(copy.deepcopy(input_observation_space), self._original)
 
     def __call__(self, *, batch: Any, **_: Any) -> Any:
         """The batch as it came."""
