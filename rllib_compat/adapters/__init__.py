@@ -31,6 +31,7 @@ _FILES = {
         "TellingMultiAgentEnvRunner",
         "TellingRolloutWorker",
     ),
+    "runtime.legacy_observations": ("LegacyObservations",),
     "runtime.float_space": ("FloatSpace",),
     "runtime.grouped_agents": ("GroupedObservations",),
     "runtime.learners": ("OneBatchLearner", "OptimizerLearner", "TellingLearner"),

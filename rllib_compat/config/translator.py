@@ -16,11 +16,11 @@ from rllib_compat.config.deferred import AdaptedEnv, PolicyLater
 from rllib_compat.config.rule import Settings, nested
 from rllib_compat.config.steps import begin, settle
 from rllib_compat.config.translation import Translation
-from rllib_compat.config.values.atari import may_be_atari
 from rllib_compat.config.values.door import Origin
 from rllib_compat.config.ways import ways_for
 from rllib_compat.neutral.errors import ConfigError, UnknownKeysError
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
+from rllib_compat.runtime.atari_names import may_be_atari
 
 OnUnknown = Literal["error", "warn", "pass"]
 Stack = Literal["auto", "new", "old"]

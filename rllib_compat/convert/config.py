@@ -14,7 +14,7 @@ from typing import Any
 from rllib_compat import ray_versions, registry
 from rllib_compat.config import Origin, Translation, default_config, translate
 from rllib_compat.config import keys as table
-from rllib_compat.convert import config_env, config_machine, config_policies
+from rllib_compat.convert import config_env, config_machine, config_policies, stored_env
 from rllib_compat.convert.differences import differences
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.prepared import Prepared
@@ -56,6 +56,8 @@ def config_for_target(
         given=prepared.ours,
         trust=given.trust,
     )
+    stored = stored_env.read(checkpoint.config, checkpoint.algorithm)
+    translation = stored_env.by_name(stored_env.around(translation, stored, given.overrides))
     calls, findings = config_machine.fit(
         translation.calls, given, ray_versions.todays_config(translation.algorithm)
     )
@@ -90,7 +92,7 @@ def _without_rays_own(config: Mapping[str, Any], algorithm: str | None) -> dict[
     """Without what Ray put there for itself, in the configs inside the config, too."""
     chosen = {}
     for key, value in config.items():
-        if _is_rays_own(value) or _is_kept_by_ray(key, value, algorithm):
+        if _is_rays_own(value) or _is_our_own(value) or _is_kept_by_ray(key, value, algorithm):
             continue
         inner = isinstance(value, Mapping) and key == "evaluation_config"
         chosen[key] = _without_rays_own(value, algorithm) if inner else value
@@ -112,6 +114,24 @@ def _is_rays_own(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return bool(value) and all(map(_is_rays_own, value))
     return isinstance(value, (GlobalRef, StandIn)) and value.qualified.startswith("ray.rllib.")
+
+
+def _is_our_own(value: Any, deepest: int = 8) -> bool:
+    """Whether a value is a function of this package with its arguments: it is made anew.
+
+    What a user's own function among them would have done is lost, and is told.
+    """
+    if not isinstance(value, StandIn) or value.qualified != "functools.partial" or not deepest:
+        return False
+    match value.state:
+        case (_, tuple() as arguments, dict() as words, _):
+            inner = (*value.args, *arguments, *words.values())
+        case _:
+            return False
+    code = [one for one in inner if isinstance(one, (GlobalRef, StandIn))]
+    return all(
+        one.qualified.startswith("rllib_compat.") or _is_our_own(one, deepest - 1) for one in code
+    )
 
 
 def _without_attention(prepared: Prepared, _: LegacyCheckpoint, __: Given) -> Prepared:

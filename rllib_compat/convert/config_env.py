@@ -10,6 +10,7 @@ from rllib_compat import ray_versions, registry
 from rllib_compat.config import Origin
 from rllib_compat.config.border import admit
 from rllib_compat.config.values.environments import EnvName
+from rllib_compat.convert import stored_env
 from rllib_compat.convert.find_spaces import SINGLE_AGENT_IDS
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.prepared import Prepared
@@ -28,7 +29,10 @@ def step(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prep
     from rllib_compat.runtime.envs import find_creator
     from rllib_compat.runtime.placeholders import placeholder_env, placeholder_multi_agent_env
 
-    prepared = _without_placeholder(prepared)
+    stored = stored_env.read(prepared.config, checkpoint.algorithm)
+    if stored is not None:
+        named = {"env": stored.name, "env_config": stored.env_config}
+        prepared = replace(prepared, config={**prepared.config, **named})
     env = prepared.config.get("env")
     if given.env is not None:
         prepared = prepared.without("env").put(env=given.env)
@@ -53,19 +57,6 @@ def step(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prep
         cls, env_config = placeholder_multi_agent_env(name, known, env_config)
     prepared = prepared.without("env", "env_config", "disable_env_checking")
     return prepared.put(env=cls, env_config=env_config, disable_env_checking=True).told(_told(name))
-
-
-def _without_placeholder(prepared: Prepared) -> Prepared:
-    """With the environment's own name, where a conversion had put a placeholder in its place."""
-    from rllib_compat.runtime.placeholders import KEY
-
-    told = prepared.config.get("env_config")
-    if not isinstance(told, Mapping) or not isinstance(told.get(KEY), Mapping):
-        return prepared
-    rest = {key: value for key, value in told.items() if key != KEY}
-    name = told[KEY].get("name")
-    env = name if isinstance(name, str) else None
-    return replace(prepared, config={**prepared.config, "env": env, "env_config": rest})
 
 
 def _without_paths(prepared: Prepared) -> Prepared:

@@ -15,12 +15,16 @@ from rllib_compat import ray_versions
 from rllib_compat.convert.given import Given
 from rllib_compat.convert.known_spaces import known_spaces
 from rllib_compat.formats.layouts.policies import class_name
+from rllib_compat.networks.trunks.components import original_space
+from rllib_compat.networks.trunks.images import ATARI_FRAME
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import Space
+from rllib_compat.runtime.atari_names import is_atari_name
 
 #: The policy of a single-agent training.
 SINGLE_AGENT_IDS = ("default_policy",)
@@ -45,7 +49,7 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
     specs = _specs_of_config(checkpoint.config)
     policies = [_with_spec(p, specs.get(p.policy_id)) for p in checkpoint.policies.values()]
     env_config = given.overrides.get("env_config") or {}
-    pair = _spaces_of_env(_env_to_ask(checkpoint, given), env_config, policies)
+    pair = _spaces_of_env(_env_to_ask(checkpoint, given), checkpoint, env_config, policies)
     findings: list[Finding] = []
 
     def choose(policy: PolicyState, kind: str, by_policy: Mapping[str | None, Space]) -> Any:
@@ -62,8 +66,11 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
             findings.append(_derived(path, source))
             return of_env
         chosen = known if told is None else told
-        if kind == "action_space" and of_env is not None and chosen is not None:
-            findings.extend(_contradiction(path, of_env, chosen))
+        if of_env is not None and chosen is not None:
+            if kind == "action_space":
+                findings.extend(_contradiction(path, of_env, chosen))
+            else:
+                _require_same_observations(path, of_env, chosen)
         return chosen
 
     found = [
@@ -91,6 +98,25 @@ def _contradiction(path: str, of_env: Space, chosen: Space) -> list[Finding]:
         "give the environment that it was trained in (--env), or its --action-space",
     )
     return [finding]
+
+
+def _require_same_observations(path: str, of_env: Space, chosen: Space) -> None:
+    """Refuses an environment whose observations a network can't take.
+
+    Raises:
+        CheckpointError: It gives vectors or images of another size.
+    """
+    takes = original_space(chosen)
+    if not isinstance(of_env, spaces.Box) or not isinstance(takes, spaces.Box):
+        return
+    if of_env.shape == ATARI_FRAME:  # which RLlib itself scaled
+        return
+    if of_env.flat_size() not in (chosen.flat_size(), takes.flat_size()):
+        raise CheckpointError(
+            f"The environment gives observations of {of_env}, and the policy takes {takes}.",
+            where=path,
+            fix="give the environment that it was trained in, with the wrappers around it: --env",
+        )
 
 
 def _same_actions(one: Space, other: Space) -> bool:
@@ -173,27 +199,25 @@ def _shown(env: Any) -> str:
 
 
 def _spaces_of_env(
-    env: Any, env_config: Mapping[str, Any], policies: Sequence[PolicyState]
+    env: Any,
+    checkpoint: LegacyCheckpoint,
+    env_config: Mapping[str, Any],
+    policies: Sequence[PolicyState],
 ) -> _Pair | None:
     """The spaces of a single-agent environment: the caller's own, or gymnasium's by its name."""
     if env is None or [p.policy_id for p in policies] != list(SINGLE_AGENT_IDS):
         return None
     if all(p.observation_space and p.action_space for p in policies):
-        if not any(isinstance(p.action_space, spaces.Box) for p in policies):
-            return None
         with contextlib.suppress(Exception):  # only to compare: whoever trains sees what it raises
-            return _asked(env, env_config)
+            return _asked(env, checkpoint, env_config)
         return None
-    return _asked(env, env_config)
+    return _asked(env, checkpoint, env_config)
 
 
-def _asked(env: Any, env_config: Mapping[str, Any]) -> _Pair | None:
-    """The spaces that an environment has once it is made."""
+def _asked(env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]) -> _Pair | None:
+    """The spaces that an environment has once it is made, in the wrappers of its Ray."""
     if callable(env) or ray_versions.is_registered_env(env):
-        from rllib_compat.runtime.env_settings import EnvSettings
-        from rllib_compat.runtime.envs import make_env
-
-        return _pair_of(make_env(EnvSettings(env, env_config), dict(env_config)))
+        return _played(env, checkpoint, env_config)
     # Whoever registered an environment under a known name has imported gymnasium to do so.
     known = None if sys.modules.get("gymnasium") else known_spaces(env)
     if known is not None:
@@ -201,15 +225,24 @@ def _asked(env: Any, env_config: Mapping[str, Any]) -> _Pair | None:
     try:
         import gymnasium
 
-        from rllib_compat.runtime.envs import resolve_env_name
+        from rllib_compat.runtime.envs import find_creator, resolve_env_name
     except ModuleNotFoundError:  # reading needs neither; what is not known here is asked for
         return None
     try:
         with warnings.catch_warnings():  # an old version of an environment is what is asked for
             warnings.simplefilter("ignore")
+            if is_atari_name(env) and find_creator(env, trusted=False) is not None:
+                return _played(env, checkpoint, env_config)
             return _pair_of(gymnasium.make(resolve_env_name(env)[0]))
     except (gymnasium.error.Error, ImportError, AttributeError):
         return None
+
+
+def _played(env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]) -> _Pair | None:
+    from rllib_compat.convert.stored_env import as_its_ray_played_it
+    from rllib_compat.runtime.envs import make_env
+
+    return _pair_of(make_env(as_its_ray_played_it(env, checkpoint), dict(env_config)))
 
 
 def _pair_of(env: Any) -> _Pair | None:

@@ -15,10 +15,16 @@ _VERSION = re.compile(
 )
 
 
+def is_version(text: object) -> bool:
+    """Whether a value can be the version of a Ray."""
+    sound = isinstance(text, str) and len(text) <= _LONGEST_VERSION and _VERSION.match(text)
+    return bool(sound)
+
+
 def with_sound_version(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
     """Without the version of Ray that no Ray ever had; rules compare versions."""
     told = checkpoint.source.ray_version
-    if told is None or (len(told) <= _LONGEST_VERSION and _VERSION.match(told)):
+    if told is None or is_version(told):
         return checkpoint
     finding = Finding(
         "ray-version",

@@ -1,7 +1,7 @@
 """What RLlib's preprocessors made of observations, before a filter and the network saw them.
 
 Sources: `ray/rllib/models/preprocessors.py` (0.5 – 2.x). A Discrete became one-hot, a MultiDiscrete
-one-hot behind one-hot (its numbers themselves before Ray 0.8.6), the parts of a Dict or Tuple one
+one-hot behind one-hot (its numbers themselves before Ray 1.2), the parts of a Dict or Tuple one
 vector in the order of the space, everything else its own numbers. Images were not scaled, other
 than whole Atari frames; vectors of an Atari's memory were shifted.
 """
@@ -17,8 +17,9 @@ import numpy as np
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.components import original_space
 from rllib_compat.networks.trunks.images import ATARI_FRAME, ATARI_RAM
-from rllib_compat.neutral.errors import CheckpointError, NotYetError
+from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
+from rllib_compat.runtime.preprocessors import LegacyPreprocessor
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -48,14 +49,15 @@ def preprocessor(
     assert raw is not None
     size = math.prod(inputs)
     shifts = not settings.config.get("_disable_preprocessor_api", False)
+    atari = LegacyPreprocessor.of(settings.model, settings.ray) if shifts else None
     if isinstance(raw, (TupleSpace, DictSpace)):
-        if raw.flat_size() != size:
+        if _size(raw, atari) != size:
             raise _other_size(raw, inputs, where)
-        return _Parts(raw, inputs, shifts, where)
-    leaf = _leaf(raw, size, shifts)
+        return _Parts(raw, inputs, atari, where)
+    leaf = _leaf(raw, size, atari)
     if leaf is None:
-        if isinstance(raw, Box) and raw.shape == ATARI_FRAME:
-            return _Frames(inputs, where)
+        if isinstance(raw, Box) and atari is not None and atari.shape(raw.shape) == inputs:
+            return _Frames(atari, inputs, raw, where)
         raise _other_size(raw, inputs, where)
     return _Leaf(leaf, raw, inputs, where)
 
@@ -68,7 +70,9 @@ def _other_size(space: Space, inputs: tuple[int, ...], where: str) -> Checkpoint
     )
 
 
-def _leaf(space: Space, size: int, shifts: bool) -> Callable[[Array], Array] | None:
+def _leaf(
+    space: Space, size: int, atari: LegacyPreprocessor | None
+) -> Callable[[Array], Array] | None:
     """What makes vectors `[B, n]` of a batch of one space's values; None: not of that size."""
     if isinstance(space, Discrete) and size == space.n:
         return _one_hot((space.n,), space.start)
@@ -76,11 +80,22 @@ def _leaf(space: Space, size: int, shifts: bool) -> Callable[[Array], Array] | N
         return _one_hot(space.nvec, 0)
     if isinstance(space, MultiDiscrete) and size == len(space.nvec):
         return _numbers
-    if isinstance(space, Box) and space.shape == ATARI_RAM and shifts:
-        return lambda batch: (_numbers(batch) - 128.0) / 128.0
+    if isinstance(space, Box) and space.shape == ATARI_RAM and atari is not None:
+        return lambda batch: np.stack([atari(row) for row in _numbers(batch.astype(space.dtype))])
     if isinstance(space, (Discrete, MultiDiscrete)) or space.flat_size() != size:
         return None
     return _numbers
+
+
+def _size(space: Space, atari: LegacyPreprocessor | None) -> int:
+    """How many numbers become of an observation with parts."""
+    if isinstance(space, DictSpace):
+        return sum(_size(part, atari) for part in space.spaces.values())
+    if isinstance(space, TupleSpace):
+        return sum(_size(part, atari) for part in space.spaces)
+    if isinstance(space, MultiDiscrete) and atari is not None and not atari.encodes_choices:
+        return len(space.nvec)
+    return space.flat_size()
 
 
 def _numbers(batch: Array) -> Array:
@@ -137,31 +152,34 @@ def _not_of(space: Space, shape: tuple[int, ...], why: str, where: str) -> Check
 
 
 class _Frames:
-    """Atari frames, which RLlib cropped and scaled with OpenCV; only what came out is taken."""
+    """Raw Atari frames, which RLlib itself cropped and scaled; what came out is taken, too."""
 
-    def __init__(self, inputs: tuple[int, ...], where: str) -> None:
+    def __init__(
+        self, atari: LegacyPreprocessor, inputs: tuple[int, ...], space: Space, where: str
+    ) -> None:
+        self._atari = atari
         self._inputs = inputs
+        self._space = space
         self._where = where
 
     def __call__(self, batch: Any) -> Array:
         array = np.asarray(batch)
         if array.shape[1:] == self._inputs:
             return array
-        raise NotYetError(
-            f"RLlib itself cropped and scaled frames of {ATARI_FRAME} to {self._inputs}, with "
-            f"OpenCV; got {array.shape[1:]}.",
-            where=f"{self._where}.observation_space",
-            fix="Do the same in a wrapper of the environment, and give what comes out of it.",
-        )
+        if array.shape[1:] != ATARI_FRAME:
+            raise _not_of(self._space, array.shape[1:], "another size", self._where)
+        return np.stack([self._atari(frame) for frame in array])
 
 
 class _Parts:
     """Observations of a Dict or Tuple space, whose parts lie one behind the other."""
 
-    def __init__(self, space: Space, inputs: tuple[int, ...], shifts: bool, where: str) -> None:
+    def __init__(
+        self, space: Space, inputs: tuple[int, ...], atari: LegacyPreprocessor | None, where: str
+    ) -> None:
         self._space = space
         self._inputs = inputs
-        self._shifts = shifts
+        self._atari = atari
         self._where = where
 
     def __call__(self, batch: Any) -> Array:
@@ -183,7 +201,7 @@ class _Parts:
         elif isinstance(space, TupleSpace):
             inner = list(zip(space.spaces, batch, strict=True))
         else:
-            encode = _leaf(space, space.flat_size(), self._shifts)
+            encode = _leaf(space, _size(space, self._atari), self._atari)
             assert encode is not None, "a space has its own size"
             return [encode(np.asarray(batch))]
         return [made for part, value in inner for made in self._parts(part, value)]

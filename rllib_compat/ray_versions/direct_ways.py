@@ -30,7 +30,10 @@ TO_ENV = (
     "ListifyDataForVectorEnv",
 )
 #: What may stand before them: it changes an episode's last observation, or the module's noise.
-_BEFORE = ("FlattenObservations", "FloatSpace", "MeanStdFilter", "PreviousSteps", "ParameterNoise")
+_BEFORE = (
+    *("LegacyObservations", "FlattenObservations", "FloatSpace", "MeanStdFilter"),
+    *("PreviousSteps", "ParameterNoise"),
+)
 #: Spaces of which a batch is one array.
 _ARRAYS = ("Box", "Discrete", "MultiBinary", "MultiDiscrete")
 

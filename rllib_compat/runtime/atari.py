@@ -28,6 +28,14 @@ DEFAULTS: Mapping[str, Any] = {
 GYMNASIUM = Version("2.3")
 
 
+def atari_settings(model: Mapping[str, Any]) -> dict[str, Any]:
+    """What a legacy config's `model` says of frames, as `EnvSettings.atari` has it."""
+    told = {key: model[key] for key in DEFAULTS if key in model}
+    if "framestack" in told:
+        told["framestack"] = DEFAULTS["framestack"] if told["framestack"] else None
+    return told
+
+
 def wanted(settings: EnvSettings) -> bool:
     """Whether Atari games are to be wrapped; the old API stack does it itself."""
     pref = settings.preprocessor_pref

@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING, Any
 from rllib_compat import ray_versions
 from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
 from rllib_compat.neutral.public import public
+from rllib_compat.runtime.env_settings import STORED, EnvSettings
+from rllib_compat.runtime.preprocessors import LegacyPreprocessor
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 # Where connectors put something else in the place of the environment's observation.
-REPLACING = {"FlattenObservations", "MeanStdFilter", "PolicyMeanStdFilter", "PreviousSteps"}
+REPLACING = {
+    "LegacyObservations",
+    "FlattenObservations",
+    "MeanStdFilter",
+    "PolicyMeanStdFilter",
+    "PreviousSteps",
+}
 
 
 def add_preprocessors(config: AlgorithmConfig, *, flat: bool = False) -> None:
@@ -34,6 +42,8 @@ def add_preprocessors(config: AlgorithmConfig, *, flat: bool = False) -> None:
         keeps = getattr(config, "keeps_observations", ())
         structured = not keeps and multi_agent and _flatten_policies(config)
         made = partial(with_preprocessors, made, multi_agent, structured=structured)
+        if (legacy := legacy_preprocessor(config)) is not None:
+            made = partial(made, legacy=legacy)
         if keeps:
             made = partial(made, keeps=keeps)
     if flat:
@@ -118,6 +128,7 @@ def with_preprocessors(
     *,
     structured: bool = False,
     keeps: tuple[str, ...] = (),
+    legacy: LegacyPreprocessor | None = None,
 ) -> list[Any]:
     """Makes the connectors between environment and module.
 
@@ -133,15 +144,20 @@ def with_preprocessors(
         device: Where the module computes.
         structured: Whether agents may have spaces that are flattened, known now or not.
         keeps: The algorithm takes a Dict with one of these parts as it is.
+        legacy: What else the config's Ray made of observations.
     """
     from ray.rllib.connectors.env_to_module import MeanStdFilter
 
     from rllib_compat.runtime.float_space import FloatSpace
     from rllib_compat.runtime.integers import has_integers
+    from rllib_compat.runtime.legacy_observations import LegacyObservations, changes, space_after
     from rllib_compat.runtime.original_space import FlattenObservations, OriginalSpace
 
     own = ray_versions.made_connectors(inner, env, spaces, device)
     space = _observation_space(env, spaces)
+    first = []
+    if legacy is not None and changes(legacy, space):
+        first, space = [LegacyObservations(legacy)], space_after(legacy, space)
     by_agent = space.spaces.values() if multi_agent and space is not None else [space]
     if any(_is_kept(part, keeps) for part in by_agent):
         return own
@@ -150,8 +166,18 @@ def with_preprocessors(
     if structured or not all(map(_is_vector_or_image, known)):
         # The filter makes a space of its own.
         last = [OriginalSpace(original=space)] if filtered and space is not None else []
-        return [FlattenObservations(multi_agent=multi_agent), *own, *last]
-    return [FloatSpace(), *own] if has_integers(space, images=filtered) else own
+        return [*first, FlattenObservations(multi_agent=multi_agent), *own, *last]
+    floats = [FloatSpace()] if has_integers(space, images=filtered) else []
+    return [*first, *floats, *own]
+
+
+def legacy_preprocessor(config: AlgorithmConfig) -> LegacyPreprocessor | None:
+    """What a config's Ray made of frames and the like; None: nothing, or the config is today's."""
+    stored = config.env_config.get(STORED, {}).get("settings")
+    settings = getattr(config.env, "settings", None) or (stored and EnvSettings(None, **stored))
+    if not settings or settings.preprocessor_pref is None or settings.old_stack:
+        return None
+    return LegacyPreprocessor.of(settings.atari, settings.legacy_ray)
 
 
 def _is_kept(space: Any, keeps: tuple[str, ...]) -> bool:

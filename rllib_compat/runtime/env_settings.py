@@ -9,6 +9,10 @@ from typing import Any
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
 
+#: The key of an `env_config` under which a converted checkpoint names its environment, and says
+#: what stands around it (`LegacyEnvByName`); the rest is the environment's own.
+STORED = "__legacy_env__"
+
 
 @public("rllib_compat.adapters")
 @frozen

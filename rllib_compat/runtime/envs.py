@@ -18,7 +18,7 @@ from typing import Any, ClassVar, cast
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
-from rllib_compat.runtime import atari
+from rllib_compat.runtime import atari, atari_names
 from rllib_compat.runtime.env_settings import EnvSettings as EnvSettings
 
 
@@ -55,8 +55,8 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
             todays = _in_gymnasium(name) and not _is_old_entry(name)
             if todays and not (atari.wanted(settings) and atari.is_name(name)):
                 return name
-        elif isinstance(env, type) and _is_modern_class(env):
-            return env
+        elif isinstance(env, type) and (_is_modern_class(env) or hasattr(env, "is_adapted")):
+            return env  # of a class of one's own nobody knows what it makes
     label = env if isinstance(env, str) else getattr(env, "__name__", type(env).__name__)
     class_name = "Legacy_" + re.sub(r"\W", "_", label)
     return type(class_name, (LegacyEnv,), {"settings": settings, "__module__": __name__})
@@ -102,6 +102,12 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
     own_context = _next_context(context)
     creator = find_creator(settings.env)
     if creator is None:
+        if atari_names.arguments(settings.env) is not None:
+            raise LegacyEnvError(
+                f"`{settings.env}` is an Atari game, and no such games are installed.",
+                where="$.env",
+                fix="pip install 'rllib-compat[atari]'",
+            )
         raise LegacyEnvError(
             f"No environment is called `{settings.env}`.",
             where="$.env",
@@ -150,12 +156,13 @@ def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | No
     if ray_versions.is_registered_env(env):
         return ray_versions.registered_env(env)
     name, _ = resolve_env_name(env)
-    if _in_gymnasium(name):
+    game = atari_names.spec_of(name)
+    if game is not None or _in_gymnasium(name):
         import gymnasium
 
         # Some of gymnasium's environments open what their arguments say.
         words = (lambda context: context) if trusted else without_paths
-        return lambda context: gymnasium.make(name, **words(context))
+        return lambda context: gymnasium.make(game or name, **words(context))
     if not trusted:
         return None
     if _in_gym(env):

@@ -17,10 +17,8 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
-from rllib_compat.runtime.envs import EnvSettings, find_creator, make_env
-
-# The key of `env_config` that holds what this module needs; the rest is the environment's own.
-KEY = "__legacy_env__"
+from rllib_compat.runtime.env_settings import STORED, EnvSettings
+from rllib_compat.runtime.envs import find_creator, make_env
 
 
 def placeholder_env(
@@ -38,7 +36,7 @@ def placeholder_env(
         env_config: The legacy `env_config`.
     """
     stored = {"name": name, "spaces": (observation_space, action_space)}
-    return LegacyEnvByName, {**(env_config or {}), KEY: stored}
+    return LegacyEnvByName, {**(env_config or {}), STORED: stored}
 
 
 def placeholder_multi_agent_env(
@@ -57,7 +55,7 @@ def placeholder_multi_agent_env(
         env_config: The legacy `env_config`.
     """
     stored = {"name": name, "policies": dict(policy_spaces)}
-    return LegacyEnvByName, {**(env_config or {}), KEY: stored}
+    return LegacyEnvByName, {**(env_config or {}), STORED: stored}
 
 
 @public("rllib_compat.adapters")
@@ -67,14 +65,20 @@ class LegacyEnvByName:
     Ray pickles this class by reference, so that a converted checkpoint holds no code.
     """
 
+    #: `adapt_env` has nothing to add.
+    is_adapted = True
+
     def __new__(cls, context: EnvContext) -> Any:  # noqa: D102
         own = context.copy_with_overrides()
-        stored = own.pop(KEY)
+        stored = own.pop(STORED)
         name, policies = stored["name"], stored.get("policies")
         creator = None if name is None else find_creator(name, trusted=False)
         if creator is not None:
             settings = EnvSettings(
-                creator, multi_agent=policies is not None, policy_spaces=policies or {}
+                creator,
+                multi_agent=policies is not None,
+                policy_spaces=policies or {},
+                **stored.get("settings", {}),
             )
             return make_env(settings, own)
         if policies is not None:

@@ -18,9 +18,11 @@ from packaging.version import InvalidVersion, Version
 
 from rllib_compat import ray_versions
 from rllib_compat.config import default_config
+from rllib_compat.convert.stored_env import as_its_ray_played_it
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CompatError, ConfigError, MissingInformationError
 from rllib_compat.neutral.report import Report
+from rllib_compat.runtime.envs import adapt_env
 from rllib_compat.runtime.policy_mapping import MappingFn
 from rllib_compat.trainer.acting import Acting
 from rllib_compat.trainer.inference import Computed, Request, fitted
@@ -136,7 +138,10 @@ class ModuleActor(Actor):
             p: loaded.module for p, loaded in modules.load(target, checkpoint.policies).items()
         }
         self._inputs = {p: network.inputs for p, network in done.networks.items()}
-        self.env = config.get("env") if given.env is None else given.env
+        env = config.get("env") if given.env is None else given.env
+        if isinstance(env, str) or callable(env):
+            env = adapt_env(as_its_ray_played_it(env, checkpoint))
+        self.env = env
         self.env_config = dict(config.get("env_config") or {})
         evaluation = config.get("evaluation_config") or {}
         self.explore = bool(evaluation.get("explore", config.get("explore", True)))

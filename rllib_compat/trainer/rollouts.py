@@ -6,15 +6,15 @@ import pickle
 import shelve
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import CompatError
-from rllib_compat.runtime.env_settings import EnvSettings
-from rllib_compat.runtime.envs import find_creator, resolve_env_name
+from rllib_compat.runtime.env_settings import STORED, EnvSettings
+from rllib_compat.runtime.envs import adapt_env, find_creator, resolve_env_name
 from rllib_compat.runtime.gym_api import adapt_single_agent
 from rllib_compat.runtime.multi_agent import ALL, is_multi_agent
 from rllib_compat.trainer.inference import Request
@@ -58,12 +58,12 @@ def make_env(actor: Actor, *, render_mode: str | None = None) -> Any:
     """
     from ray.rllib.env.env_context import EnvContext
 
-    settings = getattr(actor.env, "settings", None)
-    env = actor.env if settings is None else settings.env
-    context = dict(actor.env_config)
-    if render_mode and _made_by_gymnasium(env):
+    env, context = _with_whole_rewards(actor.env, dict(actor.env_config))
+    settings = getattr(env, "settings", None)
+    name = context[STORED].get("name") if STORED in context else getattr(settings, "env", env)
+    if render_mode and _made_by_gymnasium(name):
         context["render_mode"] = render_mode
-    creator = find_creator(actor.env)
+    creator = find_creator(env)
     if creator is None:
         from rllib_compat.runtime.envs import make_env as make_or_refuse
 
@@ -72,6 +72,17 @@ def make_env(actor: Actor, *, render_mode: str | None = None) -> Any:
     if is_multi_agent(made) or hasattr(made, "wraps_legacy_env"):
         return made
     return adapt_single_agent(made, EnvSettings(env=None))
+
+
+def _with_whole_rewards(env: Any, context: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """An environment that clips no rewards, and its context: clipping is for learners."""
+    settings = getattr(env, "settings", None)
+    if settings is not None:
+        return adapt_env(replace(settings, clip_rewards=False)), context
+    if STORED in context:
+        told = {**context[STORED].get("settings", {}), "clip_rewards": False}
+        context[STORED] = {**context[STORED], "settings": told}
+    return env, context
 
 
 def roll_out(

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from rllib_compat.config.values.atari import may_be_atari
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import PUBLIC, Later, Writer, build
+from rllib_compat.runtime.atari_names import may_be_atari
 from rllib_compat.runtime.env_settings import EnvSettings
 
 

@@ -24,6 +24,8 @@ from rllib_compat.config.values.containers import Config
 from rllib_compat.config.values.kinds import Words
 from rllib_compat.networks.heads.q_head import EXPLORING
 from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.runtime.atari import atari_settings
+from rllib_compat.runtime.atari_names import may_be_atari
 
 FAMILY = "evaluation"
 EPSILON, OF_MODULES = "training.epsilon", "rl_module.model_config"
@@ -93,9 +95,13 @@ def _evaluation_config(value: Any, context: Context) -> Outcome:
     ):
         outer = {
             name: context.config[name]
-            for name in ("env", "horizon", "soft_horizon", "no_done_at_end")
+            for name in ("env", "horizon", "soft_horizon", "no_done_at_end", "preprocessor_pref")
             if name in context.config
         }
+        if context.legacy_ray is not None and may_be_atari(env.get("env", outer.get("env"))):
+            outer["legacy_ray"] = context.legacy_ray
+        if frames := atari_settings(context.get("model") or {}) | env.pop("atari", {}):
+            env["atari"] = frames
         attributes["env"] = AdaptedEnv({"env": None, **outer, **env})
     return Outcome({"evaluation.evaluation_config": attributes} if attributes else {})
 

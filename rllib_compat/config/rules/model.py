@@ -19,10 +19,11 @@ from rllib_compat.config.rule import (
     needless,
 )
 from rllib_compat.config.values import common as v
-from rllib_compat.config.values.atari import is_atari_name, is_registered_name
 from rllib_compat.config.values.containers import Config
 from rllib_compat.config.values.kinds import Kind, Whole, Words
 from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.runtime.atari import atari_settings
+from rllib_compat.runtime.atari_names import is_atari_name, is_registered_name
 
 FAMILY = "model"
 NEW = "rl_module.model_config"
@@ -195,9 +196,8 @@ def _frames(value: Any, context: Context) -> Outcome:
     env = context.get("env")
     if is_registered_name(env) and not is_atari_name(env):
         return Outcome(message="only Atari games have frames")
-    if key == "framestack":
-        value = 4 if value else None
-    return Outcome({f"env.atari.{key}": value}, Verdict.WRAPPED)
+    told = atari_settings({key: value})
+    return Outcome({f"env.atari.{key}": told[key]}, Verdict.WRAPPED)
 
 
 def _drop_unless_old(value: Any, context: Context) -> Outcome:

@@ -9,14 +9,17 @@ from packaging.version import Version
 from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import adapted
 from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, Given, Step
-from rllib_compat.config.values.atari import is_atari_name, is_registered_name
 from rllib_compat.runtime.atari import clips
+from rllib_compat.runtime.atari_names import is_atari_name, is_registered_name
 
 PREPROCESSING, CLIPPING = "env.preprocessor_pref", "env.clip_rewards"
+STACK, RECURRENT = "env.atari.framestack", "rl_module.model_config.use_lstm"
 TASKS, CALLBACKS = "env.task_function", "callbacks.callbacks_class"
 
 #: Who gives one of these wrote for a Ray that wraps no environment by itself.
 _TODAYS_KEYS = ("num_env_runners", "num_learners", "enable_env_runner_and_connector_v2")
+#: Up to this Ray, a recurrent network saw a single frame.
+_STACKED = Version("0.6")
 #: From this Ray on, it does not.
 _NO_WRAPPERS = Version("2.40")
 
@@ -39,11 +42,13 @@ def _deepmind(given: Given, context: Context) -> Change | None:
         return None if asked else Change({PREPROCESSING: None})
     if not is_game:
         return None  # the adapters look at what it makes
+    unstacked = context.legacy_ray is not None and Version(context.legacy_ray) < _STACKED
+    single = {STACK: None} if unstacked and given.get(RECURRENT) else {}
     wrapped = given.get(PREPROCESSING) if PREPROCESSING in given else "deepmind"
     clipped = given.get(CLIPPING) is None and wrapped == "deepmind" and clips(context.legacy_ray)
     message = "an Atari game: the DeepMind wrappers, as by default before"
     return Change(
-        {PREPROCESSING: wrapped} | ({CLIPPING: True} if clipped else {}),
+        {PREPROCESSING: wrapped} | ({CLIPPING: True} if clipped else {}) | single,
         "" if PREPROCESSING in given else message,
     )
 
@@ -60,10 +65,11 @@ STEPS = (
     Step(
         "atari",
         "Until Ray 2.40, Atari games got the DeepMind wrappers and clipped rewards by themselves. "
-        "gymnasium's names show which are games; anything else is asked.",
+        "gymnasium's names show which are games; anything else is asked. In Ray 0.5, recurrent "
+        "networks saw single frames.",
         stack="new",
-        reads=("env.env", PREPROCESSING, CLIPPING),
-        sets={PREPROCESSING: "deepmind", CLIPPING: True},
+        reads=("env.env", PREPROCESSING, CLIPPING, RECURRENT),
+        sets={PREPROCESSING: "deepmind", CLIPPING: True, STACK: COMPUTED},
         key="env",
         change=_deepmind,
     ),

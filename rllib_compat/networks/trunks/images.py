@@ -71,11 +71,12 @@ def scaling_findings(policy: PolicyState, settings: ModelSettings) -> list[Findi
     return [
         Finding(
             "preprocessor",
-            Severity.WARNING,
+            Severity.INFO,
             Verdict.NOTE,
             f"policies.{policy.policy_id}.observation_space",
             f"RLlib itself changed {what}: {steps}; the module takes what came out of that",
-            "do the same in a wrapper of the environment",
+            "a connector does the same to what the environment gives; with Ray alone, do it in a "
+            "wrapper of the environment",
         )
         for what, steps in told
     ]

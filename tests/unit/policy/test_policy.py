@@ -160,11 +160,12 @@ def test_the_memory_of_an_atari_is_shifted_as_rllib_did():
     assert prepare(box, (128,), _disable_preprocessor_api=True)(whole).max() == 255
 
 
-def test_whole_frames_of_an_atari_are_refused_and_scaled_ones_taken():
+def test_whole_frames_of_an_atari_are_scaled_and_scaled_ones_taken():
     frames = prepare(spaces.box(0, 255, (210, 160, 3), "uint8"), (84, 84, 3))
     assert frames(np.zeros((2, 84, 84, 3))).shape == (2, 84, 84, 3)
-    with pytest.raises(NotYetError, match="OpenCV"):
-        frames(np.zeros((2, 210, 160, 3), np.uint8))
+    assert frames(np.full((2, 210, 160, 3), 192, np.uint8)).max() == 0.5
+    with pytest.raises(CheckpointError, match="another size"):
+        frames(np.zeros((2, 80, 80, 3), np.uint8))
 
 
 def test_parts_lie_in_the_order_of_the_space():

@@ -15,7 +15,7 @@ from tests.legacy.atari.worlds import Draws, Game, digest
 
 RECORDED = {
     path.stem: json.loads(path.read_text("utf-8"))
-    for path in sorted(Path("tests/legacy/atari").glob("*.json"))
+    for path in sorted(Path("tests/legacy/atari").glob("[0-9]*.json"))
 }
 WRAPPED = [case for case in PLAYED if case[1].get("preprocessor_pref") != "rllib"]
 
