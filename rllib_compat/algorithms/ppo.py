@@ -157,12 +157,15 @@ def real_rows(columns: dict[str, Any]) -> tuple[dict[str, Any], Array]:
     Returns:
         The columns, and how many steps each row has.
     """
-    mask = columns[Columns.LOSS_MASK]
+    columns.pop(Columns.INFOS, None)  # no tensors
+    mask = columns.get(Columns.LOSS_MASK)
+    if mask is None:  # the pipeline is the user's own
+        mask = torch.ones_like(columns[Columns.REWARDS], dtype=torch.bool)
     lengths = mask.reshape(len(mask), -1).sum(dim=1)
     (kept,) = lengths.nonzero(as_tuple=True)
     rows = {name: tree.map_structure(lambda c: c[kept], column) for name, column in columns.items()}
     if mask.dim() == 1:  # each is a step
-        del rows[Columns.LOSS_MASK]
+        rows.pop(Columns.LOSS_MASK, None)
     return rows, lengths[kept].cpu().numpy()
 
 
