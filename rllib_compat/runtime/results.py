@@ -93,6 +93,11 @@ RENAMED = (
     ),
 )
 
+# Counters of what was trained, which are there before anything was.
+COUNTED = tuple(
+    f"{place}num_{whose}_steps_trained" for place in ("info/", "") for whose in ("env", "agent")
+)
+
 # The results of ES and ARS, whose episodes are counted and no more: those without a perturbation
 # are told in the mean, and by nothing else.
 EVOLUTION = (
@@ -204,6 +209,9 @@ class LegacyResults:
             value = next((v for path in paths if (v := _get(result, path)) is not None), None)
             if value is not None and value == value:  # NaN: nothing was counted
                 _set(result, legacy, convert(value))
+        for legacy in COUNTED:
+            if _get(result, legacy) is None:  # nothing was learned yet
+                _set(result, legacy, 0)
         if getattr(config, "count_steps_by", None) == "agent_steps":
             result["timesteps_total"] = result.get("agent_timesteps_total", 0)
             of_agents = _get(result, "env_runners/num_agent_steps_sampled") or {}

@@ -22,6 +22,7 @@ LEARNERS = "learners.num_learners"
 GPUS = "learners.num_gpus_per_learner"
 STATE_SERVER = "env_runners.use_env_runner_state_server"
 LEAST = "reporting.min_sample_timesteps_per_iteration"
+LEAST_TRAINED = "reporting.min_train_timesteps_per_iteration"
 N_STEP = "training.n_step"
 
 #: The last Ray in which the fragments of DDPPO are a number of steps by default.
@@ -127,6 +128,13 @@ def _one_step_at_least(given: Given, _: Context) -> Change | None:
     if given.get(LEAST):
         return None
     return Change({LEAST: 1}, "no iteration ends before a step was sampled, as ever")
+
+
+def _one_update_at_least(given: Given, context: Context) -> Change | None:
+    trained = context.get("multiagent.policies_to_train", context.get("policies_to_train"))
+    if given.get(LEAST_TRAINED) or trained in ([], ()):
+        return None
+    return Change({LEAST_TRAINED: 1}, "no iteration ends before an update, as ever")
 
 
 def _gpu_in_this_process(given: Given, _: Context) -> Change | None:
@@ -244,6 +252,17 @@ STEPS = (
         sets={LEAST: 1},
         key="timesteps_per_iteration",
         change=_one_step_at_least,
+    ),
+    Step(
+        "first_update",
+        "An iteration of IMPALA or APPO ended with an update, of which its result told. Today one "
+        "ends without, where fewer steps than a train batch were sampled.",
+        algorithms=("IMPALA", "APPO"),
+        stack="new",
+        reads=(LEAST_TRAINED,),
+        sets={LEAST_TRAINED: 1},
+        key="min_train_timesteps_per_reporting",
+        change=_one_update_at_least,
     ),
     Step(
         "fragment",
