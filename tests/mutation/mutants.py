@@ -958,7 +958,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/runtime/test_execution_operators.py",),
         (
             "one agent's end is the end of all",
-            "self.dones == self.envs.keys()",
+            "len(self.dones) == len(self.envs)",
             "bool(self.dones)",
         ),
     ),

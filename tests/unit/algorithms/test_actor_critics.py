@@ -33,7 +33,9 @@ pytestmark = OTHERS_WARNINGS
 KINDS = ("impala", "appo", "marwil", "sac")
 CASES = sorted(p.stem for kind in KINDS for p in RECORDS.glob(f"{kind}-*.npz"))
 SEED = 11
-RESULTS = SimpleNamespace(metrics_num_episodes_for_smoothing=1, input_="sampler")
+RESULTS = SimpleNamespace(
+    metrics_num_episodes_for_smoothing=1, input_="sampler", keep_per_episode_custom_metrics=False
+)
 NOW = {"num_env_steps_sampled_lifetime": 0}
 SEEN = gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32)
 LAYERS = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh"}
@@ -43,14 +45,14 @@ TOLD = (
     *("actor_loss", "critic_loss", "alpha_loss", "alpha_value", "mean_q", "max_q", "min_q"),
 )
 #: SAC's old networks → today's, and their layers.
-NETWORKS = {"action_model": "pi", "q_net": "qf", "twin_q_net": "qf_twin"}
+NETWORKS = {"action_model": "net.pi", "q_net": "net.q", "twin_q_net": "net.twin_q"}
 OF_SAC = {
     f"{old}.{layer}": f"{new}{place}"
     for old, new in NETWORKS.items()
     for layer, place in (
-        ("_hidden_layers.0._model.0", "_encoder.net.mlp.0"),
-        ("_hidden_layers.1._model.0", "_encoder.net.mlp.2"),
-        ("_logits._model.0", ".net.mlp.0"),
+        ("_hidden_layers.0._model.0", ".hidden.0"),
+        ("_hidden_layers.1._model.0", ".hidden.1"),
+        ("_logits._model.0", ".out"),
     )
 }
 
@@ -67,6 +69,11 @@ class Recorded(Recording):
         layers = OF_SAC if self.algorithm == "SAC" else HEADS | SEPARATE
         split = ((name.rpartition("."), array) for name, array in self.below(kind).items())
         found = {f"{layers[n]}.{part}": a for (n, _, part), a in split if n in layers}
+        if self.algorithm == "SAC":
+            found = {
+                name.replace("weight", "kernel"): array.T if "weight" in name else array
+                for name, array in found.items()
+            }
         if prefix == "_old_":  # APPO's, which needs no value
             found = {n: a for n, a in found.items() if not n.startswith("vf")}
         return {prefix + name: array for name, array in found.items()}
@@ -83,7 +90,7 @@ class Recorded(Recording):
         if self.targets:
             kind = f"after_targets{suffix}" if suffix else "targets"
             theirs = self.arrays(kind, self.targets)
-            found |= {name: array for name, array in theirs.items() if "target_pi" not in name}
+            found |= {name: array for name, array in theirs.items() if "net.pi" not in name}
         return found
 
     def learner(self):
@@ -96,7 +103,7 @@ class Recorded(Recording):
             old["model"] = {**LAYERS, "vf_share_layers": False}
         translation = translate(old, algorithm=self.algorithm, legacy_ray="1.13.0")
         config = translation.algorithm_config
-        begin_as_before(config)
+        begin_as_before(config, old, algorithm=self.algorithm, legacy_ray="1.13.0")
         report_as_before(config)
         learn_as_before(config, translation.ways)
         if may_replay_columns(config):

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,9 @@ from rllib_compat.runtime.episodes import EpisodeRecord
 from rllib_compat.runtime.results import RECORDS, LegacyResults
 from rllib_compat.tune import UnifiedLogger
 
-CONFIG = type("Config", (), {"metrics_num_episodes_for_smoothing": 3, "input_": "sampler"})
+CONFIG = SimpleNamespace(
+    metrics_num_episodes_for_smoothing=3, input_="sampler", keep_per_episode_custom_metrics=False
+)
 
 
 def result(iteration):
