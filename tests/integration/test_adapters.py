@@ -3,7 +3,6 @@
 import json
 import queue
 import sys
-from collections import defaultdict
 from contextlib import suppress
 
 import gymnasium.spaces as spaces
@@ -161,43 +160,37 @@ class Telling:
         return [self.at], 1.0, self.at == 10, {"media": {"trace": [self.at, 7]}, "data": data}
 
 
-class KeepData(compat.DefaultCallbacks):
-    """Collects what infos say, in the episode's own places for it."""
+class Notes(compat.DefaultCallbacks):
+    """Notes what infos say, in all the places that an episode has for it."""
 
-    def on_episode_start(self, *, worker, base_env, policies, episode, env_index, **kwargs):
-        episode.media["episode_data"] = defaultdict(list)
-        episode.user_data = {"final": {}, "running": defaultdict(list)}
+    def on_episode_start(self, *, episode, **kwargs):
+        episode.user_data["said"] = []
+        episode.media["notes"] = {"trace": []}
 
     def on_episode_step(self, *, worker, base_env, episode, env_index, **kwargs):
         info = episode.last_info_for()
-        for name, value in info["data"]["running"].items():
-            episode.user_data["running"][name].append(value)
-        episode.user_data["final"].update(info["data"]["final"])
-        for name, value in info.get("media", {}).items():
-            episode.media["episode_data"][name].append(value)
+        episode.user_data["said"].append(info["data"])
+        episode.media["notes"]["trace"].append(info["media"]["trace"])
 
     def on_episode_end(self, *, worker, base_env, policies, episode, env_index, **kwargs):
-        for name, values in episode.media["episode_data"].items():
-            episode.media["episode_data"][name] = np.array(values).tolist()
-        for name, values in episode.user_data["running"].items():
-            episode.custom_metrics[f"{name}_avg"] = np.mean(values)
-            episode.hist_data[name] = values
-        for name, value in episode.user_data["final"].items():
-            episode.custom_metrics[name] = value
-            episode.hist_data[name] = [value]
+        said = episode.user_data["said"]
+        speeds = np.array([data["running"]["speed"] for data in said])
+        way = said[-1]["final"]["distance"]
+        episode.custom_metrics.update(own_speed=speeds.mean(), own_way=way)
+        episode.hist_data.update(own_speed=list(speeds), own_way=[way])
 
 
-class WriteData(LoggerCallback):
-    """Writes the media of an iteration's episodes."""
+class NotesOfIterations(LoggerCallback):
+    """Writes the notes of an iteration's episodes, and those of its evaluation."""
 
     def __init__(self, folder):
         self.folder = folder
 
     def log_trial_result(self, iteration, trial, result):
-        new = result["episode_media"]["episode_data"][-result["episodes_this_iter"] :]
-        new += result["evaluation"]["episode_media"]["episode_data"]
-        step = result["timesteps_total"] or result["training_iteration"]
-        (self.folder / f"data-{step:08d}.json").write_text(json.dumps(new))
+        newest = result["episode_media"]["notes"][-result["episodes_this_iter"] :]
+        evaluated = result["evaluation"]["episode_media"]["notes"]
+        file = self.folder / f"{result['timesteps_total']}.json"
+        file.write_text(json.dumps({"newest": newest, "evaluated": evaluated}))
 
 
 @pytest.mark.matrix
@@ -208,27 +201,29 @@ def test_what_callbacks_keep_of_an_episode_reaches_tunes_loggers(tmp_path):
         config={
             **SMALL,
             "env": Telling,
-            "callbacks": [KeepData, EpisodeRecorder()],
+            "callbacks": [Notes, EpisodeRecorder()],
             "evaluation_interval": 1,
             "evaluation_num_episodes": 2,
         },
         stop={"training_iteration": 1},
-        callbacks=[WriteData(tmp_path / "data")],
+        callbacks=[NotesOfIterations(tmp_path / "data")],
         local_dir=str(tmp_path),
         verbose=0,
     ).trials
     result = trials[0].last_result
-    assert result["custom_metrics"]["speed_avg_mean"] == 11.0
-    assert result["custom_metrics"]["distance_max"] == 10
-    assert result["hist_stats"]["distance"] == [10] * 20
-    data = json.loads((tmp_path / "data" / "data-00000200.json").read_text())
-    assert len(data) == 22
-    assert data[0]["trace"][:2] == [[1, 7], [2, 7]]
+    for mean, most in (("speed_avg_mean", "distance_max"), ("own_speed_mean", "own_way_max")):
+        assert result["custom_metrics"][mean] == 11.0
+        assert result["custom_metrics"][most] == 10
+    assert result["hist_stats"]["own_way"] == [10] * 20
+    assert result["hist_stats"]["own_speed"] == [2.0 * at for at in range(1, 11)] * 20
+    notes = json.loads((tmp_path / "data" / "200.json").read_text())
+    assert (len(notes["newest"]), len(notes["evaluated"])) == (20, 2)
+    assert notes["newest"][0]["trace"][:2] == [[1, 7], [2, 7]]
     # In the trial's folder in its storage, and not where its process happens to work.
     (folder,) = tmp_path.rglob("episode_data")
     assert (folder.parent / "result.json").exists()
     recorded = [(e["evaluation"], e["media"]) for e in read_episodes(folder)]
-    assert [media for _, media in recorded] == [*data[-2:], *data[:-2]]
+    assert [media for _, media in recorded] == [*notes["evaluated"], *notes["newest"]]
     assert sum(evaluation for evaluation, _ in recorded) == 2
 
 

@@ -38,11 +38,19 @@ def test_what_an_environment_says_is_in_the_files_of_the_trial(tmp_path):
     done = run(tmp_path, SCRIPTS / "episode_data.py", str(results), str(own))
     assert done.returncode == 0, done.stderr
     said = sorted(line.strip() for file in own.iterdir() for line in file.open())
-    files = sorted(results.rglob("episode_data/data-*.json"))
-    assert [file.name for file in files] == [f"data-{n * 50:08d}.json" for n in (1, 2, 3)]
+    files = sorted(results.rglob("diaries/*.json"))
+    assert [file.name for file in files] == ["1-50.json", "2-100.json", "3-150.json"]
     # 50 steps of 10 each, and two episodes of evaluation.
     assert [len(json.loads(file.read_text())) for file in files] == [7, 7, 7]
     assert sorted(json.dumps(e) for file in files for e in json.loads(file.read_text())) == said
+    (written,) = results.rglob("result.json")
+    for line in written.open():
+        told = json.loads(line)
+        assert told["custom_metrics"]["speed_mean"] == pytest.approx(1.1)
+        assert told["custom_metrics"]["way_max"] == pytest.approx(11)
+        assert told["custom_metrics"]["articles_min"] == 10
+        assert set(told["hist_stats"]["articles"]) == {10}
+        assert len(told["hist_stats"]["speeds"]) == 10 * len(told["hist_stats"]["articles"])
 
 
 def example(tmp_path, name):

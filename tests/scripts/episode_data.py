@@ -1,14 +1,9 @@
-"""A script as people wrote them for Ray 1.x: an environment's own data in files of the trial.
-
-The callbacks and the logger are those of https://discuss.ray.io/t/log-or-record-custom-env-data-via-rllib,
-word for word; the environment and the call are the parts that the thread leaves out.
-"""
+"""A script as people wrote them for Ray 1.x: an environment's own data in files of the trial."""
 
 import json
 import os
 import os.path as osp
 import sys
-from collections import defaultdict
 
 import gym
 import numpy as np
@@ -35,10 +30,7 @@ class Plant(gym.Env):
     def step(self, action):
         self.steps += 1
         self.places.append([self.episodes, self.steps])
-        info = {
-            "media": {"place": self.places[-1]},
-            "data": {"running": {"speed": 2.0}, "final": {"articles": self.steps}},
-        }
+        info = {"place": self.places[-1], "speed": 0.2 * self.steps, "articles": self.steps}
         done = self.steps == 10
         if done:  # what the test compares with
             with open(self.own, "a") as file:
@@ -46,68 +38,40 @@ class Plant(gym.Env):
         return np.zeros(2, np.float), 1.0, done, info
 
 
-class CustomCallbacks(DefaultCallbacks):
+class Diary(DefaultCallbacks):
+    """Keeps what the infos of an episode say where results look for it."""
+
     def on_episode_start(self, *, worker, base_env, policies, episode, env_index, **kwargs):
-        episode.media["episode_data"] = defaultdict(list)
-        episode.user_data = {"final": {}, "running": defaultdict(list)}
+        episode.user_data = {"speeds": []}
+        episode.media["diary"] = {"place": []}
 
     def on_episode_step(self, *, worker, base_env, episode, env_index, **kwargs):
-        # Running metrics -> keep all values
-        # Final metrics -> only keep the current value
-        for data_type, data_subset in episode.user_data.items():
-            data = episode.last_info_for().get("data", {}).get(data_type)
-            for name, value in data.items():
-                if data_type == "running":
-                    data_subset[name].append(value)
-                else:
-                    data_subset[name] = value
+        info = episode.last_info_for()
+        episode.media["diary"]["place"].append(info["place"])
+        episode.user_data["speeds"].append(info["speed"])
+        episode.user_data["articles"] = info["articles"]
 
-        # Arbitrary episode media
-        media = episode.last_info_for().get("media", {})
-        for name, value in media.items():
-            episode.media["episode_data"][name].append(value)
-
-    def on_episode_end(self, *, worker, base_env, policies, episode, env_index, **kwargs):
-        for name, value in episode.media["episode_data"].items():
-            episode.media["episode_data"][name] = np.array(value).tolist()
-
-        for data_type, data_subset in episode.user_data.items():
-            for name, value in data_subset.items():
-                if data_type == "running":
-                    episode.custom_metrics[name + "_avg"] = np.mean(value)
-                    episode.custom_metrics[name + "_sum"] = np.sum(value)
-                    episode.hist_data[name] = value
-                else:
-                    episode.custom_metrics[name] = value
-                    episode.hist_data[name] = [value]
+    def on_episode_end(self, *, episode, **kwargs):
+        speeds, articles = np.array(episode.user_data["speeds"]), episode.user_data["articles"]
+        episode.custom_metrics.update(speed=speeds.mean(), way=speeds.sum(), articles=articles)
+        episode.hist_data.update(speeds=speeds.tolist(), articles=[articles])
 
 
-class DataLoggerCallback(LoggerCallback):
-    def __init__(self):
-        self._trial_continue = {}
-        self._trial_local_dir = {}
+class Diaries(LoggerCallback):
+    """A file for each iteration, with its own episodes and those of its evaluation."""
 
     def log_trial_start(self, trial):
         trial.init_logdir()
-        self._trial_local_dir[trial] = osp.join(trial.logdir, "episode_data")
-        os.makedirs(self._trial_local_dir[trial], exist_ok=True)
+        os.mkdir(osp.join(trial.logdir, "diaries"))
 
     def log_trial_result(self, iteration, trial, result):
-        if "episode_data" not in result["episode_media"]:
-            return
-
-        step = result.get(TIMESTEPS_TOTAL) or result[TRAINING_ITERATION]
-        data_file = osp.join(self._trial_local_dir[trial], f"data-{step:08d}.json")
-
-        num_episodes = result["episodes_this_iter"]
-        data = result["episode_media"]["episode_data"]
-        episode_data = data[-num_episodes:]
-
-        if "evaluation" in result:
-            data = result["evaluation"]["episode_media"]["episode_data"]
-            episode_data += data[-num_episodes:]
-
-        json.dump(episode_data, open(data_file, "w"))
+        ended = []
+        for told in (result, result.get("evaluation", {})):
+            diaries = told.get("episode_media", {}).get("diary", [])
+            ended.extend(diaries[len(diaries) - told.get("episodes_this_iter", 0) :])
+        name = f"{result[TRAINING_ITERATION]}-{result[TIMESTEPS_TOTAL]}.json"
+        with open(osp.join(trial.logdir, "diaries", name), "w") as file:
+            json.dump(ended, file)
 
 
 if __name__ == "__main__":
@@ -117,7 +81,7 @@ if __name__ == "__main__":
         config={
             "env": Plant,
             "env_config": {"own": sys.argv[2]},
-            "callbacks": CustomCallbacks,
+            "callbacks": Diary,
             "num_workers": 1,
             "rollout_fragment_length": 50,
             "train_batch_size": 50,
@@ -128,7 +92,7 @@ if __name__ == "__main__":
             "framework": "torch",
         },
         stop={"training_iteration": 3},
-        callbacks=[DataLoggerCallback()],
+        callbacks=[Diaries()],
         local_dir=sys.argv[1],
         verbose=0,
     )
