@@ -42,6 +42,11 @@ def wanted(settings: EnvSettings) -> bool:
     return pref == "deepmind" and not settings.multi_agent and not settings.old_stack
 
 
+def may_change(settings: EnvSettings) -> bool:
+    """Whether anything becomes of Atari games: wrappers, or RLlib's own preprocessing."""
+    return settings.preprocessor_pref is not None and not settings.old_stack
+
+
 def is_atari(env: Any, legacy_ray: str | None = None) -> bool:
     """Whether an environment is an Atari game that gives images.
 

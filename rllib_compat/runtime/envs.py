@@ -53,10 +53,13 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
         if isinstance(env, str) and not ray_versions.is_registered_env(env):
             name, _ = resolve_env_name(env)
             todays = _in_gymnasium(name) and not _is_old_entry(name)
-            if todays and not (atari.wanted(settings) and atari.is_name(name)):
+            if todays and not (atari.may_change(settings) and atari.is_name(name)):
                 return name
-        elif isinstance(env, type) and (_is_modern_class(env) or hasattr(env, "is_adapted")):
-            return env  # of a class of one's own nobody knows what it makes
+        elif isinstance(env, type):
+            # What a class makes may be a game; only the instance tells.
+            todays = _is_modern_class(env) and not atari.may_change(settings)
+            if todays or hasattr(env, "is_adapted"):
+                return env
     label = env if isinstance(env, str) else getattr(env, "__name__", type(env).__name__)
     class_name = "Legacy_" + re.sub(r"\W", "_", label)
     return type(class_name, (LegacyEnv,), {"settings": settings, "__module__": __name__})

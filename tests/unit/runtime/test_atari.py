@@ -84,6 +84,16 @@ def test_a_game_of_old_gym_gets_the_same():
     assert played(wrapped(OldGame(**ends)), 30) == played(wrapped(Game(**ends)), 30)
 
 
+class TodaysGame(Game):
+    """A game as people write one today."""
+
+    def __init__(self, config):
+        super().__init__(**config)
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset()
+
+
 def of(spec, legacy_ray=None, env_config=None):
     """How many frames of a game a step takes."""
     game = Game(noops=(1,), fire=False)
@@ -137,6 +147,19 @@ def test_the_memory_of_a_game_is_no_image():
     game = Game()
     game.observation_space = gymnasium.spaces.Box(0, 255, (128,), np.uint8)
     assert wrapped(game).observation_space == game.observation_space
+
+
+@pytest.mark.parametrize("pref", ["deepmind", "rllib"])
+def test_a_class_or_a_name_of_a_game_knows_its_settings(pref, monkeypatch):
+    registry = {**gymnasium.registry, "ALE/Pong-v5": EnvSpec("ALE/Pong-v5", "ale_py.env:AtariEnv")}
+    monkeypatch.setattr(gymnasium, "registry", registry)
+    for env in (TodaysGame, "ALE/Pong-v5"):
+        assert adapt_env(EnvSettings(env, preprocessor_pref=pref)).settings.env == env
+        assert adapt_env(EnvSettings(env, preprocessor_pref=None)) is env
+
+
+def test_a_class_of_a_game_is_wrapped():
+    assert adapt_env(EnvSettings(TodaysGame))({}).observation_space.shape == (84, 84, 4)
 
 
 def test_other_environments_stay_what_they_are():

@@ -192,7 +192,8 @@ def test_environments_of_one_runner_get_their_own_vector_index():
 
 def test_nothing_is_wrapped_that_needs_no_wrapping():
     assert adapt_env(EnvSettings("CartPole-v1")) == "CartPole-v1"
-    assert adapt_env(EnvSettings(TodaysEnv)) is TodaysEnv
+    assert adapt_env(EnvSettings(TodaysEnv, preprocessor_pref=None)) is TodaysEnv
+    assert isinstance(make(EnvSettings(TodaysEnv)), TodaysEnv)
     assert adapt_env(EnvSettings(None)) is None
     assert isinstance(make(EnvSettings(lambda config: TodaysEnv())), TodaysEnv)
 
