@@ -34,7 +34,12 @@ _FILES = {
     "runtime.legacy_observations": ("LegacyObservations",),
     "runtime.float_space": ("FloatSpace",),
     "runtime.grouped_agents": ("GroupedObservations",),
-    "runtime.learners": ("OneBatchLearner", "OptimizerLearner", "TellingLearner"),
+    "runtime.learners": (
+        "OneBatchLearner",
+        "OptimizerLearner",
+        "ReportingLearner",
+        "TellingLearner",
+    ),
     "runtime.offline.files": ("Recording",),
     "runtime.offline.inputs": ("Readers", "as_parquet"),
     "runtime.original_space": ("FlattenObservations", "OriginalSpace"),

@@ -211,7 +211,13 @@ class CountsRealSteps:
     config: Any
 
     def _log_steps_trained_metrics(self, batch: Any) -> None:
-        """Logs how many steps of the environment and of each module a batch has."""
+        """Logs how many steps of the environment and of each module a batch has.
+
+        Of recordings Ray counts rows as read, and they stay as they are.
+        """
+        if self.config.input_ != "sampler":
+            super()._log_steps_trained_metrics(batch)  # type: ignore[misc]
+            return
         from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
         real = {
