@@ -104,9 +104,12 @@ def _has_ours(learner: Any) -> bool:
 
 
 def _agree(told: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
-    """Whether two model configs tell of the same layers, as far as they tell of any."""
+    """Whether two model configs tell of the same layers in one order, as far as they tell any."""
 
     def of(one: Mapping[str, Any], key: str, other: Mapping[str, Any]) -> Any:
         return one.get(key, _UNTOLD.get(key, other.get(key)))
 
-    return all(of(told, k, others) == of(others, k, told) for k in _NOT_IN_ARRAYS)
+    # An optimizer's state goes by the places of the arrays.
+    orders = [list(one["shapes"]) for one in (told, others) if "shapes" in one]
+    same_order = orders[:1] * len(orders) == orders
+    return same_order and all(of(told, k, others) == of(others, k, told) for k in _NOT_IN_ARRAYS)
