@@ -74,9 +74,9 @@ class OldPPOLearner(ray_versions.MakesStepsOnce):
         outputs: dict[str, Any] = {}
         losses: dict[str, Any] = {}
         told: dict[Any, Any] = {}
-        for module_id, columns in batch.items():
+        for module_id in batch:
+            rows, lengths = real_rows(dict(batch[module_id]))
             config = self.config.get_config_for_module(module_id)
-            rows, lengths = real_rows(dict(columns))
             prepare(rows, config)
             size = config.minibatch_size or int(lengths.sum())
             for begin_of_pass, chosen in passes(lengths, size, config.num_epochs, self.ways):
@@ -99,11 +99,13 @@ class OldPPOLearner(ray_versions.MakesStepsOnce):
         def mean(term: Any) -> Any:
             return term[real].mean()
 
-        acts = module.get_train_action_dist_cls().from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
+        logits, embeddings = fwd_out[Columns.ACTION_DIST_INPUTS], fwd_out.get(Columns.EMBEDDINGS)
+        acts = module.get_train_action_dist_cls().from_logits(logits)
         acted = module.get_exploration_action_dist_cls().from_logits(
             batch[Columns.ACTION_DIST_INPUTS]
         )
-        ratio = (acts.logp(batch[Columns.ACTIONS]) - batch[Columns.ACTION_LOGP]).exp()
+        logp = acts.logp(batch[Columns.ACTIONS])
+        ratio = torch.exp(logp - batch[Columns.ACTION_LOGP])
         within = ratio.clamp(1 - config.clip_param, 1 + config.clip_param)
         gains = batch[Postprocessing.ADVANTAGES]
         policy_loss = -mean(torch.minimum(gains * ratio, gains * within))
@@ -112,7 +114,7 @@ class OldPPOLearner(ray_versions.MakesStepsOnce):
         loss = policy_loss - weight * entropy
         vf_loss = explained = kl = torch.zeros_like(loss)
         if config.use_critic:
-            said = module.compute_values(batch, embeddings=fwd_out.get(Columns.EMBEDDINGS))
+            said = module.compute_values(batch, embeddings)
             targets = batch[Postprocessing.VALUE_TARGETS]
             vf_loss = mean(self._critics_loss(said, targets, batch, config.vf_clip_param))
             explained = explained_variance(targets[real], said[real])

@@ -75,10 +75,9 @@ class OldVTraceLearner:
                 module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
             )
         make = module.get_train_action_dist_cls().from_logits
-        acts, said = (
-            make(fwd_out[Columns.ACTION_DIST_INPUTS]),
-            module.compute_values(batch, embeddings=fwd_out.get(Columns.EMBEDDINGS)),
-        )
+        acts = make(fwd_out[Columns.ACTION_DIST_INPUTS])
+        embeddings = fwd_out.get(Columns.EMBEDDINGS)
+        said = module.compute_values(batch, embeddings)
         logp = acts.logp(batch[Columns.ACTIONS])
         judge, judges_logp = self._judge(module, batch, make, acts, logp)
         ratios = (judges_logp - batch[Columns.ACTION_LOGP]).exp()

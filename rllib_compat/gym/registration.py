@@ -36,8 +36,8 @@ class TimeLimit(Wrapper):
 
     def step(self, action: Any) -> Any:
         """Takes one step."""
-        *told, done, info = super().step(action)
         self._elapsed_steps += 1
+        *told, done, info = super().step(action)
         if self._elapsed_steps < (self._max_episode_steps or math.inf):
             return (*told, done, info)
         return (*told, True, {**info, "TimeLimit.truncated": not done})

@@ -186,12 +186,13 @@ def follow_targets(learner: Any, timesteps: Mapping[str, int]) -> None:
                 tensors.go_towards(config.tau)
             else:
                 update_target_network(main_net=net, target_net=target, tau=config.tau)
+        updates = (module_id, NUM_TARGET_UPDATES)
         if dates is None:
-            learner.metrics.log_value((module_id, NUM_TARGET_UPDATES), 1, reduce="sum")
+            learner.metrics.log_value(updates, 1, reduce="sum")
             learner.metrics.log_value(dated, now, window=1)
             continue
         dates[module_id] = now
-        learner.metrics.log_value((module_id, NUM_TARGET_UPDATES), 1, reduce="lifetime_sum")
+        learner.metrics.log_value(updates, 1, reduce="lifetime_sum")
         learner.metrics.log_value(dated, now, reduce="max")
 
 

@@ -81,8 +81,8 @@ class NoopReset(gymnasium.Wrapper[Any, Any, Any, Any]):
         generator = self._game.np_random
         draw = generator.integers if hasattr(generator, "integers") else generator.randint
         for _ in range(draw(1, WAITED + 1)):
-            observation, _, terminated, truncated, info = self.env.step(0)
-            if terminated or truncated:
+            observation, _, *ends, info = self.env.step(0)
+            if any(ends):
                 observation, info = self.env.reset(**told)
         return observation, info
 
@@ -103,19 +103,19 @@ class EpisodicLife(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        self._is_over = terminated or truncated
+        observation, reward, over, cut, info = self.env.step(action)
+        self._is_over = over or cut
         before, self._lives = self._lives, self._game.ale.lives()
         # Some games go on for some frames without a life.
         lost = 0 < self._lives < before
-        return observation, reward, terminated or lost, truncated, info
+        return observation, reward, over or lost, cut, info
 
     def reset(self, **told: Any) -> tuple[Any, dict[str, Any]]:
         """Goes on with the next life, or starts a game."""
         if self._is_over:
             observation, info = self.env.reset(**told)
         else:
-            observation, _, _, _, info = self.env.step(0)
+            observation, *_, info = self.env.step(0)
         self._lives = self._game.ale.lives()
         return observation, info
 
@@ -127,7 +127,7 @@ class FireReset(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Starts an episode."""
         observation, info = self.env.reset(**told)
         for action in (1, 2):
-            observation, _, terminated, truncated, info = self.env.step(action)
-            if terminated or truncated:
+            observation, _, *ends, info = self.env.step(action)
+            if any(ends):
                 self.env.reset(**told)  # what it shows is not seen
         return observation, info

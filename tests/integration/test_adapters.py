@@ -322,9 +322,10 @@ def test_evaluation_functions_get_trainer_and_workers(make):
     def evaluate(trainer, workers):
         from rllib_compat.runtime.evaluation import collect_episodes, summarize_episodes
 
-        ray.get([w.foreach_env.remote(lambda env: env.reset()) for w in workers.remote_workers()])
-        ray.get([w.sample.remote() for w in workers.remote_workers()])
-        episodes, _ = collect_episodes(remote_workers=workers.remote_workers())
+        remote = workers.remote_workers()
+        ray.get([worker.foreach_env.remote(lambda env: env.reset()) for worker in remote])
+        ray.get([worker.sample.remote() for worker in remote])
+        episodes, _ = collect_episodes(remote_workers=remote)
         return {**summarize_episodes(episodes), "iteration": trainer.iteration}
 
     trainer = make(
