@@ -119,7 +119,8 @@ def begin_as_before(
             ray=legacy_ray,
         )
         spec.module_class = ConfiguredModule
-        told = ray_versions.plain_model_config(spec.model_config)
+        # Ray 2.40 adds what its algorithms include only where a spec tells nothing.
+        told = {**config.model_config, **ray_versions.plain_model_config(spec.model_config)}
         spec.model_config = {**told, **network_of(settings, given or default)}
         named = True
     if named and any(looks_back.values()):

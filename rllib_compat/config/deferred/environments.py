@@ -30,9 +30,11 @@ class AdaptedEnv(Later):
         return adapt_env(EnvSettings(**build(dict(self.settings))))
 
     def code(self, writer: Writer) -> ast.expr | None:
-        """The call that wraps it; of what gymnasium has itself, the name."""
+        """The call that wraps it; of what gymnasium has itself, and is no game, the name."""
         given = {k: v for k, v in self.settings.items() if k == "env" or not self._means_nothing(k)}
-        if not set(given) - {"env", "env_config", "old_stack"} and isinstance(given["env"], str):
+        plain = not set(given) - {"env", "env_config", "old_stack"}
+        # A game's name says nothing of the wrappers that it has here without a word.
+        if plain and isinstance(given["env"], str) and not may_be_atari(given["env"]):
             # Without gymnasium nobody knows what it has; the call below is right for any name.
             with suppress(ModuleNotFoundError):
                 import gymnasium

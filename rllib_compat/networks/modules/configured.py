@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from rllib_compat import ray_versions
 from rllib_compat.networks import fresh
 from rllib_compat.networks.heads.outputs import sequence_length
 from rllib_compat.networks.names.plain import BUFFERS
@@ -81,6 +82,9 @@ class ConfiguredModule:
             **others,
         )
         _begin(module, network)
+        ray_versions.explore_zeros(
+            module
+        )  # its biases are zero, so observations may give only those
         return module
 
 
