@@ -14,9 +14,9 @@ TRAINERS = [pytest.mark.ray, *OTHERS_WARNINGS]
 CONVERSIONS = [pytest.mark.ray, pytest.mark.usefixtures("small_ray"), *OTHERS_WARNINGS]
 
 
-def marked(cases, on_each_push):
-    """The cases as parameters: all but those of each push are left to the nightly run."""
-    return [c if c in on_each_push else pytest.param(c, marks=pytest.mark.nightly) for c in cases]
+def marked(cases, on_each_push, others=pytest.mark.nightly):
+    """The cases as parameters; those that not each push runs have a mark of their own."""
+    return [c if c in on_each_push else pytest.param(c, marks=others) for c in cases]
 
 
 def examples(count: int) -> int:

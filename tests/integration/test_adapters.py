@@ -323,8 +323,9 @@ def test_evaluation_functions_get_trainer_and_workers(make):
         from rllib_compat.runtime.evaluation import collect_episodes, summarize_episodes
 
         remote = workers.remote_workers()
-        ray.get([worker.foreach_env.remote(lambda env: env.reset()) for worker in remote])
-        ray.get([worker.sample.remote() for worker in remote])
+        for worker in remote:
+            ray.get(worker.foreach_env.remote(lambda env: env.reset()))
+            ray.get(worker.sample.remote())
         episodes, _ = collect_episodes(remote_workers=remote)
         return {**summarize_episodes(episodes), "iteration": trainer.iteration}
 

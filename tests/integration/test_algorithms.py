@@ -22,7 +22,7 @@ from rllib_compat.neutral.errors import CheckpointError, VerificationError
 from rllib_compat.runtime.offline.inputs import as_parquet
 from tests import trained
 from tests.legacy.cases import find
-from tests.marks import CONVERSIONS
+from tests.marks import CONVERSIONS, marked
 from tests.unit.offline.test_recordings import played, record
 
 pytestmark = CONVERSIONS
@@ -99,7 +99,7 @@ class Slow(gymnasium.Env):
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("algorithm", ["APPO", "IMPALA"])
+@pytest.mark.parametrize("algorithm", marked(["APPO", "IMPALA"], {"IMPALA"}))
 def test_asynchronous_algorithms_wait_for_slow_environments_and_do_not_keep_a_core_busy(algorithm):
     config = {"num_workers": 1, "rollout_fragment_length": 10, "train_batch_size": 20}
     trainer = Trainer(config=config, env=Slow, algorithm=algorithm)

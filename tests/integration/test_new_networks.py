@@ -6,7 +6,7 @@ import pytest
 
 import rllib_compat as compat
 from tests.legacy.new_networks import cases
-from tests.marks import OTHERS_WARNINGS
+from tests.marks import OTHERS_WARNINGS, marked
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("one_ray"), *OTHERS_WARNINGS]
 
@@ -38,15 +38,18 @@ SMALL = {
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "PPO no-layers",
-        "PPO camera",
-        "PPO lstm-steps-before",
-        "PPO lstm-of-image",
-        "IMPALA lstm",
-        "DQN atoms-dueling",
-        "SAC apart",
-    ],
+    marked(
+        [
+            "PPO no-layers",
+            "PPO camera",
+            "PPO lstm-steps-before",
+            "PPO lstm-of-image",
+            "IMPALA lstm",
+            "DQN atoms-dueling",
+            "SAC apart",
+        ],
+        {"PPO camera", "PPO lstm-of-image", "DQN atoms-dueling", "SAC apart"},
+    ),
 )
 def test_a_trainer_trains_saves_restores_and_acts(name, make, tmp_path):
     algorithm, seen, acts, config = cases.cases()[name]

@@ -69,6 +69,7 @@ def example(tmp_path, name):
     return done.stdout.splitlines()
 
 
+@pytest.mark.nightly
 def test_the_guides_example_of_recording_runs(tmp_path):
     *_, first, _, _, last = example(tmp_path, "record_episode_data.py")
     assert first.startswith("2 ")
@@ -77,6 +78,7 @@ def test_the_guides_example_of_recording_runs(tmp_path):
     assert len(list(trial.glob("episode_data/*.jsonl"))) == 3
 
 
+@pytest.mark.nightly
 def test_the_guides_example_of_simulators_runs(tmp_path):
     *_, one, two, last = example(tmp_path, "simulator_folders.py")
     for number, line in enumerate((one, two), 1):

@@ -15,7 +15,7 @@ from rllib_compat.neutral.spaces import to_gymnasium
 from rllib_compat.trainer import coefficients
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import given_if_asked, recorded
-from tests.marks import TRAINERS
+from tests.marks import TRAINERS, marked
 from tests.trained import environment, record
 
 pytestmark = [*TRAINERS, pytest.mark.newest, pytest.mark.usefixtures("one_ray")]
@@ -36,6 +36,18 @@ CASES = {
     "2.8.1/maddpg-tf-two": {},
     "2.0.1/sac-torch-cont": {"policy": 88, "qf": 88, "alpha": 88, "qf_twin": 88},
     "2.0.1/cql-torch-default": {"policy": 1, "qf": 1, "alpha": 1, "qf_twin": 1},
+}
+
+
+#: One of each network; the nightly run has the others.
+ON_EACH_PUSH = {
+    "1.0.1/banditlinucb-torch-items",
+    "2.0.1/crr-torch-box",
+    "1.13.0/rnnsac-torch-single",
+    "1.13.0/maddpg-tf-two",
+    "1.13.0/r2d2-torch-prev",
+    "1.13.0/ppo-torch-small-relu",
+    "2.0.1/sac-torch-cont",
 }
 
 
@@ -72,7 +84,7 @@ def to_restore(name, folder):
     return case, plan, trainer_of(case, plan, folder / "steps")
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", marked(CASES, ON_EACH_PUSH))
 def test_a_trainer_goes_on_from_an_old_checkpoint_and_from_its_own(name, tmp_path):
     case, plan, trainer = to_restore(name, tmp_path)
     try:
@@ -138,12 +150,6 @@ def test_recorded_steps_are_counted_on_after_a_restore(name, tmp_path):
 #: Cases whose networks are not those that a trainer of their config begins with.
 OTHERS = [
     "0.7.6/sac-tf-small",
-    pytest.param(
-        "1.13.0/sac-torch-ma-two",
-        marks=pytest.mark.skipif(
-            not ray_versions.trains_discrete_sac(), reason="this Ray's SAC learns no discrete ones"
-        ),
-    ),
     # A trainer's layers are behind the LSTM; where all have one size, the old arrays fit.
     "1.13.0/rnnsac-torch-post",
     "0.5.3/ppo-tf-lstm-noshare",
@@ -153,9 +159,21 @@ OTHERS = [
     "1.13.0/ppo-tf2-images-share-tanh",
     "1.13.0/r2d2-torch-prev",
 ]
+DISCRETE = pytest.param(
+    "1.13.0/sac-torch-ma-two",
+    marks=pytest.mark.skipif(
+        not ray_versions.trains_discrete_sac(), reason="this Ray's SAC learns no discrete ones"
+    ),
+)
+OTHERS_ON_EACH_PUSH = {
+    "0.7.6/sac-tf-small",
+    "1.13.0/rnnsac-torch-post",
+    "2.0.1/dqn-torch-noduel",
+    "1.13.0/banditlinucb-tf2-arms",
+}
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", [*marked(OTHERS, OTHERS_ON_EACH_PUSH), DISCRETE])
 def test_a_trainer_takes_networks_that_are_not_those_of_its_config(name, tmp_path):
     """A restored SAC went on with the random weights that it was built with."""
     case = next(case for case in all_cases() if str(case) == name)
@@ -180,13 +198,16 @@ def test_a_trainer_takes_networks_that_are_not_those_of_its_config(name, tmp_pat
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "0.7.6/sac-tf-small",
-        "1.13.0/rnnsac-torch-post",
-        "1.13.0/banditlinucb-tf2-arms",
-        "1.13.0/r2d2-torch-prev",
-        "2.0.1/dqn-torch-noduel",  # a module of Ray's own, of another shape
-    ],
+    marked(
+        [
+            "0.7.6/sac-tf-small",
+            "1.13.0/rnnsac-torch-post",
+            "1.13.0/banditlinucb-tf2-arms",
+            "1.13.0/r2d2-torch-prev",
+            "2.0.1/dqn-torch-noduel",  # a module of Ray's own, of another shape
+        ],
+        {"0.7.6/sac-tf-small", "2.0.1/dqn-torch-noduel"},
+    ),
 )
 def test_another_trainer_takes_them_from_what_the_first_one_saved(name, tmp_path):
     case = next(case for case in all_cases() if str(case) == name)
@@ -272,7 +293,7 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", marked(OWN, {"ES", "DDPG"}))
 def test_what_a_trainer_saves_of_a_new_network_is_loaded_without_it(name, make, tmp_path):
     import torch
 

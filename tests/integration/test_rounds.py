@@ -33,7 +33,7 @@ OLD = {
         },
     },
 }
-ON_EACH_PUSH = {"DQN", "TD3", "QMix"}
+ON_EACH_PUSH = {"DQN", "QMix"}
 SHORT = {
     "seed": 0,
     "num_workers": 0,

@@ -10,7 +10,7 @@ from packaging.version import Version
 from rllib_compat import ray_versions
 from rllib_compat.formats.layouts import read
 from tests.legacy.cases import MUSEUM
-from tests.marks import CONVERSIONS
+from tests.marks import CONVERSIONS, marked
 
 pytestmark = [
     *CONVERSIONS,
@@ -22,7 +22,7 @@ WRITTEN = MUSEUM / "converted_0_1"
 PYTHON_3_11 = pytest.mark.skipif(
     sys.version_info[:2] != (3, 11), reason="it holds functions as Python 3.11's bytecode"
 )
-NAMES = ["demo", "filter", "previous_steps", "soft_actor_critic"]
+NAMES = marked(["demo", "filter", "previous_steps", "soft_actor_critic"], {"soft_actor_critic"})
 
 
 @pytest.fixture(params=[*NAMES, pytest.param("trained", marks=PYTHON_3_11)])
