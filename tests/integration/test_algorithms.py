@@ -99,6 +99,7 @@ class Slow(gymnasium.Env):
 
 
 @pytest.mark.matrix
+@pytest.mark.newest
 @pytest.mark.parametrize("algorithm", marked(["APPO", "IMPALA"], {"IMPALA"}))
 def test_asynchronous_algorithms_wait_for_slow_environments_and_do_not_keep_a_core_busy(algorithm):
     config = {"num_workers": 1, "rollout_fragment_length": 10, "train_batch_size": 20}

@@ -191,7 +191,7 @@ def test_a_target_that_is_there_is_refused_before_ray_does_anything(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.matrix
+@pytest.mark.newest
 def test_the_demo_does_what_the_readme_says():
     done = subprocess.run(
         [sys.executable, "-m", "rllib_compat", "demo"],

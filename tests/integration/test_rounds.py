@@ -69,7 +69,7 @@ def counted(result):
     return {**{name: result[name] for name in COUNTED}, **counts}
 
 
-@pytest.mark.matrix
+@pytest.mark.newest
 @pytest.mark.parametrize("name", marked(OLD, ON_EACH_PUSH))
 def test_rounds_in_one_training_step_learn_and_tell_the_same(name, make, monkeypatch):
     def trained():
