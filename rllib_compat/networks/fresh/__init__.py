@@ -4,7 +4,7 @@ A new policy is made as that Ray's torch policy was: its arrays by the names the
 shapes, with the numbers that were drawn for them. Then it is read like one from a checkpoint
 (`networks.read`), so both become the same graph in the same module.
 
-What was recorded of real Rays stands in `tests/legacy/networks/`.
+What was recorded of real Rays stands in `tests/legacy/new_networks/`.
 """
 
 from __future__ import annotations

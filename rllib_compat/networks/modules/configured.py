@@ -120,6 +120,13 @@ def _new(settings: ModelSettings, observation_space: Any, action_space: Any) -> 
 
 def _class(name: str) -> Any:
     module, _, cls = name.partition(":")
+    # A checkpoint keeps model configs, and a text from a file must import nobody's code.
+    if not module.startswith(("ray.rllib.", "rllib_compat.")):
+        raise ConfigError(
+            f"{name!r} is no module of RLlib or of this package.",
+            where=f"model_config[{NETWORK!r}]",
+            fix="Name a module of your own by RLModuleSpec(module_class=…).",
+        )
     return getattr(import_module(module), cls)
 
 

@@ -19,6 +19,7 @@ import torch
 from rllib_compat import ray_versions, registry
 from rllib_compat.convert.write.modules import Loaded
 from rllib_compat.networks import fresh
+from rllib_compat.networks.modules import configured
 from rllib_compat.networks.modules.configured import ConfiguredModule, network_of
 from rllib_compat.networks.read import read
 from rllib_compat.networks.settings import ModelSettings
@@ -297,3 +298,8 @@ def test_each_config_makes_a_network_or_is_refused_with_a_reason(algorithm, ray)
         with contextlib.suppress(ConfigError):
             made += bool(fresh.network(settings, seen, acts, np.random.default_rng(3)).parameters)
     assert made > (5 if algorithm in ("SAC", "CQL") else 10)
+
+
+def test_a_stored_model_config_imports_nobodys_code():
+    with pytest.raises(ConfigError, match="no module of RLlib"):
+        configured._class("somebodys:Module")
