@@ -193,7 +193,6 @@ class NotesOfIterations(LoggerCallback):
         file.write_text(json.dumps({"newest": newest, "evaluated": evaluated}))
 
 
-@pytest.mark.matrix
 def test_what_callbacks_keep_of_an_episode_reaches_tunes_loggers(tmp_path):
     (tmp_path / "data").mkdir()
     trials = tune.run(

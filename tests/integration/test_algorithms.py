@@ -114,13 +114,11 @@ def test_asynchronous_algorithms_wait_for_slow_environments_and_do_not_keep_a_co
     assert len(steps) / (steps[-1] - steps[0]) < 100  # thousands where it only asks
 
 
-@pytest.mark.matrix
 def test_cql_trains_on_with_recordings():
     """Ray's own iteration of one batch dies in its learner (2.44 – 2.60)."""
     assert trained.train(CQL) == trained.LEARNED
 
 
-@pytest.mark.matrix
 def test_marwil_loads_without_its_recordings_and_trains_on_with_others(tmp_path, load):
     done = convert(MARWIL.checkpoint, tmp_path / "new", given=given(MARWIL), inputs=50)
     rules = {finding.rule for finding in done.report.findings}

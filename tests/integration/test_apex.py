@@ -30,7 +30,6 @@ OLD = {
 }
 
 
-@pytest.mark.matrix
 def test_apex_learns_from_shards_goes_on_from_its_checkpoint_and_outlives_a_shard(tmp_path, caplog):
     trainer = compat.ApexTrainer(config=OLD)
     try:

@@ -8,7 +8,7 @@ import rllib_compat as compat
 from rllib_compat import ray_versions
 from tests.marks import TRAINERS, marked
 
-pytestmark = [*TRAINERS, pytest.mark.matrix, pytest.mark.usefixtures("one_ray")]
+pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
 CPUS = 3
 NOISE = {"exploration_config": {"type": "ParameterNoise", "random_timesteps": 40}}
@@ -80,6 +80,7 @@ def test_it_trains_is_saved_is_restored_and_read(name, make, tmp_path):
         loaded.stop()
 
 
+@pytest.mark.matrix
 def test_policies_of_one_trainer_explore_each_in_its_own_way(make):
     from ray.rllib.examples.envs.classes.multi_agent import MultiAgentCartPole
 

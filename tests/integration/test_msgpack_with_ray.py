@@ -54,7 +54,6 @@ def test_ray_restores_the_policies_of_an_older_ray_with_weights_and_optimizer(ca
         np.testing.assert_allclose(extra["action_dist_inputs"], expected.logits, atol=1e-5)
 
 
-@pytest.mark.matrix
 def test_ray_goes_on_training_from_a_checkpoint_of_its_own_old_stack(tmp_path):
     import ray
     from ray.rllib.algorithms.algorithm import Algorithm

@@ -374,7 +374,6 @@ def test_the_guides_first_block_runs(monkeypatch, tmp_path, capsys):
     assert 0 < mean <= longest <= 100
 
 
-@pytest.mark.matrix
 def test_tune_stops_by_legacy_keys(tmp_path):
     from ray import tune
 

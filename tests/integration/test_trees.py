@@ -34,7 +34,6 @@ def tree(converted, tmp_path):
     return shutil.copytree(converted, tmp_path / "tree")
 
 
-@pytest.mark.matrix
 def test_a_trees_steps_are_there_after_another_conversion(tmp_path):
     (old,) = [c for c in find(ray="1.13.0", algorithm="DQN") if c.path.name == "dqn-torch-hiddens2"]
     given = Given(algorithm="DQN", env="CartPole-v1")

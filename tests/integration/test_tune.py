@@ -24,7 +24,6 @@ SMALL = {
 }
 
 
-@pytest.mark.matrix
 def test_a_script_of_ray_0_8(tmp_path):
     analysis = tune.run(
         "PPO",

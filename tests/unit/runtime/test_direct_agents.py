@@ -13,10 +13,10 @@ from ray.rllib.utils.test_utils import check
 
 from rllib_compat import ray_versions
 from rllib_compat.ray_versions.direct_agents import ToAgents, ToModules
-from rllib_compat.ray_versions.direct_steps import TIMED
 from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.failures import TellingMultiAgentEnvRunner
-from tests.unit.runtime.test_direct_steps import told
+from tests.marks import marked
+from tests.unit.runtime.test_direct_steps import ASKED, STEPS, told
 
 pytestmark = [
     pytest.mark.matrix,
@@ -157,9 +157,6 @@ if ray_versions.at_least("2.60"):
     CASES["one leaves"] = lambda: ppo(leaves={"a": 3})  # others let act who is gone
 
 
-STEPS = [{"num_timesteps": n} for n in (1, 40, 2 * TIMED, 0, 3)]
-
-
 def sampled(kind, config, asked):
     torch.manual_seed(3)
     runner = kind(config=config)
@@ -174,7 +171,7 @@ def told_of_all(episode):
     return {**parts, "all": (ended, episode.env_t_started, episode.env_t)}
 
 
-@pytest.mark.parametrize("asked", [STEPS, [{"num_episodes": 3}, {"num_episodes": 1}], [{}, {}]])
+@pytest.mark.parametrize("asked", marked(ASKED, [STEPS], pytest.mark.newest))
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_sampled_directly_is_what_ray_samples(name, asked):
     runner, found = sampled(DrawsInTorch, CASES[name](), asked)

@@ -18,6 +18,7 @@ from rllib_compat.ray_versions.direct_ways import way_of
 from rllib_compat.runtime import drawing
 from rllib_compat.runtime.connectors import add_preprocessors, mean_std_filter, set_previous_steps
 from rllib_compat.runtime.failures import TellingEnvRunner
+from tests.marks import marked
 
 pytestmark = [
     pytest.mark.matrix,
@@ -130,9 +131,10 @@ def told(episode):
 
 
 STEPS = [{"num_timesteps": n} for n in (1, 40, 2 * TIMED, 0, 3)]
+ASKED = [STEPS, [{"num_episodes": 3}, {"num_episodes": 1}], [{}, {}]]
 
 
-@pytest.mark.parametrize("asked", [STEPS, [{"num_episodes": 3}, {"num_episodes": 1}], [{}, {}]])
+@pytest.mark.parametrize("asked", marked(ASKED, [STEPS], pytest.mark.newest))
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_sampled_directly_is_what_ray_samples(name, asked):
     runner, found = sampled(DrawsInTorch, CASES[name](), asked)
