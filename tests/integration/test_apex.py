@@ -30,6 +30,7 @@ OLD = {
 }
 
 
+@pytest.mark.slow("workers and shards are processes of their own, and one is started again")
 def test_apex_learns_from_shards_goes_on_from_its_checkpoint_and_outlives_a_shard(tmp_path, caplog):
     trainer = compat.ApexTrainer(config=OLD)
     try:

@@ -24,6 +24,7 @@ SMALL = {
 }
 
 
+@pytest.mark.slow("its trial and its workers are processes of their own")
 def test_a_script_of_ray_0_8(tmp_path):
     analysis = tune.run(
         "PPO",
