@@ -13,8 +13,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import _moved
-
 if TYPE_CHECKING:
     from rllib_compat.config import Translation as Translation
     from rllib_compat.config import default_config as default_config
@@ -26,8 +24,6 @@ if TYPE_CHECKING:
     from rllib_compat.trainer.load import load as load
     from rllib_compat.trainer.trainer import Trainer as Agent
     from rllib_compat.trainer.trainer import Trainer as Trainer
-
-_moved.install()
 
 #: The modules that stay: `agents`, `execution`, `tune` and `gym` stand where old code imported
 #: Ray's and gym's; `adapters` and `modules` are named in checkpoints and in printed code; `errors`

@@ -30,24 +30,25 @@ from rllib_compat.neutral.spaces import Box
 
 _PACKAGE = "rllib_compat.modules"
 
-#: The modules that keep their network as `net.<array>`; the file is where version 0.1 had them.
-MODULES = {
-    "ActorModule": "actor_critic",
-    "ActorCriticModule": "actor_critic",
-    "AsynchronousModule": "asynchronous",
-    "DeterministicModule": "deterministic",
-    "PolicyModule": "policy",
-    "QModule": "q",
-    "R2D2GraphModule": "recurrent_q",
-    "SACModule": "sac",
-    "CQLModule": "sac",
-}
+_SOFT_ACTOR_CRITICS = ("SACModule", "CQLModule")
+
+#: The modules that keep their network as `net.<array>`.
+MODULES = (
+    "ActorModule",
+    "ActorCriticModule",
+    "AsynchronousModule",
+    "DeterministicModule",
+    "PolicyModule",
+    "QModule",
+    "R2D2GraphModule",
+    *_SOFT_ACTOR_CRITICS,
+)
 
 
 def is_own(policy: PolicyState) -> bool:
     """Whether a policy is a module of this package."""
     module, _, cls = (policy.policy_class or "").rpartition(".")
-    return cls in MODULES and module in (_PACKAGE, f"{_PACKAGE}.{MODULES[cls]}")
+    return cls in MODULES and module == _PACKAGE
 
 
 def read(policy: PolicyState) -> Reading:
@@ -75,10 +76,11 @@ def read(policy: PolicyState) -> Reading:
     arrays = {_canonical(k): np.asarray(v) for k, v in policy.weights.items() if _is_net(k)}
     rest = {k: v for k, v in model.items() if k not in ("graph", "shapes")}
     unused = tuple(name for name in policy.weights if not _is_net(name))
-    optimizers = {
-        "sac": soft_actor_critic(arrays, unused),
-        "deterministic": ACTOR_AND_CRITIC,
-    }
+    optimizers = WHOLE
+    if cls in _SOFT_ACTOR_CRITICS:
+        optimizers = soft_actor_critic(arrays, unused)
+    elif cls == "DeterministicModule":
+        optimizers = ACTOR_AND_CRITIC
     network = Network(
         kind="converted",
         summary=f"converted before: {len(graph.steps)} steps, {len(arrays)} arrays",
@@ -88,7 +90,7 @@ def read(policy: PolicyState) -> Reading:
         target=own_module(f"{_PACKAGE}:{cls}", graph, arrays, **rest),
         names=tuple(Move(own_name(name), name) for name in arrays),
         unused=unused,
-        optimizers=optimizers.get(MODULES[cls], WHOLE),
+        optimizers=optimizers,
     )
     return Reading(network)
 

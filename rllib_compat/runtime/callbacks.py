@@ -348,6 +348,3 @@ class SteppingAdapter(CallbackAdapter):
 
     def on_episode_step(self, **kwargs: Any) -> None:
         self._episode_event("on_episode_step", kwargs)
-
-
-_SteppingAdapter = SteppingAdapter  # its name in checkpoints of version 0.1

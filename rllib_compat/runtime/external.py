@@ -140,9 +140,6 @@ def with_logged_actions(inner: Any, env: Any = None, *spaces: Any) -> list[Any]:
     return [*own, LoggedActions()] if external else own
 
 
-_with_logged_actions = with_logged_actions  # its name in checkpoints of version 0.1
-
-
 @public("rllib_compat.adapters")
 class LoggedActions(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     """Puts the action that the simulator has logged in the place of the module's."""

@@ -34,10 +34,9 @@ logger = logging.getLogger(__name__)
 
 # What a checkpoint's network does not depend on, and may be any object.
 _NOT_OF_THE_NETWORK = {"env", "callbacks", "env_config"}
-# What env runners send home of an episode, by its names of all versions.
+# What env runners send home of an episode.
 _RECORDS = {
-    f"rllib_compat.{module}.EpisodeRecord": lambda attributes: EpisodeRecord(**attributes)
-    for module in ("adapters", "adapters.episodes", "runtime.episodes")
+    "rllib_compat.adapters.EpisodeRecord": lambda attributes: EpisodeRecord(**attributes),
 }
 # Functions that say which policies learn, and which of them an agent has (env runners of the oldest
 # supported Rays save that one); the trainer has its own.

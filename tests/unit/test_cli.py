@@ -5,15 +5,17 @@ import math
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rllib_compat.cli import main, options, output
+from rllib_compat.convert.inspect import Inspection
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.report import Report, Severity, Verdict
-from tests.legacy.cases import MUSEUM, find
+from tests.legacy.cases import find
 
 CASE = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 CUSTOM = next(c for c in find(algorithm="PPO") if c.variant == "custommodel" and c.ray >= "2.0")
@@ -62,12 +64,10 @@ def test_inspect_shows_classes_that_are_not_known_and_exits_with_1(run):
     assert "has the custom model MyModel" in out
 
 
-def test_inspect_knows_the_classes_of_this_package(run):
-    code, out, _ = run("inspect", MUSEUM / "converted_0_1/soft_actor_critic", "--json")
-    named = json.loads(out)["stand_ins"]
-    assert code == 0
-    assert any(name.startswith("ray.") for name in named)
-    assert not any(name.startswith("rllib_compat.") for name in named)
+def test_classes_of_this_package_are_not_listed_as_unknown():
+    named = {"ray.rllib.Thing": 1, "rllib_compat.modules.SACModule": 2}
+    checkpoint = replace(layouts.read(CASE.checkpoint), stand_ins=named)
+    assert Inspection(checkpoint, Report("")).stand_ins == {"ray.rllib.Thing": 1}
 
 
 def test_inspect_says_once_what_is_assumed_of_a_whole_league(run):

@@ -9,11 +9,10 @@ from importlib import metadata
 import pytest
 
 import rllib_compat
-from rllib_compat import adapters, modules, ray_versions
+from rllib_compat import adapters, modules
 from rllib_compat.neutral.errors import RayNotSupportedError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import installed
-from tests.legacy.cases import MUSEUM
 
 NAMED = [(module, name) for module in (adapters, modules) for name in module.__all__]
 
@@ -67,34 +66,6 @@ def test_public_gives_a_module_and_imports_it():
         pass
 
     assert given.__module__ == "rllib_compat.adapters"
-
-
-@pytest.mark.parametrize(
-    ("old", "name"),
-    [
-        ("rllib_compat.adapters.envs", "EnvSettings"),
-        ("rllib_compat.adapters.callbacks", "_SteppingAdapter"),
-        ("rllib_compat.checkpoints.convert", "convert"),
-        ("rllib_compat.config.later", "MappingFn"),
-        ("rllib_compat.config.later", "mean_std_filter"),
-        ("rllib_compat.errors", "CompatError"),
-        ("rllib_compat.modules.q", "QModule"),
-        ("rllib_compat.offline.files", "Recording"),
-        ("rllib_compat.spaces", "Box"),
-    ],
-)
-def test_names_of_version_0_1_are_found(old, name):
-    assert getattr(importlib.import_module(old), name).__qualname__ == name.lstrip("_")
-
-
-@pytest.mark.parametrize("file", ["one_agent", "many_agents"])
-def test_code_that_version_0_1_printed_builds_its_config(file):
-    made = {}
-    exec((MUSEUM / f"converted_0_1/{file}.py.txt").read_text(), made)
-    config = made["config"]
-    assert issubclass(config.env, adapters.LegacyEnv)
-    connector = ray_versions.env_to_module_factory(config)()
-    assert "MeanStdFilter" in type(connector).__name__
 
 
 def test_without_ray_a_trainer_says_what_to_install(monkeypatch):

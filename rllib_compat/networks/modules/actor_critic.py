@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -69,12 +68,7 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
         return self._named(out)
 
     def _inputs(self, batch: dict[str, Any]) -> dict[str, Any]:
-        made = inputs_in(self.graph, batch)
-        shape = self.graph.inputs[Columns.OBS]
-        if len(shape) == 2 and made[Columns.OBS].shape[-1] == math.prod(shape) != shape[-1]:
-            # Version 0.1 wrote networks that flatten tables themselves; connectors do so now.
-            made[Columns.OBS] = made[Columns.OBS].unflatten(-1, shape)
-        return made
+        return inputs_in(self.graph, batch)
 
     def _named(self, out: dict[str, Any]) -> dict[str, Any]:
         states = {name: out.pop(name) for name in self.graph.states}
