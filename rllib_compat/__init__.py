@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rllib_compat.config import Translation as Translation
     from rllib_compat.config import default_config as default_config
     from rllib_compat.config import translate as translate
-    from rllib_compat.convert.given import Given as Given
+    from rllib_compat.conversion.given import Given as Given
     from rllib_compat.legacy import activate as activate
     from rllib_compat.policy.load import load_policy as load_policy
     from rllib_compat.runtime.callbacks import DefaultCallbacks as DefaultCallbacks
@@ -49,7 +49,7 @@ __all__ = [
 _HOMES = {
     "activate": "rllib_compat.legacy",
     "DefaultCallbacks": "rllib_compat.runtime.callbacks",
-    "Given": "rllib_compat.convert.given",
+    "Given": "rllib_compat.conversion.given",
     "Translation": "rllib_compat.config",
     "default_config": "rllib_compat.config",
     "load": "rllib_compat.trainer.load",

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from rllib_compat.convert.pipeline import convert
+from rllib_compat.conversion.convert import convert
 from rllib_compat.formats.atomic import digest_tree
 from rllib_compat.neutral.errors import FileSystemError
 from tests.kills import OLD, OTHER

@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rllib_compat.convert.pipeline import convert
+from rllib_compat.conversion.convert import convert
 from rllib_compat.formats.atomic import digest_tree
 from tests.legacy.cases import find
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from rllib_compat.convert.decide import Form, decide
+from rllib_compat.conversion.decide import Form, decide
 from rllib_compat.formats import layouts
 from tests import trained
 from tests.docs import ROOT

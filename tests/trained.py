@@ -20,7 +20,7 @@ import tree
 
 import rllib_compat as compat
 from rllib_compat import ray_versions, registry
-from rllib_compat.convert.decide import Form, decide
+from rllib_compat.conversion.decide import Form, decide
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.spaces import to_gymnasium

@@ -11,8 +11,8 @@ import click
 from rllib_compat.cli import options, output, proof
 
 if TYPE_CHECKING:
-    from rllib_compat.convert.given import Given
-    from rllib_compat.convert.pipeline import Conversion
+    from rllib_compat.conversion.given import Given
+    from rllib_compat.conversion.convert import Conversion
 
 
 @click.command("convert")
@@ -98,8 +98,8 @@ def command(
         from rllib_compat.cli.convert_many import convert_below
 
         return convert_below(old, new, jobs=jobs, as_json=as_json, **how)
-    from rllib_compat.convert import recorded as recordings
-    from rllib_compat.convert.pipeline import convert
+    from rllib_compat.conversion import recorded as recordings
+    from rllib_compat.conversion.convert import convert
 
     arrays = recordings.load(recorded) if recorded else None
     if write_model is not None:
@@ -117,7 +117,7 @@ def _write_model(
     old: Path, new: Path, file: Path, given: Given, recorded: Mapping[str, Any] | None
 ) -> int:
     """Writes the source of a module; the conversion itself is the next command."""
-    from rllib_compat.convert.write_model import CLASS, write_model
+    from rllib_compat.conversion.write_model import CLASS, write_model
     from rllib_compat.formats import layouts
     from rllib_compat.formats.disk import disk_errors
     from rllib_compat.neutral.errors import TargetExistsError

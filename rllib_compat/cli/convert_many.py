@@ -30,7 +30,7 @@ def convert_below(old: Path, new: Path, *, jobs: int, as_json: bool, **options: 
     from rich.console import Console
     from rich.progress import track
 
-    from rllib_compat.convert.many import LOG, convert_many, find
+    from rllib_compat.conversion.many import LOG, convert_many, find
 
     found = find(old, new)
     output.progress(f"{len(found)} checkpoints below {old}")

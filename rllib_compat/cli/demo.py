@@ -32,9 +32,9 @@ def command(keep: Path | None, verbose: int) -> int:
       rllib-compat demo --keep new
     """
     from rllib_compat.cli.convert import show
-    from rllib_compat.convert import recorded
-    from rllib_compat.convert.given import Given
-    from rllib_compat.convert.pipeline import convert
+    from rllib_compat.conversion import recorded
+    from rllib_compat.conversion.given import Given
+    from rllib_compat.conversion.convert import convert
 
     with (
         resources.as_file(resources.files("rllib_compat") / "demo_data") as old,

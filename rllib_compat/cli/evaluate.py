@@ -121,7 +121,7 @@ def _evaluate(
     verbose: int,
     given: dict[str, Any],
 ) -> tuple[list[Episode], int]:
-    from rllib_compat.convert.given import Given
+    from rllib_compat.conversion.given import Given
     from rllib_compat.trainer import actors, rollouts
 
     overrides = dict(given["config"] or {})

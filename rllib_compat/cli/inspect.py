@@ -13,7 +13,7 @@ from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CompatError
 
 if TYPE_CHECKING:
-    from rllib_compat.convert.inspect import Inspection
+    from rllib_compat.conversion.inspect import Inspection
     from rllib_compat.formats.names_in import FileNames
 
 
@@ -45,7 +45,7 @@ def command(
       rllib-compat inspect --arrays checkpoint-100
       rllib-compat inspect --globals checkpoint-100
     """
-    from rllib_compat.convert.inspect import inspect
+    from rllib_compat.conversion.inspect import inspect
 
     budget = Budget()
     listed = _names(checkpoint, budget) if names else None

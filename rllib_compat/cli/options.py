@@ -14,7 +14,7 @@ from rllib_compat.neutral.imports import attribute
 from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
-    from rllib_compat.convert.given import Given
+    from rllib_compat.conversion.given import Given
     from rllib_compat.neutral.spaces import Space
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -181,7 +181,7 @@ def given(
     **more: Any,
 ) -> Given:
     """Makes a `Given` of the options; a module is looked for in the current folder, too."""
-    from rllib_compat.convert.given import Given
+    from rllib_compat.conversion.given import Given
 
     if model is not None or more.get("trust"):
         find_modules_here()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 from rllib_compat.cli import output
 
 if TYPE_CHECKING:
-    from rllib_compat.convert.assumed import Assumption
-    from rllib_compat.convert.difference import Difference
+    from rllib_compat.conversion.assumed import Assumption
+    from rllib_compat.conversion.difference import Difference
 
 Row = TypeVar("Row")
 
@@ -61,7 +61,7 @@ def grouped(assumed: Sequence[Assumption]) -> list[tuple[str, str, str, str]]:
 
 
 def _cells(row: Difference) -> tuple[object, ...]:
-    from rllib_compat.convert.difference import WEIGHTS
+    from rllib_compat.conversion.difference import WEIGHTS
 
     equal = "yes" if row.ok else "NO"
     if row.output == WEIGHTS:

@@ -45,8 +45,8 @@ def command(
       rllib-compat verify checkpoint-100 new -n 10000 --observations seen.npz
       rllib-compat verify checkpoint-100 new --recorded recorded.npz
     """
-    from rllib_compat.convert import recorded as recordings
-    from rllib_compat.convert.pipeline import verify_pair
+    from rllib_compat.conversion import recorded as recordings
+    from rllib_compat.conversion.convert import verify_pair
 
     found = verify_pair(
         old,

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.convert.complete import complete, require_facts
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.identify import identify_all
-from rllib_compat.convert.without_weights import leave_out
+from rllib_compat.conversion.complete import complete, require_facts
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.identify import identify_all
+from rllib_compat.conversion.without_weights import leave_out
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network, custom
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter

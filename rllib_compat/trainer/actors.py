@@ -18,7 +18,7 @@ from packaging.version import InvalidVersion, Version
 
 from rllib_compat import ray_versions
 from rllib_compat.config import default_config
-from rllib_compat.convert.stored_env import as_its_ray_played_it
+from rllib_compat.conversion.stored_env import as_its_ray_played_it
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CompatError, ConfigError, MissingInformationError
 from rllib_compat.neutral.report import Report
@@ -28,8 +28,8 @@ from rllib_compat.trainer.acting import Acting
 from rllib_compat.trainer.inference import Computed, Request, fitted
 
 if TYPE_CHECKING:
-    from rllib_compat.convert.given import Given
-    from rllib_compat.convert.pipeline import Conversion
+    from rllib_compat.conversion.given import Given
+    from rllib_compat.conversion.convert import Conversion
 
 # As many inputs as show that old and new compute the same; `convert` compares on more.
 INPUTS = 100
@@ -70,8 +70,8 @@ def loaded(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]:
     Raises:
         CheckpointError: It can't be read or converted.
     """
-    from rllib_compat.convert.decide import Form
-    from rllib_compat.convert.pipeline import convert
+    from rllib_compat.conversion.decide import Form
+    from rllib_compat.conversion.convert import convert
 
     given = replace(given, num_env_runners=0, num_gpus=0, overrides={**ALONE, **given.overrides})
     with tempfile.TemporaryDirectory(prefix="rllib-compat-") as folder:
@@ -127,7 +127,7 @@ class ModuleActor(Actor):
     """
 
     def __init__(self, target: Path, done: Conversion, given: Given) -> None:
-        from rllib_compat.convert.write import modules
+        from rllib_compat.conversion.write import modules
 
         checkpoint = done.checkpoint
         config = {**checkpoint.config, **given.overrides}

@@ -27,7 +27,7 @@ from rllib_compat.trainer.inference import agent_of
 from rllib_compat.trainer.old_networks import has_other_modules, take_networks
 
 if TYPE_CHECKING:
-    from rllib_compat.convert.given import Given
+    from rllib_compat.conversion.given import Given
     from rllib_compat.trainer.trainer import Trainer
 
 logger = logging.getLogger(__name__)
@@ -134,8 +134,8 @@ def as_todays(path: Path, trainer: Trainer, *, trusted: bool) -> Iterator[Path]:
         yield path
         coefficients.take(trainer.algorithm, held)
         return
-    from rllib_compat.convert.decide import decide
-    from rllib_compat.convert.pipeline import convert
+    from rllib_compat.conversion.decide import decide
+    from rllib_compat.conversion.convert import convert
 
     budget = Budget()
     with tempfile.TemporaryDirectory() as folder:
@@ -213,7 +213,7 @@ def _write_states(states: Mapping[str, Any], path: Path, target: Path, trainer: 
 
 def _known_to(trainer: Trainer) -> Given:
     """What the trainer can tell about a checkpoint that was made with its config."""
-    from rllib_compat.convert.given import Given
+    from rllib_compat.conversion.given import Given
 
     config = trainer.algorithm.config
     observation, action = config.observation_space, config.action_space

@@ -73,7 +73,7 @@ def take_networks(
         for name, network in networks.items()
     ):
         return
-    from rllib_compat.convert.write.checkpointable import fit  # it needs torch
+    from rllib_compat.conversion.write.checkpointable import fit  # it needs torch
 
     policies = [checkpoint.policies[name] for name in networks]
     config = trainer.algorithm.config.copy(copy_frozen=False)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from rllib_compat import Trainer, ray_versions
-from rllib_compat.convert import pipeline, recorded
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.pipeline import convert, verify_pair
-from rllib_compat.convert.write import modules
-from rllib_compat.convert.write_model import write_model
+from rllib_compat.conversion import recorded
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.convert import convert, verify_pair
+from rllib_compat.conversion.write import modules
+from rllib_compat.conversion.write_model import write_model
 from rllib_compat.formats import layouts
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
@@ -282,7 +282,7 @@ def test_each_policys_filter_goes_on_whatever_the_agents_are_called(tmp_path, lo
         checkpoint = replace(checkpoint, config=config, config_is_complete=False)
         return checkpoint.with_policies(policies)
 
-    monkeypatch.setattr(pipeline.layouts, "read", with_filters)
+    monkeypatch.setattr(layouts, "read", with_filters)
     done = convert(TWO_POLICIES.checkpoint, tmp_path / "new", inputs=50)
     (first, second) = done.networks
     algorithm = load(tmp_path / "new")

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.convert import rounding
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.pipeline import convert, verify_pair
-from rllib_compat.convert.verify import compare
-from rllib_compat.convert.write import modules
+from rllib_compat.conversion import rounding
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.convert import convert, verify_pair
+from rllib_compat.conversion.verify import compare
+from rllib_compat.conversion.write import modules
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import digest_tree
 from rllib_compat.neutral.errors import RayNotSupportedError, TargetExistsError

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions
-from rllib_compat.convert import pipeline, recorded
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.pipeline import convert
+from rllib_compat.conversion import recorded
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.convert import convert
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.trainer.load import load
@@ -98,7 +98,7 @@ def test_arrays_without_names_go_by_shape_where_the_optimizer_tells_no_names(tmp
             replace(p, optimizer=None) for p in checkpoint.policies.values()
         )
 
-    monkeypatch.setattr(pipeline.layouts, "read", without_optimizer)
+    monkeypatch.setattr(layouts, "read", without_optimizer)
     arrays = recorded.load(KERAS.path / "expected.npz")
     done = convert(KERAS.checkpoint, tmp_path / "new", given=module("Renamed"), recorded=arrays)
     assert {r.output for r in done.differences if r.kind == "recorded"} >= {"action_dist_inputs"}

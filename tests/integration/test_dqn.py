@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.pipeline import convert
-from rllib_compat.convert.write import modules
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.convert import convert
+from rllib_compat.conversion.write import modules
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan

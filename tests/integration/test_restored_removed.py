@@ -8,8 +8,8 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat import ray_versions, registry
-from rllib_compat.convert.decide import decide
-from rllib_compat.convert.write import modules
+from rllib_compat.conversion.decide import decide
+from rllib_compat.conversion.write import modules
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.spaces import to_gymnasium
 from rllib_compat.trainer import coefficients

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.pipeline import convert
-from rllib_compat.convert.write import modules
-from rllib_compat.convert.write.soft_actor_critic import carry_temperatures, keep_action_range
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.convert import convert
+from rllib_compat.conversion.write import modules
+from rllib_compat.conversion.write.soft_actor_critic import carry_temperatures, keep_action_range
 from rllib_compat.networks.network import own_name
 from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, Source

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rllib_compat.convert import complete as resolve
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.recorded import inputs_of, recording
+from rllib_compat.conversion import complete as resolve
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.recorded import inputs_of, recording
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network
 from rllib_compat.networks import read as read_policy

@@ -293,7 +293,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/convert/difference.py",
+        "rllib_compat/conversion/difference.py",
         ROUNDING,
         (
             "any difference is within the yardstick",
@@ -302,7 +302,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/convert/rounding.py",
+        "rllib_compat/conversion/rounding.py",
         ROUNDING,
         (
             "float32's error is measured once, and luck makes it zero",
@@ -331,7 +331,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/convert/recorded.py",
+        "rllib_compat/conversion/recorded.py",
         RECORDED,
         (
             "pickles in a recording are loaded",
@@ -365,7 +365,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/convert/verify.py",
+        "rllib_compat/conversion/verify.py",
         PROOF,
         (
             "large outputs may be off a hundred times further",
@@ -1099,7 +1099,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/convert/write/checkpointable.py",
+        "rllib_compat/conversion/write/checkpointable.py",
         ("tests/unit/networks/test_next_update.py",),
         (
             "noise on weights begins as large as at first",

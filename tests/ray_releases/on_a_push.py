@@ -15,7 +15,7 @@ TOUCHES_RAY = (
     "rllib_compat/ray_versions",
     "rllib_compat/runtime",
     "rllib_compat/algorithms",
-    "rllib_compat/convert/write",
+    "rllib_compat/conversion/write",
 )
 
 

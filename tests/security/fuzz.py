@@ -73,7 +73,7 @@ class Figures:
 
 
 def _inspect(path: Path, _: Path) -> None:
-    from rllib_compat.convert.inspect import inspect
+    from rllib_compat.conversion.inspect import inspect
 
     found = inspect(path)
     json.dumps(found.to_dict(), default=str)
@@ -81,7 +81,7 @@ def _inspect(path: Path, _: Path) -> None:
 
 
 def _convert(path: Path, target: Path) -> None:
-    from rllib_compat.convert.pipeline import convert
+    from rllib_compat.conversion.convert import convert
 
     convert(path, target / "new", to="msgpack", inputs=2)
 
@@ -94,7 +94,7 @@ def _names(path: Path, _: Path) -> None:
 
 def _verify(path: Path, target: Path) -> None:
     """As the new one of a pair; a tree as the new one is read by the same reader as an old one."""
-    from rllib_compat.convert.pipeline import verify_pair
+    from rllib_compat.conversion.convert import verify_pair
 
     if not (path / "learner_group").exists():
         verify_pair(path, path, inputs=2)
@@ -115,9 +115,9 @@ def _optimizers(path: Path, _: Path) -> None:
     """As far as the states of optimizers are handed to Ray."""
     import torch  # noqa: F401 - while warming up: no mutant is charged with it
 
-    from rllib_compat.convert.complete import complete
-    from rllib_compat.convert.given import Given
-    from rllib_compat.convert.identify import identify_all
+    from rllib_compat.conversion.complete import complete
+    from rllib_compat.conversion.given import Given
+    from rllib_compat.conversion.identify import identify_all
     from rllib_compat.formats import layouts
     from rllib_compat.networks.optimizers.adam import torch_slots
     from rllib_compat.networks.optimizers.plan import plan
@@ -169,7 +169,7 @@ def seeds(most: int = 40) -> tuple[Files, ...]:
 
 
 def _own(found: list[Files]) -> Iterator[Files]:
-    from rllib_compat.convert.pipeline import convert
+    from rllib_compat.conversion.convert import convert
 
     for files in found:
         with tempfile.TemporaryDirectory() as name:

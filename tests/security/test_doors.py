@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from rllib_compat.convert import many
-from rllib_compat.convert.inspect import inspect
-from rllib_compat.convert.pipeline import convert, verify_pair
+from rllib_compat.conversion import many
+from rllib_compat.conversion.inspect import inspect
+from rllib_compat.conversion.convert import convert, verify_pair
 from rllib_compat.formats import layouts, pickles
 from rllib_compat.formats.names_in import names_in
 from rllib_compat.neutral.errors import CompatError
@@ -164,8 +164,8 @@ def test_reading_needs_neither_ray_nor_torch(places):
     path = payloads.v0_1(old)
     code = f"""
 import sys
-from rllib_compat.convert import many
-from rllib_compat.convert.inspect import inspect
+from rllib_compat.conversion import many
+from rllib_compat.conversion.inspect import inspect
 inspect({str(path)!r})
 assert not {{"ray", "torch", "tensorflow", "gym"}} & set(sys.modules)
 """

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from rllib_compat.cli import main
-from rllib_compat.convert import recorded
-from rllib_compat.convert.pipeline import convert
+from rllib_compat.conversion import recorded
+from rllib_compat.conversion.convert import convert
 from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
 from rllib_compat.runtime.offline import lines
 from rllib_compat.trainer.legacy_checkpoints import unpack

@@ -17,9 +17,9 @@ from packaging.version import Version
 
 from rllib_compat.cli import main, output
 from rllib_compat.config.files import read_experiments
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.inspect import inspect
-from rllib_compat.convert.pipeline import convert
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.inspect import inspect
+from rllib_compat.conversion.convert import convert
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import digest_tree
 from rllib_compat.formats.msgpack import write as msgpack_writer
@@ -155,7 +155,7 @@ def test_what_appears_at_the_target_meanwhile_is_not_replaced(tmp_path, monkeypa
         (tmp_path / "new" / "precious").write_text("1")
         return real(*args)
 
-    monkeypatch.setattr("rllib_compat.convert.pipeline.msgpack.write", slow)
+    monkeypatch.setattr("rllib_compat.conversion.convert.msgpack.write", slow)
     with pytest.raises(TargetExistsError):
         convert(old, tmp_path / "new", to="msgpack", inputs=2, overwrite=True)
     assert (tmp_path / "new" / "precious").exists()

@@ -12,8 +12,8 @@ import pytest
 import rllib_compat as compat
 from rllib_compat import ray_versions
 from rllib_compat.cli import main
-from rllib_compat.convert import stored_env
-from rllib_compat.convert.given import Given
+from rllib_compat.conversion import stored_env
+from rllib_compat.conversion.given import Given
 from rllib_compat.formats import pickles
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.runtime.envs import EnvSettings, adapt_env, make_env

@@ -7,8 +7,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rllib_compat.convert.decide import decide
-from rllib_compat.convert.given import Given
+from rllib_compat.conversion.decide import decide
+from rllib_compat.conversion.given import Given
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import MissingInformationError
 from rllib_compat.neutral.report import Severity

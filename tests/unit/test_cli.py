@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.cli import main, options, output
-from rllib_compat.convert.inspect import Inspection
+from rllib_compat.conversion.inspect import Inspection
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.report import Report, Severity, Verdict
 from tests.legacy.cases import find
@@ -220,7 +220,7 @@ def test_control_characters_in_an_error_are_not_sent_to_the_terminal(run):
 
 
 def test_an_unexpected_error_is_exit_2_and_not_done_with_findings(run, monkeypatch):
-    from rllib_compat.convert import inspect
+    from rllib_compat.conversion import inspect
 
     def broken(*args, **kwargs):
         raise RuntimeError("a bug")

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions
-from rllib_compat.convert import complete as resolve
-from rllib_compat.convert import config_machine, describe
-from rllib_compat.convert.decide import Form, decide
-from rllib_compat.convert.difference import TIMES, WEIGHTS
-from rllib_compat.convert.find_algorithm import candidates
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.identify import identify_all
-from rllib_compat.convert.inspect import inspect
-from rllib_compat.convert.pipeline import convert, verify_pair
-from rllib_compat.convert.verify import (
+from rllib_compat.conversion import complete as resolve
+from rllib_compat.conversion import config_machine, describe
+from rllib_compat.conversion.decide import Form, decide
+from rllib_compat.conversion.difference import TIMES, WEIGHTS
+from rllib_compat.conversion.find_algorithm import candidates
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.identify import identify_all
+from rllib_compat.conversion.inspect import inspect
+from rllib_compat.conversion.convert import convert, verify_pair
+from rllib_compat.conversion.verify import (
     compare,
     compare_all,
     require_equal,
@@ -141,7 +141,7 @@ def test_the_target_may_not_lie_in_the_source(tmp_path):
 
 
 def test_a_failed_proof_leaves_nothing_behind(tmp_path, monkeypatch):
-    from rllib_compat.convert import prove as module
+    from rllib_compat.conversion import prove as module
 
     class Wrong(module._Packed):
         def __call__(self, inputs):

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from rllib_compat.convert import many
+from rllib_compat.conversion import many
 from rllib_compat.neutral.errors import UnknownLayoutError
 from tests.legacy.cases import find
 

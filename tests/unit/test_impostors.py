@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.inspect import inspect
-from rllib_compat.convert.pipeline import convert
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.inspect import inspect
+from rllib_compat.conversion.convert import convert
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import (
     CheckpointError,
@@ -139,7 +139,7 @@ def test_a_config_that_is_a_pointer_is_told_where_the_config_is_needed(trial):
 
 
 def test_an_empty_config_that_was_given_means_rays_defaults(trial):
-    from rllib_compat.convert.complete import require_config
+    from rllib_compat.conversion.complete import require_config
 
     (trial / "params.pkl").unlink()
     (trial / "params.json").unlink()

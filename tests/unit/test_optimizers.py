@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_compat.convert import complete as resolve
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.identify import identify_all
-from rllib_compat.convert.pipeline import convert
+from rllib_compat.conversion import complete as resolve
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.identify import identify_all
+from rllib_compat.conversion.convert import convert
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_compat.convert import recorded, rounding
-from rllib_compat.convert.assumed import of_plan
-from rllib_compat.convert.decide import decide
-from rllib_compat.convert.pipeline import convert, verify_pair
-from rllib_compat.convert.verify import compare_all, compare_weights, sample_inputs
-from rllib_compat.convert.write import modules
+from rllib_compat.conversion import recorded, rounding
+from rllib_compat.conversion.assumed import of_plan
+from rllib_compat.conversion.decide import decide
+from rllib_compat.conversion.convert import convert, verify_pair
+from rllib_compat.conversion.verify import compare_all, compare_weights, sample_inputs
+from rllib_compat.conversion.write import modules
 from rllib_compat.formats import layouts
 from rllib_compat.networks.graph import Graph, Step
 from rllib_compat.networks.network import Network, Target

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions
-from rllib_compat.convert.write import q_learning
+from rllib_compat.conversion.write import q_learning
 from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicyState, Source
 from rllib_compat.neutral.report import Severity, Verdict
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from rllib_compat.convert.decide import decide
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.pipeline import convert
-from rllib_compat.convert.without_weights import is_random
+from rllib_compat.conversion.decide import decide
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.convert import convert
+from rllib_compat.conversion.without_weights import is_random
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import CheckpointError, NotConvertibleError
 from rllib_compat.neutral.report import Severity, Verdict

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from rllib_compat.cli import main
-from rllib_compat.convert import recorded
-from rllib_compat.convert.decide import decide
-from rllib_compat.convert.inspect import inspect
-from rllib_compat.convert.write_model import write_model
+from rllib_compat.conversion import recorded
+from rllib_compat.conversion.decide import decide
+from rllib_compat.conversion.inspect import inspect
+from rllib_compat.conversion.write_model import write_model
 from rllib_compat.formats import layouts
 from rllib_compat.networks.chain import guess
 from rllib_compat.neutral.errors import CheckpointError, NotYetError

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rllib_compat.convert import rounding
-from rllib_compat.convert.verify import compare
+from rllib_compat.conversion import rounding
+from rllib_compat.conversion.verify import compare
 from rllib_compat.neutral.errors import MissingInformationError, NotConvertibleError
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import greedy, read, recorded

@@ -17,7 +17,7 @@ pytest.importorskip("ray")
 import torch
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.convert.write.modules import Loaded
+from rllib_compat.conversion.write.modules import Loaded
 from rllib_compat.networks import fresh
 from rllib_compat.networks.modules import configured
 from rllib_compat.networks.modules.configured import ConfiguredModule, network_of

@@ -15,8 +15,8 @@ import torch
 import tree
 
 from rllib_compat import ray_versions
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.identify import identify_one
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.identify import identify_one
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Source
 from tests.marks import OTHERS_WARNINGS

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_compat.convert import complete
+from rllib_compat.conversion import complete
 from rllib_compat.formats import layouts
 from rllib_compat.formats.layouts.policies import policy_state
 from rllib_compat.networks import ModelSettings

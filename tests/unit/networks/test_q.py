@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_compat import registry
-from rllib_compat.convert import complete as resolve
+from rllib_compat.conversion import complete as resolve
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy

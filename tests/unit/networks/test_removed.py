@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from rllib_compat import load_policy
-from rllib_compat.convert import complete, find_algorithm, pipeline
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.pipeline import convert
+from rllib_compat.conversion import complete, find_algorithm
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.convert import convert
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, read
 from rllib_compat.neutral import spaces
@@ -129,7 +129,7 @@ def test_damaged_weights_are_refused_and_nothing_is_written(name, tmp_path, monk
     checkpoint = layouts.read(case.checkpoint)
     policies = checkpoint.policies.values()
     broken = checkpoint.with_policies(replace(p, weights=change(p.weights)) for p in policies)
-    monkeypatch.setattr(pipeline.layouts, "read", lambda *_: broken)
+    monkeypatch.setattr(layouts, "read", lambda *_: broken)
     with pytest.raises(CheckpointError, match=match):
         convert(case.checkpoint, tmp_path / "new", given=given_if_asked(case))
     assert list(tmp_path.iterdir()) == []

@@ -112,7 +112,7 @@ OURSELVES = [
     ("rllib_compat.formats.pickles.names", "NAMES"),
     ("rllib_compat.formats.pickles.machine", "Machine"),
     ("rllib_compat.formats.pickles.plain", "byte_array"),
-    ("rllib_compat.convert.pipeline", "convert"),
+    ("rllib_compat.conversion.convert", "convert"),
     ("rllib_compat.neutral.records", "StandIn"),
     ("fickling", "load"),
     ("picklescan.scanner", "scan_pickle_bytes"),

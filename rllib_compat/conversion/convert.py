@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.convert import assumed as assumptions
-from rllib_compat.convert import prove as proof
-from rllib_compat.convert import verify
-from rllib_compat.convert.assumed import Assumption
-from rllib_compat.convert.decide import Form, Plan, decide, optimizer_findings
-from rllib_compat.convert.describe import describe, result
-from rllib_compat.convert.difference import Difference
-from rllib_compat.convert.given import Given
+from rllib_compat.conversion import assumed as assumptions
+from rllib_compat.conversion import prove as proof
+from rllib_compat.conversion import verify
+from rllib_compat.conversion.assumed import Assumption
+from rllib_compat.conversion.decide import Form, Plan, decide, optimizer_findings
+from rllib_compat.conversion.describe import describe, result
+from rllib_compat.conversion.difference import Difference
+from rllib_compat.conversion.given import Given
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.layouts import marks
@@ -153,7 +153,7 @@ def convert(
         if plan.form.of_ray:
             report.extend(optimizer_findings(plan))
         if plan.form is Form.MODULES:
-            from rllib_compat.convert.write import modules
+            from rllib_compat.conversion.write import modules
 
             report.extend(modules.left_out(plan))
         report.facts["result"] = result(plan)
@@ -192,14 +192,14 @@ def _write(plan: Plan, target: Path, state_format: str, budget: Budget) -> list[
         budget.start_clock()
         return msgpack.write(plan.checkpoint, target, budget)
     if plan.form is Form.ONNX:
-        from rllib_compat.convert.write import onnx
+        from rllib_compat.conversion.write import onnx
 
         return onnx.write(plan, target)
     if plan.form is Form.SAFETENSORS:
-        from rllib_compat.convert.write import safetensors
+        from rllib_compat.conversion.write import safetensors
 
         return safetensors.write(plan, target)
-    from rllib_compat.convert.write import checkpointable, modules
+    from rllib_compat.conversion.write import checkpointable, modules
 
     if plan.form is Form.MODULES:
         return modules.write(plan, target)

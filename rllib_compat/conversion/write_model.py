@@ -10,11 +10,11 @@ from __future__ import annotations
 import keyword
 from collections.abc import Mapping
 
-from rllib_compat.convert import recorded as recordings
-from rllib_compat.convert import rounding
-from rllib_compat.convert.complete import complete, require_algorithm
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.verify import compare
+from rllib_compat.conversion import recorded as recordings
+from rllib_compat.conversion import rounding
+from rllib_compat.conversion.complete import complete, require_algorithm
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.verify import compare
 from rllib_compat.networks import ModelSettings, custom
 from rllib_compat.networks.chain import Chain, Layer, guess
 from rllib_compat.networks.graph import Array

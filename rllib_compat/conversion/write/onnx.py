@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.convert.decide import Plan
-from rllib_compat.convert.write.extras import describe, dropped, require_library
-from rllib_compat.convert.write.onnx_ops import OPS, Nodes, Taken
+from rllib_compat.conversion.decide import Plan
+from rllib_compat.conversion.write.extras import describe, dropped, require_library
+from rllib_compat.conversion.write.onnx_ops import OPS, Nodes, Taken
 from rllib_compat.networks import Network, Outputs, known
 from rllib_compat.networks.compiled import Compiled
 from rllib_compat.networks.graph import OF_CRITICS, Graph

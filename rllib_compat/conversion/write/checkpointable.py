@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.convert.decide import Plan
-from rllib_compat.convert.write import modules, optimizers, q_learning, soft_actor_critic
-from rllib_compat.convert.write.per_policy import set_for_policies
+from rllib_compat.conversion.decide import Plan
+from rllib_compat.conversion.write import modules, optimizers, q_learning, soft_actor_critic
+from rllib_compat.conversion.write.per_policy import set_for_policies
 from rllib_compat.formats import pickles
 from rllib_compat.formats.layouts.policies import config_dict
 from rllib_compat.networks import AnyNetwork, CustomNetwork, Network

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rllib_compat import registry
 from rllib_compat.config import keys as table
-from rllib_compat.convert.without_weights import has_weights
+from rllib_compat.conversion.without_weights import has_weights
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen

@@ -9,13 +9,13 @@ from typing import Protocol
 
 import numpy as np
 
-from rllib_compat.convert import recorded as recordings
-from rllib_compat.convert import rounding, verify
-from rllib_compat.convert.complete import complete
-from rllib_compat.convert.decide import Form, Plan
-from rllib_compat.convert.difference import HEAD, RECORDED, TIMES, WEIGHTS, Difference
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.identify import identify_all
+from rllib_compat.conversion import recorded as recordings
+from rllib_compat.conversion import rounding, verify
+from rllib_compat.conversion.complete import complete
+from rllib_compat.conversion.decide import Form, Plan
+from rllib_compat.conversion.difference import HEAD, RECORDED, TIMES, WEIGHTS, Difference
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.identify import identify_all
 from rllib_compat.formats import layouts
 from rllib_compat.networks import AnyNetwork, CustomNetwork, ModelSettings, Network, Outputs, known
 from rllib_compat.networks import read as read_network
@@ -79,7 +79,7 @@ def _compare_export(
     recorded: Mapping[str, Array] | None,
 ) -> list[Difference]:
     """Compares files for other libraries: arrays bit by bit, models on inputs."""
-    from rllib_compat.convert.write import onnx, safetensors
+    from rllib_compat.conversion.write import onnx, safetensors
 
     if recorded is not None:
         raise CheckpointError(
@@ -260,7 +260,7 @@ def _readings(
     target: Path, plan: Plan, budget: Budget
 ) -> tuple[LegacyCheckpoint, tuple[Mapping[str, verify.Forward], Mapping[str, verify.Forward]]]:
     """A tree as it was read, and its networks as functions, by numpy and by torch."""
-    from rllib_compat.convert.write import modules
+    from rllib_compat.conversion.write import modules
 
     given = Given(algorithm=plan.checkpoint.algorithm)
     budget.start_clock()
@@ -344,7 +344,7 @@ def load(
             policy = again.policies[policy_id]
             packed[policy_id] = _Packed(read_network(policy, ModelSettings.of(again, policy)).known)
         return packed
-    from rllib_compat.convert.write import modules
+    from rllib_compat.conversion.write import modules
 
     return dict(modules.load(target, networks))
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.convert.decide import Plan
-from rllib_compat.convert.difference import WEIGHTS, Difference
-from rllib_compat.convert.write.extras import describe, dropped, require_library
+from rllib_compat.conversion.decide import Plan
+from rllib_compat.conversion.difference import WEIGHTS, Difference
+from rllib_compat.conversion.write.extras import describe, dropped, require_library
 from rllib_compat.networks import Network
 from rllib_compat.networks.mapping import Array
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from rllib_compat.convert.given import Given
+from rllib_compat.conversion.given import Given
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding

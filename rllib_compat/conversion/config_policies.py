@@ -9,11 +9,11 @@ from rllib_compat import registry
 from rllib_compat.config import Origin, default_config
 from rllib_compat.config.border import admit
 from rllib_compat.config.rules import find
-from rllib_compat.convert.differences import same
-from rllib_compat.convert.find_spaces import SINGLE_AGENT_IDS
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.prepared import Prepared
-from rllib_compat.convert.without_weights import has_weights
+from rllib_compat.conversion.differences import same
+from rllib_compat.conversion.find_spaces import SINGLE_AGENT_IDS
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.prepared import Prepared
+from rllib_compat.conversion.without_weights import has_weights
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.records import is_stand_in

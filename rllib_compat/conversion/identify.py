@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from rllib_compat import registry
-from rllib_compat.convert import find_algorithm
-from rllib_compat.convert.complete import with_spaces_of_network
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.without_weights import has_weights
+from rllib_compat.conversion import find_algorithm
+from rllib_compat.conversion.complete import with_spaces_of_network
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.without_weights import has_weights
 from rllib_compat.networks import (
     AnyNetwork,
     CustomModel,

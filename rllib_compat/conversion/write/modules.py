@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.convert.decide import Plan
-from rllib_compat.convert.without_weights import RANDOM_MODULE
+from rllib_compat.conversion.decide import Plan
+from rllib_compat.conversion.without_weights import RANDOM_MODULE
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.networks import AnyNetwork, Network, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names

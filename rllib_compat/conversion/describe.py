@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rllib_compat.convert.decide import Form, Plan
-from rllib_compat.convert.without_weights import has_weights
+from rllib_compat.conversion.decide import Form, Plan
+from rllib_compat.conversion.without_weights import has_weights
 from rllib_compat.neutral.checkpoint import PolicyState, size_of
 from rllib_compat.neutral.report import Report, Verdict
 

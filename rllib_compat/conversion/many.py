@@ -195,7 +195,7 @@ def _work(connection: Connection, options: Mapping[str, Any]) -> None:
 
 
 def _convert(job: Job, options: Mapping[str, Any]) -> Outcome:
-    from rllib_compat.convert.pipeline import convert
+    from rllib_compat.conversion.convert import convert
     from rllib_compat.neutral.report import Severity
 
     old, new, began = str(job.old), str(job.new), time.monotonic()

@@ -14,10 +14,10 @@ from typing import Any
 from rllib_compat import ray_versions, registry
 from rllib_compat.config import Origin, Translation, default_config, translate
 from rllib_compat.config import keys as table
-from rllib_compat.convert import config_env, config_machine, config_policies, stored_env
-from rllib_compat.convert.differences import differences
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.prepared import Prepared
+from rllib_compat.conversion import config_env, config_machine, config_policies, stored_env
+from rllib_compat.conversion.differences import differences
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.prepared import Prepared
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Severity, Verdict

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from rllib_compat import ray_versions
-from rllib_compat.convert.given import Given
+from rllib_compat.conversion.given import Given
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 #: Methods of `AlgorithmConfig` and their arguments.

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from rllib_compat.convert.decide import Plan
+from rllib_compat.conversion.decide import Plan
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import registry
-from rllib_compat.convert.difference import HEAD, RECORDED, Difference
+from rllib_compat.conversion.difference import HEAD, RECORDED, Difference
 from rllib_compat.networks import ModelSettings, Network, known, own
 from rllib_compat.networks.graph import Step
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
@@ -21,7 +21,7 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box
 
 if TYPE_CHECKING:
-    from rllib_compat.convert.decide import Plan
+    from rllib_compat.conversion.decide import Plan
 
 
 @frozen

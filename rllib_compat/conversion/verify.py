@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.convert import rounding
-from rllib_compat.convert.difference import RECORDED, TIMES, WEIGHTS, Difference
+from rllib_compat.conversion import rounding
+from rllib_compat.conversion.difference import RECORDED, TIMES, WEIGHTS, Difference
 from rllib_compat.networks import Network, Outputs
 from rllib_compat.networks.graph import Graph
 from rllib_compat.neutral.errors import VerificationError

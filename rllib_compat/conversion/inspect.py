@@ -8,11 +8,11 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.convert.assumed import Assumption, of_networks
-from rllib_compat.convert.complete import complete, require_facts
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.identify import identify_one
-from rllib_compat.convert.write_model import chain_of
+from rllib_compat.conversion.assumed import Assumption, of_networks
+from rllib_compat.conversion.complete import complete, require_facts
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.identify import identify_one
+from rllib_compat.conversion.write_model import chain_of
 from rllib_compat.formats import layouts
 from rllib_compat.networks import AnyNetwork, ModelSettings, custom, known
 from rllib_compat.networks.graph import Array

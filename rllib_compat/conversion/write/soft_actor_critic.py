@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.convert.write.per_policy import set_for_policies
+from rllib_compat.conversion.write.per_policy import set_for_policies
 from rllib_compat.networks import AnyNetwork
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.report import Finding, Severity, Verdict

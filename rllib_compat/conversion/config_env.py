@@ -10,10 +10,10 @@ from rllib_compat import ray_versions, registry
 from rllib_compat.config import Origin
 from rllib_compat.config.border import admit
 from rllib_compat.config.values.environments import EnvName
-from rllib_compat.convert import stored_env
-from rllib_compat.convert.find_spaces import SINGLE_AGENT_IDS
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.prepared import Prepared
+from rllib_compat.conversion import stored_env
+from rllib_compat.conversion.find_spaces import SINGLE_AGENT_IDS
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.prepared import Prepared
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Finding, Severity, Verdict

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from rllib_compat import ray_versions
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.known_spaces import known_spaces
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.known_spaces import known_spaces
 from rllib_compat.formats.layouts.policies import class_name
 from rllib_compat.networks.trunks.components import original_space
 from rllib_compat.networks.trunks.images import ATARI_FRAME
@@ -239,7 +239,7 @@ def _asked(env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]
 
 
 def _played(env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]) -> _Pair | None:
-    from rllib_compat.convert.stored_env import as_its_ray_played_it
+    from rllib_compat.conversion.stored_env import as_its_ray_played_it
     from rllib_compat.runtime.envs import make_env
 
     return _pair_of(make_env(as_its_ray_played_it(env, checkpoint), dict(env_config)))

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from packaging.version import Version
 
-from rllib_compat.convert import find_algorithm, find_spaces
-from rllib_compat.convert.given import Given
+from rllib_compat.conversion import find_algorithm, find_spaces
+from rllib_compat.conversion.given import Given
 from rllib_compat.networks import own
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState

@@ -10,10 +10,10 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.convert.complete import complete, require_facts
-from rllib_compat.convert.given import Given
-from rllib_compat.convert.identify import identify_all
-from rllib_compat.convert.without_weights import leave_out
+from rllib_compat.conversion.complete import complete, require_facts
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.identify import identify_all
+from rllib_compat.conversion.without_weights import leave_out
 from rllib_compat.networks import AnyNetwork, Network, known
 from rllib_compat.networks.optimizers import plan as optimizers
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter
@@ -150,7 +150,7 @@ def _checkpointable(
 ) -> Plan:
     why = _why_not_whole(checkpoint, networks, given)
     if why is None:
-        from rllib_compat.convert.config import config_for_target
+        from rllib_compat.conversion.config import config_for_target
 
         translation, findings = config_for_target(checkpoint, given)
         new_only = registry.of(translation.algorithm).new_stack_only
