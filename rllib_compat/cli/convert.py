@@ -11,8 +11,8 @@ import click
 from rllib_compat.cli import options, output, proof
 
 if TYPE_CHECKING:
-    from rllib_compat.conversion.given import Given
     from rllib_compat.conversion.convert import Conversion
+    from rllib_compat.conversion.given import Given
 
 
 @click.command("convert")

@@ -33,8 +33,8 @@ def command(keep: Path | None, verbose: int) -> int:
     """
     from rllib_compat.cli.convert import show
     from rllib_compat.conversion import recorded
-    from rllib_compat.conversion.given import Given
     from rllib_compat.conversion.convert import convert
+    from rllib_compat.conversion.given import Given
 
     with (
         resources.as_file(resources.files("rllib_compat") / "demo_data") as old,

@@ -23,7 +23,12 @@ from rllib_compat.networks.network import (
     own_name,
 )
 from rllib_compat.networks.ops.basic import OPS
-from rllib_compat.networks.optimizers.groups import ACTOR_AND_CRITIC, WHOLE, soft_actor_critic
+from rllib_compat.networks.optimizers.groups import (
+    ACTOR_AND_CRITIC,
+    WHOLE,
+    Group,
+    soft_actor_critic,
+)
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.spaces import Box
@@ -76,7 +81,7 @@ def read(policy: PolicyState) -> Reading:
     arrays = {_canonical(k): np.asarray(v) for k, v in policy.weights.items() if _is_net(k)}
     rest = {k: v for k, v in model.items() if k not in ("graph", "shapes")}
     unused = tuple(name for name in policy.weights if not _is_net(name))
-    optimizers = WHOLE
+    optimizers: tuple[Group, ...] = WHOLE
     if cls in _SOFT_ACTOR_CRITICS:
         optimizers = soft_actor_critic(arrays, unused)
     elif cls == "DeterministicModule":

@@ -28,8 +28,8 @@ from rllib_compat.trainer.acting import Acting
 from rllib_compat.trainer.inference import Computed, Request, fitted
 
 if TYPE_CHECKING:
-    from rllib_compat.conversion.given import Given
     from rllib_compat.conversion.convert import Conversion
+    from rllib_compat.conversion.given import Given
 
 # As many inputs as show that old and new compute the same; `convert` compares on more.
 INPUTS = 100
@@ -70,8 +70,8 @@ def loaded(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]:
     Raises:
         CheckpointError: It can't be read or converted.
     """
-    from rllib_compat.conversion.decide import Form
     from rllib_compat.conversion.convert import convert
+    from rllib_compat.conversion.decide import Form
 
     given = replace(given, num_env_runners=0, num_gpus=0, overrides={**ALONE, **given.overrides})
     with tempfile.TemporaryDirectory(prefix="rllib-compat-") as folder:

@@ -134,8 +134,8 @@ def as_todays(path: Path, trainer: Trainer, *, trusted: bool) -> Iterator[Path]:
         yield path
         coefficients.take(trainer.algorithm, held)
         return
-    from rllib_compat.conversion.decide import decide
     from rllib_compat.conversion.convert import convert
+    from rllib_compat.conversion.decide import decide
 
     budget = Budget()
     with tempfile.TemporaryDirectory() as folder:

@@ -15,8 +15,8 @@ from rllib_compat.neutral.errors import MissingInformationError, NotYetError
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
-    from rllib_compat.conversion.given import Given
     from rllib_compat.conversion.convert import Conversion
+    from rllib_compat.conversion.given import Given
 
 logger = logging.getLogger(__name__)
 
@@ -61,9 +61,9 @@ def load(
         NotYetError: It can act, but today's Ray has nothing that trains it.
         MissingInformationError: It learns from recorded steps, and there are none.
     """
+    from rllib_compat.conversion.convert import convert
     from rllib_compat.conversion.decide import Form
     from rllib_compat.conversion.given import Given
-    from rllib_compat.conversion.convert import convert
 
     agents = {"policy_mapping_fn": policy_mapping_fn, "policies_to_train": policies_to_train}
     keys: dict[str, Any] = dict(overrides)

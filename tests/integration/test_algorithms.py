@@ -11,8 +11,8 @@ import pytest
 
 from rllib_compat import Trainer, ray_versions
 from rllib_compat.conversion import recorded
-from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.convert import convert, verify_pair
+from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.write import modules
 from rllib_compat.conversion.write_model import write_model
 from rllib_compat.formats import layouts

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions
+from rllib_compat.conversion.convert import convert
 from rllib_compat.conversion.decide import decide
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.convert import convert
 from rllib_compat.formats import layouts
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan, read

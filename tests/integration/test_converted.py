@@ -10,8 +10,8 @@ import pytest
 
 from rllib_compat import ray_versions, registry
 from rllib_compat.conversion import rounding
-from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.convert import convert, verify_pair
+from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.verify import compare
 from rllib_compat.conversion.write import modules
 from rllib_compat.formats import layouts

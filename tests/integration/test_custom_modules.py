@@ -9,8 +9,8 @@ import pytest
 
 from rllib_compat import ray_versions
 from rllib_compat.conversion import recorded
-from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.convert import convert
+from rllib_compat.conversion.given import Given
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.trainer.load import load

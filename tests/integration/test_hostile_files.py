@@ -7,8 +7,8 @@ import sys
 import pytest
 
 import rllib_compat as compat
-from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.convert import convert, verify_pair
+from rllib_compat.conversion.given import Given
 from rllib_compat.neutral.errors import CompatError
 from tests.legacy.cases import find
 from tests.marks import TRAINERS

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.convert import convert
+from rllib_compat.conversion.given import Given
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
 

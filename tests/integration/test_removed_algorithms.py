@@ -9,9 +9,9 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 import rllib_compat as compat
 from rllib_compat import ray_versions
+from rllib_compat.conversion.convert import convert
 from rllib_compat.conversion.decide import Form, decide
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.convert import convert
 from rllib_compat.formats import layouts
 from rllib_compat.networks.heads import qmix
 from rllib_compat.networks.optimizers import plan

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions
-from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.convert import convert
+from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.write import modules
 from rllib_compat.conversion.write.soft_actor_critic import carry_temperatures, keep_action_range
 from rllib_compat.networks.network import own_name

@@ -8,8 +8,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.convert import convert, verify_pair
+from rllib_compat.conversion.given import Given
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.neutral.errors import CompatError
 from tests import disk

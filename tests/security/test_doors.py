@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from rllib_compat.conversion import many
-from rllib_compat.conversion.inspect import inspect
 from rllib_compat.conversion.convert import convert, verify_pair
+from rllib_compat.conversion.inspect import inspect
 from rllib_compat.formats import layouts, pickles
 from rllib_compat.formats.names_in import names_in
 from rllib_compat.neutral.errors import CompatError

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from rllib_compat.conversion.complete import complete, with_spaces_of_network
+from rllib_compat.conversion.convert import verify_pair
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.identify import identify_all
-from rllib_compat.conversion.convert import verify_pair
 from rllib_compat.formats import layouts
 from rllib_compat.formats.msgpack.write import write
 from rllib_compat.networks import settings

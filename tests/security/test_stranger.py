@@ -17,9 +17,9 @@ from packaging.version import Version
 
 from rllib_compat.cli import main, output
 from rllib_compat.config.files import read_experiments
+from rllib_compat.conversion.convert import convert
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.inspect import inspect
-from rllib_compat.conversion.convert import convert
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import digest_tree
 from rllib_compat.formats.msgpack import write as msgpack_writer

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from rllib_compat.conversion import complete as resolve
+from rllib_compat.conversion.convert import convert
 from rllib_compat.conversion.decide import decide
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.inspect import inspect
-from rllib_compat.conversion.convert import convert
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.space_text import parse_repr
 from tests.legacy.cases import find

@@ -14,13 +14,13 @@ import pytest
 from rllib_compat import ray_versions
 from rllib_compat.conversion import complete as resolve
 from rllib_compat.conversion import config_machine, describe
+from rllib_compat.conversion.convert import convert, verify_pair
 from rllib_compat.conversion.decide import Form, decide
 from rllib_compat.conversion.difference import TIMES, WEIGHTS
 from rllib_compat.conversion.find_algorithm import candidates
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.identify import identify_all
 from rllib_compat.conversion.inspect import inspect
-from rllib_compat.conversion.convert import convert, verify_pair
 from rllib_compat.conversion.verify import (
     compare,
     compare_all,

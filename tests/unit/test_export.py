@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from rllib_compat.conversion.difference import WEIGHTS
 from rllib_compat.conversion.convert import convert
+from rllib_compat.conversion.difference import WEIGHTS
 from rllib_compat.conversion.write import onnx_ops
 from rllib_compat.networks.ops.activations import ACTIVATIONS
 from rllib_compat.networks.ops.basic import OPS

@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
+from rllib_compat.conversion.convert import convert
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.inspect import inspect
-from rllib_compat.conversion.convert import convert
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import (
     CheckpointError,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rllib_compat.conversion import complete as resolve
+from rllib_compat.conversion.convert import convert
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.identify import identify_all
-from rllib_compat.conversion.convert import convert
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy

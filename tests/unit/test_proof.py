@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rllib_compat.conversion import recorded, rounding
 from rllib_compat.conversion.assumed import of_plan
-from rllib_compat.conversion.decide import decide
 from rllib_compat.conversion.convert import convert, verify_pair
+from rllib_compat.conversion.decide import decide
 from rllib_compat.conversion.verify import compare_all, compare_weights, sample_inputs
 from rllib_compat.conversion.write import modules
 from rllib_compat.formats import layouts

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from rllib_compat.conversion.convert import convert
 from rllib_compat.conversion.decide import decide
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.convert import convert
 from rllib_compat.conversion.without_weights import is_random
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import CheckpointError, NotConvertibleError

@@ -15,8 +15,8 @@ from ray.rllib.core.columns import Columns
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.recurrent_replay import WEIGHTS
-from rllib_compat.conversion.decide import Form
 from rllib_compat.conversion.convert import convert
+from rllib_compat.conversion.decide import Form
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, read
 from tests.legacy.cases import find

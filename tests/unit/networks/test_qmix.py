@@ -14,9 +14,9 @@ pytest.importorskip("ray")
 import torch
 
 from rllib_compat.conversion import complete
+from rllib_compat.conversion.convert import convert
 from rllib_compat.conversion.decide import Form
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.convert import convert
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, read
 from rllib_compat.networks.modules.grouped import grouped_space

@@ -8,8 +8,8 @@ import pytest
 
 from rllib_compat import load_policy
 from rllib_compat.conversion import complete, find_algorithm
-from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.convert import convert
+from rllib_compat.conversion.given import Given
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, read
 from rllib_compat.neutral import spaces

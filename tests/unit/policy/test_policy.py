@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import rllib_compat
-from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.convert import convert
+from rllib_compat.conversion.given import Given
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
