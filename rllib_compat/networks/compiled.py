@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.networks.graph import Array, Graph
-from rllib_compat.networks.ops.basic import OPS
+from rllib_compat.networks.ops.in_numpy import OPS
 from rllib_compat.neutral.errors import CheckpointError
 
 #: Operation, the step's own arrays, the places of what it takes, its settings, its place, and the
@@ -98,8 +98,8 @@ class Compiled:
         for operation, own, places, settings, place, next_states in self._calls:
             taken = [values[i] for i in places]
             try:
-                made = operation(own, taken, settings)
-            except (ValueError, KeyError, IndexError) as error:
+                made = operation(own, settings, *taken)
+            except (ValueError, KeyError, IndexError, TypeError) as error:
                 raise self._mismatch(place, own, taken, error) from error
             if isinstance(made, tuple):
                 # A recurrent step gives its value and its next states.
@@ -124,8 +124,8 @@ class Compiled:
 def _followed(operation: Any, after: Callable[[Array], Array]) -> Any:
     """An operation whose value, and next states, `after` changes."""
 
-    def run(own: Any, taken: Any, settings: Any) -> Any:
-        made = operation(own, taken, settings)
+    def run(own: Any, settings: Any, *taken: Any) -> Any:
+        made = operation(own, settings, *taken)
         if not isinstance(made, tuple):
             return after(made)
         value, states = made

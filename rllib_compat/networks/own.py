@@ -22,7 +22,7 @@ from rllib_compat.networks.network import (
     own_module,
     own_name,
 )
-from rllib_compat.networks.ops.basic import OPS
+from rllib_compat.networks.ops.in_numpy import OPS
 from rllib_compat.networks.optimizers.groups import (
     ACTOR_AND_CRITIC,
     WHOLE,

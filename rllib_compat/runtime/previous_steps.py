@@ -14,7 +14,7 @@ import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.utils.spaces.space_utils import flatten_to_single_ndarray
 
-from rllib_compat.networks.ops.recurrent import one_hot
+from rllib_compat.networks.ops.in_numpy import one_hot
 from rllib_compat.networks.wrappers.previous_steps import Previous, choices_in
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.original_space import with_original
@@ -95,7 +95,7 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         missing = np.zeros((self._actions - have) * len(choices))
         numbers = np.concatenate([missing, *flat], axis=None)
         parts = choices * self._actions
-        return one_hot({}, [numbers], {"parts": parts}) if self._one_hot else numbers
+        return one_hot({}, {"parts": parts}, numbers) if self._one_hot else numbers
 
     def _space(self, observation: Any, action: Any) -> Any:
         parts = choices_in(action)

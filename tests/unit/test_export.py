@@ -7,9 +7,8 @@ import pytest
 
 from rllib_compat.conversion.convert import convert
 from rllib_compat.conversion.difference import WEIGHTS
-from rllib_compat.conversion.write import onnx_ops
-from rllib_compat.networks.ops.activations import ACTIVATIONS
-from rllib_compat.networks.ops.basic import OPS
+from rllib_compat.networks.ops import in_onnx
+from rllib_compat.networks.ops.in_numpy import ACTIVATIONS, OPS
 from rllib_compat.neutral.errors import CompatError, MissingInformationError
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import given_if_asked, read
@@ -35,8 +34,8 @@ def of_every_kind():
 
 
 def test_every_operation_and_activation_has_nodes():
-    assert onnx_ops.OPS.keys() == OPS.keys()
-    assert onnx_ops.ACTIVATIONS.keys() == ACTIVATIONS.keys()
+    assert in_onnx.OPS.keys() == OPS.keys()
+    assert in_onnx.ACTIVATIONS.keys() == ACTIVATIONS.keys()
 
 
 def test_models_of_every_kind_of_network_compute_what_it_does(tmp_path):
@@ -97,8 +96,8 @@ def test_a_custom_model_s_arrays_go_to_safetensors_and_not_to_onnx(tmp_path):
 def test_a_model_that_computes_something_else_is_not_delivered(tmp_path, monkeypatch):
     pytest.importorskip("onnx")
     case = find(ray="1.13.0", framework="torch", variant="meanstd")[0]
-    monkeypatch.setitem(onnx_ops.ACTIVATIONS, "relu", lambda nodes, x: x)
-    monkeypatch.setitem(onnx_ops.ACTIVATIONS, "tanh", lambda nodes, x: x)
+    monkeypatch.setitem(in_onnx.ACTIVATIONS, "relu", lambda nodes, x: x)
+    monkeypatch.setitem(in_onnx.ACTIVATIONS, "tanh", lambda nodes, x: x)
     with pytest.raises(CompatError, match="differ"):
         convert(case.checkpoint, tmp_path / "new", to="onnx", given=given_if_asked(case))
     assert list(tmp_path.iterdir()) == []

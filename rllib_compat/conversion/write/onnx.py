@@ -18,11 +18,11 @@ import numpy as np
 
 from rllib_compat.conversion.decide import Plan
 from rllib_compat.conversion.write.extras import describe, dropped, require_library
-from rllib_compat.conversion.write.onnx_ops import OPS, Nodes, Taken
 from rllib_compat.networks import Network, Outputs, known
 from rllib_compat.networks.compiled import Compiled
 from rllib_compat.networks.graph import OF_CRITICS, Graph
 from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.networks.ops.in_onnx import OPS, Nodes, Taken
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 #: Opset 18 and its version of the file format: onnxruntime 1.14 (2023) and later read them.

@@ -9,7 +9,7 @@ from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import Table
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.network import Target, own_module
-from rllib_compat.networks.ops.activations import activation
+from rllib_compat.networks.ops.in_numpy import activation
 from rllib_compat.networks.settings import ModelSettings
 
 #: The modules of ours that take networks which Ray's own modules can't compute.

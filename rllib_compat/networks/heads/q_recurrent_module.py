@@ -14,7 +14,7 @@ from rllib_compat.networks.mapping import Move, Table, torch_dense
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX, TARGET_PREFIX
-from rllib_compat.networks.ops.activations import activation
+from rllib_compat.networks.ops.in_numpy import activation
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.checkpoint import PolicyState
 

@@ -19,7 +19,7 @@ from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.network import TARGET_PREFIX, Target
-from rllib_compat.networks.ops.activations import activation
+from rllib_compat.networks.ops.in_numpy import activation
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.neutral.checkpoint import PolicyState

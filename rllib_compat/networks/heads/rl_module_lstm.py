@@ -24,7 +24,7 @@ from rllib_compat.networks.heads.outputs import (
 from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.network import Reading, Target
-from rllib_compat.networks.ops.activations import activation
+from rllib_compat.networks.ops.in_numpy import activation
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.networks.wrappers.previous_steps import Previous, asked_for, previous

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.modules.noisy import DrawsNoise, noised
-from rllib_compat.networks.ops.basic_torch import OPS
+from rllib_compat.networks.ops.in_torch import OPS
 
 #: The operations of noisy layers and of layer norms.
 NOISY, NORM = "noisy_dense", "layer_norm"
@@ -55,7 +55,7 @@ class GraphNet(DrawsNoise):
             own = {part: self._array(f"{step.name}.{part}") for part in self._parts[step.name]}
             if self.noise and step.op == NOISY:
                 own = dict(zip(("kernel", "bias"), noised(**own), strict=True))
-            made = OPS[step.op](own, [values[name] for name in step.takes], step.settings)
+            made = OPS[step.op](own, step.settings, *(values[name] for name in step.takes))
             if isinstance(made, tuple):
                 made, states = made
                 values |= {f"{step.name}.{k}": v for k, v in states.items()}

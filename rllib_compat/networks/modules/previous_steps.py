@@ -19,7 +19,7 @@ from ray.rllib.core.models.configs import MLPEncoderConfig
 from ray.rllib.core.models.torch.encoder import TorchMLPEncoder
 
 from rllib_compat import ray_versions
-from rllib_compat.networks.ops.recurrent_torch import one_hot
+from rllib_compat.networks.ops.in_torch import one_hot
 from rllib_compat.networks.wrappers.previous_steps import (
     LOOKING_BACK,
     PREVIOUS_ACTIONS,
@@ -84,7 +84,7 @@ def beside_observation(batch: Mapping[str, Any], actions: Any) -> Any:
     """
     parts = [batch[Columns.OBS]]
     if PREVIOUS_ACTIONS in batch:
-        parts.append(one_hot({}, [batch[PREVIOUS_ACTIONS]], {"parts": choices_in(actions)}))
+        parts.append(one_hot({}, {"parts": choices_in(actions)}, batch[PREVIOUS_ACTIONS]))
     if PREVIOUS_REWARDS in batch:
         parts.append(batch[PREVIOUS_REWARDS])
     return torch.cat(parts, dim=-1) if parts[1:] else parts[0]

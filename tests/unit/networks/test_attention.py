@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.names.attention import CONSTANT, ordered
-from rllib_compat.networks.ops import attention as ops_attention
-from rllib_compat.networks.ops import attention_torch as torch_ops_attention
+from rllib_compat.networks.ops import in_numpy, in_torch
 from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.neutral.errors import CheckpointError, NotYetError
 from rllib_compat.neutral.report import Verdict
@@ -45,11 +44,11 @@ def test_torch_computes_the_attention_that_numpy_computes(seed, sizes):
     own = attention_arrays(rng, size, heads, head)
     values = [rng.normal(size=(batch, steps, size)), rng.normal(size=(batch, memory, size))]
     settings = {"epsilon": 1e-3}
-    out, states = ops_attention.relative_attention(own, values, settings)
-    theirs, their_states = torch_ops_attention.relative_attention(
+    out, states = in_numpy.relative_attention(own, settings, *values)
+    theirs, their_states = in_torch.relative_attention(
         {k: torch.from_numpy(v) for k, v in own.items()},
-        [torch.from_numpy(v) for v in values],
         settings,
+        *map(torch.from_numpy, values),
     )
     np.testing.assert_allclose(theirs, out, atol=1e-9)
     np.testing.assert_array_equal(their_states["memory"], states["memory"])
@@ -64,10 +63,10 @@ def test_torch_computes_the_gate_that_numpy_computes(seed, size):
         "bias_z": rng.normal(size=size)
     }
     values = [rng.normal(size=(2, 3, size)) for _ in range(2)]
-    theirs = torch_ops_attention.gru_gate(
-        {k: torch.from_numpy(v) for k, v in own.items()}, [torch.from_numpy(v) for v in values], {}
+    theirs = in_torch.gru_gate(
+        {k: torch.from_numpy(v) for k, v in own.items()}, {}, *map(torch.from_numpy, values)
     )
-    np.testing.assert_allclose(theirs, ops_attention.gru_gate(own, values, {}), atol=1e-12)
+    np.testing.assert_allclose(theirs, in_numpy.gru_gate(own, {}, *values), atol=1e-12)
 
 
 def test_no_step_sees_a_later_one():
@@ -77,7 +76,7 @@ def test_no_step_sees_a_later_one():
     changed = x.copy()
     changed[:, 3:, 0] += 1  # of all numbers alike, a layer norm takes no notice
     before, after = (
-        ops_attention.relative_attention(own, [seen, memory], {"epsilon": 1e-5})[0]
+        in_numpy.relative_attention(own, {"epsilon": 1e-5}, seen, memory)[0]
         for seen in (x, changed)
     )
     np.testing.assert_allclose(before[:, :3], after[:, :3])
@@ -87,7 +86,7 @@ def test_no_step_sees_a_later_one():
 def test_the_memory_is_what_came_last_oldest_first():
     own = attention_arrays(np.random.default_rng(0), 2, 1, 1)
     x, memory = np.arange(4.0).reshape(1, 2, 2), np.full((1, 3, 2), -1.0)
-    _, states = ops_attention.relative_attention(own, [x, memory], {"epsilon": 1e-5})
+    _, states = in_numpy.relative_attention(own, {"epsilon": 1e-5}, x, memory)
     np.testing.assert_array_equal(states["memory"], [[[-1, -1], [0, 1], [2, 3]]])
 
 

@@ -14,8 +14,7 @@ from rllib_compat.networks.heads import outputs
 from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.lstm import split_cells, table
-from rllib_compat.networks.ops import recurrent as ops_recurrent
-from rllib_compat.networks.ops import recurrent_torch as torch_ops_recurrent
+from rllib_compat.networks.ops import in_numpy, in_torch
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.networks.trunks.dense import DENSE
@@ -80,11 +79,11 @@ def test_torch_computes_the_lstm_that_numpy_computes(seed, sizes, gates, second)
     own = {name: rng.normal(size=shape) for name, shape in shapes.items()}
     values = [rng.normal(size=(batch, steps, inputs))]
     values += [rng.normal(size=(batch, cells)) for _ in range(2)]
-    out, states = ops_recurrent.lstm(own, values, {"gates": gates})
-    theirs, their_states = torch_ops_recurrent.lstm(
+    out, states = in_numpy.lstm(own, {"gates": gates}, *values)
+    theirs, their_states = in_torch.lstm(
         {k: torch.from_numpy(v) for k, v in own.items()},
-        [torch.from_numpy(v) for v in values],
         {"gates": gates},
+        *map(torch.from_numpy, values),
     )
     np.testing.assert_allclose(theirs, out, atol=1e-10)
     for name, state in states.items():
@@ -95,8 +94,8 @@ def test_torch_computes_the_lstm_that_numpy_computes(seed, sizes, gates, second)
 def test_previous_actions_become_the_same_one_hot_vectors_in_both(parts, seed):
     rng = np.random.default_rng(seed)
     x = np.stack([rng.integers(0, n or 9, (2, 3)) for n in parts], axis=-1).astype(float)
-    ours = ops_recurrent.one_hot({}, [x], {"parts": parts})
-    theirs = torch_ops_recurrent.one_hot({}, [torch.from_numpy(x)], {"parts": parts})
+    ours = in_numpy.one_hot({}, {"parts": parts}, x)
+    theirs = in_torch.one_hot({}, {"parts": parts}, torch.from_numpy(x))
     np.testing.assert_array_equal(theirs, ours)
     assert ours.shape[-1] == sum(n or 1 for n in parts)
     assert np.all(ours.sum(-1) >= sum(n > 0 for n in parts))

@@ -129,15 +129,15 @@ def test_torch_computes_what_numpy_does(made):
 
 def test_gray_images_are_convolved_right_where_the_stride_is_larger_than_the_kernel():
     torch = pytest.importorskip("torch")
-    from rllib_compat.networks.ops.basic import OPS
-    from rllib_compat.networks.ops.basic_torch import OPS as OURS
+    from rllib_compat.networks.ops.in_numpy import OPS
+    from rllib_compat.networks.ops.in_torch import OPS as OURS
 
     rng = np.random.default_rng(0)
     image, kernel = rng.normal(size=(2, 4, 4, 1)), rng.normal(size=(4, 2, 1, 1))
     settings = {"stride": [1, 3], "padding": [[1, 2], [0, 0]]}
-    right = OPS["conv"]({"kernel": kernel}, [image], settings)
+    right = OPS["conv"]({"kernel": kernel}, settings, image)
     own = {"kernel": torch.tensor(kernel, dtype=torch.float32)}
-    made = OURS["conv"](own, [torch.tensor(image, dtype=torch.float32)], settings)
+    made = OURS["conv"](own, settings, torch.tensor(image, dtype=torch.float32))
     np.testing.assert_allclose(made.numpy(), right, atol=1e-5)
 
 

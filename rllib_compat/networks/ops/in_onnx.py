@@ -1,4 +1,4 @@
-"""Every operation of a graph as nodes of ONNX (opset 18): a table, as `networks.ops` is one.
+"""Every operation of a graph as nodes of ONNX (opset 18): those of `in_numpy`.
 
 A recurrent network is written as one step: no value has a time axis, and states go in and out.
 Each function adds nodes to a `Nodes` and gives the name of what they make; recurrent ones give
@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.networks.ops.attention import positions
-from rllib_compat.networks.ops.filter import EPSILON
+from rllib_compat.networks.ops.in_numpy import positions
 from rllib_compat.neutral.frozen import frozen
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -101,7 +100,7 @@ def _sigmoid_of(nodes: Nodes, value: str, slope: Array | None = None) -> str:
     return str(nodes.add("Mul", value, nodes.add("Sigmoid", inner)))
 
 
-#: By the names of `networks.ops.activations`.
+#: By the names of `in_numpy`.
 ACTIVATIONS: dict[str, Callable[[Nodes, str], str]] = {
     "linear": lambda _, x: x,
     "relu": lambda nodes, x: nodes.add("Relu", x),
@@ -229,7 +228,7 @@ def normalize(nodes: Nodes, step: Taken) -> str:
     if step.settings["demean"]:
         value = nodes.add("Sub", value, step.own["mean"])
     if step.settings["destd"]:
-        value = nodes.add("Div", value, step.own["std"] + step.settings.get("epsilon", EPSILON))
+        value = nodes.add("Div", value, step.own["std"] + step.settings["epsilon"])
     clip = step.settings["clip"]
     return value if clip is None else nodes.add("Clip", value, np.array(-clip), np.array(clip))
 
