@@ -16,7 +16,7 @@ from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.gradient_free import GradientFreeLearner
 from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.sampling import on_env_runners
-from rllib_compat.networks.modules.random import RandomModule
+from rllib_compat.networks.modules.policy import RandomModule
 from rllib_compat.neutral.errors import ConfigError
 
 

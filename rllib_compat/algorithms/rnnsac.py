@@ -20,6 +20,7 @@ from rllib_compat.algorithms.defaults import MODEL_DEFAULTS
 from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.recurrent_replay import WEIGHTS
 from rllib_compat.algorithms.sequences import ReplaysSequences, ReplaysSequencesConfig
+from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
 from rllib_compat.networks.modules.recurrent_sac import (
     LOGP,
     NEXT_LOGP,
@@ -28,7 +29,6 @@ from rllib_compat.networks.modules.recurrent_sac import (
     VALUE,
     RNNSACModule,
 )
-from rllib_compat.networks.names.stacks import CRITIC, POLICY, TWIN
 
 
 class RNNSAC(ReplaysSequences):

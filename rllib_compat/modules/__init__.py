@@ -7,20 +7,18 @@ Ray. `rllib_compat` has to be installed where such a checkpoint is loaded.
 from rllib_compat.neutral.public import lazily
 
 _FILES = {
-    "actor_critic": ("ActorModule", "ActorCriticModule"),
-    "asynchronous": ("AsynchronousModule",),
+    "actor_critic": ("ActorModule", "ActorCriticModule", "AsynchronousModule"),
     "configured": ("ConfiguredModule",),
     "critic_regularized": ("CriticRegularizedModule",),
     "deterministic": ("DeterministicModule",),
     "exploring_q": ("ExploringQModule",),
     "linear_bandit": ("LinearBanditModule",),
     "maddpg": ("MADDPGModule",),
-    "policy": ("PolicyModule",),
+    "policy": ("PolicyModule", "RandomModule"),
     "q": ("QModule",),
     "qmix": ("QMIXModule",),
     "recurrent_q": ("R2D2GraphModule", "R2D2Module"),
     "recurrent_sac": ("RNNSACModule",),
-    "random": ("RandomModule",),
     "sac": ("CQLModule", "NoCatalog", "SACModule"),
 }
 

@@ -26,6 +26,11 @@ EVERYONE = "everyone"
 #: Inputs that only critics take.
 OF_CRITICS = ("actions", EVERYONE)
 
+#: What the names of arrays begin with in networks of several parts: the policy, the critics, and
+#: what turns observations into features for all of them (`use_state_preprocessor`). A part that is
+#: a stack of dense layers has `<part>.hidden.<i>` and, for the last, linear layer, `<part>.out`.
+POLICY, CRITIC, TWIN, STATE = "pi", "q", "twin_q", "state"
+
 
 @frozen
 class Step:

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from rllib_compat.networks.fresh.arrays import Arrays
 from rllib_compat.networks.fresh.models import model, since
-from rllib_compat.networks.names.sac_unnamed import model_of
-from rllib_compat.networks.names.stacks import CRITIC, POLICY, TWIN
+from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
+from rllib_compat.networks.heads.sac import model_of
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.components import original_space
 from rllib_compat.neutral.errors import ConfigError

@@ -11,8 +11,13 @@ from rllib_compat.networks.heads import dense, rl_module, vision, wrapped
 from rllib_compat.networks.heads.outputs import actor_critic, own_actor_critic
 from rllib_compat.networks.heads.policy import read_vector as read_policy_vector
 from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.names.actor_critic import COMPLEX_SCHEMES
-from rllib_compat.networks.names.kind import ATTENTION, LSTM, trunk_of, wrapper_of
+from rllib_compat.networks.names.actor_critic import (
+    ATTENTION,
+    COMPLEX_SCHEMES,
+    LSTM,
+    trunk_of,
+    wrapper_of,
+)
 from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.network import Reading
 from rllib_compat.networks.refusals import not_yet

@@ -11,13 +11,11 @@ from dataclasses import replace
 from packaging.version import Version
 
 from rllib_compat.networks import compare, refusals
-from rllib_compat.networks.graph import Builder, Graph
+from rllib_compat.networks.graph import CRITIC, POLICY, TWIN, Builder, Graph
 from rllib_compat.networks.heads import stacks
-from rllib_compat.networks.heads.targets import with_targets
+from rllib_compat.networks.heads.stacks import module_names, module_names_in, with_targets
 from rllib_compat.networks.mapping import Table, torch_dense
 from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.names import own_layers
-from rllib_compat.networks.names.stacks import CRITIC, POLICY, TWIN
 from rllib_compat.networks.network import Reading, Target
 from rllib_compat.networks.optimizers.groups import Group
 from rllib_compat.networks.settings import ModelSettings
@@ -53,14 +51,14 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     assert isinstance(policy.weights, dict)
     if policy.action_space is None:
         raise refusals.needed("The action space tells what critics take.", "action", where)
-    table = own_layers.of_module(_STACKS, policy.weights) if policy.is_module else _OLD
+    table = module_names_in(_STACKS, policy.weights) if policy.is_module else _OLD
     named = Named.take(policy, settings, policy.weights, "torch", table, of="CRR network")
     named.require(*(f"{stack}.out.{p}" for stack in (POLICY, CRITIC) for p in ("kernel", "bias")))
     _compare(named)
     graph = _graph(named)
     arrays, findings = with_targets(named)
     hiddens = {stack: len(named.layers(f"{stack}.hidden")) for stack in _STACKS}
-    own = own_layers.names(_STACKS, hiddens)
+    own = module_names(_STACKS, hiddens)
     target = Target(MODULE, _told(named), own)
     network = named.network("critic-regularized", _summary(named), graph, target, arrays)
     critics = replace(_CRITICS, scale=_scale(named))

@@ -18,26 +18,93 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks import refusals
-from rllib_compat.networks.heads import evolution_vision, imitation
+from rllib_compat.networks.graph import Array, Graph
+from rllib_compat.networks.heads import imitation, vision
 from rllib_compat.networks.heads.dense import fold_slopes
+from rllib_compat.networks.heads.outputs import ACTOR, DETERMINISTIC
 from rllib_compat.networks.heads.policy import policy_only
 from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.names.actor_critic import SCHEMES
+from rllib_compat.networks.names.actor_critic import SCHEMES, VISION_SCHEMES
 from rllib_compat.networks.names.unnamed import (
     DEFAULT_HIDDENS,
     Rows,
     Shape,
+    conv_rows,
     cut,
+    dense_rows,
+    layers,
     observation_size,
     total,
 )
-from rllib_compat.networks.network import Reading
+from rllib_compat.networks.network import Network, Reading, own_module
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
-from rllib_compat.networks.trunks.images import preprocessed_image
+from rllib_compat.networks.trunks.conv_filters import Filter, filters_for
+from rllib_compat.networks.trunks.images import preprocessed_image, require_image
+from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Space
+
+
+def read_images(
+    policy: PolicyState, settings: ModelSettings, outputs: int, *, deterministic: bool
+) -> Reading:
+    """Reads a vision network.
+
+    Args:
+        policy: The policy; its weights are one vector.
+        settings: What the config says of it.
+        outputs: What the network gives.
+        deterministic: Whether that is the action itself.
+
+    Raises:
+        CheckpointError: The vector does not fit the config and the spaces.
+    """
+    vector = np.asarray(policy.weights).reshape(-1)
+    rows = _torch_rows(policy, settings, outputs)
+    weights: dict[str, Array] | Array
+    if total(rows) == vector.size:
+        weights = cut(vector, rows)
+        unused = tuple(name for name, _ in rows if "value" in name)
+    else:
+        features = filters_for(settings.model, require_image(policy, settings))[-1].channels
+        weights = np.concatenate([vector, np.zeros(features + 1)])
+        unused = ()
+    as_actor_critic = replace(policy, weights=weights, action_space=spaces.Discrete(outputs))
+    reading = vision.read(as_actor_critic, replace(settings, shares_layers=True))
+    network = _without_value(reading.known, deterministic=deterministic)
+    return replace(reading, network=replace(network, unused=unused))
+
+
+def _torch_rows(policy: PolicyState, settings: ModelSettings, outputs: int) -> Rows:
+    """The names and shapes in torch's `state_dict`, sorted (`models/torch/visionnet.py`)."""
+    image = require_image(policy, settings)
+    filters = filters_for(settings.model, image)
+    channels = filters[-1].channels
+    made = [*filters, Filter(outputs, (1, 1), (1, 1))]
+    rows = dict(conv_rows([*layers("conv", len(filters)), "logits"], image[-1], made))
+    rows |= dict(dense_rows(["value"], (channels, 1)))
+    torch = from_canonical(VISION_SCHEMES["torch"], {k: np.empty(v) for k, v in rows.items()})
+    return [(name, torch[name].shape) for name in sorted(torch)]
+
+
+def _without_value(network: Network, *, deterministic: bool) -> Network:
+    """The network's policy alone."""
+    steps = network.graph.needed(["action_dist_inputs"])
+    out = network.graph.outputs["action_dist_inputs"]
+    outputs = {"action_dist_inputs": out} | ({"actions": out} if deterministic else {})
+    graph = Graph(network.graph.inputs, steps, outputs)
+    kept = {step.name for step in steps}
+    arrays = {k: v for k, v in network.arrays.items() if k.rpartition(".")[0] in kept}
+    return replace(
+        network,
+        summary=f"{network.summary}; no value function",
+        graph=graph,
+        arrays=arrays,
+        target=own_module(DETERMINISTIC if deterministic else ACTOR, graph, arrays),
+    )
+
 
 _EAGER = ("tf2", "tfe")
 _SWISH = ("swish", "silu")
@@ -60,7 +127,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     outputs = None if policy.action_space is None else deterministic_inputs(policy.action_space)
     deterministic = isinstance(policy.action_space, Box)
     if outputs is not None and _sees_images(policy, settings):
-        reading = evolution_vision.read(policy, settings, outputs, deterministic=deterministic)
+        reading = read_images(policy, settings, outputs, deterministic=deterministic)
         return reading.noting(*_findings(policy, settings))
     inputs = observation_size(policy, settings)
     hiddens, name = _layers(settings)

@@ -12,13 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from rllib_compat.networks import compare, refusals
-from rllib_compat.networks.graph import EVERYONE, Array, Builder, Graph
+from rllib_compat.networks.graph import CRITIC, EVERYONE, POLICY, Array, Builder, Graph
 from rllib_compat.networks.heads import stacks
-from rllib_compat.networks.heads.targets import with_targets
+from rllib_compat.networks.heads.stacks import module_names, module_names_in, with_targets
 from rllib_compat.networks.mapping import Move
 from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.names import own_layers
-from rllib_compat.networks.names.stacks import CRITIC, POLICY
 from rllib_compat.networks.network import TARGET_PREFIX, Reading, Target
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.checkpoint import PolicyState
@@ -42,7 +40,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     """
     if policy.is_module:
         assert isinstance(policy.weights, dict)
-        plain, table = policy.weights, own_layers.of_module(_PARTS, policy.weights)
+        plain, table = policy.weights, module_names_in(_PARTS, policy.weights)
     else:
         plain = dict(_named(policy, settings))
         table = tuple(Move(name, name) for name in plain)
@@ -52,7 +50,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     graph = _graph(named)
     arrays, findings = with_targets(named)
     hiddens = {stack: len(named.layers(f"{stack}.hidden")) for stack in _PARTS}
-    target = Target(MODULE, _told(named, graph), own_layers.names(_PARTS, hiddens))
+    target = Target(MODULE, _told(named, graph), module_names(_PARTS, hiddens))
     described = (stacks.describe(named, stack) for stack in (POLICY, CRITIC))
     summary = f"maddpg {next(described)}, critic of all agents {next(described)}"
     network = named.network("actor of one agent", summary, graph, target, arrays)

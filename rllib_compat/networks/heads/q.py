@@ -13,7 +13,7 @@ from rllib_compat.networks import compare, refusals
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.heads import q_head, q_recurrent_module, q_rl_module
 from rllib_compat.networks.heads.q_head import MODULE, RECURRENT, Head
-from rllib_compat.networks.heads.targets import with_targets
+from rllib_compat.networks.heads.stacks import with_targets
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.q import read_named
 from rllib_compat.networks.network import Reading, Target, own_module

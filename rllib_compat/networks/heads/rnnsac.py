@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks import compare, refusals
-from rllib_compat.networks.graph import Builder, Graph
+from rllib_compat.networks.graph import CRITIC, POLICY, TWIN, Builder, Graph
 from rllib_compat.networks.heads.rl_module_lstm import encoder_activation
-from rllib_compat.networks.heads.stacks import OUTPUTS
-from rllib_compat.networks.heads.targets import with_targets
+from rllib_compat.networks.heads.sac import hiddens_of, model_of
+from rllib_compat.networks.heads.stacks import OUTPUTS, with_targets
 from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense
 from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.names.sac_unnamed import hiddens_of, model_of
-from rllib_compat.networks.names.stacks import CRITIC, POLICY, TWIN
 from rllib_compat.networks.network import (
     OWN_PREFIX,
     OWN_TARGET_PREFIX,

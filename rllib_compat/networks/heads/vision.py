@@ -22,7 +22,7 @@ from rllib_compat.networks.heads.outputs import actor_critic, own_actor_critic, 
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.actor_critic import VISION_SCHEMES
 from rllib_compat.networks.names.plain import plain_names
-from rllib_compat.networks.names.unnamed_vision import name_vision
+from rllib_compat.networks.names.unnamed import name_vision
 from rllib_compat.networks.network import Reading
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import add_layers

@@ -18,8 +18,7 @@ from rllib_compat.networks.heads.outputs import actor_critic, own_actor_critic, 
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names import attention as attention_names
 from rllib_compat.networks.names import lstm as lstm_names
-from rllib_compat.networks.names import unnamed_lstm
-from rllib_compat.networks.names.kind import trunk_of
+from rllib_compat.networks.names.actor_critic import trunk_of
 from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.network import Reading, Target
 from rllib_compat.networks.refusals import not_yet
@@ -82,8 +81,8 @@ def _plain_of_lstm(
     if isinstance(policy.weights, dict):
         return plain_names(policy)
     if isinstance(policy.weights, list):
-        return unnamed_lstm.name_list(policy.weights, policy, settings), {}
-    return unnamed_lstm.name_vector(np.asarray(policy.weights), policy, settings)
+        return lstm_names.name_list(policy.weights, policy, settings), {}
+    return lstm_names.name_vector(np.asarray(policy.weights), policy, settings)
 
 
 def _add_value(build: Builder, named: Named, trunk: Trunk, core: lstm.Core) -> str | None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
+from ray.rllib.core.learner.utils import make_target_network
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI, ValueFunctionAPI
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 
 from rllib_compat import ray_versions
@@ -86,3 +87,25 @@ class ActorCriticModule(ActorModule, ValueFunctionAPI):  # type: ignore[misc]
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:  # noqa: ARG002 (Ray passes it by name)
         """The value predictions `[B]`, or `[B, T]` for a network with states."""
         return self.net(self._inputs(batch), [VALUES])[VALUES]
+
+
+@public("rllib_compat.modules")
+class AsynchronousModule(ActorCriticModule, TargetNetworkAPI):  # type: ignore[misc]  # no types
+    """An `ActorCriticModule` that APPO can train."""
+
+    def make_target_networks(self) -> None:
+        """Copies the network; Ray's learner calls it."""
+        self.target_net = make_target_network(self.net)
+
+    def get_target_network_pairs(self) -> list[tuple[Any, Any]]:
+        """The network and its copy."""
+        return [(self.net, self.target_net)]
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """Env runners do without the target network, too."""
+        return [*super().get_non_inference_attributes(), "target_net"]
+
+    def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """What the target network gives for a batch."""
+        out = self.target_net(self._inputs(batch), [LOGITS])
+        return {ray_versions.target_network_logits(): out[LOGITS]}

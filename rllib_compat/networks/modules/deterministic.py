@@ -12,13 +12,12 @@ from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import nn
 
-from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Graph
 from rllib_compat.networks.heads import ddpg
 from rllib_compat.networks.modules.distributions import Deterministic
 from rllib_compat.networks.modules.graph_net import GraphNet
 from rllib_compat.networks.modules.noise import Noise
 from rllib_compat.networks.modules.parameter_noise import Perturbed, root_mean_square
-from rllib_compat.networks.names.stacks import CRITIC, POLICY, STATE, TWIN
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.public import public
 

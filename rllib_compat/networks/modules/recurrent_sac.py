@@ -19,11 +19,11 @@ from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import Tensor, nn
 
 from rllib_compat import ray_versions
+from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
 from rllib_compat.networks.modules.distributions import squashed_gaussian
 from rllib_compat.networks.modules.initial_weights import EncoderCatalog
 from rllib_compat.networks.modules.layers import layers
 from rllib_compat.networks.modules.previous_steps import beside_observation
-from rllib_compat.networks.names.stacks import CRITIC, POLICY, TWIN
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 

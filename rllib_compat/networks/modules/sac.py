@@ -15,10 +15,9 @@ from ray.rllib.core.models.base import ENCODER_OUT
 from torch import nn
 
 from rllib_compat import ray_versions
-from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Graph
 from rllib_compat.networks.modules.distributions import distribution
 from rllib_compat.networks.modules.graph_net import GraphNet
-from rllib_compat.networks.names.stacks import CRITIC, POLICY, STATE, TWIN
 from rllib_compat.neutral.public import public
 
 LOGITS, Q_VALUES, TWIN_Q_VALUES = "action_dist_inputs", "q_values", "twin_q_values"

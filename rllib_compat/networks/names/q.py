@@ -14,27 +14,363 @@ and beta. The target network's arrays have the same names behind `target.`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TypeAlias
 
+import numpy as np
+
+from rllib_compat.networks import refusals
+from rllib_compat.networks.graph import Array
+from rllib_compat.networks.heads.q_head import Head
 from rllib_compat.networks.mapping import Change, Move, Table, keras, row_for, torch_dense
-from rllib_compat.networks.named import Named
-from rllib_compat.networks.names import q_unnamed
-from rllib_compat.networks.names.kind import trunk_of
+from rllib_compat.networks.named import Named, where_of
+from rllib_compat.networks.names.actor_critic import trunk_of
 from rllib_compat.networks.names.lstm import LSTM_TABLES
 from rllib_compat.networks.names.plain import plain_names
-from rllib_compat.networks.names.q_counted import Counted
+from rllib_compat.networks.names.unnamed import (
+    DEFAULT_HIDDENS,
+    Rows,
+    conv_rows,
+    cut,
+    dense_rows,
+    keras_order,
+    layers,
+    observation_size,
+    total,
+)
+from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.complex import COMPLEX
+from rllib_compat.networks.trunks.conv_filters import filters_for
+from rllib_compat.networks.trunks.dense import DENSE
+from rllib_compat.networks.trunks.images import preprocessed_image
 from rllib_compat.networks.trunks.trunk import Trunk
+from rllib_compat.networks.trunks.vision import VISION
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.spaces import Discrete
+
+#: A layer's own name, which may end in a number, and what TensorFlow appends when it is taken.
+_LAYER = re.compile(
+    r"(?P<base>(fc|fc_value|(dueling_|q_)?hidden|conv_value|post_fcnet)_\d+|conv\d+|.+?)"
+    r"(_(?P<number>\d+))?"
+)
+#: Layers that keras and tf.contrib named, counting over all of them.
+_AUTOMATIC = ("dense", "fully_connected", "layer_normalization")
+
+
+#: The arrays of one layer: raw name, and the part of it that tells kernel from bias.
+_Group: TypeAlias = list[tuple[str, str]]
+
+
+@dataclass
+class Counted:
+    """TensorFlow's names, told apart.
+
+    Attributes:
+        names: The raw names.
+        parts: Whether one network has layers that are called alike.
+        layers: Raw names by (scope, layer's own name) and number.
+    """
+
+    names: tuple[str, ...]
+    parts: bool = False
+    layers: dict[tuple[str, str], dict[int, _Group]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+
+    @classmethod
+    def of(cls, names: Iterable[str], *, parts: bool = False) -> Counted:
+        """Sorts names into layers."""
+        counted = cls(tuple(names), parts)
+        for name in counted.names:
+            scope, layer, part = _split(name)
+            match = _LAYER.fullmatch(layer)
+            assert match is not None  # the last alternative takes anything
+            number = int(match["number"] or 0)
+            counted.layers[scope, match["base"]][number].append((name, part))
+        return counted
+
+    def __iter__(self) -> Iterator[tuple[str, str, str]]:
+        """(raw name, name in the tables, prefix of the canonical name) of each array."""
+        automatic: dict[tuple[str, str], list[_Group]] = {}
+        for (scope, base), numbered in self.layers.items():
+            arrays = [numbered[number] for number in sorted(numbered)]
+            if base in _AUTOMATIC:
+                automatic[scope, base] = arrays
+                continue
+            copies = 2 if self._has_target() and not scope else 1
+            alike = len(arrays) // copies if self.parts else 1
+            if len(arrays) > alike * copies:
+                raise CheckpointError(f"There are {len(arrays)} layers called {base}.")
+            for i, group in enumerate(arrays):
+                copy, number = divmod(i, alike)
+                target = scope.startswith("target_") or copy == 1
+                name = f"{base}_{number}" if number else base
+                yield from self._plain(scope, name, group, TARGET_PREFIX if target else "")
+        yield from self._automatic(automatic)
+
+    @staticmethod
+    def _plain(scope: str, base: str, group: _Group, prefix: str) -> Iterator[tuple[str, str, str]]:
+        inner = scope.removeprefix("target_").removeprefix("q_func/")
+        for raw, part in group:
+            # Only the noisy layers of both streams are called alike.
+            own = f"{inner}{base}" if part.startswith("_") else base
+            yield raw, own + re.sub(r"(?<=lstm_cell)_\d+", "", part), prefix
+
+    def _automatic(
+        self, layers: Mapping[tuple[str, str], list[_Group]]
+    ) -> Iterator[tuple[str, str, str]]:
+        """The layers that are told apart by their order alone."""
+        for scope in dict.fromkeys(scope for scope, _ in layers):
+            dense = layers.get((scope, "dense"), [])
+            hidden = layers.get((scope, "fully_connected"), [])
+            norms = layers.get((scope, "layer_normalization"), [])
+            if scope:
+                prefix = TARGET_PREFIX if scope.startswith("target_") else ""
+                stream = "state" if "state_value" in scope else "advantage"
+                yield from _place(_stack(stream, [*hidden, *dense], norms), prefix)
+                continue
+            copies = 2 if self._has_target() else 1
+            for copy, prefix in enumerate(("", TARGET_PREFIX)[:copies]):
+                yield from _place(
+                    _both(_part(dense, copy, copies), _part(norms, copy, copies), self._hiddens()),
+                    prefix,
+                )
+
+    def _has_target(self) -> bool:
+        # A layer that a network has once.
+        own = [base for _, base in self.layers if base not in _AUTOMATIC]
+        if self.parts:
+            own = ["logits"]
+        return any(len(self.layers.get(("", base), ())) > 1 for base in own)
+
+    def _hiddens(self) -> int:
+        return sum(base.startswith("hidden_") for _, base in self.layers)
+
+
+def _split(name: str) -> tuple[str, str, str]:
+    """Scope, layer and part: `q_func/action_value/` `dense_1` `/kernel`."""
+    match = re.fullmatch(
+        r"(?P<scope>(target_)?q_func/(action_value/|state_value/)?)?"
+        r"(?P<layer>(?:dueling_)?(?:hidden_\d+|output)(?=_fc_|_sigma_)|[^/]+)(?P<part>.*)",
+        name,
+    )
+    assert match is not None
+    return match["scope"] or "", match["layer"], match["part"]
+
+
+def _part(layers: list[_Group], copy: int, copies: int) -> list[_Group]:
+    size = len(layers) // copies
+    return layers[copy * size : (copy + 1) * size]
+
+
+def _both(dense: list[_Group], norms: list[_Group], hiddens: int) -> Iterator[tuple[str, _Group]]:
+    """Both streams of a head whose layers are counted along; the advantages come first."""
+    if norms:
+        streams = len(dense) - len(norms)
+        first = len(dense) // streams
+        yield from _stack("advantage", dense[:first], norms[: first - 1])
+        if streams > 1:
+            yield from _stack("state", dense[first:], norms[first - 1 :])
+        return
+    # Hidden layers of the advantages have names of their own.
+    first = 1 if hiddens else 0
+    yield from _stack("advantage", dense[:first], [])
+    if dense[first:]:
+        yield from _stack("state", dense[first:], [])
+
+
+def _stack(stream: str, layers: list[_Group], norms: list[_Group]) -> Iterator[tuple[str, _Group]]:
+    """Names the layers of one stream, the last of which gives its values."""
+    for i, group in enumerate(layers[:-1]):
+        yield f"{stream}_hidden.{i}", group
+    for group in layers[-1:]:
+        yield stream, group
+    for i, group in enumerate(norms):
+        yield f"{stream}_norm.{i}", group
+
+
+def _place(named: Iterable[tuple[str, _Group]], prefix: str) -> Iterator[tuple[str, str, str]]:
+    """Names the arrays of layers; tf.contrib put the norm's inside of the layer's scope."""
+    for layer, group in named:
+        for raw, part in group:
+            if part.startswith("/LayerNorm"):
+                norm = layer.replace("_hidden", "_norm")
+                yield raw, norm + part.removeprefix("/LayerNorm"), prefix
+            else:
+                kind = part.replace("/weights", "/kernel").replace("/biases", "/bias")
+                yield raw, layer + kind, prefix
+
+
+#: What a head takes where the base model has no hidden layers, and SimpleQ's always (Ray 0.7).
+_DEFAULT_WIDTH = 256
+
+#: The arrays of a layer in the order in which keras and RLlib's noisy layers made them.
+_DENSE = ("kernel", "bias")
+_NOISY = ("sigma_kernel", "sigma_bias", *_DENSE)
+
+
+def read_unnamed(policy: PolicyState, settings: ModelSettings) -> tuple[Named, Trunk]:
+    """Names the arrays of a policy, and tells the base model among them.
+
+    Raises:
+        NotYetError: Their order is not known.
+        MissingInformationError: The size of the observations has to be given.
+        CheckpointError: They do not fit the config.
+    """
+    if settings.wrapper:
+        what = f"a Q-network with {settings.wrapper} whose arrays have no names"
+        raise refusals.not_yet(what, where_of(policy))
+    if isinstance(policy.weights, list):
+        scheme, arrays = "list", _name_list(policy, settings)
+    else:
+        scheme, arrays = "vector", _name_vector(policy, settings)
+    images = any(name.startswith(("conv", "last.")) for name in arrays)
+    unused = tuple(name for name in arrays if name.startswith("value"))
+    kept = {name: array for name, array in arrays.items() if name not in unused}
+    named = Named(policy, settings, kept, scheme, unused=unused)
+    return named, VISION if images else DENSE
+
+
+def _name_vector(policy: PolicyState, settings: ModelSettings) -> dict[str, Array]:
+    """Cuts a flat vector into the arrays of a network and of its target network."""
+    vector, head, space = np.asarray(policy.weights), Head.of(settings), policy.action_space
+    if settings.algorithm == "SimpleQ":  # it had a head only as long as vectors were stored
+        head = replace(head, hiddens=tuple(settings.config.get("hiddens", (_DEFAULT_WIDTH,)) or ()))
+    given = space.n if isinstance(space, Discrete) else None
+    fits: dict[tuple[str, ...], dict[str, Array]] = {}
+    for base, width in _base_models(policy, settings):
+        for actions in (given,) if given else range(1, vector.size):
+            for rows in _networks(base, width, head, actions):
+                numbers = 2 * total(rows)
+                if numbers == vector.size:
+                    both = [*rows, *((TARGET_PREFIX + name, shape) for name, shape in rows)]
+                    fits.setdefault(tuple(map(str, rows)), cut(vector, both))
+            if numbers > vector.size:
+                break
+    if len(fits) == 1:
+        return next(iter(fits.values()))
+    raise refusals.no_fit(
+        f"The vector of {vector.size} numbers",
+        f"Q-network with hidden layers {list(settings.hiddens or DEFAULT_HIDDENS)} and a head of "
+        f"{list(head.hiddens)}",
+        where_of(policy),
+        len(fits),
+    )
+
+
+def _networks(base: Rows, width: int, head: Head, actions: int) -> Iterator[Rows]:
+    """The networks on a base model, as the Rays made them."""
+    size = actions * head.num_atoms
+
+    def stream(name: str, takes: int, gives: int) -> Rows:
+        return _contrib_stream(head, name, takes, gives)
+
+    if head.hiddens or head.noisy or head.num_atoms > 1:
+        state = stream("state", width, head.num_atoms) if head.dueling else []
+        yield [*base, *stream("advantage", width, size), *state]
+    if head.hiddens:
+        return
+    # Ray 0.5 made the layer in the head; 0.6 took the base model's own, and its last hidden layer
+    # for the state's value; 0.7 took what the base model gives for both.
+    logits = dense_rows(["logits"], (width, actions))
+    for takes in dict.fromkeys((width, actions)):
+        state = stream("state", takes, head.num_atoms) if head.dueling else []
+        scores = stream("advantage", actions, size) if head.noisy else []
+        yield [*base, *logits, *scores, *state]
+        if not head.dueling:
+            return
+
+
+def _contrib_stream(head: Head, name: str, width: int, size: int) -> Rows:
+    """The rows of one stream, in the order in which tf.contrib's variables were made."""
+    rows: Rows = []
+    names = [*layers(f"{name}_hidden", len(head.hiddens)), name]
+    for layer, (takes, gives) in zip(names, pairwise((width, *head.hiddens, size)), strict=True):
+        dense = dense_rows([layer], (takes, gives))
+        if head.noisy:
+            rows += [(f"{layer}.sigma_kernel", (takes, gives)), (f"{layer}.sigma_bias", (gives,))]
+        elif head.norm and layer != name:
+            dense.pop()  # the norm took the place of the bias
+            norm = layer.replace("_hidden", "_norm")
+            dense += [(f"{norm}.{part}", (gives,)) for part in ("beta", "gamma")]
+        rows += dense
+    return rows
+
+
+def _base_models(policy: PolicyState, settings: ModelSettings) -> Iterator[tuple[Rows, int]]:
+    """The base models that the config allows, and how wide their features are."""
+    hiddens = settings.hiddens if settings.hiddens is not None else DEFAULT_HIDDENS
+    image = preprocessed_image(policy.observation_space, settings)
+    if image is not None:
+        with suppress(CheckpointError):  # images that no convolutions are known for
+            filters = filters_for(settings.model, image)
+            names = [*layers("conv", len(filters) - 1), "last"]
+            for width in dict.fromkeys((filters[-1].channels, *hiddens[-1:], _DEFAULT_WIDTH)):
+                own = [*filters[:-1], replace(filters[-1], channels=width)]
+                yield conv_rows(names, image[-1], own), width
+    # Ray 0.7.5 and 0.7.6 took the fully connected network for images, too.
+    inputs = observation_size(policy, settings)
+    for sizes in dict.fromkeys((hiddens, (*hiddens[:-1], _DEFAULT_WIDTH))):
+        yield dense_rows(layers("hidden", len(sizes)), (inputs, *sizes)), (inputs, *sizes)[-1]
+
+
+def _name_list(policy: PolicyState, settings: ModelSettings) -> dict[str, Array]:
+    """Names the arrays of a TF2 policy (Ray 1.x – 2.x, `framework="tf2"`)."""
+    arrays, head = policy.weights, Head.of(settings)
+    assert isinstance(arrays, list)
+    base = _base_model(arrays, settings, head, where_of(policy))
+    names = [f"{layer}.{part}" for layer in base for part in _DENSE]
+    names += [f"{layer}.{part}" for layer, parts in _head_layers(head) for part in parts]
+    if len(names) != len(arrays):
+        found = f"The list of {len(arrays)} arrays"
+        raise refusals.no_fit(found, f"Q-network of {len(names)} arrays", where_of(policy))
+    # The last convolution of images without a head is a dense layer over one pixel.
+    return {
+        name: array[0, 0] if name == "logits.kernel" and array.ndim == 4 else array
+        for name, array in zip(names, arrays, strict=True)
+    }
+
+
+def _base_model(
+    arrays: Sequence[Array], settings: ModelSettings, head: Head, where: str
+) -> list[str]:
+    """The layers of the base model in the order of keras, with those of its value function."""
+    shares = bool(settings.model.get("vf_share_layers", True))
+    count = len(settings.hiddens if settings.hiddens is not None else DEFAULT_HIDDENS)
+    convolutions = sum(array.ndim == 4 for array in arrays)
+    if convolutions:
+        if not shares or settings.model.get("post_fcnet_hiddens"):
+            raise refusals.not_yet("a list of arrays of a vision network of more parts", where)
+        stack, last = layers("conv", convolutions - 1), "conv_out"
+    else:
+        stack, last = layers("hidden", max(count - 1, 0) if head.hiddens else count), "out"
+    value = [*([] if shares else layers("value_hidden", count)), "value"]
+    return keras_order(([*stack, last if head.hiddens else "logits"], 1), (value, 1))
+
+
+def _head_layers(head: Head) -> Iterator[tuple[str, tuple[str, ...]]]:
+    parts = _NOISY if head.noisy else _DENSE
+    for stream in ("advantage", "state") if head.dueling else ("advantage",):
+        for i in range(len(head.hiddens)):
+            yield f"{stream}_hidden.{i}", parts
+            if head.norm and not head.noisy:
+                yield f"{stream}_norm.{i}", ("gamma", "beta")
+        if head.noisy or head.hiddens or stream == "state":
+            yield stream, parts
+
 
 #: A 1x1 convolution over an image of one pixel is a dense layer: torch's, keras'.
 _PIXEL = Change(lambda x: x[:, :, 0, 0].T, lambda x: x.T[:, :, None, None])
 _PIXEL_KERAS = Change(lambda x: x[0, 0], lambda x: x[None, None])
 
 
-def _stream(theirs: str, letter: str, last: str, ours: str) -> Table:
+def _torch_stream(theirs: str, letter: str, last: str, ours: str) -> Table:
     """One stream of torch's head: `advantage_module.dueling_A_0`, …, `advantage_module.A`."""
     hidden = f"{theirs}.dueling_{letter}_{{i}}"
     rows: list[Move] = []
@@ -57,9 +393,9 @@ def _stream(theirs: str, letter: str, last: str, ours: str) -> Table:
 
 #: torch, ModelV2 (Ray 0.8.5 – 2.x); the head of Ray 0.8.5 without dueling is called `Q`.
 TORCH: Table = (
-    *_stream("advantage_module", "A", "A", "advantage"),
+    *_torch_stream("advantage_module", "A", "A", "advantage"),
     *torch_dense("advantage_module.Q", "advantage"),
-    *_stream("value_module", "V", "V", "state"),
+    *_torch_stream("value_module", "V", "V", "state"),
     *torch_dense("_logits._model.0", "logits"),
     *torch_dense("logits_layer._model.0", "logits"),  # of several parts
     Move("_logits._model.1.weight", "logits.kernel", _PIXEL),
@@ -121,7 +457,7 @@ def read_named(policy: PolicyState, settings: ModelSettings) -> tuple[Named, Tru
         CheckpointError: Arrays without names do not fit the config.
     """
     if not isinstance(policy.weights, dict):
-        return q_unnamed.read_unnamed(policy, settings)
+        return read_unnamed(policy, settings)
     plain, _ = plain_names(policy)
     torch = any(name.endswith((".weight", ".bias", ".w")) for name in plain)
     scheme, trunk = "torch" if torch else "keras", trunk_of(plain, policy)

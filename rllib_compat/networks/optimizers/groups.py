@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rllib_compat.networks.names.stacks import CRITIC, POLICY, TWIN
+from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
 from rllib_compat.neutral.frozen import frozen
 
 #: What today's learner calls the only optimizer of a module.

@@ -12,8 +12,8 @@ import gymnasium
 import torch
 
 from rllib_compat import ray_versions
+from rllib_compat.networks.heads.ddpg import LOW, RANGE, TORCH
 from rllib_compat.networks.mapping import to_canonical
-from rllib_compat.networks.names.ddpg import LOW, RANGE, TORCH
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close

@@ -12,7 +12,7 @@ from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.names.actor_critic import VISION_SCHEMES
-from rllib_compat.networks.names.unnamed_vision import vision_order
+from rllib_compat.networks.names.unnamed import vision_order
 from rllib_compat.networks.optimizers import adam
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan
