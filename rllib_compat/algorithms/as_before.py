@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ray.rllib.algorithms import appo, impala, ppo, sac
 
+from rllib_compat import ray_versions
 from rllib_compat.algorithms.ppo import PPO, OldPPOLearner
 from rllib_compat.algorithms.sac import OldSACLearner
 from rllib_compat.algorithms.vtrace import OldAPPOLearner, OldIMPALALearner
@@ -36,10 +37,14 @@ def learn_as_before(config: AlgorithmConfig, ways: Ways) -> None:
         config: A config of the new API stack.
         ways: Those of its Ray.
     """
-    first = LEARNERS.get(config.algo_class)
     homes = {part.__module__.partition(".")[0] for part in config.learner_class.__mro__}
-    if first is None or not homes <= _OURS or (first is OldPPOLearner and config.num_learners > 1):
+    if not homes <= _OURS:
+        return
+    first = LEARNERS.get(config.algo_class)
+    if first is None or (first is OldPPOLearner and config.num_learners > 1):
         return
     put_before(first, "Old", config, ways=ways)
+    if first is OldAPPOLearner and not ways.traces:
+        ray_versions.make_batches_in_learners(config)  # which add advantages to them
     if first is OldPPOLearner:
         config.algo_class = PPO

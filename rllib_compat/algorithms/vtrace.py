@@ -3,20 +3,23 @@
 Today's learners compute other numbers: IMPALA's terms are means there and were sums, which matters
 where gradients are clipped (`grad_clip`, 40 by default) and for RMSprop's large epsilon; V-trace of
 today looks at one step more of each fragment, the last one, which the old Rays took for the value
-that is expected after those before it.
+that is expected after those before it; and APPO has V-trace alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+import tree
 from ray.rllib.core.columns import Columns
+from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from rllib_compat import ray_versions
-from rllib_compat.algorithms.ppo import explained_variance
+from rllib_compat.algorithms.advantages import Advantages
+from rllib_compat.algorithms.ppo import explained_variance, real_rows
 from rllib_compat.algorithms.ways import Ways
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -27,77 +30,95 @@ def vtrace(
     values: Array,
     after: float,
     ratios: Array,
-    gamma: float,
+    discounts: Array,
     most: tuple[float, float],
 ) -> tuple[Array, Array]:
-    """V-trace of one chunk of an episode.
+    """V-trace of steps that follow one another.
 
     Args:
         rewards: The rewards, one a step.
         values: What was expected before each step.
-        after: What is expected after the last one; 0 where the episode has ended.
+        after: What is expected after the last one.
         ratios: How much likelier the policy that learns takes each action than that which took it.
-        gamma: The discount factor.
+        discounts: The weight of what follows each step; 0 where its episode has ended.
         most: The ratios count no more than that: for the values, and for the policy.
 
     Returns:
         What the critic should say before each step, and the advantages of the actions.
     """
     following = np.append(values[1:], after)
-    surprises = np.minimum(ratios, most[0]) * (rewards + gamma * following - values)
+    surprises = np.minimum(ratios, most[0]) * (rewards + discounts * following - values)
     traces, ahead = np.minimum(ratios, 1.0), 0.0
     targets = np.empty(len(rewards))
     for step in reversed(range(len(rewards))):
-        ahead = surprises[step] + gamma * traces[step] * ahead
+        ahead = surprises[step] + discounts[step] * traces[step] * ahead
         targets[step] = values[step] + ahead
-    gains = rewards + gamma * np.append(targets[1:], after) - values
+    gains = rewards + discounts * np.append(targets[1:], after) - values
     return targets, np.minimum(ratios, most[1]) * gains
 
 
 class OldVTraceLearner:
     """Finds the steps that V-trace looks at; what is common to both learners.
 
-    The last step of a chunk is not learned from, where its episode goes on: it only says what is
-    expected after the one before. Without `vtrace_drop_last_ts` it is learned from, too.
+    The last step of a fragment is not learned from: it only says what is expected after the one
+    before. Without `vtrace_drop_last_ts` it is learned from, too. Of a recurrent policy each
+    sequence is a fragment, and what pads it is looked at, as if the episode went on.
     """
 
     ways: ClassVar[Ways]
+    config: Any
     module: Any
     metrics: Any
+
+    def _update(self, batch: Mapping[str, Any], **kwargs: Any) -> Any:
+        """Updates once, from sequences that are padded as the old ones were."""
+        stateful = {name: self.module[name].unwrapped().is_stateful() for name in batch}
+        padded = {n: sequences(dict(batch[n])) if stateful[n] else batch[n] for n in batch}
+        return super()._update(padded, **kwargs)  # type: ignore[misc]  # of the real learner
 
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
     ) -> Any:
         """The loss over the steps that were learned from."""
         module = self.module[module_id].unwrapped()
-        if module.is_stateful() or not getattr(config, "vtrace", True):
-            return super().compute_loss_for_module(  # type: ignore[misc]  # of the real learner
-                module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
-            )
         make = module.get_train_action_dist_cls().from_logits
         acts = make(fwd_out[Columns.ACTION_DIST_INPUTS])
-        embeddings = fwd_out.get(Columns.EMBEDDINGS)
-        said = module.compute_values(batch, embeddings)
+        said = module.compute_values(batch, fwd_out.get(Columns.EMBEDDINGS))
         logp = acts.logp(batch[Columns.ACTIONS])
+        behaviour = self._behaviour(make, batch)
         judge, judges_logp = self._judge(module, batch, make, acts, logp)
-        ratios = (judges_logp - batch[Columns.ACTION_LOGP]).exp()
-        rows, targets, gains = self._traced(config, batch, said, ratios)
+        if self._traces():
+            ratios = (judges_logp - behaviour).exp()
+            rows, targets, gains = self._traced(config, batch, said, ratios)
+        else:
+            rows = batch[Columns.LOSS_MASK].flatten().nonzero(as_tuple=True)[0]
+            columns = (Postprocessing.VALUE_TARGETS, Postprocessing.ADVANTAGES)
+            targets, gains = (batch[name].flatten()[rows] for name in columns)
+        chosen = said.flatten()[rows]
         terms = self._terms_of(
             module_id,
             config,
             {
-                "logp": logp[rows],
-                "behaviour": batch[Columns.ACTION_LOGP][rows],
-                "judge": judges_logp[rows],
-                "entropy": acts.entropy()[rows],
-                "errors": (said[rows] - targets).square(),
+                "logp": logp.flatten()[rows],
+                "behaviour": behaviour.flatten()[rows],
+                "judge": judges_logp.flatten()[rows],
+                "entropy": acts.entropy().flatten()[rows],
+                "errors": (chosen - targets).square(),
                 "gains": gains,
-                "kl": None if judge is acts else judge.kl(acts)[rows],
+                "kl": None if judge is acts else judge.kl(acts).flatten()[rows],
             },
         )
-        terms["vf_explained_var"] = explained_variance(targets, said[rows])
+        terms["vf_explained_var"] = explained_variance(targets, chosen)
         self.metrics.log_dict(terms, key=module_id, window=1)
         return terms.pop("total_loss")
+
+    def _traces(self) -> bool:
+        """Whether advantages are those of V-trace."""
+        return True
+
+    def _behaviour(self, make: Any, batch: Any) -> Any:  # noqa: ARG002
+        """The log-probabilities of the actions, of the policy that took them."""
+        return batch[Columns.ACTION_LOGP]
 
     def _judge(self, module: Any, batch: Any, make: Any, acts: Any, logp: Any) -> tuple[Any, Any]:  # noqa: ARG002
         """The policy whose ratios count, and its log-probabilities of the actions."""
@@ -109,21 +130,72 @@ class OldVTraceLearner:
 
     def _traced(self, config: Any, batch: Any, said: Any, ratios: Any) -> tuple[Any, Any, Any]:
         columns = (batch[Columns.REWARDS], said, ratios, batch[Columns.TERMINATEDS])
-        rewards, values, weights, ended = (c.detach().cpu().double().numpy() for c in columns)
+        rewards, values, weights, ended = (
+            column.detach().cpu().double().numpy().ravel() for column in columns
+        )
+        mask = batch[Columns.LOSS_MASK].cpu().numpy()
         most = (config.vtrace_clip_rho_threshold, config.vtrace_clip_pg_rho_threshold)
         rows, targets, gains = [], [], []
-        for begin, end in chunks(batch[Columns.LOSS_MASK].cpu().numpy()):
-            over = bool(ended[end - 1])
-            after = 0.0 if over else float(values[end - 1])
-            stop = end if over or not self.ways.drops_last else end - 1
-            part = slice(begin, stop)
-            found = vtrace(rewards[part], values[part], after, weights[part], config.gamma, most)
-            rows.append(np.arange(begin, stop))
-            targets.append(found[0])
-            gains.append(found[1])
+        for steps, is_whole in self._fragments(mask, ended, config):
+            learned = steps[:-1] if is_whole and self.ways.drops_last else steps
+            discounts = config.gamma * (1.0 - ended[learned])
+            of_steps = (rewards[learned], values[learned], float(values[steps[-1]]))
+            found = vtrace(*of_steps, weights[learned], discounts, most)
+            real = mask.ravel()[learned]
+            rows.append(learned[real])
+            targets.append(found[0][real])
+            gains.append(found[1][real])
         tensors = (torch.as_tensor(np.concatenate(c), device=said.device) for c in (targets, gains))
         told, advantages = (tensor.to(said.dtype) for tensor in tensors)
         return torch.as_tensor(np.concatenate(rows), device=said.device), told, advantages
+
+    def _fragments(self, mask: Array, ended: Array, config: Any) -> Iterator[tuple[Array, bool]]:
+        if mask.ndim > 1:  # a row is a sequence
+            yield from ((steps, True) for steps in np.split(np.arange(mask.size), len(mask)))
+            return
+        alone = config.num_envs_per_env_runner == 1 and not ray_versions.is_multi_agent(self.config)
+        yield from fragments(mask, ended, config.get_rollout_fragment_length() if alone else 0)
+
+
+def sequences(columns: dict[str, Any]) -> dict[str, Any]:
+    """Sequences of steps that were sampled, as long as the longest, and padded with zeros.
+
+    Args:
+        columns: A learner's batch: a row is a padded sequence.
+    """
+    rows, lengths = real_rows(columns)
+    states, mask = rows.pop(Columns.STATE_IN), rows[Columns.LOSS_MASK]
+    longest = int(lengths.max())
+
+    def padded(column: Any) -> Any:
+        real = mask.reshape(*mask.shape, *[1] * (column.dim() - 2))
+        return torch.where(real, column, torch.zeros_like(column))[:, :longest]
+
+    return {**tree.map_structure(padded, rows), Columns.STATE_IN: states}
+
+
+def fragments(mask: Array, ended: Array, length: int) -> Iterator[tuple[Array, bool]]:
+    """The steps of each fragment of a batch.
+
+    Args:
+        mask: Which steps were sampled; after those of each chunk of an episode there is one more.
+        ended: Whether its episode ended with a step.
+        length: How many steps a fragment has, over the ends of episodes; 0: nobody knows, as
+            those of several environments come. Then each chunk is one by itself.
+
+    Yields:
+        The places of its steps, and whether the last is known to be a fragment's last.
+    """
+    steps: list[int] = []
+    for begin, end in chunks(mask):
+        steps.extend(range(begin, end))
+        over = bool(ended[end - 1])
+        if over and len(steps) < length:
+            continue  # the next episode goes on in it
+        yield np.array(steps), not over or bool(length)
+        steps = []
+    if steps:
+        yield np.array(steps), False
 
 
 def chunks(mask: Array) -> Iterator[tuple[int, int]]:
@@ -148,12 +220,33 @@ class OldIMPALALearner(OldVTraceLearner):
 
 
 class OldAPPOLearner(OldVTraceLearner):
-    """Computes APPO's loss: means over the steps; the first base of Ray's learner class."""
+    """Computes APPO's loss: means over the steps; the first base of Ray's learner class.
+
+    With `vtrace: False` it is that of PPO, without what PPO does to advantages and to the critic.
+    """
+
+    _learner_connector: Any
+
+    def _traces(self) -> bool:
+        return self.ways.traces
+
+    def build(self) -> None:
+        """Builds the learner, with the advantages of old policies where V-trace finds none."""
+        super().build()  # type: ignore[misc]  # of the real learner
+        if not self._traces() and self._learner_connector is not None:
+            self._learner_connector.append(Advantages(self.config))
+
+    def _behaviour(self, make: Any, batch: Any) -> Any:
+        behaviour = make(batch[Columns.ACTION_DIST_INPUTS])
+        return behaviour.logp(batch[Columns.ACTIONS])
 
     def _judge(self, module: Any, batch: Any, make: Any, acts: Any, logp: Any) -> tuple[Any, Any]:  # noqa: ARG002
-        with torch.no_grad():
-            judge = make(module.forward_target(batch)[ray_versions.target_network_logits()])
-            return judge, judge.logp(batch[Columns.ACTIONS])
+        logits = batch[Columns.ACTION_DIST_INPUTS]
+        if self._traces():
+            with torch.no_grad():
+                logits = module.forward_target(batch)[ray_versions.target_network_logits()]
+        judge = make(logits)
+        return judge, judge.logp(batch[Columns.ACTIONS])
 
     def _terms_of(self, module_id: str, config: Any, of: dict[str, Any]) -> dict[str, Any]:
         weight = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()  # type: ignore[attr-defined]

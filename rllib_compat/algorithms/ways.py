@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from packaging.version import Version
 
@@ -32,6 +32,7 @@ class Ways:
             said; else its squared error counts no more than that.
         drops_last: Whether the last step of a fragment only told IMPALA and APPO what is expected
             after the one before it (`vtrace_drop_last_ts`, which Rays before 1.9 did not ask).
+        traces: Whether APPO's advantages are those of V-trace (`vtrace`).
     """
 
     cuts_end: bool
@@ -40,16 +41,17 @@ class Ways:
     tells_last_pass: bool
     clips_values: bool
     drops_last: bool = True
+    traces: bool = True
 
 
-def ways_of(release: str, *, simple: bool, drops_last: bool = True) -> Ways:
+def ways_of(release: str, *, simple: bool, **more: Any) -> Ways:
     """The ways of a Ray.
 
     Args:
         release: Its version.
         simple: Whether its policies learned without loading the whole batch first: those of torch
             until Ray 1.5, those of eager TensorFlow, and others if `simple_optimizer` said so.
-        drops_last: Whether the last step of a fragment was not learned from.
+        **more: What the config says.
     """
     ray = Version(release)
     loaded = ray >= _LOADED
@@ -59,7 +61,7 @@ def ways_of(release: str, *, simple: bool, drops_last: bool = True) -> Ways:
         keeps_rest=simple,
         tells_last_pass=not loaded,
         clips_values=ray < _CLIPPED_ERROR,
-        drops_last=drops_last,
+        **more,
     )
 
 

@@ -9,6 +9,7 @@ from packaging.version import Version
 
 from rllib_compat.algorithms.ways import Ways, is_simple, ways_of
 from rllib_compat.config.defaults import TODAY, newest_release_with
+from rllib_compat.config.rules.impala_appo import NEWEST_WITHOUT_VTRACE
 
 
 def ways_for(config: Mapping[str, Any], legacy_ray: str | None) -> Ways | None:
@@ -22,11 +23,17 @@ def ways_for(config: Mapping[str, Any], legacy_ray: str | None) -> Ways | None:
         The ways; None where an iteration is what it is today.
     """
     release = legacy_ray or newest_release_with(config)
+    if legacy_ray is None and config.get("vtrace") is False:  # nobody has it by default
+        release = min(release or TODAY, NEWEST_WITHOUT_VTRACE, key=Version)
     if release is None or Version(release) >= Version(TODAY):
         return None
     simple = is_simple(release, _framework(config), config.get("simple_optimizer"))
-    drops_last = config.get("vtrace_drop_last_ts", True) is not False
-    return ways_of(release, simple=simple, drops_last=drops_last)
+    return ways_of(
+        release,
+        simple=simple,
+        drops_last=config.get("vtrace_drop_last_ts", True) is not False,
+        traces=config.get("vtrace", True) is not False,
+    )
 
 
 def _framework(config: Mapping[str, Any]) -> str:

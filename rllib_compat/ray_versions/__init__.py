@@ -87,6 +87,7 @@ from rllib_compat.ray_versions.learners import (
     hand_over_batch,
     learner_with_targets,
     log_td_errors,
+    make_batches_in_learners,
     number_weights_as,
     parameters_of,
     rates_in_use,

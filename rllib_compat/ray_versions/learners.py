@@ -254,6 +254,13 @@ def rates_in_use(learner: Any) -> dict[tuple[str, str], float]:
     return found
 
 
+def make_batches_in_learners(config: Any) -> None:
+    """Lets learners make batches of episodes by themselves, and no actors beside them, in place."""
+    for name in ("num_aggregator_actors_per_learner", "num_aggregation_workers"):
+        if getattr(config, name, 0):
+            setattr(config, name, 0)
+
+
 def hand_over_batch(training_data: Any) -> None:
     """Puts a train batch where learners look for one, if it stands in an iterator's place."""
     from ray.rllib.policy.sample_batch import MultiAgentBatch

@@ -77,18 +77,18 @@ def put_before(first: type, word: str, config: AlgorithmConfig, **members: Any) 
 class OptimizerLearner:
     """Makes the optimizers that the config asks for; the first base of a learner class.
 
-    `learner_config_dict["legacy_optimizer"]` holds the `name` of a class in `torch.optim` (Adam or
-    RMSprop; what Ray has made by default) and its arguments but for the learning rate.
+    `learner_config_dict["legacy_optimizer"]` holds the `name` of a class (Adam, which Ray makes by
+    default, RMSprop, or TensorFlowRMSprop) and its arguments but for the learning rate.
     """
 
     config: Any
 
     def register_optimizer(self, *, optimizer: Any, params: Any, **kwargs: Any) -> None:
         """Registers the optimizer that old policies had in the place of Ray's own."""
-        import torch
+        from rllib_compat.runtime.optimizers import KINDS  # it needs torch
 
         told = dict(self.config.learner_config_dict[OPTIMIZER])
-        kind = {"Adam": torch.optim.Adam, "RMSprop": torch.optim.RMSprop}[told.pop("name", "Adam")]
+        kind = KINDS[told.pop("name", "Adam")]
         rate = optimizer.param_groups[0]["lr"]
         super().register_optimizer(  # type: ignore[misc]  # of the real learner
             optimizer=kind(list(params), lr=rate, **told), params=params, **kwargs

@@ -1174,8 +1174,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/algorithms/test_actor_critics.py",),
         (
             "the last step of a fragment is learned from",
-            "            stop = end if over or not self.ways.drops_last else end - 1",
-            "            stop = end",
+            "            learned = steps[:-1] if is_whole and self.ways.drops_last else steps",
+            "            learned = steps",
         ),
         (
             "IMPALA's loss is a mean",
@@ -1184,8 +1184,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "something is expected after the end of an episode",
-            "            after = 0.0 if over else float(values[end - 1])",
-            "            after = float(values[end - 1])",
+            "            discounts = config.gamma * (1.0 - ended[learned])",
+            "            discounts = config.gamma + 0.0 * ended[learned]",
         ),
     ),
     *_in(

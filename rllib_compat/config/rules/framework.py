@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from packaging.version import Version
+
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import UNREAD, Outcome, Rule, dropped, kept
 from rllib_compat.config.values import common as v
@@ -14,6 +16,9 @@ from rllib_compat.neutral.report import Severity, Verdict
 FAMILY = "framework"
 TENSORFLOW = ("tf", "tf2", "tfe", "tf1")
 FRAMEWORK = Words((*TENSORFLOW, "torch", "jax"))
+
+#: The first Ray with the key `framework`; before it, TensorFlow was all there was by default.
+_FRAMEWORK = Version("0.8.6")
 
 # What torch.compile and DistributedDataParallel take.
 COMPILED = Words(("forward_train", "complete_update"))
@@ -29,6 +34,23 @@ DDP = Fields(
     )
     | {"bucket_cap_mb": v.AMOUNT}
 )
+
+
+def was_tensorflow(context: Context) -> bool:
+    """Whether a config, or the Ray that it was written for, says TensorFlow."""
+    framework = context.get("framework", context.get("framework_str"))
+    if framework is not None:
+        return framework in TENSORFLOW
+    torch = context.get("use_pytorch")
+    if torch is not None:
+        return not torch
+    return context.legacy_ray is not None and Version(context.legacy_ray) < _FRAMEWORK
+
+
+def was_torch(context: Context) -> bool:
+    """Whether a config says torch."""
+    told = context.get("framework", context.get("framework_str"))
+    return told == "torch" or (told is None and bool(context.get("use_pytorch")))
 
 
 def _framework(value: Any, _: Context) -> Outcome:

@@ -9,6 +9,7 @@ from packaging.version import Version
 from rllib_compat import registry
 from rllib_compat.config.context import Context
 from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, lost
+from rllib_compat.config.rules.framework import was_torch
 from rllib_compat.config.rules.training import OPTIMIZER, of_optimizer
 from rllib_compat.config.values import common as v
 from rllib_compat.config.values.kinds import Words
@@ -17,22 +18,34 @@ from rllib_compat.neutral.report import Severity, Verdict
 FAMILY = "impala_appo"
 BOTH = registry.family("IMPALA")
 APPO = registry.family("APPO")
+#: The newest Ray that took `vtrace: False`.
+NEWEST_WITHOUT_VTRACE = "2.10.0"
 
 
-def _vtrace(value: Any, _: Context) -> Outcome:
-    if value is False:
+def _vtrace(value: Any, context: Context) -> Outcome:
+    if value is not False:
+        return Outcome({"training.vtrace": value})
+    since = Version(context.legacy_ray or NEWEST_WITHOUT_VTRACE)
+    old = since <= Version(NEWEST_WITHOUT_VTRACE)
+    if context.algorithm == "APPO" and context.stack == "new" and old:
         return Outcome(
             {"training.vtrace": True},
             Verdict.CONVERTED,
-            "no Ray from 2.20 on runs without V-trace; it is switched on",
-            Severity.WARNING,
-            "PPO is the algorithm without it",
+            "a trainer learns from advantages of GAE, as it says; Ray itself always has V-trace",
         )
-    return Outcome({"training.vtrace": value})
+    return Outcome(
+        {"training.vtrace": True},
+        Verdict.CONVERTED,
+        "no Ray from 2.20 on runs without V-trace; it is switched on",
+        Severity.WARNING,
+        "PPO is the algorithm without it",
+    )
 
 
 def _num_sgd_iter(value: Any, context: Context) -> Outcome:
-    if context.algorithm == "APPO" and context.stack == "new":
+    since = Version(context.legacy_ray or NEWEST_WITHOUT_VTRACE)
+    old = since <= Version(NEWEST_WITHOUT_VTRACE)
+    if context.algorithm == "APPO" and context.stack == "new" and old:
         return Outcome({"training.circular_buffer_iterations_per_batch": value})
     return Outcome({"training.num_epochs": value})
 
@@ -48,7 +61,9 @@ def _minibatch_buffer_size(value: Any, context: Context) -> Outcome:
 
 
 def _learner_queue_size(value: Any, context: Context) -> Outcome:
-    if context.algorithm == "APPO" and context.stack == "new":
+    since = Version(context.legacy_ray or NEWEST_WITHOUT_VTRACE)
+    old = since <= Version(NEWEST_WITHOUT_VTRACE)
+    if context.algorithm == "APPO" and context.stack == "new" and old:
         return Outcome(
             verdict=Verdict.DROPPED, message="the circular buffer takes the queue's place"
         )
@@ -75,15 +90,18 @@ def _replay_proportion(value: Any, context: Context) -> Outcome:
     return drop_aloud(value, context)
 
 
-def _rmsprop(argument: str) -> Any:
-    def convert(value: Any, context: Context) -> Outcome:
-        if context.stack == "old":
-            return Outcome({f"training.{context.path.rpartition('.')[2]}": value}, Verdict.KEPT)
-        if context.get("opt_type", "adam") == "adam":
-            return Outcome(verdict=Verdict.DROPPED, message="Adam never read it")
-        return Outcome({of_optimizer(argument): value})
+#: The first Ray with RMSprop of Keras, which is torch's unless it has a momentum.
+_KERAS = Version("1.0")
+#: What the arguments of RMSprop were in every Ray, where the config says nothing.
+_RMSPROP = {"decay": 0.99, "momentum": 0.0, "epsilon": 0.1}
 
-    return convert
+
+def _of_rmsprop(value: Any, context: Context) -> Outcome:
+    if context.stack == "old":
+        return Outcome({f"training.{context.path.rpartition('.')[2]}": value}, Verdict.KEPT)
+    if context.get("opt_type", "adam") == "adam":
+        return Outcome(verdict=Verdict.DROPPED, message="Adam never read it")
+    return Outcome({of_optimizer(name): told for name, told in _rmsprop(context).items()})
 
 
 def _opt_type(value: Any, context: Context) -> Outcome:
@@ -91,10 +109,23 @@ def _opt_type(value: Any, context: Context) -> Outcome:
         return Outcome({"training.opt_type": value}, Verdict.KEPT)
     if value in (None, "adam"):
         return Outcome(verdict=Verdict.DROPPED, message="Adam, as by default")
-    rest = {"alpha": "decay", "momentum": "momentum", "eps": "epsilon"}
-    standard = {"decay": 0.99, "momentum": 0.0, "epsilon": 0.1}  # of every Ray
-    told = {of_optimizer(new): context.get(old, standard[old]) for new, old in rest.items()}
-    return Outcome({of_optimizer("name"): "RMSprop", **told})
+    settings = {of_optimizer(name): value for name, value in _rmsprop(context).items()}
+    message = "torch's policies took `decay` for a weight decay, which shrinks all weights"
+    if was_torch(context) and context.get("decay", _RMSPROP["decay"]):
+        return Outcome(settings, None, message, Severity.WARNING, "`decay: 0.0` does not")
+    return Outcome(settings)
+
+
+def _rmsprop(context: Context) -> dict[str, Any]:
+    """The optimizer that a config asks for, as its framework had it."""
+    decay, momentum, epsilon = (context.get(key, value) for key, value in _RMSPROP.items())
+    told = {"momentum": momentum, "eps": epsilon}
+    if was_torch(context):
+        return {"name": "RMSprop", "weight_decay": decay, **told}
+    graphs = context.legacy_ray is not None and Version(context.legacy_ray) < _KERAS
+    if graphs or momentum:
+        return {"name": "TensorFlowRMSprop", "alpha": decay, "first": float(graphs), **told}
+    return {"name": "RMSprop", "alpha": decay, **told}
 
 
 def _broadcast_interval(value: Any, context: Context) -> Outcome:
@@ -235,9 +266,9 @@ RULES = (
         )
         for key, target, convert, value in (
             ("opt_type", "name", _opt_type, Words(("adam", "rmsprop"))),
-            ("decay", "alpha", _rmsprop("alpha"), v.NUMBER),
-            ("momentum", "momentum", _rmsprop("momentum"), v.NUMBER),
-            ("epsilon", "eps", _rmsprop("eps"), v.AMOUNT),
+            ("decay", "alpha", _of_rmsprop, v.NUMBER),
+            ("momentum", "momentum", _of_rmsprop, v.NUMBER),
+            ("epsilon", "eps", _of_rmsprop, v.AMOUNT),
         )
     ),
     Rule(

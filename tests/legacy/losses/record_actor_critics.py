@@ -1,18 +1,22 @@
-"""Records updates of IMPALA, APPO, SAC and MARWIL as an old Ray made them.
+"""Records updates of IMPALA, APPO, SAC, CQL and MARWIL as an old Ray made them.
 
-Usage: `python record_actor_critics.py OUT`, with the Python of an environment that has Ray 1.13.0
-and torch (it runs on Python 3.8). It writes `OUT/<algorithm>-<case>.npz`;
-`tests/unit/algorithms/test_actor_critics.py` compares.
+Usage: `python record_actor_critics.py OUT [CASE …]`, with the Python of an environment that has
+Ray 1.13.0, torch and TensorFlow 2 (it runs on Python 3.8). It writes `OUT/<algorithm>-<case>.npz`
+and `OUT/rmsprop.npz`; `tests/unit/algorithms/test_actor_critics.py` compares.
 
 A case holds, by name:
 
     config.*        the settings that matter, as the old Ray knew them
     chunk.<i>.*     chunks of episodes: obs (with the one after the last step), actions, rewards,
-                    action_logp, action_dist_inputs, and whether the last step was `done`
-    batch.*         of SAC: transitions
+                    action_logp, action_dist_inputs, of an LSTM state_out_0 and state_out_1, and
+                    whether the last step was `done`
+    batch.*         of SAC and CQL: transitions
     weights.*, targets.*    before, by the old names; those of the target network
     after.<n>.*     the weights after each of two updates with all of it
     told.<n>.*      what the policy told of each
+
+`rmsprop.npz` has steps of TensorFlow's RMSprop: `<case>.config.*`, `<case>.gradients` and
+`<case>.weights`, a row a step.
 """
 
 import random
@@ -22,6 +26,8 @@ from pathlib import Path
 import gym
 import numpy as np
 import torch
+from ray.rllib.agents.cql import cql
+from ray.rllib.agents.cql.cql_torch_policy import CQLTorchPolicy
 from ray.rllib.agents.impala import impala
 from ray.rllib.agents.impala.vtrace_torch_policy import VTraceTorchPolicy
 from ray.rllib.agents.marwil import marwil
@@ -31,6 +37,7 @@ from ray.rllib.agents.ppo.appo_torch_policy import AsyncPPOTorchPolicy
 from ray.rllib.agents.sac import sac
 from ray.rllib.agents.sac.sac_torch_policy import SACTorchPolicy
 from ray.rllib.policy.sample_batch import SampleBatch
+from record_ppo import expected, remembered
 
 SEED = 11
 DISCRETE = gym.spaces.Discrete(3)
@@ -41,6 +48,7 @@ POLICIES = {
     "appo": (AsyncPPOTorchPolicy, appo.DEFAULT_CONFIG),
     "marwil": (MARWILTorchPolicy, marwil.DEFAULT_CONFIG),
     "sac": (SACTorchPolicy, sac.DEFAULT_CONFIG),
+    "cql": (CQLTorchPolicy, cql.CQL_DEFAULT_CONFIG),
 }
 #: Case → actions, settings.
 CASES = {
@@ -51,16 +59,58 @@ CASES = {
     ),
     "impala-continuous": (BOX, {"lr": 0.003, "entropy_coeff": 0.03, "vf_loss_coeff": 0.2}),
     "impala-all-steps": (DISCRETE, {"lr": 0.01, "vtrace_drop_last_ts": False}),
+    "impala-ends": (DISCRETE, {"lr": 0.01}),
+    "impala-lstm": (DISCRETE, {"lr": 0.01}),
+    "impala-lstm-all-steps": (BOX, {"lr": 0.003, "vtrace_drop_last_ts": False}),
+    "impala-rmsprop": (
+        DISCRETE,
+        {"lr": 0.01, "opt_type": "rmsprop", "decay": 0.5, "momentum": 0.3, "epsilon": 0.01},
+    ),
     "appo-discrete": (DISCRETE, {"lr": 0.01, "use_kl_loss": False}),
     "appo-kl": (DISCRETE, {"lr": 0.01, "use_kl_loss": True, "kl_coeff": 0.7, "clip_param": 0.2}),
+    "appo-lstm": (DISCRETE, {"lr": 0.01, "use_kl_loss": True, "kl_coeff": 0.7}),
+    "appo-gae": (DISCRETE, {"lr": 0.01, "vtrace": False, "lambda": 0.9, "entropy_coeff": 0.02}),
+    "appo-gae-kl": (
+        BOX,
+        {"lr": 0.003, "vtrace": False, "use_kl_loss": True, "kl_coeff": 0.7, "clip_param": 0.2},
+    ),
     "marwil-discrete": (DISCRETE, {"lr": 0.01, "beta": 0.7, "vf_coeff": 0.5}),
     "marwil-bc": (DISCRETE, {"lr": 0.01, "beta": 0.0}),
+    "marwil-continuous": (
+        BOX,
+        {
+            "lr": 0.003,
+            "bc_logstd_coeff": 0.3,
+            "grad_clip": 0.5,
+            "moving_average_sqd_adv_norm_start": 4.0,
+            "moving_average_sqd_adv_norm_update_rate": 0.2,
+        },
+    ),
     "sac-discrete": (DISCRETE, {}),
     "sac-continuous": (BOX, {"n_step": 3, "gamma": 0.9, "grad_clip": 0.5}),
+    # The first of its updates clones.
+    "cql-continuous": (BOX, {"bc_iters": 3, "num_actions": 4, "train_batch_size": 16}),
+    "cql-settings": (
+        BOX,
+        {
+            "bc_iters": 0,
+            "num_actions": 3,
+            "train_batch_size": 16,
+            "n_step": 3,
+            "gamma": 0.9,
+            "temperature": 0.7,
+            "min_q_weight": 2.0,
+            "grad_clip": 0.1,
+        },
+    ),
 }
+REPLAYING = ("sac", "cql")
 RATES = {f"{which}_learning_rate": 0.01 for which in ("actor", "critic", "entropy")}
 #: The steps of each chunk, and whether its episode ended with it: two fragments of ten steps.
 CHUNKS = ((6, True), (4, False), (10, False))
+#: The same where episodes end with fragments, too.
+ENDS = ((10, True), (6, True), (4, True))
+LSTM = {"fcnet_hiddens": [8], "use_lstm": True, "lstm_cell_size": 6, "max_seq_len": 5}
 
 
 def record(case, out):
@@ -73,13 +123,17 @@ def record(case, out):
     )
     config.update(settings)
     model = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh", "vf_share_layers": False}
-    if algorithm == "sac":
+    if "lstm" in case:
+        model.update(LSTM, vf_share_layers=True)
+    if algorithm in REPLAYING:
         config["optimization"] = RATES
         for name in ("policy_model", "Q_model"):
             config[name] = dict(config[name], fcnet_hiddens=[8, 6], fcnet_activation="tanh")
     else:
         config["model"] = dict(config["model"], **model)
     policy = policy_class(SEEN, actions, config)
+    if config.get("beta"):  # a policy tries its loss on zeros when it is made, which moved it
+        policy._moving_average_sqd_adv_norm.fill_(config["moving_average_sqd_adv_norm_start"])
     drawn = np.random.RandomState(7)
     networks = {"weights": policy.model}
     if hasattr(policy, "target_models"):
@@ -90,23 +144,29 @@ def record(case, out):
             if name not in ("log_alpha", "target_entropy"):  # heads begin too small to show much
                 weight.data = torch.from_numpy(drawn.randn(*weight.shape).astype(np.float32) * 0.4)
         found.update(named(kind, {n: w.numpy() for n, w in network.state_dict().items()}))
-    if algorithm == "sac":
+    if algorithm in REPLAYING:
         samples = transitions(drawn, actions)
         found.update(named("batch", samples))
     else:
-        chunks = [made_up(policy, drawn, actions, *chunk) for chunk in CHUNKS]
+        lengths = ENDS if case.endswith("ends") else CHUNKS
+        chunks = [made_up(policy, drawn, actions, *chunk) for chunk in lengths]
         for index, chunk in enumerate(chunks):
-            names = ("actions", "rewards", "action_logp", "action_dist_inputs")
+            chunk["eps_id"] = chunk["unroll_id"] = np.full(len(chunk), index)
+            names = ["actions", "rewards", "action_logp", "action_dist_inputs"]
+            names += ["state_out_0", "state_out_1"] if policy.is_recurrent() else []
             found.update(named(f"chunk.{index}", {name: chunk[name] for name in names}))
             found[f"chunk.{index}.obs"] = np.concatenate([chunk["obs"], chunk["new_obs"][-1:]])
             found[f"chunk.{index}.done"] = chunk["dones"][-1]
     for number in (1, 2):
-        if algorithm != "sac":
+        if settings.get("vtrace") is False:
+            for chunk in chunks:
+                chunk["vf_preds"] = expected(policy, chunk)
+        if algorithm not in REPLAYING:
             made = [policy.postprocess_trajectory(chunk.copy()) for chunk in chunks]
             samples = SampleBatch.concat_samples(made)
         torch.manual_seed(SEED)
         told = policy.learn_on_batch(samples.copy())["learner_stats"]
-        if algorithm == "sac":
+        if algorithm in REPLAYING:
             policy.update_target()
         if settings.get("use_kl_loss"):
             policy.update_kl(told["kl"])
@@ -127,7 +187,7 @@ def made_up(policy, drawn, actions, steps, done):
         taken = drawn.randn(steps, 2).astype(np.float32)
     else:
         taken = drawn.randint(0, actions.n, steps)
-    return SampleBatch(
+    chunk = SampleBatch(
         {
             "obs": obs[:-1],
             "new_obs": obs[1:],
@@ -139,6 +199,10 @@ def made_up(policy, drawn, actions, steps, done):
             "action_logp": acts.logp(torch.from_numpy(taken)).numpy(),
         }
     )
+    if policy.is_recurrent():
+        with torch.no_grad():
+            remembered(policy, chunk)  # adds its states
+    return chunk
 
 
 def transitions(drawn, actions, count=16):
@@ -158,6 +222,31 @@ def transitions(drawn, actions, count=16):
     )
 
 
+def record_rmsprop(out):
+    """Records steps of RMSprop as graphs of TensorFlow had it, and as Keras has it."""
+    import tensorflow as tf
+
+    drawn, found = np.random.RandomState(5), {}
+    tf.compat.v1.disable_eager_execution()
+    for case, momentum in (("graph", 0.0), ("graph-momentum", 0.4), ("keras-momentum", 0.4)):
+        told = {"lr": 0.03, "alpha": 0.8, "momentum": momentum, "eps": 0.1}
+        gradients = drawn.randn(4, 3).astype(np.float32)
+        weight, gradient = tf.Variable([0.5, -0.2, 0.1]), tf.compat.v1.placeholder(tf.float32, (3,))
+        kind = tf.keras.optimizers.RMSprop
+        if case.startswith("graph"):
+            kind = tf.compat.v1.train.RMSPropOptimizer
+        step = kind(*told.values()).apply_gradients([(gradient, weight)])
+        rows = []
+        with tf.compat.v1.Session() as session:
+            session.run(tf.compat.v1.global_variables_initializer())
+            for given in gradients:
+                session.run(step, {gradient: given})
+                rows.append(session.run(weight))
+        found.update(named(f"{case}.config", {n: repr(v) for n, v in told.items()}))
+        found.update(named(case, {"gradients": gradients, "weights": np.array(rows)}))
+    np.savez_compressed(str(Path(out) / "rmsprop.npz"), **found)
+
+
 def named(kind, arrays):
     """Copies of arrays (Ray gives its weights themselves), by their kind and their names."""
     return {f"{kind}.{name}": np.array(array) for name, array in arrays.items()}
@@ -165,5 +254,6 @@ def named(kind, arrays):
 
 if __name__ == "__main__":
     random.seed(SEED)
-    for each in CASES:
+    record_rmsprop(sys.argv[1])
+    for each in sys.argv[2:] or CASES:
         record(each, sys.argv[1])

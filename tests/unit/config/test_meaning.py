@@ -558,10 +558,15 @@ def test_values_of_the_wrong_kind_are_refused_and_not_raised():
     assert [f.verdict for f in translation.report if f.path == "$.hiddens"] == [Verdict.REFUSED]
 
 
-def test_vtrace_cannot_be_switched_off():
-    translation = translate({"vtrace": False}, algorithm="APPO")
+@pytest.mark.parametrize(
+    ("algorithm", "legacy_ray", "is_told"),
+    [("APPO", None, True), ("APPO", "1.13.0", True), ("APPO", "2.48.0", False)],
+)
+def test_vtrace_is_switched_off_for_trainers_of_old_appos_alone(algorithm, legacy_ray, is_told):
+    translation = translate({"vtrace": False}, algorithm=algorithm, legacy_ray=legacy_ray)
     assert setting(translation, "training.vtrace") is True
-    assert translation.report.at_least(Severity.WARNING)
+    assert (translation.ways is not None and not translation.ways.traces) is is_told
+    assert bool(translation.report.at_least(Severity.WARNING)) is not is_told
 
 
 def test_marks_for_renamed_keys_are_no_values():

@@ -7,7 +7,9 @@ from rllib_compat.config import translate
 
 
 def optimizer_of(algorithm, config):
-    translation = translate({"env": "CartPole-v1", **config}, algorithm=algorithm)
+    told = {"env": "CartPole-v1", **config}
+    legacy_ray = told.pop("legacy_ray", None)
+    translation = translate(told, algorithm=algorithm, legacy_ray=legacy_ray)
     told = translation.algorithm_config
     learner = told.build_learner(env=gymnasium.make("CartPole-v1"))
     learner.build()
@@ -24,10 +26,19 @@ def test_the_epsilon_of_adam_is_kept(epsilon, adapted):
     assert ("legacy_optimizer" in code) is adapted
 
 
-def test_impala_on_rmsprop_stays_on_it():
-    config = {"opt_type": "rmsprop", "decay": 0.9, "momentum": 0.5, "lr": 0.25}
+@pytest.mark.parametrize(
+    ("told", "name", "group"),
+    [
+        ({}, "RMSprop", {"alpha": 0.9}),
+        ({"momentum": 0.5}, "TensorFlowRMSprop", {"alpha": 0.9, "momentum": 0.5, "first": 0.0}),
+        ({"legacy_ray": "0.8.5"}, "TensorFlowRMSprop", {"alpha": 0.9, "first": 1.0}),
+        ({"framework": "torch"}, "RMSprop", {"alpha": 0.99, "weight_decay": 0.9}),
+    ],
+)
+def test_rmsprop_is_that_of_the_framework(told, name, group):
+    config = {"opt_type": "rmsprop", "decay": 0.9, "lr": 0.25, "num_gpus": 0, **told}
     optimizer, code = optimizer_of("IMPALA", config)
-    assert type(optimizer).__name__ == "RMSprop"
-    group = optimizer.param_groups[0]
-    assert (group["alpha"], group["momentum"], group["eps"], group["lr"]) == (0.9, 0.5, 0.1, 0.25)
+    assert type(optimizer).__name__ == name
+    expected = {"eps": 0.1, "lr": 0.25, **group}
+    assert {key: optimizer.param_groups[0][key] for key in expected} == expected
     assert "adapt_config(config)" in code
