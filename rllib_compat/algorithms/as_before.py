@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ray.rllib.algorithms import appo, impala, ppo, sac
+from ray.rllib.algorithms import appo, bc, cql, impala, marwil, ppo, sac
 
 from rllib_compat import ray_versions
+from rllib_compat.algorithms.cql import OldCQLLearner
+from rllib_compat.algorithms.marwil import OldMARWILLearner
 from rllib_compat.algorithms.ppo import PPO, OldPPOLearner
 from rllib_compat.algorithms.sac import OldSACLearner
 from rllib_compat.algorithms.vtrace import OldAPPOLearner, OldIMPALALearner
@@ -22,6 +24,9 @@ LEARNERS = {
     impala.IMPALA: OldIMPALALearner,
     appo.APPO: OldAPPOLearner,
     sac.SAC: OldSACLearner,
+    cql.CQL: OldCQLLearner,
+    marwil.MARWIL: OldMARWILLearner,
+    bc.BC: OldMARWILLearner,
 }
 #: Where the classes are that a learner class of nobody else is made of.
 _OURS = {"ray", "rllib_compat", "builtins", "abc"}
