@@ -3,15 +3,20 @@
     python -m tests.training_matrix [--slice 3/40] [ALGORITHM …]
 
 prints what becomes of each case, and how many of each algorithm train. A case is an algorithm, one
-thing that its config says, spaces and a Ray. What a config says of the network meets all kinds of
-observations; spaces and Rays take turns otherwise. Only keys that the Ray had are said to it.
+thing that its config says, spaces and a Ray, or none that the trainer is told of. What a config
+says of the network meets all kinds of observations; spaces and Rays take turns otherwise. Only keys
+that the Ray had are said to it. A case fails where anything but an error of our own reaches the
+user, and where an error comes later than from the trainer's construction.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import hashlib
+import signal
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,13 +25,16 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import torch
+from ray.rllib.models import ModelCatalog
+from ray.rllib.models.torch.torch_modelv2 import TorchModelV2
 
 import rllib_compat as compat
 from rllib_compat.config import keys
 from rllib_compat.errors import CompatError
 from tests.legacy.new_networks import cases
 
-RAYS = ("0.6.6", "0.8.5", "1.0.1", "1.3.0", "1.13.0", "2.0.1", "2.3.1")
+RAYS = ("0.5.3", "0.6.6", "0.8.5", "1.0.1", "1.3.0", "1.13.0", "2.0.1", "2.3.1", "2.10.0")
 SEEN = (
     "vector",
     "image42",
@@ -39,6 +47,12 @@ SEEN = (
     "nested",
 )
 ACTS = ("discrete", "continuous", "several", "tuple_of_actions", "dict_of_actions")
+#: The actions of algorithms that did not take all of them.
+ACTS_OF = {
+    **dict.fromkeys(("DQN", "SimpleQ", "APEX", "R2D2", "BanditLinTS", "BanditLinUCB"), ACTS[:1]),
+    **dict.fromkeys(("DDPG", "APEX_DDPG", "TD3"), ACTS[1:2]),
+    **dict.fromkeys(("SAC", "RNNSAC"), ACTS[:2]),
+}
 
 _OFF_POLICY = {"learning_starts": 10, "train_batch_size": 8, "timesteps_per_iteration": 30}
 _EVOLUTION = {"num_workers": 1, "noise_size": 20_000, "train_batch_size": 20}
@@ -95,6 +109,22 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "lstm, steps before": {
         "model": {"use_lstm": True, "lstm_cell_size": 6, **cases.BOTH, "fcnet_hiddens": [8]}
     },
+    "lstm, steps before, then": {
+        "model": {
+            "use_lstm": True,
+            "lstm_cell_size": 6,
+            "lstm_use_prev_action_reward": True,
+            "fcnet_hiddens": [8],
+        }
+    },
+    "lstm, apart": {
+        "model": {
+            "use_lstm": True,
+            "lstm_cell_size": 6,
+            "vf_share_layers": False,
+            "free_log_std": True,
+        }
+    },
     "lstm, time-major": {"model": {"use_lstm": True, "_time_major": True}},
     "attention": {
         "model": {
@@ -106,6 +136,18 @@ NETWORKS: dict[str, dict[str, Any]] = {
             "max_seq_len": 5,
         }
     },
+    "attention, steps before": {
+        "model": {
+            "use_attention": True,
+            "attention_dim": 8,
+            "attention_num_transformer_units": 2,
+            "attention_use_n_prev_actions": 2,
+            "attention_use_n_prev_rewards": 2,
+        }
+    },
+    "custom model": {"model": {"custom_model": "linear"}},
+    "frames": {"preprocessor_pref": "rllib", "model": {"dim": 42, "grayscale": True}},
+    "shared, then": {"vf_share_layers": True, "model": {"fcnet_hiddens": [8]}},
     "flat": {"_disable_preprocessor_api": True},
     "framestack": {"model": {"num_framestacks": 2}},
     "dueling": {"dueling": False},
@@ -120,8 +162,83 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "actor and critic": {"actor_hiddens": [8], "critic_hiddens": [7, 6]},
     "state preprocessing": {"use_state_preprocessor": True, "model": {"fcnet_hiddens": [6]}},
 }
-#: What a config says of anything else.
+_EVALUATION = {"evaluation_interval": 1, "evaluation_num_episodes": 2}
+_FIRST = {"type": "StochasticSampling"}
+#: What a config says of anything else. Whose value is computed for each case has `...` here.
 TRAINING: dict[str, dict[str, Any]] = {
+    "two policies": {"multiagent": ...},
+    "two policies, then": {"policies": ..., "policy_mapping_fn": ...},
+    "two policies with an LSTM": {
+        "multiagent": ...,
+        "model": {"use_lstm": True, "lstm_cell_size": 6},
+    },
+    "two policies with filters": {
+        "multiagent": ...,
+        "observation_filter": "MeanStdFilter",
+        "num_workers": 1,
+    },
+    "spaces": {"observation_space": ..., "action_space": ...},
+    "native models": {"model": {"_use_default_native_models": True}},
+    "actions as they are": {"_disable_action_flattening": True},
+    "squashed": {"model": {"squash_to_range": True}},
+    "latent": {"model": {"encoder_latent_dim": 16}},
+    "no stack of frames": {"model": {"framestack": False}},
+    "asynchronous samples": {"sample_async": True},
+    "output": {"output": "logdir"},
+    "evaluation of another config": {
+        **_EVALUATION,
+        "evaluation_config": {"explore": False},
+    },
+    "evaluation beside": {
+        "evaluation_interval": 1,
+        "evaluation_num_workers": 1,
+        "evaluation_parallel_to_training": True,
+    },
+    "evaluation of a worker": {**_EVALUATION, "evaluation_num_workers": 1},
+    "new workers": {"num_workers": 1, "recreate_failed_workers": True},
+    "no failures": {"num_workers": 1, "ignore_worker_failures": True},
+    "curiosity": {
+        "framework": "torch",
+        "exploration_config": {
+            "type": "Curiosity",
+            "feature_dim": 8,
+            "feature_net_config": {"fcnet_hiddens": []},
+            "sub_exploration": _FIRST,
+        },
+    },
+    "random encoder": {
+        "framework": "torch",
+        "exploration_config": {
+            "type": "RE3",
+            "embeds_dim": 8,
+            "encoder_net_config": {"fcnet_hiddens": []},
+            "sub_exploration": _FIRST,
+        },
+    },
+    "longer iterations": {"timesteps_per_iteration": 50, "metrics_smoothing_episodes": 5},
+    "sessions": {"tf_session_args": {"allow_soft_placement": True}},
+    "monitor": {"monitor": True},
+    "fake GPUs": {"num_gpus": 2, "_fake_gpus": True},
+    "stragglers": {"straggler_mitigation": True},
+    "in order": {"shuffle_sequences": False, "sgd_minibatch_size": 7},
+    "value optimizer": {"_separate_vf_optimizer": True, "_lr_vf": 1e-3},
+    "aggregators": {"num_workers": 1, "num_aggregation_workers": 1},
+    "last steps": {"vtrace_drop_last_ts": False},
+    "thresholds": {"vtrace_clip_rho_threshold": 2.0, "vtrace_clip_pg_rho_threshold": 2.0},
+    "second passes": {"minibatch_buffer_size": 2, "num_sgd_iter": 2, "learner_queue_size": 2},
+    "loaders": {"num_data_loader_buffers": 2},
+    "broadcasts": {"broadcast_interval": 3},
+    "target of APPO": {"tau": 0.5, "target_update_frequency": 2},
+    "evaluated": {"eval_prob": 1.0, "report_length": 2},
+    "noise of evolution": {"action_noise_std": 0.1, "noise_stdev": 0.1},
+    "decay of evolution": {"l2_coeff": 0.1, "stepsize": 0.1},
+    "offset": {"offset": 1, "sgd_stepsize": 0.1},
+    "linear policy": {"policy_type": "LinearPolicy"},
+    "weights of workers": {"keep_local_weights_in_sync": False},
+    "backend": {"torch_distributed_backend": "gloo"},
+    "whole episodes": {"truncate_episodes": False},
+    "Thompson": {"exploration_config": {"type": "ThompsonSampling"}},
+    "upper bound": {"exploration_config": {"type": "UpperConfidenceBound"}},
     "TensorFlow": {"framework": "tf"},
     "eager": {"framework": "tf2"},
     "torch": {"framework": "torch"},
@@ -137,7 +254,7 @@ TRAINING: dict[str, dict[str, Any]] = {
     "environments": {"num_envs_per_worker": 2},
     "worker": {"num_workers": 1},
     "remote environments": {"num_workers": 1, "num_envs_per_worker": 2, "remote_worker_envs": True},
-    "evaluation": {"evaluation_interval": 1, "evaluation_num_episodes": 2},
+    "evaluation": _EVALUATION,
     "evaluation of episodes": {"evaluation_interval": 1, "evaluation_duration": 2},
     "gradients": {"grad_clip": 0.5},
     "rates": {"lr_schedule": [[0, 1e-3], [100, 1e-4]]},
@@ -163,12 +280,12 @@ TRAINING: dict[str, dict[str, Any]] = {
     "seed": {"seed": 3},
     "one optimizer": {"simple_optimizer": True},
     "no GAE": {"use_gae": False},
-    "no critic": {"use_critic": False},
+    "no critic": {"use_critic": False, "use_gae": False},
     "no KL": {"kl_coeff": 0.0},
     "no V-trace": {"vtrace": False},
     "KL of APPO": {"use_kl_loss": True},
     "passes": {"num_sgd_iter": 2, "replay_proportion": 0.5, "replay_buffer_num_slots": 4},
-    "RMSProp": {"opt_type": "rmsprop"},
+    "RMSProp": {"opt_type": "rmsprop", "decay": 0.9, "momentum": 0.1, "epsilon": 0.01},
     "steps": {"n_step": 3},
     "no priorities": {"prioritized_replay": False},
     "priorities": {"prioritized_replay": True},
@@ -187,23 +304,61 @@ SAYS = NETWORKS | TRAINING
 
 @dataclass(frozen=True)
 class Case:
-    """A config, and the Ray that it is of."""
+    """A config, the Ray that it is of, and whether a trainer is told of that."""
 
     algorithm: str
     says: str
     seen: str
     acts: str
     ray: str
+    tells: bool
 
     def __str__(self) -> str:
-        return f"{self.algorithm}-{self.says}-{self.seen}-{self.acts}-{self.ray}".replace(" ", "_")
+        ray = self.ray if self.tells else f"({self.ray})"
+        return f"{self.algorithm}-{self.says}-{self.seen}-{self.acts}-{ray}".replace(" ", "_")
+
+    @property
+    def several_agents(self) -> bool:
+        """Whether its environment has more than one."""
+        return "two policies" in self.says
 
     @property
     def config(self) -> dict[str, Any]:
+        """The config itself."""
         said = _ALWAYS | SMALL[self.algorithm]
         small = {key: said[key] for key in said.keys() & defaults(self.algorithm, self.ray).keys()}
-        spaces = {"seen": self.seen, "acts": self.acts}
-        return {**small, **SAYS[self.says], "env": Steps, "env_config": spaces}
+        told = {**small, **SAYS[self.says]}
+        if "num_rollout_workers" in defaults(self.algorithm, self.ray):
+            told["num_rollout_workers"] = told.pop("num_workers", said["num_workers"])
+        told |= {key: self._computed(key) for key, value in told.items() if value is ...}
+        return {**told, "env": self.env, "env_config": {"seen": self.seen, "acts": self.acts}}
+
+    @property
+    def env(self) -> type:
+        """Its environment."""
+        return TwoAgents if self.several_agents else Steps
+
+    def _computed(self, key: str) -> Any:
+        seen, acts = (cases.space(name, gym.spaces) for name in (self.seen, self.acts))
+        policies = {
+            "one": (None, seen, acts, {}),
+            "two": (None, seen, acts, {"gamma": 0.9, "model": {"fcnet_hiddens": [5]}}),
+        }
+        had = defaults(self.algorithm, self.ray).get("multiagent", {})
+        of_agent = {"policy_mapping_fn": _policy_of}
+        by_key = {
+            "action_space": acts,
+            "multiagent": {"policies" if "policies" in had else "policy_graphs": policies}
+            | of_agent,
+            "observation_space": seen,
+            "policies": policies,
+            **of_agent,
+        }
+        return by_key[key]
+
+
+def _policy_of(agent: Any, *_: Any, **__: Any) -> str:
+    return "one" if agent == 0 else "two"
 
 
 class Steps(gym.Env):
@@ -218,18 +373,72 @@ class Steps(gym.Env):
         return self.observation_space.sample(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        assert self.action_space.contains(action), action
+        assert fits(action, self.action_space), action
         self.steps += 1
         return self.observation_space.sample(), 1.0, self.steps == 10, False, {}
+
+
+class TwoAgents:
+    """The same for two agents, by the API that environments of old Rays had."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.alone = Steps(config)
+
+    def reset(self) -> dict[int, Any]:
+        """Gives what both see."""
+        self.steps = 0
+        return {agent: self.alone.observation_space.sample() for agent in (0, 1)}
+
+    def step(self, actions: Mapping[int, Any]) -> tuple[dict[Any, Any], ...]:
+        """Takes a step for each."""
+        for action in actions.values():
+            assert fits(action, self.alone.action_space), action
+        self.steps += 1
+        seen = {agent: self.alone.observation_space.sample() for agent in actions}
+        done = {"__all__": self.steps == 10}
+        return seen, dict.fromkeys(actions, 1.0), done, {agent: {} for agent in actions}
+
+
+def fits(action: Any, space: gym.Space[Any]) -> bool:
+    """Whether an action is of a space, but for bounds: some configs say that none are kept."""
+    if isinstance(space, gym.spaces.Box):
+        return np.shape(action) == space.shape and np.asarray(action).dtype == space.dtype
+    if isinstance(space, gym.spaces.Tuple):
+        return len(action) == len(space) and all(map(fits, action, space))
+    if isinstance(space, gym.spaces.Dict):
+        return action.keys() == space.keys() and all(fits(action[key], space[key]) for key in space)
+    return bool(space.contains(action))
+
+
+class Linear(TorchModelV2, torch.nn.Module):  # type: ignore[misc]  # Ray has no types
+    """A model of the user's own."""
+
+    def __init__(self, seen: Any, acts: Any, outputs: int, config: Any, name: str) -> None:
+        torch.nn.Module.__init__(self)
+        TorchModelV2.__init__(self, seen, acts, outputs, config, name)
+        size = int(np.prod(seen.shape))
+        self.outputs, self.value = torch.nn.Linear(size, outputs), torch.nn.Linear(size, 1)
+
+    def forward(self, given: Any, state: Any, _: Any) -> Any:
+        """What actions are drawn by."""
+        flat = given["obs_flat"].float()
+        self.valued = self.value(flat)
+        return self.outputs(flat), state
+
+    def value_function(self) -> Any:
+        """What the last observations are worth."""
+        return self.valued.reshape(-1)
 
 
 @cache
 def defaults(algorithm: str, ray: str) -> dict[str, Any]:
     """The defaults of an algorithm; none where a Ray did not have it."""
-    try:
-        return keys.default_config(algorithm, ray)
-    except KeyError:
+    release = keys.nearest_release(ray)
+    own = [keys.default_at(algorithm, key, release) for key in keys.section(algorithm)]
+    # The one that acts at random had no keys of its own.
+    if algorithm != "Random" and not any(had or value for had, value in own):
         return {}
+    return keys.default_config(algorithm, ray)
 
 
 def can_be_said(algorithm: str, says: Mapping[str, Any], ray: str) -> bool:
@@ -244,23 +453,49 @@ def every_case() -> Iterator[Case]:
     """All of them; which Ray and which actions are said take turns."""
     turn = 0
     for algorithm in SMALL:
+        acts = ACTS_OF.get(algorithm, ACTS)
         for says, config in SAYS.items():
             rays = [ray for ray in RAYS if can_be_said(algorithm, config, ray)]
             for seen in SEEN if says in NETWORKS else SEEN[:2]:
                 turn += 1
                 if rays:
-                    acts = ACTS[turn // 2 % len(ACTS)]
-                    yield Case(algorithm, says, seen, acts, rays[turn % len(rays)])
+                    ray = rays[turn % len(rays)]
+                    yield Case(
+                        algorithm, says, seen, acts[turn // 2 % len(acts)], ray, turn % 5 > 0
+                    )
 
 
-def train(case: Case, folder: str) -> None:
+def drawn(seed: str, *, count: int | None = None, quick: bool = False) -> list[Case]:
+    """Cases in an order that only a text decides.
+
+    Args:
+        seed: The text.
+        count: How many; None: all.
+        quick: Only those that start no process.
+    """
+    found = [
+        case
+        for case in every_case()
+        if not quick or not any("num_workers" in key and n for key, n in case.config.items())
+    ]
+    found.sort(key=lambda case: hashlib.sha256(f"{seed} {case}".encode()).digest())
+    return found[:count]
+
+
+def train(case: Case, folder: str) -> CompatError | None:
     """Trains it for two iterations, saves it, restores it in another trainer, and acts.
 
-    Raises:
-        CompatError: It is refused.
+    Returns:
+        Why it is refused, or None.
     """
-    made = {"algorithm": case.algorithm, "config": case.config, "legacy_ray": case.ray}
-    trainer = compat.Trainer(**made)
+    ModelCatalog.register_custom_model("linear", Linear)
+    told = case.ray if case.tells else None
+    made = {"algorithm": case.algorithm, "config": case.config, "legacy_ray": told}
+    try:
+        trainer = compat.Trainer(**made)
+    except CompatError as refused:
+        return refused
+    policy = "one" if case.several_agents else "default_policy"
     try:
         for iteration in (1, 2):
             assert trainer.train()["training_iteration"] == iteration
@@ -271,18 +506,31 @@ def train(case: Case, folder: str) -> None:
     other = compat.Trainer(**made)
     try:
         other.restore(path)
-        for policy, arrays in other.get_weights().items():
-            for name, array in arrays.items():
-                np.testing.assert_array_equal(array, weights[policy][name])
+        for name, arrays in other.get_weights().items():
+            for part, array in arrays.items():
+                np.testing.assert_array_equal(array, weights[name][part])
+        states = other.get_policy(policy).get_initial_state()
         env = Steps(case.config["env_config"])
-        states = other.get_policy().get_initial_state()
         action = other.compute_single_action(
-            env.reset()[0], **({"state": states} if states else {})
+            env.reset()[0], policy_id=policy, **({"state": states} if states else {})
         )
-        assert env.action_space.contains(action[0] if states else action)
+        assert fits(action[0] if states else action, env.action_space), action
         assert other.train()["training_iteration"] == 3
     finally:
         other.stop()
+    return None
+
+
+def says_what_to_do(refused: CompatError) -> bool:
+    """Whether an error tells where the config asks for what can't be, and what to do."""
+    if refused.where and refused.fix:
+        return True
+    findings = getattr(refused, "findings", ())
+    return bool(findings) and all(finding.path and finding.hint for finding in findings)
+
+
+def _too_long(*_: Any) -> None:
+    raise TimeoutError("It takes too long.")
 
 
 def main() -> int:
@@ -295,22 +543,26 @@ def main() -> int:
     arguments = parser.parse_args()
     part, parts = map(int, arguments.slice.split("/"))
     ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    signal.signal(signal.SIGALRM, _too_long)
     found: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
-    for number, case in enumerate(every_case()):
+    for case in drawn("")[part::parts]:
         if arguments.algorithms and case.algorithm not in arguments.algorithms:
             continue
-        if number % parts != part:
-            continue
+        began = time.monotonic()
+        signal.alarm(100)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                train(case, folder)
-                outcome = "trains"
-            except CompatError as refused:
-                outcome = "refused"
-                print(f"REFUSED {case}: {' '.join(str(refused).split())[:300]}", flush=True)
+                refused = train(case, folder)
+                outcome, more = (
+                    ("refused", " ".join(str(refused).split())) if refused else ("trains", "")
+                )
+                if refused and not says_what_to_do(refused):
+                    outcome = "FAILS"
             except Exception:
-                outcome = "FAILS"
-                print(f"FAILS {case}\n{traceback.format_exc()}", flush=True)
+                outcome, more = "FAILS", f"\n{traceback.format_exc()}"
+            finally:
+                signal.alarm(0)
+        print(f"{outcome} {case} {time.monotonic() - began:.1f} s {more}", flush=True)
         found[case.algorithm][outcome] += 1
     for algorithm, counted in sorted(found.items()):
         print(f"{algorithm}: " + ", ".join(f"{n} {name}" for name, n in sorted(counted.items())))

@@ -1,0 +1,42 @@
+"""Old configs, others for each push and each night: they train, are saved, restored, and act."""
+
+import datetime
+import subprocess
+
+import pytest
+import ray
+
+from tests import training_matrix
+from tests.marks import TRAINERS
+
+CPUS = 4
+pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
+
+
+def commit():
+    """The hash of the last commit; nothing where there is no history."""
+    asked = ["git", "rev-parse", "HEAD"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+
+TODAY = datetime.datetime.now(datetime.timezone.utc).date()
+#: No process starts for those that a push runs.
+PUSH = training_matrix.drawn(f"{ray.__version__} {commit()}", count=8, quick=True)
+NIGHT = training_matrix.drawn(f"{ray.__version__} {TODAY}", count=80)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        *(pytest.param(case, id=str(case)) for case in PUSH),
+        *(
+            pytest.param(case, id=f"nightly-{case}", marks=pytest.mark.nightly)
+            for case in NIGHT
+            if case not in PUSH
+        ),
+    ],
+)
+def test_a_config_trains_saves_restores_and_acts_or_is_refused_by_name(case, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    refused = training_matrix.train(case, str(tmp_path / "saved"))
+    assert refused is None or training_matrix.says_what_to_do(refused), refused
