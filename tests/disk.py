@@ -22,9 +22,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rllib_compat.conversion.convert import convert
-from rllib_compat.formats.atomic import digest_tree
 from rllib_compat.neutral.errors import FileSystemError
 from tests.kills import OLD, OTHER
+from tests.trees import digest_tree
 
 _PAGE = 4096
 

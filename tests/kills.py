@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rllib_compat.conversion.convert import convert
-from rllib_compat.formats.atomic import digest_tree
 from tests.legacy.cases import find
+from tests.trees import digest_tree
 
 OLD = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 OTHER = next(c for c in find(ray="1.13.0", framework="tf2") if c.variant == "freelogstd")

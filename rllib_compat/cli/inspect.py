@@ -14,7 +14,7 @@ from rllib_compat.neutral.errors import CompatError
 
 if TYPE_CHECKING:
     from rllib_compat.conversion.inspect import Inspection
-    from rllib_compat.formats.names_in import FileNames
+    from rllib_compat.formats.globals import FileGlobals
 
 
 #: How many rows of what no array shows are shown without `-v`.
@@ -67,19 +67,19 @@ def command(
     return found.report.exit_code
 
 
-def _names(checkpoint: Path, budget: Budget) -> list[FileNames]:
-    from rllib_compat.formats.names_in import names_in
+def _names(checkpoint: Path, budget: Budget) -> list[FileGlobals]:
+    from rllib_compat.formats.globals import list_globals
 
-    return names_in(checkpoint, budget)
+    return list_globals(checkpoint, budget)
 
 
-def _plain(listed: list[FileNames]) -> dict[str, Any]:
+def _plain(listed: list[FileGlobals]) -> dict[str, Any]:
     """The names as plain data, for JSON; a row for each name in each pickle."""
     return {
         "globals": [
             {
                 "name": name.name,
-                "verdict": name.standing.value,
+                "verdict": name.handling.value,
                 "file": file.file,
                 "inside": list(name.inside),
                 "offset": name.offset,
@@ -92,14 +92,14 @@ def _plain(listed: list[FileNames]) -> dict[str, Any]:
     }
 
 
-def _show_names(listed: list[FileNames]) -> None:
+def _show_names(listed: list[FileGlobals]) -> None:
     output.table(
         "names in the files (none of them was imported)",
         ("name", "verdict", "file", "offset"),
         [
             (
                 f"{name.name or '–'}" + (f" (refused: {name.why})" if name.why else ""),
-                name.standing.value,
+                name.handling.value,
                 " → ".join((file.file, *name.inside)),
                 "–" if name.offset is None else name.offset,
             )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rllib_compat.neutral.imports import attribute
+from rllib_compat.neutral.public import import_attribute
 from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _environment(text: str) -> Any:
         return text
     find_modules_here()
     try:
-        return attribute(module, name)
+        return import_attribute(module, name)
     except ImportError:
         return text
 
@@ -227,7 +227,7 @@ def imported(path: str) -> Any:
     """What `module:name` names; the caller says so, and it is imported."""
     module, _, name = path.partition(":")
     try:
-        return attribute(module, name)
+        return import_attribute(module, name)
     except ImportError as error:
         raise click.UsageError(f"{path} can't be imported: {error}") from error
 

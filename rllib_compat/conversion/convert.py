@@ -19,7 +19,7 @@ from rllib_compat.conversion.difference import Difference
 from rllib_compat.conversion.given import Given
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
-from rllib_compat.formats.layouts import marks
+from rllib_compat.formats.layouts import search
 from rllib_compat.formats.msgpack import write as msgpack
 from rllib_compat.networks import AnyNetwork
 from rllib_compat.networks.mapping import Array
@@ -163,7 +163,7 @@ def convert(
 
     rows: list[Difference] = []
     with atomic_directory(
-        new, overwrite=overwrite, source=checkpoint.source.path, why_not=marks.why_not_ours
+        new, overwrite=overwrite, source=checkpoint.source.path, why_not=search.why_not_replaceable
     ) as target:
         report.extend(_write(plan, target, state_format, budget))
         if prove:

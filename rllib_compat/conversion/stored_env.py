@@ -14,10 +14,10 @@ from typing import Any
 from rllib_compat.config import Origin, Translation, translate
 from rllib_compat.config.border import admit
 from rllib_compat.config.deferred import AdaptedEnv
+from rllib_compat.neutral.check import is_version
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import build
-from rllib_compat.neutral.ray_version import is_version
 from rllib_compat.neutral.records import StandIn
 from rllib_compat.runtime.atari import DEFAULTS
 from rllib_compat.runtime.env_settings import STORED, EnvSettings

@@ -12,7 +12,7 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.imports import attribute
+from rllib_compat.neutral.public import import_attribute
 from rllib_compat.neutral.spaces import Box, DictSpace, Space, TupleSpace
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _import(name: str) -> Any:
     try:
         if not colon:
             raise ImportError("it is not written as module:Class")
-        return attribute(module, cls)
+        return import_attribute(module, cls)
     except ImportError as error:
         raise CheckpointError(
             f"The module {name!r} can't be imported ({error}).",

@@ -1,18 +1,21 @@
 """The neutral state is checked when it is made, from whatever reader it comes.
 
 Each reader builds a `LegacyCheckpoint` of what a file says. Behind `check`, code may rely on it:
-every field has its type, weights are arrays of numbers, counters are numbers of a sensible size,
-and what is free in form (configs, optimizer state, whatever else was there) has no circles, is not
-nested deeply, and unfolds to a bounded number of values, so that plain recursion through it ends.
+every field has the type that its record declares, weights are arrays of numbers, counters are
+numbers of a sensible size, and what is free in form (configs, optimizer state, whatever else was
+there) has no circles, is not nested deeply, and unfolds to a bounded number of values, so that
+plain recursion through it ends.
 """
 
 from __future__ import annotations
 
+import re
+import types
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
-from pathlib import Path
-from typing import Any, TypeAlias
+from dataclasses import replace
+from functools import cache
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -28,9 +31,7 @@ from rllib_compat.neutral.checkpoint import (
 from rllib_compat.neutral.digests import Digests
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import why_unsafe
-from rllib_compat.neutral.ray_version import with_sound_version
 from rllib_compat.neutral.report import Finding, Severity, Verdict
-from rllib_compat.neutral.spaces import Space
 
 #: How deep a config may be nested; real ones are six deep. What recurses takes two frames a level.
 DEEPEST = 60
@@ -40,11 +41,18 @@ _LONGEST_TEXT = 100_000
 _LONGEST_NAME = 1000
 _LARGEST_COUNT = 1 << 63
 
+_LONGEST_VERSION = 40
+#: `0.8.5`, `2.0.0rc1`, `3.0.0.dev0`: what `packaging` takes, and Ray has.
+_VERSION = re.compile(
+    r"\d{1,4}(\.\d{1,4}){0,3}((a|b|rc)\d{1,4})?(\.?(dev|post)\d{1,4})?(\+[a-z0-9]{1,20})?\Z"
+)
+
 
 def check(checkpoint: LegacyCheckpoint, budget: Budget | None = None) -> LegacyCheckpoint:
     """The same checkpoint, if all of it is what it should be.
 
-    Weights that are not finite are no error: they get a finding.
+    Weights that are not finite are no error: they get a finding. A version of Ray that no Ray ever
+    had is left out, with a finding, since rules compare versions.
 
     Args:
         checkpoint: What a reader has made.
@@ -54,11 +62,12 @@ def check(checkpoint: LegacyCheckpoint, budget: Budget | None = None) -> LegacyC
         CorruptCheckpointError: A field is not what it should be; the error names it.
         BudgetExceededError: There is more in it than the budget allows.
     """
-    budget = budget or Budget()
-    _check_fields(checkpoint, _CHECKPOINT, "checkpoint")
-    _check_fields(checkpoint.source, _SOURCE, "source")
-    _check_fields(checkpoint.counters, _COUNTERS, "counters")
-    walk = _Walk(budget)
+    _check_fields(checkpoint, LegacyCheckpoint, "checkpoint")
+    _check_fields(checkpoint.source, Source, "source")
+    _check_fields(checkpoint.counters, Counters, "counters")
+    for finding in checkpoint.findings:
+        _check_fields(finding, Finding, "findings")
+    walk = _Walk(budget or Budget())
     for name in ("config", "extra", "policy_mapping_fn", "policies_to_train"):
         walk.through(getattr(checkpoint, name), name)
     walk.through(checkpoint.counters.raw, "counters.raw")
@@ -66,7 +75,7 @@ def check(checkpoint: LegacyCheckpoint, budget: Budget | None = None) -> LegacyC
     for policy_id, policy in checkpoint.policies.items():
         _check_policy(policy_id, policy, walk)
         findings += _not_finite(policy)
-    return with_sound_version(checkpoint).with_findings(findings)
+    return _with_sound_version(checkpoint).with_findings(findings)
 
 
 def check_values(value: Any, budget: Budget, where: str) -> None:
@@ -79,17 +88,44 @@ def check_values(value: Any, budget: Budget, where: str) -> None:
     _Walk(budget).through(value, where)
 
 
+def is_version(text: object) -> bool:
+    """Whether a value can be the version of a Ray."""
+    sound = isinstance(text, str) and len(text) <= _LONGEST_VERSION and _VERSION.match(text)
+    return bool(sound)
+
+
+def _with_sound_version(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
+    version = checkpoint.source.ray_version
+    if version is None or is_version(version):
+        return checkpoint
+    finding = Finding(
+        "ray-version",
+        Severity.WARNING,
+        Verdict.DROPPED,
+        "ray_version",
+        f"{version[:_LONGEST_VERSION]!a} is not a version of Ray",
+        "what depends on the version is read as if no version were given",
+    )
+    source = replace(checkpoint.source, ray_version=None)
+    return replace(checkpoint, source=source).with_findings([finding])
+
+
 def _check_policy(policy_id: Any, policy: Any, walk: _Walk) -> None:
     if why := why_unsafe(policy_id):
         raise _wrong("policies", f"an id of a policy is not safe: {why}")
     where = f"policies.{policy_id}"
     if not isinstance(policy, PolicyState) or policy.policy_id != policy_id:
         raise _wrong(where, "what stands under this id is not the policy of this id")
-    _check_fields(policy, _POLICY, where)
+    _check_fields(policy, PolicyState, where)
+    if isinstance(policy.weights, np.ndarray) and policy.weights.ndim != 1:
+        raise _wrong(f"{where}.weights", "an array of all weights should be one vector")
     if policy.observation_filter is not None:
-        _check_fields(policy.observation_filter, _FILTER, f"{where}.observation_filter")
+        _check_fields(policy.observation_filter, ObservationFilter, f"{where}.observation_filter")
         for number, stat in enumerate(policy.observation_filter.stats):
-            _check_fields(stat, _STAT, f"{where}.observation_filter.stats[{number}]")
+            place = f"{where}.observation_filter.stats[{number}]"
+            _check_fields(stat, RunningStat, place)
+            if stat.mean.dtype.kind not in "iuf" or stat.m2.dtype.kind not in "iuf":
+                raise _wrong(place, "statistics should be real numbers")
     walk.through(policy.weights, f"{where}.weights")
     walk.through(policy.learner_weights, f"{where}.learner_weights")
     for name in ("optimizer", "config", "exploration", "learner_optimizer", "extra"):
@@ -104,171 +140,67 @@ def _wrong(where: str, what: str) -> CorruptCheckpointError:
     )
 
 
-_Test: TypeAlias = Callable[[Any], bool]
-
-
-def _check_fields(record: Any, tests: tuple[type, Mapping[str, tuple[_Test, str]]], where: str):  # type: ignore[no-untyped-def]
-    kind, rows = tests
+def _check_fields(record: Any, kind: type, where: str) -> None:
+    """Makes sure that a record's fields have the types that its class declares."""
     if not isinstance(record, kind):
         raise _wrong(where, f"it is {type(record).__name__}, not {kind.__name__}")
-    for name, (test, wanted) in rows.items():
-        if not test(getattr(record, name)):
-            found = type(getattr(record, name)).__name__
+    for name, fits in _tests(kind).items():
+        if not fits(getattr(record, name)):
+            found, wanted = type(getattr(record, name)).__name__, kind.__annotations__[name]
             raise _wrong(f"{where}.{name}", f"it should be {wanted}, and is not ({found})")
 
 
-def _either(*tests: _Test) -> _Test:
-    return lambda value: any(test(value) for test in tests)
+_Test: TypeAlias = Callable[[Any], bool]
 
 
-def _nothing(value: Any) -> bool:
-    return value is None
+@cache
+def _tests(kind: type) -> dict[str, _Test]:
+    """A test for each field of a class of records."""
+    return {name: _test(hint) for name, hint in get_type_hints(kind).items()}
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= _LONGEST_TEXT
+def _test(hint: Any) -> _Test:
+    """A test for what a field declares. Parts of records are tested as records, not here."""
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return lambda _: True
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    if origin in (Union, types.UnionType):
+        tests = [_test(part) for part in args]
+        return lambda value: any(fits(value) for fits in tests)
+    if origin is np.ndarray:
+        return lambda value: isinstance(value, np.ndarray) and value.dtype.kind in "biufc"
+    if origin in (dict, Mapping):
+        return _mapping_test(_test(args[1]), named_arrays=get_origin(args[1]) is np.ndarray)
+    if origin in (list, tuple):
+        fits = _test(args[0])
+        return lambda value: isinstance(value, origin) and all(map(fits, value))
+    return lambda value: isinstance(value, hint)
 
 
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool)
+def _mapping_test(fits: _Test, *, named_arrays: bool) -> _Test:
+    longest = _LONGEST_NAME if named_arrays else _LONGEST_TEXT
+
+    def test(value: Any) -> bool:
+        if isinstance(value, Digests):  # of our own reading: sound, and some are still computed
+            return True
+        return (
+            isinstance(value, Mapping)
+            and all(isinstance(name, str) and len(name) <= longest for name in value)
+            and all(map(fits, value.values()))
+        )
+
+    return test
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _count(value: Any) -> bool:
-    return type(value) is int and abs(value) < _LARGEST_COUNT
-
-
-def _array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "biufc"
-
-
-def _real_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "iuf"
-
-
-def _named(test: _Test) -> _Test:
-    return lambda value: (
-        isinstance(value, Mapping) and all(map(_text, value)) and all(map(test, value.values()))
-    )
-
-
-def _named_arrays(value: Any) -> bool:
-    return _named(_array)(value) and all(len(name) <= _LONGEST_NAME for name in value)
-
-
-def _listed(test: _Test) -> _Test:
-    return lambda value: isinstance(value, (list, tuple)) and all(map(test, value))
-
-
-def _anything(_: Any) -> bool:
-    return True
-
-
-def _finding(value: Any) -> bool:
-    texts = ("rule", "path", "message", "hint")
-    if not isinstance(value, Finding):
-        return False
-    return (
-        all(_text(getattr(value, name)) for name in texts)
-        and type(value.severity) is Severity
-        and type(value.verdict) is Verdict
-    )
-
-
-_TEXT_OR_NONE = (_either(_nothing, _text), "text or nothing")
-_COUNT_OR_NONE = (_either(_nothing, _count), "a count or nothing")
-_NUMBER_OR_NONE = (_either(_nothing, _number), "a number or nothing")
-_FLAG = (_flag, "true or false")
-_DICT = (_named(_anything), "a dict with names as keys")
-_SPACE_OR_NONE = (lambda value: value is None or isinstance(value, Space), "a space or nothing")
-_WEIGHTS = (
-    lambda v: _named_arrays(v) or _listed(_array)(v) or (_array(v) and v.ndim == 1),
-    "named arrays of numbers, a list of such, or one vector",
-)
-
-_CHECKPOINT = (
-    LegacyCheckpoint,
-    {
-        "source": (lambda value: isinstance(value, Source), "a source"),
-        "algorithm": _TEXT_OR_NONE,
-        "config": _DICT,
-        "config_is_complete": _FLAG,
-        "modules_alone": _FLAG,
-        "policies": (lambda value: isinstance(value, Mapping), "a dict of policies"),
-        "counters": (lambda value: isinstance(value, Counters), "counters"),
-        "findings": (_listed(_finding), "a list of findings"),
-        "stand_ins": (_named(_count), "names and how often they were met"),
-        "extra": _DICT,
-    },
-)
-_SOURCE = (
-    Source,
-    {
-        "path": (lambda value: isinstance(value, Path), "a path"),
-        "layout": (_text, "text"),
-        "ray_version": _TEXT_OR_NONE,
-        # Of one's own reading they are sound, and would have to be waited for.
-        "digests": (
-            _either(lambda value: isinstance(value, Digests), _named(_text)),
-            "names and digests",
-        ),
-    },
-)
-_COUNTERS = (
-    Counters,
-    {
-        **{f.name: _COUNT_OR_NONE for f in fields(Counters) if f.name not in ("seconds", "raw")},
-        "seconds": _NUMBER_OR_NONE,
-        "raw": _DICT,
-    },
-)
-_POLICY = (
-    PolicyState,
-    {
-        "weights": _WEIGHTS,
-        "observation_space": _SPACE_OR_NONE,
-        "action_space": _SPACE_OR_NONE,
-        "observation_filter": (
-            lambda value: value is None or isinstance(value, ObservationFilter),
-            "a filter or nothing",
-        ),
-        "config": _DICT,
-        "policy_class": _TEXT_OR_NONE,
-        "kl_coeff": _NUMBER_OR_NONE,
-        "log_alpha": _NUMBER_OR_NONE,
-        "target_entropy": _NUMBER_OR_NONE,
-        "global_timestep": _COUNT_OR_NONE,
-        "learner_weights": (_either(_nothing, _named_arrays), "named arrays, or nothing"),
-        "extra": _DICT,
-        "is_module": _FLAG,
-        "found_as": _TEXT_OR_NONE,
-    },
-)
-_FILTER = (
-    ObservationFilter,
-    {
-        "kind": (_text, "text"),
-        "demean": _FLAG,
-        "destd": _FLAG,
-        "clip": _NUMBER_OR_NONE,
-        "epsilon": (_number, "a number"),
-        "stats": (
-            _listed(lambda value: isinstance(value, RunningStat)),
-            "a list of running statistics",
-        ),
-    },
-)
-_STAT = (
-    RunningStat,
-    {
-        "count": (_count, "a count"),
-        "mean": (_real_array, "an array of numbers"),
-        "m2": (_real_array, "an array of numbers"),
-    },
-)
+_PLAIN: Mapping[Any, _Test] = {
+    type(None): lambda value: value is None,
+    str: lambda value: isinstance(value, str) and len(value) <= _LONGEST_TEXT,
+    bool: lambda value: isinstance(value, bool),
+    int: lambda value: type(value) is int and abs(value) < _LARGEST_COUNT,
+    float: lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
+}
 
 
 def _parts(value: Any) -> Iterable[tuple[Any, Any]] | None:
@@ -286,9 +218,7 @@ def _bytes_of(value: Any) -> int:
     """How many bytes a leaf takes when it is written out."""
     if isinstance(value, (str, bytes, bytearray)):
         return len(value)
-    if isinstance(value, (np.ndarray, memoryview)):
-        return value.nbytes
-    return 0
+    return value.nbytes if isinstance(value, (np.ndarray, memoryview)) else 0
 
 
 class _Walk:
@@ -344,7 +274,7 @@ class _Walk:
 
 def _not_finite(policy: PolicyState) -> list[Finding]:
     """A finding for weights, and for a filter's statistics, with NaN or infinity in them."""
-    parts = {"weights": policy.weights, "learner_weights": policy.learner_weights}
+    parts: dict[str, Any] = {"weights": policy.weights, "learner_weights": policy.learner_weights}
     if policy.observation_filter is not None:
         stats = enumerate(policy.observation_filter.stats)
         parts["observation_filter"] = {
@@ -363,23 +293,17 @@ def _not_finite_in(policy: PolicyState, part: str, arrays: Any) -> list[Finding]
     listed = arrays if isinstance(arrays, (list, tuple)) else [] if arrays is None else [arrays]
     rows = arrays.items() if isinstance(arrays, Mapping) else enumerate(listed)
     names = [
-        name
-        for name, array in ((str(name), array) for name, array in rows)
-        if not name.endswith(_NO_LIMIT) and not _is_finite(array)
+        str(name)
+        for name, array in rows
+        if not str(name).endswith(_NO_LIMIT) and not _is_finite(array)
     ]
     if not names:
         return []
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return [
-        Finding(
-            "not-finite",
-            Severity.WARNING,
-            Verdict.NOTE,
-            f"policies.{policy.policy_id}.{part}",
-            f"NaN or infinity in {shown}"[:1000],
-            "the training had diverged: an earlier checkpoint may be sound",
-        )
-    ]
+    path = f"policies.{policy.policy_id}.{part}"
+    message = f"NaN or infinity in {shown}"[:1000]
+    hint = "the training had diverged: an earlier checkpoint may be sound"
+    return [Finding("not-finite", Severity.WARNING, Verdict.NOTE, path, message, hint)]
 
 
 _PIECE = 1 << 20

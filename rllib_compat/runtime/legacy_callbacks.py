@@ -8,8 +8,7 @@ from typing import Any
 
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.neutral.imports import attribute
-from rllib_compat.neutral.public import public
+from rllib_compat.neutral.public import import_attribute, public
 from rllib_compat.runtime.events import DICT_EVENTS
 
 RayCallbacks = ray_versions.callback_class()
@@ -146,7 +145,7 @@ def resolve(source: Any) -> Any:
 def _named(path: str) -> Any:
     module, _, name = path.rpartition(".")
     try:
-        return attribute(module, name)
+        return import_attribute(module, name)
     except ImportError as error:
         raise ConfigError(
             f"The callbacks {path!r} can't be imported: {error}.",

@@ -15,12 +15,12 @@ from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.verify import compare
 from rllib_compat.conversion.write import modules
 from rllib_compat.formats import layouts
-from rllib_compat.formats.atomic import digest_tree
 from rllib_compat.neutral.errors import RayNotSupportedError, TargetExistsError
 from tests.legacy.cases import all_cases, find, one_of_each
 from tests.legacy.networks import given_if_asked, given_of, read, recorded
 from tests.marks import CONVERSIONS, marked
 from tests.support import REFUSED
+from tests.trees import digest_tree
 
 pytestmark = CONVERSIONS
 

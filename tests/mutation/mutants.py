@@ -134,7 +134,11 @@ MUTANTS: tuple[Mutant, ...] = (
             "            if len(self.stack) != 1 or self.marks:",
             "            if not self.stack:",
         ),
-        ("an unfinished object is handed on", "            check_whole(value, self.budget)\n", ""),
+        (
+            "an unfinished object is handed on",
+            "            check_finished(value, self.budget)\n",
+            "",
+        ),
         (
             "a name of a million characters is kept",
             "        if len(module) + len(name) > _LONGEST_NAME:",
@@ -156,6 +160,16 @@ MUTANTS: tuple[Mutant, ...] = (
             "                if type(key) is str:\n                    check_key",
         ),
         (
+            "the memo grows without limit",
+            "        if len(memo) > self.budget.memo:",
+            "        if len(memo) < 0:",
+        ),
+        (
+            "what was remembered before its state came stays unfinished",
+            "        if type(value) is Unbuilt and value.value is not None:",
+            "        if False:",
+        ),
+        (
             "a key without a value is dropped",
             '        if len(flat) % 2:\n            raise ValueError("a key without a value")\n',
             "",
@@ -175,16 +189,6 @@ MUTANTS: tuple[Mutant, ...] = (
             "    if size > 1 << 62:",
         ),
         (
-            "the memo grows without limit",
-            "    if len(memo) > machine.budget.memo:",
-            "    if len(memo) < 0:",
-        ),
-        (
-            "what was remembered before its state came stays unfinished",
-            "    if type(value) is Blank and value.value is not None:",
-            "    if False:",
-        ),
-        (
             "POP leaves a mark behind",
             "    if machine.stack:\n        machine.stack.pop()\n    else:\n        machine.pop_mark()",
             "    machine.stack.pop()",
@@ -196,7 +200,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/formats/pickles/values.py",
+        "rllib_compat/formats/pickles/machine.py",
         PICKLES,
         (
             "keys that collide cost nothing",
@@ -210,12 +214,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "an object without its state is handed on",
-            "                if type(part) is Blank:",
-            "                if part is Blank:",
+            "                if type(part) is Unbuilt:",
+            "                if part is Unbuilt:",
         ),
     ),
     *_in(
-        "rllib_compat/formats/pickles/plain.py",
+        "rllib_compat/formats/pickles/python_types.py",
         PICKLES,
         (
             "copies of one large collection cost nothing",

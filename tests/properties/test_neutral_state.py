@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from rllib_compat.formats.layouts import own_msgpack
 from rllib_compat.formats.msgpack import write as writer
 from rllib_compat.formats.msgpack.codec import pack, unpack
-from rllib_compat.formats.msgpack.plain import from_plain, to_plain
+from rllib_compat.formats.msgpack.state import from_plain, to_plain
 from rllib_compat.formats.space_serialization import from_ray_dict, preprocessed, to_ray_dict
 from rllib_compat.neutral.budget import Budget
 from tests.properties import strategies

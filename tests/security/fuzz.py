@@ -87,9 +87,9 @@ def _convert(path: Path, target: Path) -> None:
 
 
 def _names(path: Path, _: Path) -> None:
-    from rllib_compat.formats.names_in import names_in
+    from rllib_compat.formats.globals import list_globals
 
-    names_in(path)
+    list_globals(path)
 
 
 def _verify(path: Path, target: Path) -> None:

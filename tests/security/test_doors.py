@@ -15,7 +15,7 @@ from rllib_compat.conversion import many
 from rllib_compat.conversion.convert import convert, verify_pair
 from rllib_compat.conversion.inspect import inspect
 from rllib_compat.formats import layouts, pickles
-from rllib_compat.formats.names_in import names_in
+from rllib_compat.formats.globals import list_globals
 from rllib_compat.neutral.errors import CompatError
 from tests.security import payloads
 from tests.security.canary import watched
@@ -103,7 +103,7 @@ def test_every_text_under_all_keys_at_once_is_text(layout, text, places):
         config |= {"multiagent": {"policies": {"default_policy": [form, form, form, dict(config)]}}}
         made = payloads.LAYOUTS[layout][0](old / str(len(str(form))), params=config)
         with watched(code, new) as seen:
-            names_in(made)
+            list_globals(made)
             all_doors(made, new)
         seen.assert_clean()
 

@@ -20,13 +20,22 @@ from rllib_compat.formats import layouts
 from rllib_compat.formats.msgpack.write import write
 from rllib_compat.networks import settings
 from rllib_compat.neutral import check as checks
-from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
+from rllib_compat.neutral.checkpoint import (
+    Counters,
+    LegacyCheckpoint,
+    ObservationFilter,
+    PolicyState,
+    RunningStat,
+    Source,
+)
 from rllib_compat.neutral.errors import (
     CheckpointError,
     CompatError,
+    CorruptCheckpointError,
     MissingInformationError,
     NotYetError,
 )
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 from tests.legacy.cases import find
 from tests.security.payloads import v0_1
 
@@ -156,16 +165,50 @@ def test_arrays_that_contradict_each_other_are_no_surprise(algorithm):
                 identify_all(checkpoint.with_policies([replace(policy, weights=kept)]), Given())
 
 
-#: What of a record is free in form; the walk through a checkpoint bounds it.
-FREE = {"config", "extra", "policy_mapping_fn", "policies_to_train", "optimizer", "exploration"}
-FREE |= {"learner_optimizer", "raw", "policy_id"}
+#: What of a record is free in form (the walk through a checkpoint bounds it), and the id.
+FREE = {"policy_mapping_fn", "policies_to_train", "optimizer", "exploration", "learner_optimizer"}
+FREE |= {"policy_id"}
 
 
-@pytest.mark.parametrize("record", ["CHECKPOINT", "SOURCE", "COUNTERS", "POLICY", "FILTER", "STAT"])
-def test_every_field_of_a_record_is_checked(record):
+def _with(checkpoint, part, name):
+    """The checkpoint with something of no known kind in a field of a record."""
+    policy = PolicyState("p", {"w": np.zeros(1)})
+    stat = RunningStat(1, np.zeros(1), np.zeros(1))
+    kept = ObservationFilter("MeanStdFilter", stats=(stat,))
+    wrong = {name: object()}
+    if part is LegacyCheckpoint:
+        return replace(checkpoint, **wrong)
+    if part is Source:
+        return replace(checkpoint, source=replace(checkpoint.source, **wrong))
+    if part is Counters:
+        return replace(checkpoint, counters=replace(checkpoint.counters, **wrong))
+    if part is Finding:
+        finding = Finding("rule", Severity.INFO, Verdict.NOTE, "path", "message")
+        return replace(checkpoint, findings=(replace(finding, **wrong),))
+    if part is RunningStat:
+        kept = replace(kept, stats=(replace(stat, **wrong),))
+    if part is ObservationFilter:
+        kept = replace(kept, **wrong)
+    policy = replace(policy, observation_filter=kept)
+    return checkpoint.with_policies([replace(policy, **wrong) if part is PolicyState else policy])
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        pytest.param(part, f.name, id=f"{part.__name__}.{f.name}")
+        for part in (
+            LegacyCheckpoint, Source, Counters, PolicyState, ObservationFilter, RunningStat, Finding
+        )
+        for f in fields(part)
+        if f.name not in FREE
+    ],
+)  # fmt: skip
+def test_every_field_of_a_record_is_checked(part, name, tmp_path):
     """`epsilon` was not: our own msgpack could make text of it, and reports format numbers."""
-    kind, rows = getattr(checks, f"_{record}")
-    assert {f.name for f in fields(kind)} - set(rows) <= FREE
+    sound = LegacyCheckpoint(Source(tmp_path, "0.1"))
+    with pytest.raises(CorruptCheckpointError, match=name):
+        checks.check(_with(sound, part, name))
 
 
 @pytest.mark.parametrize("epsilon", ["1e-8", [1e-8], b"", None, True])

@@ -21,7 +21,6 @@ from rllib_compat.conversion.convert import convert
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.inspect import inspect
 from rllib_compat.formats import layouts
-from rllib_compat.formats.atomic import digest_tree
 from rllib_compat.formats.msgpack import write as msgpack_writer
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.check import check
@@ -40,6 +39,7 @@ from tests.legacy.cases import find
 from tests.security import payloads
 from tests.security.canary import MODULE, watched
 from tests.security.payloads import dumps
+from tests.trees import digest_tree
 
 WORKER1 = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 #: Clears the screen, links, colours, starts lines anew, turns the direction, is half a pair.

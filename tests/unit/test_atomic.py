@@ -12,9 +12,10 @@ import pytest
 
 from rllib_compat.conversion.convert import convert
 from rllib_compat.formats import atomic
-from rllib_compat.formats.atomic import atomic_directory, digest_tree
+from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.neutral.errors import CheckpointError, FileSystemError, TargetExistsError
 from tests import disk, kills
+from tests.trees import digest_tree
 
 
 def names(folder):

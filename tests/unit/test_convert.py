@@ -28,7 +28,6 @@ from rllib_compat.conversion.verify import (
     sample_inputs,
 )
 from rllib_compat.formats import layouts
-from rllib_compat.formats.atomic import digest_tree
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.heads.q_head import exploring
 from rllib_compat.neutral.check import check
@@ -47,6 +46,7 @@ from rllib_compat.neutral.spaces import box
 from rllib_compat.trainer.load import load
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import given_if_asked
+from tests.trees import digest_tree
 
 FULLY_CONNECTED = [
     next(c for c in find(ray="0.8.5") if c.variant == "worker1"),

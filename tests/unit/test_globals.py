@@ -15,7 +15,7 @@ import msgpack
 import pytest
 
 from rllib_compat.cli import main
-from rllib_compat.formats.names_in import Standing, names_in
+from rllib_compat.formats.globals import Handling, list_globals
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import BudgetExceededError, UnknownLayoutError
 from tests.legacy.cases import all_cases
@@ -36,7 +36,9 @@ def tmp_path(tmp_path):
 
 def rows(path):
     return {
-        (file.file, *name.inside, name.name): name for file in names_in(path) for name in file.names
+        (file.file, *name.inside, name.name): name
+        for file in list_globals(path)
+        for name in file.names
     }
 
 
@@ -82,7 +84,7 @@ def test_the_names_of_real_files_are_those_that_python_would_look_up():
     """Of all plain pickles of the museum; each offset is an opcode that names something."""
     compared = 0
     for case in all_cases()[::16]:
-        for file in names_in(case.path):
+        for file in list_globals(case.path):
             path = case.path / file.file
             if path.suffix == ".pt" or path.stat().st_size > SMALL or "msgp" in path.suffix:
                 continue
@@ -107,11 +109,11 @@ def test_a_call_is_listed_wherever_it_stands(layout, tmp_path):
     build, places = payloads.LAYOUTS[layout]
     for place in places:
         path = build(tmp_path / place.replace(" ", "-"), call=place)
-        found = [n for file in names_in(path) for n in file.names if n.name == CALLED]
+        found = [n for file in list_globals(path) for n in file.names if n.name == CALLED]
         assert found, place
         for name in found:
-            expected = Standing.REFUSED if layout == "1.x msgpack" else Standing.INERT
-            assert name.standing is expected
+            expected = Handling.REFUSED if layout == "1.x msgpack" else Handling.INERT
+            assert name.handling is expected
             # Protocol 2 has bytes as escaped text, in which nothing lies as it is.
             assert name.offset is not None or name.inside
 
@@ -147,8 +149,8 @@ def test_files_of_torch_are_listed(form, tmp_path):
 def test_a_damaged_pickle_is_listed_up_to_its_end_and_said_to_be_refused(tmp_path):
     data = dumps([Call(), dumps(Call())], 4)[:-1] + b"\xffx."
     (tmp_path / "checkpoint-1").write_bytes(data)
-    names = names_in(tmp_path)[0].names
-    assert [name.standing.value for name in names] == ["inert", "refused", "inert"]
+    names = list_globals(tmp_path)[0].names
+    assert [name.handling.value for name in names] == ["inert", "refused", "inert"]
     assert "opcode 0xff" in names[1].why
 
 
@@ -156,8 +158,8 @@ def test_an_array_of_objects_in_msgpack_is_refused_with_its_names(tmp_path):
     objects = {b"nd": True, b"type": b"|O", b"kind": b"O", b"shape": [1], b"data": dumps([Call()])}
     packed = msgpack.packb({"a": objects, "b": dumps(Call())})
     (tmp_path / "algorithm_state.msgpck").write_bytes(packed)
-    first, second = names_in(tmp_path)[0].names
-    assert (first.standing, second.standing) == (Standing.REFUSED, Standing.INERT)
+    first, second = list_globals(tmp_path)[0].names
+    assert (first.handling, second.handling) == (Handling.REFUSED, Handling.INERT)
     assert "never read" in first.why
     for name in (first, second):
         assert packed[name.offset :].startswith(b"cstranger_code\ntouch\n")
@@ -175,15 +177,15 @@ def test_links_and_pipes_are_told_and_not_opened(tmp_path):
 def test_a_budget_ends_it(tmp_path):
     (tmp_path / "checkpoint-1").write_bytes(b"\x80\x02](" + b"ca\nb\n" * 400_000 + b"e.")
     with pytest.raises(BudgetExceededError):
-        names_in(tmp_path)
+        list_globals(tmp_path)
     (tmp_path / "checkpoint-1").write_bytes(dumps([dumps([i], 4) for i in range(2000)], 4))
     with pytest.raises(BudgetExceededError):
-        names_in(tmp_path, Budget(nested=1000))
+        list_globals(tmp_path, Budget(nested=1000))
 
 
 def test_there_has_to_be_something(tmp_path):
     with pytest.raises(UnknownLayoutError):
-        names_in(tmp_path / "nothing")
+        list_globals(tmp_path / "nothing")
 
 
 def call(capsys, *args):
@@ -229,8 +231,8 @@ def test_it_needs_neither_ray_nor_torch(tmp_path):
         assert archive.namelist()
     code = f"""
 import sys
-from rllib_compat.formats.names_in import names_in
-assert names_in({str(tmp_path)!r})
+from rllib_compat.formats.globals import list_globals
+assert list_globals({str(tmp_path)!r})
 assert not {{"ray", "torch", "tensorflow", "gym", "stranger_code"}} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from rllib_compat.formats import layouts
-from rllib_compat.formats.atomic import digest_tree
-from rllib_compat.formats.layouts import LAYOUTS, params
-from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats.layouts import LAYOUTS
+from rllib_compat.formats.layouts.folder import Folder, find_params
 from rllib_compat.neutral.errors import CorruptCheckpointError, UnknownLayoutError
 from tests.legacy.cases import all_cases, find
+from tests.trees import digest_tree
 
 CASES = all_cases()
 LAYOUT_OF = {
@@ -130,7 +130,7 @@ def test_two_configs_beside_the_checkpoint_are_none(old):
         shutil.copy(old.parent / "params.json", logs)
     for name in ("params.pkl", "params.json"):
         (old.parent / name).unlink()
-    assert params.find(old) is None
+    assert find_params(old) is None
     assert layouts.read(old).config == {}
 
 

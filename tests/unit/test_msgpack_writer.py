@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from rllib_compat.formats.layouts import own_msgpack
-from rllib_compat.formats.layouts.base import Miss
+from rllib_compat.formats.layouts.folder import LayoutMismatch
 from rllib_compat.formats.msgpack import write as writer
 from rllib_compat.formats.msgpack.codec import pack, unpack
-from rllib_compat.formats.msgpack.plain import from_plain, to_plain
+from rllib_compat.formats.msgpack.state import from_plain, to_plain
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import (
@@ -267,7 +267,7 @@ def test_a_policy_id_can_not_lead_out_of_the_checkpoint(tmp_path, policy_id):
 
 def test_a_checkpoint_of_ray_itself_is_left_to_the_layout_reader(tmp_path):
     (tmp_path / "algorithm_state.msgpck").write_bytes(pack({"config": {}}))
-    with pytest.raises(Miss, match="written by Ray"):
+    with pytest.raises(LayoutMismatch, match="written by Ray"):
         own_msgpack.read(tmp_path, Budget())
 
 

@@ -1,23 +1,43 @@
 """One module a layout: how a format lies on disk, and how it is read.
 
-To add one: write a module with `name` and `read(path)`, which raises `Miss` where a path is of
-another layout, and put it into `LAYOUTS`. Only `own_msgpack` has to come before `v1`, of which it
-is a special case; no other path fits two.
+To add one: write a module with `name` and `read(path, budget)`, which raises `LayoutMismatch`
+where a path is of another layout, and put it into `LAYOUTS`. Only `own_msgpack` has to come before
+`v1`, of which it is a special case; no other path fits two.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
-from rllib_compat.formats import impostors
 from rllib_compat.formats.disk import disk_errors
-from rllib_compat.formats.layouts import marks, own_msgpack, search, v0_1, v1, v2
-from rllib_compat.formats.layouts.base import Layout, Miss
+from rllib_compat.formats.layouts import foreign_files, own_msgpack, search, v0_1, v1, v2
+from rllib_compat.formats.layouts.folder import LayoutMismatch
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.check import check
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CheckpointError, MissingFileError, UnknownLayoutError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+
+
+class Layout(Protocol):
+    """A way in which a format lies on disk.
+
+    Attributes:
+        name: The format, as RLlib numbers it.
+    """
+
+    name: str
+
+    def read(self, path: Path, budget: Budget) -> LegacyCheckpoint:
+        """Reads a checkpoint.
+
+        Raises:
+            LayoutMismatch: The path is not of this layout.
+            CorruptCheckpointError: It is, and damaged.
+        """
+        ...
+
 
 LAYOUTS: tuple[Layout, ...] = (v2, own_msgpack, v1, v0_1)
 
@@ -59,21 +79,21 @@ def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
         found, fix = search.nothing_there(path)
         raise UnknownLayoutError(found, where=str(path), fix=fix)
     if path.is_dir():
-        marks.require_one(path)
-    elif path.is_file() and (other := impostors.archive(path)):
+        search.require_one_layout(path)
+    elif path.is_file() and (other := foreign_files.identify_archive(path)):
         raise UnknownLayoutError(other.found, where=str(path), fix=other.fix)
-    misses = []
+    mismatches = []
     for layout in LAYOUTS:
         try:
             return layout.read(path, budget)
-        except Miss as miss:
-            misses.append(f"    {layout.name}: {miss}")
+        except LayoutMismatch as mismatch:
+            mismatches.append(f"    {layout.name}: {mismatch}")
     if path.is_dir() and (last := search.in_trial(path)) is not None:
         return _read(last, budget).with_findings([_last_of_trial(last)])
     if path.is_dir() and (advice := search.advice(path)):
         raise UnknownLayoutError("This is not a checkpoint.", where=str(path), fix=advice)
     raise UnknownLayoutError(
-        "No known checkpoint layout fits:\n" + "\n".join(misses),
+        "No known checkpoint layout fits:\n" + "\n".join(mismatches),
         where=str(path),
         fix="Give the checkpoint file, its folder, or the trial's folder above it.",
     )

@@ -1,28 +1,32 @@
 """Files of a checkpoint, read without trusting their names or each other.
 
 Only regular files below the checkpoint's own folder are opened. A path that is stored inside a
-file is never followed: the file is looked for beside the one that names it.
+file is never followed: the file is looked for beside the one that names it. The one exception are
+`params.pkl` and `params.json`, which Tune's loggers write into the trial's folder, above the
+checkpoint's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.formats import impostors, pickles
-from rllib_compat.formats.msgpack import codec as msgpack_codec
+from rllib_compat.formats import pickles
+from rllib_compat.formats.layouts import foreign_files
+from rllib_compat.formats.msgpack import codec
 from rllib_compat.formats.texts import read_json
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.digests import Digests
-from rllib_compat.neutral.errors import (
-    CompatError,
-    CorruptCheckpointError,
-    MissingFileError,
-)
+from rllib_compat.neutral.errors import CompatError, CorruptCheckpointError, MissingFileError
+from rllib_compat.neutral.policy_id import PolicyIds
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+
+
+class LayoutMismatch(Exception):  # noqa: N818 - not an error: another layout may fit
+    """A path is not of this layout; the text says what was looked for and not found."""
 
 
 @dataclass
@@ -69,20 +73,6 @@ class Folder:
             return True
         return False
 
-    def whole(self, checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
-        """The checkpoint that was read of this folder.
-
-        Raises:
-            MissingFileError: Files were missing; the error has the checkpoint as its `rest`.
-        """
-        if not self.missing:
-            return checkpoint
-        first, *others = self.missing
-        more = f" ({len(others)} more files likewise.)" if others else ""
-        error = MissingFileError(first.found + more, where=first.where, fix=first.fix)
-        error.rest = checkpoint
-        raise error
-
     def _require(self, path: Path) -> None:
         where = path.relative_to(self.root).as_posix()
         if not path.is_file():
@@ -91,8 +81,8 @@ class Folder:
                 where=where,
                 fix="Copy the checkpoint again, with all its files.",
             )
-        if impostor := impostors.look(path):
-            raise MissingFileError(impostor.found, where=where, fix=impostor.fix)
+        if foreign := foreign_files.identify(path):
+            raise MissingFileError(foreign.found, where=where, fix=foreign.fix)
 
     def folders(self, name: str) -> Iterator[Path]:
         """The folders below `name`, sorted."""
@@ -102,20 +92,38 @@ class Folder:
                 yield self.path(inner.relative_to(self.root).as_posix())
 
     def files(self, name: str) -> list[str]:
-        """The names of the regular files below `name`, sorted."""
+        """The names of the regular files in the folder `name`, sorted."""
         path = self.root / name
         return sorted(p.name for p in path.iterdir() if p.is_file()) if path.is_dir() else []
 
-    def _note_digest(self, path: Path) -> None:
-        """Notes the digest of a file that is read now, and makes sure that it is one."""
+    def policy_ids(self, found: Iterable[Any], where: str) -> PolicyIds:
+        """The ids of the policies that files call `found`; those that had to change are noted."""
+        found = list(found)
+        self.budget.spend("policies", len(found), where)
+        ids = PolicyIds(found)
+        self.findings += ids.findings()
+        return ids
+
+    def _start(self, name: str) -> Path:
+        """The path of a file that is about to be read.
+
+        Raises:
+            MissingFileError: It is not there, or something else is in its place.
+        """
+        path = self.path(name)
         self._require(path)
         self.digests.note(path.relative_to(self.root).as_posix(), path)
+        return path
 
     def pickle(self, name: str) -> Any:
         """Reads a pickle of the folder with the bounded machine."""
-        path = self.path(name)
-        self._note_digest(path)
-        return self._note_stand_ins(pickles.load(path, budget=self.budget, where=name))
+        path = self._start(name)
+        return self._value(pickles.load(path, budget=self.budget, where=name))
+
+    def torch(self, name: str) -> Any:
+        """Reads a file that `torch.save` wrote."""
+        path = self._start(name)
+        return self._value(pickles.load_torch(path, budget=self.budget, where=name))
 
     def nested(self, data: Any, where: str) -> Any:
         """Reads a pickle that was stored as bytes inside another one, at most two deep."""
@@ -125,32 +133,34 @@ class Folder:
                 self.budget.spend("nested", 1, where)
                 inner = value if isinstance(value, memoryview) else bytes(value)
                 read = pickles.load(inner, budget=self.budget, where=where, is_input=False)
-                value = self._note_stand_ins(read)
+                value = self._value(read)
         return value
 
-    def torch(self, name: str) -> Any:
-        """Reads a file that `torch.save` wrote."""
-        path = self.path(name)
-        self._note_digest(path)
-        return self._note_stand_ins(pickles.load_torch(path, budget=self.budget, where=name))
-
-    def _note_stand_ins(self, read: pickles.Unpickled) -> Any:
-        for name, count in read.unknown.items():
-            self.stand_ins[name] = self.stand_ins.get(name, 0) + count
+    def _value(self, read: pickles.Unpickled) -> Any:
+        self.count_stand_ins(read.unknown)
         return read.value
+
+    def count_stand_ins(self, met: Mapping[str, int]) -> None:
+        """Adds how often names were met that became stand-ins."""
+        for name, count in met.items():
+            self.stand_ins[name] = self.stand_ins.get(name, 0) + count
+
+    def include(self, name: str, inner: Folder) -> None:
+        """Takes what was noticed in a folder below, which is called `name`."""
+        for error in inner.missing:
+            where = f"{name}/{error.where}"
+            self.missing.append(MissingFileError(error.found, where=where, fix=error.fix))
+        self.digests.include(name, inner.digests)
+        self.findings += inner.findings
+        self.count_stand_ins(inner.stand_ins)
 
     def msgpack(self, name: str) -> Any:
         """Reads a msgpack file of the folder."""
-        path = self.path(name)
-        self._note_digest(path)
-        return msgpack_codec.unpack(path, budget=self.budget, where=name)
+        return codec.unpack(self._start(name), budget=self.budget, where=name)
 
     def json(self, name: str) -> Any:
         """Reads a JSON file of the folder."""
-        path = self.path(name)
-        read = read_json(path, self.budget, name)
-        self._note_digest(path)
-        return read
+        return read_json(self._start(name), self.budget, name)
 
     def try_side_file(self, name: str) -> Any:
         """Reads a file that the weights do not need; a damaged one is reported and skipped.
@@ -163,25 +173,118 @@ class Folder:
         try:
             return _READERS.get(Path(name).suffix, Folder.pickle)(self, name)
         except MissingFileError as error:
-            left_out = f"left out: {error.found}"
-            finding = Finding(
-                "side-file", Severity.WARNING, Verdict.DROPPED, name, left_out, error.fix or ""
-            )
-            self.findings.append(finding)
-            return None
+            self._leave_out(name, f"left out: {error.found}", error.fix or "")
         except (CompatError, OSError) as error:
-            self.findings.append(
-                Finding(
-                    "side-file",
-                    Severity.WARNING,
-                    Verdict.DROPPED,
-                    name,
-                    f"damaged and left out: {getattr(error, 'found', error)}",
-                    "the weights do not depend on it",
-                )
-            )
-            return None
+            found = f"damaged and left out: {getattr(error, 'found', error)}"
+            self._leave_out(name, found, "the weights do not depend on it")
+        return None
+
+    def _leave_out(self, name: str, message: str, hint: str) -> None:
+        self.findings.append(
+            Finding("side-file", Severity.WARNING, Verdict.DROPPED, name, message, hint)
+        )
+
+    def finish(self, checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
+        """The checkpoint that was read of this folder, if no file of it was missing.
+
+        Raises:
+            MissingFileError: Files were missing; the error has the checkpoint as its `rest`.
+        """
+        if not self.missing:
+            return checkpoint
+        first, *others = self.missing
+        more = f" ({len(others)} more files likewise.)" if others else ""
+        error = MissingFileError(first.found + more, where=first.where, fix=first.fix)
+        error.rest = checkpoint
+        raise error
 
 
 #: How a side file is read, by its ending; anything else is a pickle.
 _READERS = {".json": Folder.json, ".pt": Folder.torch}
+
+#: `params.pkl` keeps tuples, spaces and classes; `params.json` has only their `repr`.
+_PARAMS = ("params.pkl", "params.json")
+_LEVELS_UP = 3
+
+
+def find_params(checkpoint: Path) -> Path | None:
+    """The folder that holds the params of a checkpoint: its own, or one of those above it.
+
+    A folder beside these is taken if it is the only one with params, since people move
+    checkpoints and logs apart; the report says which was read.
+    """
+    above = [checkpoint, *checkpoint.resolve().parents[:_LEVELS_UP]]
+    for folder in above:
+        if _holds_params(folder):
+            return folder
+    for folder in above[:3]:
+        beside = [p for p in _subfolders(folder) if _holds_params(p)]
+        if len(beside) == 1:
+            return beside[0]
+    return None
+
+
+def _holds_params(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _PARAMS)
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        return [p for p in folder.iterdir() if p.is_dir() and not p.is_symlink()]
+    except OSError:
+        return []
+
+
+def read_params(folder: Folder) -> dict[str, Any]:
+    """What the user gave as config, of a trial's params; empty where there are none.
+
+    What is noticed goes to the checkpoint's folder.
+    """
+    place = find_params(folder.root)
+    if place is None:
+        return {}
+    trial = Folder(place, budget=folder.budget)
+    for name in _PARAMS:
+        params = trial.try_side_file(name)
+        if isinstance(params, dict):
+            folder.findings.append(_params_finding(folder, f"{place.name}/{name}", place))
+            folder.count_stand_ins(trial.stand_ins)
+            break
+    folder.findings += trial.findings
+    return params if isinstance(params, dict) else {}
+
+
+def _params_finding(folder: Folder, name: str, place: Path) -> Finding:
+    severity, beside, hint = Severity.INFO, "", ""
+    if place != folder.root and place not in folder.root.resolve().parents:
+        severity, beside = Severity.WARNING, ", which lies beside the checkpoint"
+        hint = "give --config if it is not the checkpoint's"
+    message = f"the config was read from {name}{beside}"
+    return Finding("params", severity, Verdict.DERIVED, Path(name).name, message, hint)
+
+
+def as_mapping(value: Any) -> Mapping[Any, Any]:
+    """The same value if it is a mapping, else an empty one: files hold whatever they like."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def with_text_keys(mapping: Any) -> dict[str, Any]:
+    """A dict with the text of its keys; keys of one text (`1` and `"1"`) are told apart.
+
+    Of what is no mapping it is empty.
+    """
+    named: dict[str, Any] = {}
+    for key, value in as_mapping(mapping).items():
+        name = _text_of(key)
+        if name in named:
+            name = f"{name} ({type(key).__name__} {len(named)})"
+        named[name] = value
+    return named
+
+
+def _text_of(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    # Python refuses to print integers of thousands of digits, and tuples may hold whatever.
+    small = isinstance(key, (bool, float)) or (isinstance(key, int) and key.bit_length() < 128)
+    return str(key) if small else type(key).__name__

@@ -1,7 +1,7 @@
 """The msgpack form that this package wrote, read back exactly.
 
 It is a 1.1 msgpack checkpoint as Ray lays it out. What Ray's form has no place for lies under one
-key of each file (`plain.OWN_KEY`), so that the neutral state comes back as it was.
+key of each file (`state.OWN_KEY`), so that the neutral state comes back as it was.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.formats.layouts.base import Miss
-from rllib_compat.formats.layouts.folder import Folder
-from rllib_compat.formats.msgpack.plain import OWN_KEY, from_plain
+from rllib_compat.formats.layouts.folder import Folder, LayoutMismatch, as_mapping
+from rllib_compat.formats.msgpack.state import OWN_KEY, from_plain
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Source
 from rllib_compat.neutral.errors import CorruptCheckpointError
-from rllib_compat.neutral.policy_id import PolicyIds
 
 name = "1.1 msgpack of this package"
 
@@ -29,17 +27,16 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     """Reads a folder; its source tells of the checkpoint that was converted, with today's path."""
     folder = Folder(path, budget)
     if not path.is_dir() or not folder.has(_ALGORITHM):
-        raise Miss(f"no `{_ALGORITHM}`")
+        raise LayoutMismatch(f"no `{_ALGORITHM}`")
     if folder.lacks(_ALGORITHM):
-        raise Miss(f"`{_ALGORITHM}` was not copied")
+        raise LayoutMismatch(f"`{_ALGORITHM}` was not copied")
     state = folder.msgpack(_ALGORITHM)
     if not isinstance(state, Mapping) or OWN_KEY not in state:
-        raise Miss(f"`{_ALGORITHM}` was written by Ray")
+        raise LayoutMismatch(f"`{_ALGORITHM}` was written by Ray")
     checkpoint: LegacyCheckpoint = _own_part(state, LegacyCheckpoint, _ALGORITHM, budget)
     policies: dict[str, PolicyState] = {}
     names = [path.name for path in folder.folders("policies")]
-    budget.spend("policies", len(names), "policies")
-    ids = PolicyIds(names)
+    ids = folder.policy_ids(names, "policies")
     for policy_name in names:
         file = f"policies/{policy_name}/{_POLICY}"
         if folder.lacks(file):
@@ -52,18 +49,17 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         found_as = ids.found_as(policy_id) or policy.found_as
         policies[policy_id] = replace(policy, policy_id=policy_id, found_as=found_as)
     if folder.missing:
-        return folder.whole(checkpoint.with_policies(policies.values()))
+        return folder.finish(checkpoint.with_policies(policies.values()))
     checkpoint = checkpoint.with_policies(_in_order(state, policies))
     parts: tuple[Any, Any] = (checkpoint.source, checkpoint.findings)
     if not isinstance(parts[0], Source) or not isinstance(parts[1], (list, tuple)):
         raise CorruptCheckpointError("It does not say where it came from.", where=_ALGORITHM)
     source = replace(checkpoint.source, path=path)
-    return replace(checkpoint, source=source).with_findings(ids.findings())
+    return replace(checkpoint, source=source).with_findings(folder.findings)
 
 
 def _own_part(state: Any, kind: type, file: str, budget: Budget) -> Any:
-    own = state.get(OWN_KEY) if isinstance(state, Mapping) else None
-    value = from_plain(own, state, budget=budget, where=file)
+    value = from_plain(as_mapping(state).get(OWN_KEY), state, budget=budget, where=file)
     if not isinstance(value, kind):
         raise CorruptCheckpointError(f"It holds no {kind.__name__}.", where=file)
     return value
@@ -71,8 +67,7 @@ def _own_part(state: Any, kind: type, file: str, budget: Budget) -> Any:
 
 def _in_order(state: Mapping[str, Any], policies: Mapping[str, PolicyState]) -> list[PolicyState]:
     """The policies as they were listed: their folders come in alphabetical order."""
-    worker = state.get("worker")
-    listed = worker.get("policy_ids") if isinstance(worker, Mapping) else None
+    listed = as_mapping(state.get("worker")).get("policy_ids")
     names = listed if isinstance(listed, list) else []
     sound = all(isinstance(name, str) for name in names) and len(names) == len(policies)
     if not sound or set(names) != set(policies):

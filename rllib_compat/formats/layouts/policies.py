@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.formats.layouts.base import by_text
+from rllib_compat.formats.layouts.folder import as_mapping, with_text_keys
 from rllib_compat.formats.space_serialization import from_ray_dict
 from rllib_compat.neutral.checkpoint import Array, ObservationFilter, PolicyState, Weights
 from rllib_compat.neutral.errors import CorruptCheckpointError
@@ -53,7 +53,7 @@ def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
         raise CorruptCheckpointError(
             f"A policy's state is {type(state).__name__}, not weights.", where=where
         )
-    rest = by_text(state)
+    rest = with_text_keys(state)
     optimizer = rest.pop("_optimizer_variables", None)
     if rest.keys() >= _NETWORKS:
         return _of_networks(policy_id, rest, where)
@@ -90,7 +90,7 @@ def _weights(weights: Any, where: str) -> Weights:
     if weights is None:  # as above
         return {}
     if isinstance(weights, Mapping):
-        named = by_text(weights)
+        named = with_text_keys(weights)
         inner = named.get("_state") if len(named) == 1 else None  # MADDPG's
         return named_arrays(named, where) if inner is None else _weights(inner, where)
     if isinstance(weights, (list, tuple)) and _all_arrays(weights):
@@ -109,7 +109,7 @@ def named_arrays(weights: Mapping[Any, Any], where: str) -> dict[str, Array]:
     Raises:
         CorruptCheckpointError: One of them is no array.
     """
-    named = by_text(weights)
+    named = with_text_keys(weights)
     for name, array in named.items():
         # A 0-d variable was stored as a numpy scalar.
         if not isinstance(array, (np.ndarray, np.generic, int, float)):
@@ -147,11 +147,7 @@ def _spec_fields(spec: Any) -> Mapping[str, Any]:
 
 def config_dict(config: Any) -> dict[str, Any]:
     """A config as a plain dict; of an `AlgorithmConfig` object (Ray 2.3 on), its attributes."""
-    if isinstance(config, Mapping):
-        return by_text(config)
-    if isinstance(config, StandIn) and isinstance(config.state, Mapping):
-        return by_text(config.state)
-    return {}
+    return with_text_keys(config.state if isinstance(config, StandIn) else config)
 
 
 def _space(space: Any) -> Space | None:
@@ -172,6 +168,11 @@ def class_name(value: Any) -> str | None:
         return None
     printed = _PRINTED_CLASS.fullmatch(value)  # in params.json
     return printed[1] if printed else value
+
+
+def text(value: Any) -> str | None:
+    """Text, or None of anything else."""
+    return value if isinstance(value, str) else None
 
 
 def number(value: Any) -> float | None:
@@ -197,7 +198,7 @@ def with_filters(
 ) -> dict[str, PolicyState]:
     """The policies with their observation filters."""
     made = dict(policies)
-    for found, observation_filter in filters.items() if isinstance(filters, Mapping) else ():
+    for found, observation_filter in as_mapping(filters).items():
         policy = made.get(ids.get(found) or "")
         if policy is not None and isinstance(observation_filter, ObservationFilter):
             made[policy.policy_id] = replace(policy, observation_filter=observation_filter)

@@ -1,4 +1,8 @@
-"""Checkpoints below a folder, and what may be meant by a path where there is none."""
+"""Checkpoints below a folder; what may be meant by a path where there is none.
+
+A folder with marks of two layouts is no checkpoint that a Ray wrote: whoever takes it for the one
+would show or check other data than whoever takes it for the other. It is refused.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PureWindowsPath
 
 from rllib_compat.formats.layouts.v2 import MODULES
+from rllib_compat.neutral.errors import CorruptCheckpointError
 
 #: The file of a checkpoint of version 0.1 (`checkpoint-12`), without its side files.
 _FILE = re.compile(r"checkpoint[-_]\d+", re.IGNORECASE)
@@ -19,13 +24,27 @@ _FIRST_STATE = "state.pkl"
 _LISTED = 8
 
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+]{1,9}):/{1,2}(?P<rest>.*)", re.IGNORECASE)
-_FETCH = {
+_DOWNLOADS = {
     "s3": "aws s3 cp --recursive",
     "gs": "gcloud storage cp -r",
     "hdfs": "hdfs dfs -get",
     "http": "curl -LO",
     "https": "curl -LO",
 }
+
+#: What only one layout has in its folder.
+_MARKS = {
+    "0.1": re.compile(r"checkpoint-\d+(\.extra_data)?"),
+    "1.x": re.compile(r"policies|algorithm_state\.msgpck|policy_state\.(pkl|msgpck)"),
+    "2.x": re.compile(r"learner_group|class_and_ctor_args\.pkl|algorithm_state\.msgpack"),
+}
+
+#: All that a conversion puts into a folder, on any Ray.
+_WRITTEN = re.compile(
+    r"rllib_checkpoint\.json|(algorithm|policy)_state\.\w+|class_and_ctor_args\.pkl|metadata\.json|"
+    r"policies|learner_group|(eval_)?env_runner|offline_\w+|"
+    r".+\.(onnx|safetensors)"
+)
 
 
 def below(folder: Path, *, skip: Path | None = None) -> Iterator[Path]:
@@ -51,6 +70,43 @@ def is_folder_checkpoint(path: Path, folders: Sequence[str], files: Sequence[str
     """Whether a folder is a checkpoint of versions 1.x or 2.x, as far as its names tell."""
     first = _FIRST_STATE in files and "policies" in folders
     return first or any(state in files for state in _STATES) or (path / MODULES).is_dir()
+
+
+def require_one_layout(folder: Path) -> None:
+    """Makes sure that a folder has marks of one layout only.
+
+    Raises:
+        CorruptCheckpointError: It has marks of several.
+    """
+    names = sorted(path.name for path in folder.iterdir())
+    found = {
+        layout: name
+        for layout, mark in _MARKS.items()
+        for name in reversed(names)
+        if mark.fullmatch(name)
+    }
+    if len(found) > 1:
+        shown = ", ".join(f"`{name}` (layout {layout})" for layout, name in found.items())
+        raise CorruptCheckpointError(
+            f"The folder mixes the files of several layouts: {shown}.",
+            where=str(folder),
+            fix="No Ray writes such a folder. Give one that holds a single checkpoint, or the path "
+            "of the file `checkpoint-N`.",
+        )
+
+
+def why_not_replaceable(target: Path) -> str | None:
+    """Why a path is no converted checkpoint that a new one may replace; None if it is one."""
+    resolved = target.resolve()
+    for place, name in ((Path.home(), "your home folder"), (Path.cwd(), "the working directory")):
+        if place.resolve().is_relative_to(resolved):
+            return f"it is, or holds, {name}"
+    if not target.is_dir():
+        return "it is a file, not a folder"
+    for name in sorted(path.name for path in target.iterdir()):
+        if not _WRITTEN.fullmatch(name):
+            return f"it holds {name[:100]!a}, which is no part of a converted checkpoint"
+    return None
 
 
 def in_trial(folder: Path) -> Path | None:
@@ -90,7 +146,7 @@ def nothing_there(path: Path) -> tuple[str, str]:
         return "It is a URL, not a path.", f"Give /{url['rest'].lstrip('/')}."
     if url:
         scheme, rest = url["scheme"].lower(), url["rest"]
-        fetch = _FETCH.get(scheme, "a copy of")
+        fetch = _DOWNLOADS.get(scheme, "a copy of")
         return "It is a URL, not a path.", f"Download it (`{fetch} {scheme}://{rest} .`) first."
     if text.startswith("~") and Path(text).expanduser().exists():
         return "There is no such file or folder.", f"Give {Path(text).expanduser()}."

@@ -17,14 +17,19 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.formats import pickles
-from rllib_compat.formats.layouts import params
-from rllib_compat.formats.layouts.base import Miss, by_text
-from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats.layouts.folder import (
+    Folder,
+    LayoutMismatch,
+    as_mapping,
+    read_params,
+    with_text_keys,
+)
 from rllib_compat.formats.layouts.policies import (
     config_dict,
     integer,
     number,
     policy_state,
+    text,
     with_filters,
     with_spec,
 )
@@ -37,7 +42,7 @@ from rllib_compat.neutral.checkpoint import (
     Source,
 )
 from rllib_compat.neutral.errors import CorruptCheckpointError
-from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
+from rllib_compat.neutral.policy_id import PolicyId
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 name = "0.1"
@@ -68,7 +73,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     is_there = not folder.lacks(file.name)
     outer = _outer(folder, file.name) if is_there else {}
     metadata = _metadata(folder, file)
-    ray_version = _text(metadata.pop("ray_version", None)) or _era(outer)
+    ray_version = text(metadata.pop("ray_version", None)) or _era(outer)
     policies, mapping = _read_worker(outer, folder, file.name) if is_there else ({}, {})
     config, is_complete = _read_config(metadata, outer, folder)
     number = _FILE.fullmatch(file.name)
@@ -87,16 +92,16 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         stand_ins=folder.stand_ins,
         extra=outer,
     )
-    return folder.whole(checkpoint)
+    return folder.finish(checkpoint)
 
 
 def _outer(folder: Folder, file: str) -> dict[str, Any]:
     """The content of the checkpoint's file."""
     if not pickles.looks_like_pickle(folder.path(file)):
-        raise Miss(f"{file} is not a pickle")
+        raise LayoutMismatch(f"{file} is not a pickle")
     outer = _as_dict(folder.pickle(file))
     if outer is None:
-        raise Miss(f"{file} has none of the keys {', '.join(sorted(_KNOWN_KEYS))}")
+        raise LayoutMismatch(f"{file} has none of the keys {', '.join(sorted(_KNOWN_KEYS))}")
     return outer
 
 
@@ -110,14 +115,14 @@ def _find_file(path: Path) -> tuple[Path, list[Finding]]:
     if (path.parent / f"{path.name}{_METADATA_ENDING}").is_file():  # the file itself is lost
         return path, []
     if not path.is_dir():
-        raise Miss("there is no such file or folder")
+        raise LayoutMismatch("there is no such file or folder")
     folders = [path] if _files(path) else [path, *_trial_folders(path)]
     files = [file for folder in folders for file in _files(folder)]
     lost = [file for d in folders if not _files(d) and (file := _of_metadata(d))]
     if not files and lost:
         return lost[-1], []
     if not files:
-        raise Miss("no file `checkpoint-N`, in it or in a folder `checkpoint_N` below it")
+        raise LayoutMismatch("no file `checkpoint-N`, in it or in a folder `checkpoint_N` below it")
     if len(files) == 1:
         return files[0], [_lost(path, lost, files[0])] if lost else []
     note = Finding(
@@ -133,14 +138,10 @@ def _find_file(path: Path) -> tuple[Path, list[Finding]]:
 
 def _lost(path: Path, lost: list[Path], taken: Path) -> Finding:
     """What is said of checkpoints of a trial that have nothing but their metadata."""
-    return Finding(
-        "missing",
-        Severity.WARNING,
-        Verdict.ABSENT,
-        lost[-1].relative_to(path).as_posix(),
-        f"its metadata is there, and the file itself is not; {taken.name} was taken",
-        "copy the checkpoint again, with all its files",
-    )
+    where = lost[-1].relative_to(path).as_posix()
+    message = f"its metadata is there, and the file itself is not; {taken.name} was taken"
+    hint = "copy the checkpoint again, with all its files"
+    return Finding("missing", Severity.WARNING, Verdict.ABSENT, where, message, hint)
 
 
 def _named(files: list[Path]) -> str:
@@ -180,7 +181,7 @@ def _trial_folders(folder: Path) -> Iterator[Path]:
 def _as_dict(outer: Any) -> dict[str, Any] | None:
     """The file's content as a dict; the lists of Ray 0.5 get the keys that Ray 0.6 gave them."""
     if isinstance(outer, Mapping):
-        known = by_text(outer)
+        known = with_text_keys(outer)
         return known if _KNOWN_KEYS & known.keys() else None
     if isinstance(outer, list) and outer:
         if isinstance(outer[0], (bytes, bytearray, memoryview)):
@@ -208,7 +209,7 @@ def _metadata(folder: Folder, file: Path) -> dict[str, Any]:
     for side_file in (stem + _METADATA_ENDING, _METADATA_ENDING):
         content = folder.try_side_file(side_file)
         if isinstance(content, Mapping):
-            return by_text(content)
+            return with_text_keys(content)
         if isinstance(content, list):
             return dict(zip(_METADATA_FIELDS, content, strict=False))
     return {}
@@ -234,20 +235,17 @@ def _read_worker(
     worker = folder.nested(outer.pop(key), where)
     if not isinstance(worker, Mapping) or not isinstance(worker.get("state"), Mapping):
         raise CorruptCheckpointError("The worker's state has no policies.", where=where)
-    rest = by_text(worker)
+    rest = with_text_keys(worker)
     states = rest.pop("state")
-    folder.budget.spend("policies", len(states), where)
-    ids = PolicyIds(states)
+    ids = folder.policy_ids(states, where)
     policies: dict[str, PolicyState] = {}
     for found, state in states.items():
         policy_id = ids[found]
         place = f"{where} → state → {policy_id}"
         policy = policy_state(policy_id, folder.nested(state, place), place)
         policies[policy_id] = replace(policy, found_as=ids.found_as(policy_id))
-    folder.findings += ids.findings()
     policies = with_filters(policies, ids, rest.pop("filters", None))
-    specs = rest.pop("policy_specs", None)
-    for found, spec in specs.items() if isinstance(specs, Mapping) else ():
+    for found, spec in as_mapping(rest.pop("policy_specs", None)).items():
         if (known := ids.get(found)) is not None:
             policies[known] = with_spec(policies[known], spec)
     mapping = {name: rest.pop(name, None) for name in ("policy_mapping_fn", "is_policy_to_train")}
@@ -258,14 +256,13 @@ def _read_worker(
 def _counters(
     outer: dict[str, Any], metadata: Mapping[str, Any], policies: Iterable[PolicyState]
 ) -> Counters:
-    execution = outer.pop("train_exec_impl", None)
-    raw = execution.get("counters") if isinstance(execution, Mapping) else None
-    raw = by_text(raw) if isinstance(raw, Mapping) else {}
-    last = metadata.get("last_result")
-    last = last if isinstance(last, Mapping) else {}
+    raw = with_text_keys(as_mapping(outer.pop("train_exec_impl", None)).get("counters"))
+    last = as_mapping(metadata.get("last_result"))
     optimizer = outer.get("optimizer")
     # `PolicyOptimizer.save()`, up to Ray 0.8.5
-    trained, sampled = optimizer if isinstance(optimizer, list) and len(optimizer) == 2 else _NONE
+    if not (isinstance(optimizer, list) and len(optimizer) == 2):
+        optimizer = [None, None]
+    trained, sampled = optimizer
     return Counters(
         iteration=_first(metadata.get("iteration"), last.get("training_iteration")),
         env_steps=_first(
@@ -290,9 +287,6 @@ def _counters(
     )
 
 
-_NONE = (None, None)
-
-
 def _read_config(
     metadata: Mapping[str, Any], outer: dict[str, Any], folder: Folder
 ) -> tuple[dict[str, Any], bool]:
@@ -301,16 +295,12 @@ def _read_config(
     Returns:
         The config, and whether defaults are in it.
     """
-    given = params.read(folder.root, folder)
-    last_result = metadata.get("last_result")
-    complete = config_dict(outer.pop("policy_config", None))
-    if not complete and isinstance(last_result, Mapping):
-        complete = config_dict(last_result.get("config"))
+    given = read_params(folder)
+    last_result = as_mapping(metadata.get("last_result"))
+    complete = config_dict(outer.pop("policy_config", None)) or config_dict(
+        last_result.get("config")
+    )
     return (complete, True) if complete and not given else (given, False)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _first(*values: Any) -> int | None:

@@ -23,19 +23,24 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from rllib_compat.formats import pickles
-from rllib_compat.formats.layouts import params
-from rllib_compat.formats.layouts.base import Miss, by_text
-from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats.layouts.folder import (
+    Folder,
+    LayoutMismatch,
+    as_mapping,
+    read_params,
+    with_text_keys,
+)
 from rllib_compat.formats.layouts.policies import (
     config_dict,
     integer,
     named_arrays,
     policy_state,
+    text,
     with_filters,
 )
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicyState, Source
-from rllib_compat.neutral.errors import CorruptCheckpointError, MissingFileError
+from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Finding, Severity, Verdict
@@ -51,7 +56,7 @@ _OPTIMIZER = "_default_optimizer.pt"
 def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     """Reads an algorithm's checkpoint folder, or that of one policy."""
     if not path.is_dir():
-        raise Miss("not a folder")
+        raise LayoutMismatch("not a folder")
     folder = Folder(path, budget)
     algorithm_file = _state_file(folder, "algorithm_state") or _first_state_file(folder)
     policy_file = _state_file(folder, "policy_state")
@@ -61,7 +66,9 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         return _single_policy(path, folder, policy_file)
     if _was_here(folder):
         return _algorithm(path, folder, "algorithm_state.pkl")
-    raise Miss("no `algorithm_state` or `policy_state` (.pkl, .msgpck) of the old API stack")
+    raise LayoutMismatch(
+        "no `algorithm_state` or `policy_state` (.pkl, .msgpck) of the old API stack"
+    )
 
 
 def _first_state_file(folder: Folder) -> str | None:
@@ -74,9 +81,11 @@ def _was_here(folder: Folder) -> bool:
     """Whether what is left shows that a checkpoint of this layout was here."""
     if not folder.has(_METADATA) or (folder.root / "learner_group").exists():
         return False
-    metadata = folder.try_side_file(_METADATA)
-    version = metadata.get("checkpoint_version") if isinstance(metadata, dict) else None
-    return str(version).startswith("1.") and metadata.get("type") == "Algorithm"
+    metadata = as_mapping(folder.try_side_file(_METADATA))
+    return (
+        str(metadata.get("checkpoint_version")).startswith("1.")
+        and metadata.get("type") == "Algorithm"
+    )
 
 
 def _state_file(folder: Folder, stem: str) -> str | None:
@@ -86,16 +95,19 @@ def _state_file(folder: Folder, stem: str) -> str | None:
 def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     metadata = _metadata(folder, state_file)
     state = {} if folder.lacks(state_file) else _load(folder, state_file)
-    worker = state.get("worker")
-    worker = dict(worker) if isinstance(worker, Mapping) else {}
+    worker = dict(as_mapping(state.get("worker")))
     version = _version(metadata, state, state_file)
     algorithm = _class_name(state.pop("algorithm_class", None))
     config, is_complete = config_dict(state.pop("config", None)), True
     if not config:
-        config, is_complete = params.read(path, folder), False
+        config, is_complete = read_params(folder), False
     policies, ids = _read_policies(worker, folder, state_file)
-    if not folder.missing:
-        _require_policies(policies, folder)
+    if not policies and not folder.missing:
+        raise CorruptCheckpointError(
+            "The checkpoint has no policies.",
+            where=str(path / "policies"),
+            fix="Copy the checkpoint again, with the folder `policies`.",
+        )
     _check_listed(worker.pop("policy_ids", None), ids, folder)
     policies = _with_learners(policies, folder)
     policies = with_filters(policies, ids, worker.pop("filters", None))
@@ -105,7 +117,7 @@ def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     state.pop("worker", None)
     state.pop("checkpoint_version", None)
     checkpoint = LegacyCheckpoint(
-        Source(path, version, _ray_version(metadata), folder.digests),
+        Source(path, version, text(metadata.get("ray_version")), folder.digests),
         algorithm=algorithm,
         config=config,
         config_is_complete=is_complete,
@@ -117,7 +129,7 @@ def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
         stand_ins=folder.stand_ins,
         extra={**state, **worker},
     )
-    return folder.whole(checkpoint)
+    return folder.finish(checkpoint)
 
 
 def _read_policies(
@@ -128,32 +140,28 @@ def _read_policies(
     inline = worker.pop("policy_states", None) or worker.pop("state", None)
     folders = {path.name: path for path in folder.folders("policies")}
     if folders:
-        folder.budget.spend("policies", len(folders), "policies")
-        ids = PolicyIds(folders)
+        ids = folder.policy_ids(folders, "policies")
         for name, path in folders.items():
             policies[ids[name]] = _policy(Folder(path, folder.budget), ids[name], folder)
     else:
-        states = inline if isinstance(inline, Mapping) else {}
-        folder.budget.spend("policies", len(states), state_file)
-        ids = PolicyIds(states)
+        states = as_mapping(inline)
+        ids = folder.policy_ids(states, state_file)
         for found, state in states.items():
             where = f"{state_file} → worker → {ids[found]}"
             policies[ids[found]] = policy_state(ids[found], folder.nested(state, where), where)
-    folder.findings += ids.findings()
     return {k: replace(p, found_as=ids.found_as(PolicyId(k))) for k, p in policies.items()}, ids
 
 
 def _single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     """A policy's folder alone: it becomes a checkpoint of one policy."""
     metadata = _metadata(folder, state_file)
-    ids = PolicyIds([path.resolve().name])
+    ids = folder.policy_ids([path.resolve().name], "policies")
     (policy_id,) = ids
     policy = _policy(folder, policy_id, folder)
     policy = replace(policy, found_as=ids.found_as(policy_id))
-    folder.findings += ids.findings()
     version = _version(metadata, policy.extra, state_file)
     checkpoint = LegacyCheckpoint(
-        Source(path, f"{version} policy", _ray_version(metadata), folder.digests),
+        Source(path, f"{version} policy", text(metadata.get("ray_version")), folder.digests),
         config=policy.config,
         config_is_complete=bool(policy.config),
         policies={policy.policy_id: policy},
@@ -161,7 +169,7 @@ def _single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpo
         findings=tuple(folder.findings),
         stand_ins=folder.stand_ins,
     )
-    return folder.whole(checkpoint)
+    return folder.finish(checkpoint)
 
 
 def _policy(folder: Folder, policy_id: PolicyId, outer: Folder) -> PolicyState:
@@ -172,13 +180,7 @@ def _policy(folder: Folder, policy_id: PolicyId, outer: Folder) -> PolicyState:
     else:
         policy = policy_state(policy_id, _load(folder, state_file), f"{where}/{state_file}")
     if folder is not outer:
-        for error in folder.missing:
-            there = f"{where}/{error.where}"
-            outer.missing.append(MissingFileError(error.found, where=there, fix=error.fix))
-        outer.digests.include(where, folder.digests)
-        outer.findings += folder.findings
-        for name, count in folder.stand_ins.items():
-            outer.stand_ins[name] = outer.stand_ins.get(name, 0) + count
+        outer.include(where, folder)
     return policy
 
 
@@ -193,25 +195,19 @@ def _load(folder: Folder, file: str) -> dict[str, Any]:
         raise CorruptCheckpointError(
             f"The state is {type(state).__name__}, not a dict.", where=file
         )
-    return by_text(state)
+    return with_text_keys(state)
 
 
 def _metadata(folder: Folder, state_file: str) -> dict[str, Any]:
-    metadata = folder.try_side_file(_METADATA)
-    if not isinstance(metadata, dict):
-        return {}
+    metadata = dict(as_mapping(folder.try_side_file(_METADATA)))
     stored = str(metadata.get("state_file") or state_file)
     if stored != state_file:
+        message = f"the stored name {stored!r} is not the file that is here, {state_file}"
+        if PureWindowsPath(stored).name == state_file:
+            message = f"the stored path {stored!r} is not followed; {state_file} beside it was read"
+        path = f"{_METADATA} → state_file"
         folder.findings.append(
-            Finding(
-                "stored-path",
-                Severity.INFO,
-                Verdict.DROPPED,
-                f"{_METADATA} → state_file",
-                f"the stored path {stored!r} is not followed; {state_file} beside it was read"
-                if PureWindowsPath(stored).name == state_file
-                else f"the stored name {stored!r} is not the file that is here, {state_file}",
-            )
+            Finding("stored-path", Severity.INFO, Verdict.DROPPED, path, message)
         )
     return metadata
 
@@ -221,11 +217,6 @@ def _version(metadata: Mapping[str, Any], state: Mapping[str, Any], state_file: 
     return f"{version} msgpack" if state_file.endswith(".msgpck") else version
 
 
-def _ray_version(metadata: Mapping[str, Any]) -> str | None:
-    version = metadata.get("ray_version")
-    return version if isinstance(version, str) else None
-
-
 def _class_name(value: Any) -> str | None:
     """`PPO`, of the class or its dotted name."""
     if isinstance(value, GlobalRef):
@@ -233,28 +224,14 @@ def _class_name(value: Any) -> str | None:
     return value.rsplit(".", 1)[-1] if isinstance(value, str) else None
 
 
-def _require_policies(policies: Mapping[str, PolicyState], folder: Folder) -> None:
-    if not policies:
-        raise CorruptCheckpointError(
-            "The checkpoint has no policies.",
-            where=str(folder.root / "policies"),
-            fix="Copy the checkpoint again, with the folder `policies`.",
-        )
-
-
 def _check_listed(listed: Any, ids: PolicyIds, folder: Folder) -> None:
     listed = listed if isinstance(listed, (list, tuple, set)) else ()
     missing = sorted({str(found) for found in listed if ids.get(found) is None})
     if missing:
+        message = f"listed, but not there: {', '.join(missing)}"
+        hint = "copy the checkpoint again if they are needed"
         folder.findings.append(
-            Finding(
-                "policies",
-                Severity.WARNING,
-                Verdict.ABSENT,
-                "policies",
-                f"listed, but not there: {', '.join(missing)}",
-                "copy the checkpoint again if they are needed",
-            )
+            Finding("policies", Severity.WARNING, Verdict.ABSENT, "policies", message, hint)
         )
 
 
@@ -278,10 +255,8 @@ def _with_learners(policies: Mapping[str, PolicyState], folder: Folder) -> dict[
 
 
 def _counters(state: dict[str, Any], folder: Folder) -> Counters:
-    raw = state.pop("counters", None)
-    raw = by_text(raw) if isinstance(raw, Mapping) else {}
-    tune = folder.try_side_file(".tune_metadata")
-    tune = tune if isinstance(tune, Mapping) else {}
+    raw = with_text_keys(state.pop("counters", None))
+    tune = as_mapping(folder.try_side_file(".tune_metadata"))
 
     def first(*values: Any) -> int | None:
         return next((whole for value in values if (whole := integer(value)) is not None), None)

@@ -24,13 +24,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.formats.layouts.base import Miss, by_text
-from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats.layouts.folder import (
+    Folder,
+    LayoutMismatch,
+    as_mapping,
+    with_text_keys,
+)
 from rllib_compat.formats.layouts.policies import (
     config_dict,
     integer,
     named_arrays,
     number,
+    text,
     with_filters,
 )
 from rllib_compat.formats.space_serialization import decode_array
@@ -83,47 +88,34 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     """Reads an algorithm's Checkpointable tree."""
     folder = Folder(path, budget)
     if not path.is_dir() or not (path / MODULES).is_dir():
-        raise Miss(f"no folder `{MODULES}`")
+        raise LayoutMismatch(f"no folder `{MODULES}`")
     metadata = folder.try_side_file(_METADATA)
     alone = not any(map(folder.has, (_METADATA, _MADE, *_STATES)))
     if metadata is None:
         metadata = folder.try_side_file(f"{MODULES}/metadata.json")
-    metadata = metadata if isinstance(metadata, Mapping) else {}
-    is_whole = not folder.has(_MADE) or not folder.lacks(_MADE)
-    made = folder.try_side_file(_MADE) if is_whole else None
+    metadata = as_mapping(metadata)
+    is_complete = not folder.has(_MADE) or not folder.lacks(_MADE)
+    made = folder.try_side_file(_MADE) if is_complete else None
     state = _state(folder, "algorithm_state") or {}
     cls, config = _class_and_config(made)
-    names = [path.name for path in folder.folders(MODULES)]
-    budget.spend("policies", len(names), "policies")
-    ids = PolicyIds(names)
-    policies: dict[str, PolicyState] = {}
-    for module_name in names:
-        policy = _module(folder, module_name, ids[module_name])
-        if policy is not None:
-            found_as = ids.found_as(ids[module_name])
-            policies[policy.policy_id] = replace(policy, found_as=found_as)
-    folder.findings += ids.findings()
-    if not policies:
-        raise CorruptCheckpointError("The tree has no module with a state.", where=MODULES)
+    policies, ids = _read_modules(folder)
     filters, other_filters = _read_filters(folder, policies, ids)
     policies = with_filters(policies, ids, filters)
     noise = _state(folder, f"{_WEIGHT_NOISE}/state") or {}
-    policies = {k: _with_weight_noise(policy, noise) for k, policy in policies.items()}
-    held = folder.try_side_file(COEFFICIENTS)
-    policies = {k: _with_coefficients(policy, held) for k, policy in policies.items()}
+    coefficients = as_mapping(folder.try_side_file(COEFFICIENTS))
     learner = _state(folder, "learner_group/learner/state") or {}
-    optimizers = learner.get("optimizer")
-    if isinstance(optimizers, Mapping):
-        policies = {
-            policy_id: replace(policy, optimizer=_optimizers(optimizers, policy.old_id))
-            for policy_id, policy in policies.items()
-        }
+    policies = {
+        policy_id: replace(
+            policy,
+            **_weight_noise(policy, noise),
+            **_coefficients(policy, coefficients),
+            optimizer=_optimizers(as_mapping(learner.get("optimizer")), policy.old_id),
+        )
+        for policy_id, policy in policies.items()
+    }
     version = str(metadata.get("checkpoint_version", "2.x"))[:100]
-    ray_version = metadata.get("ray_version")
     checkpoint = LegacyCheckpoint(
-        Source(
-            path, version, ray_version if isinstance(ray_version, str) else None, folder.digests
-        ),
+        Source(path, version, text(metadata.get("ray_version")), folder.digests),
         algorithm=cls,
         config=config,
         config_is_complete=True,
@@ -135,31 +127,42 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         findings=tuple(folder.findings),
         stand_ins=folder.stand_ins,
         extra={
-            **by_text({name: state[name] for name in state if name != _ITERATION}),
+            **with_text_keys({name: state[name] for name in state if name != _ITERATION}),
             **other_filters,
         },
     )
-    return folder.whole(checkpoint)
+    return folder.finish(checkpoint)
 
 
-def _with_weight_noise(policy: PolicyState, state: Mapping[str, Any]) -> PolicyState:
-    """A policy with how large the noise on its weights was, as old policies said it."""
-    stored = state.get("deviations")
-    stored = stored if isinstance(stored, Mapping) else {}
+def _read_modules(folder: Folder) -> tuple[dict[str, PolicyState], PolicyIds]:
+    names = [path.name for path in folder.folders(MODULES)]
+    ids = folder.policy_ids(names, "policies")
+    modules = [(ids[name], _module(folder, name, ids[name])) for name in names]
+    policies: dict[str, PolicyState] = {
+        policy_id: replace(policy, found_as=ids.found_as(policy_id))
+        for policy_id, policy in modules
+        if policy is not None
+    }
+    if not policies:
+        raise CorruptCheckpointError("The tree has no module with a state.", where=MODULES)
+    return policies, ids
+
+
+def _weight_noise(policy: PolicyState, state: Mapping[str, Any]) -> dict[str, Any]:
+    """How large the noise on a policy's weights was, as old policies said it."""
+    stored = as_mapping(state.get("deviations"))
     deviation = number(stored.get(policy.old_id, stored.get("")))
-    return policy if deviation is None else replace(policy, exploration={"cur_stddev": deviation})
+    return {} if deviation is None else {"exploration": {"cur_stddev": deviation}}
 
 
-def _with_coefficients(policy: PolicyState, held: Any) -> PolicyState:
-    """A policy with what a trainer has written of its learner."""
-    found: dict[str, Any] = {}
-    for where, own in _COEFFICIENTS.items():
-        of_all = held.get(where) if isinstance(held, Mapping) else None
-        value = of_all.get(policy.old_id) if isinstance(of_all, Mapping) else None
-        # JSON has Infinity and NaN here, and its true would be 1.
-        if isinstance(value, float) and math.isfinite(value):
-            found[own] = value
-    return replace(policy, **found)
+def _coefficients(policy: PolicyState, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What a trainer has written of a policy's learner."""
+    found = {
+        own: as_mapping(stored.get(where)).get(policy.old_id)
+        for where, own in _COEFFICIENTS.items()
+    }
+    # JSON has Infinity and NaN here, and its true would be 1.
+    return {k: v for k, v in found.items() if isinstance(v, float) and math.isfinite(v)}
 
 
 def _optimizers(stored: Mapping[str, Any], found: str) -> Any:
@@ -308,15 +311,12 @@ def _counters(state: Mapping[str, Any], folder: Folder) -> Counters:
     Where there is no other runner, a converted checkpoint of Ray 2.40 – 2.52 has the steps in the
     runner's state alone: these Rays would add up both (`ray_versions.set_steps_of_env_runner`).
     """
-    logger = state.get("metrics_logger")
-    found = logger.get("stats") if isinstance(logger, Mapping) else None
-    stats: dict[Any, Any] = dict(found) if isinstance(found, Mapping) else {}
+    stats: Mapping[Any, Any] = as_mapping(as_mapping(state.get("metrics_logger")).get("stats"))
 
     def lifetime(path: tuple[str, ...]) -> int | None:
         # The path was a tuple (2.40), then a string with "--" between the parts (2.44 on).
-        entry = stats.get(path) or stats.get("--".join(path))
+        entry = as_mapping(stats.get(path) or stats.get("--".join(path)))
         # A list of parts to be summed (2.40), or the sum itself (later).
-        entry = entry if isinstance(entry, Mapping) else {}
         values = entry.get("lifetime_sum", entry.get("values"))
         values = values if isinstance(values, (list, tuple)) else [values]
         numbers = [n for v in values if (n := number(v)) is not None and math.isfinite(n)]
@@ -325,9 +325,5 @@ def _counters(state: Mapping[str, Any], folder: Folder) -> Counters:
     steps = lifetime(_STEPS) or lifetime(_STEPS_READ)
     if not steps and (runner := _state(folder, "env_runner/state")):
         steps = integer(runner.get(_STEPS[1])) or steps
-    iteration = state.get(_ITERATION)
-    return Counters(
-        iteration=integer(iteration),
-        env_steps=steps,
-        episodes=lifetime(_EPISODES),
-    )
+    iteration = integer(state.get(_ITERATION))
+    return Counters(iteration=iteration, env_steps=steps, episodes=lifetime(_EPISODES))

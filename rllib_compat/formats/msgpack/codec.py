@@ -27,8 +27,7 @@ from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
 
-from rllib_compat.formats.msgpack.scan import scan
-from rllib_compat.formats.pickles.values import check_key
+from rllib_compat.formats.pickles.machine import check_key
 from rllib_compat.neutral.budget import Budget, exceeded
 from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 
@@ -126,7 +125,7 @@ def unpack(
         return _decode(record) if with_arrays else record
 
     try:
-        scan(data, budget, MAX_DEPTH)
+        _scan(data, budget)
         return unpackb(
             data, strict_map_key=False, object_pairs_hook=map_of, ext_hook=_refuse_extension
         )
@@ -390,3 +389,74 @@ def _structured(descr: list[Any], depth: int) -> np.dtype[Any]:
             "itemsize": offset,
         }
     )
+
+
+# What follows a type byte: so many bytes; or, if negative, a length in so many bytes.
+_FOLLOWING = [0] * 256
+_FOLLOWING[0xA0:0xC0] = range(32)
+_FOLLOWING[0xC4:0xC7] = _FOLLOWING[0xD9:0xDC] = -1, -2, -4
+_FOLLOWING[0xCA:0xD4] = 4, 8, 1, 2, 4, 8, 1, 2, 4, 8
+_LISTS, _MAPS = {0xDC: 2, 0xDD: 4}, {0xDE: 2, 0xDF: 4}
+_EXTENSIONS = frozenset({0xC1, *range(0xC7, 0xCA), *range(0xD4, 0xD9)})
+
+# Bytes of memory, about.
+_OF_LIST, _OF_MAP, _OF_VALUE, _OF_PAIR = 72, 80, 40, 60
+_CLOCK_STEPS = 0xFFFF
+
+
+def _scan(data: bytes | bytearray | memoryview, budget: Budget) -> None:
+    """Walks over one packed value, and proves it sound before anything is made of it.
+
+    msgpack's own reader makes a list of the declared length first, and an empty list of 64 bytes of
+    each single byte `0x90`: a few hundred bytes would take all memory, and ten megabytes seven
+    hundred.
+
+    Raises:
+        ValueError: It is not one whole value, or has an extension type, which no checkpoint has.
+        BudgetExceededError: It is nested too deeply, or would take too much memory.
+    """
+    pos, end, made, steps = 0, len(data), 0, 0
+    left = [1]  # how many values are still to come, on each level
+    while left:
+        if not left[-1]:
+            left.pop()
+            continue
+        left[-1] -= 1
+        if pos >= end:
+            raise ValueError("it ends early")
+        code = data[pos]
+        pos += 1
+        made += _OF_VALUE
+        steps += 1
+        if not steps & _CLOCK_STEPS:
+            budget.check_time()
+        count = -1
+        if 0x80 <= code < 0xA0:
+            count = (code & 0x0F) * (2 if code < 0x90 else 1)
+            made += _OF_MAP + _OF_PAIR * (count // 2) if code < 0x90 else _OF_LIST
+        elif code in _LISTS or code in _MAPS:
+            size = _LISTS.get(code) or _MAPS[code]
+            count = int.from_bytes(data[pos : pos + size], "big")
+            pos += size
+            made += _OF_LIST if code in _LISTS else _OF_MAP + _OF_PAIR * count
+            count *= 1 if code in _LISTS else 2
+        elif code in _EXTENSIONS:
+            raise ValueError(f"the type {code:#04x} is not used by any checkpoint")
+        else:
+            following = _FOLLOWING[code]
+            if following < 0:
+                size = -following
+                following = int.from_bytes(data[pos : pos + size], "big")
+                pos += size
+            pos += following
+        if pos > end or count > end - pos:
+            raise ValueError("it ends early")
+        if made > budget.made:
+            raise exceeded("made")
+        if count > 0:
+            left.append(count)
+            if len(left) > MAX_DEPTH + 1:
+                raise exceeded("depth")
+    budget.spend("made", made)
+    if pos != end:
+        raise ValueError(f"{end - pos} bytes follow after its end")

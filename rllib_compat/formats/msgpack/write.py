@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.formats.msgpack import codec as msgpack_codec
-from rllib_compat.formats.msgpack.plain import OWN_KEY, Place, to_plain
+from rllib_compat.formats.msgpack.state import OWN_KEY, Place, to_plain
 from rllib_compat.formats.space_serialization import preprocessed, to_ray_dict
 from rllib_compat.neutral.budget import Budget, exceeded
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState

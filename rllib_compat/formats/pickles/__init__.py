@@ -23,7 +23,7 @@ from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
 
-__all__ = ["Budget", "Unpickled", "load", "load_torch", "looks_like_pickle"]
+__all__ = ["Budget", "Unpickled", "load", "load_torch", "looks_like_pickle", "map_file"]
 
 
 @frozen
@@ -95,7 +95,7 @@ def load_torch(
             return _load(view, budget, where)
     # As in `Machine.run`: whatever fails here, the file is at fault.
     except Exception as error:
-        raise machine.blame(error) from error
+        raise machine.error(error) from error
     return Unpickled(value, machine.globals, machine.unknown, size)
 
 
@@ -113,6 +113,14 @@ def looks_like_pickle(data: Path | bytes | memoryview) -> bool:
     return head[:1] in (b"(", b"]", b"}", b"c", b")") and tail == b"."
 
 
+def map_file(path: Path) -> memoryview:
+    """The bytes of a file, which is not read at once; the map lives as long as a view on it."""
+    with path.open("rb") as file:
+        if file.seek(0, io.SEEK_END) == 0:
+            return memoryview(b"")  # an empty file can't be mapped
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
 def _open(
     data: Path | bytes | memoryview, budget: Budget | None, where: str, *, is_input: bool = True
 ) -> tuple[memoryview, Budget, str]:
@@ -121,12 +129,7 @@ def _open(
         try:
             if not data.is_file():  # opening a pipe would wait for ever
                 raise CheckpointError("there is no such file", where=where)
-            with data.open("rb") as file:
-                # An empty file can't be mapped. The map lives as long as a view on it.
-                empty = file.seek(0, io.SEEK_END) == 0
-                view = memoryview(
-                    b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                )
+            view = map_file(data)
         except OSError as error:
             raise CheckpointError(f"it can't be read: {error.strerror}", where=where) from error
     else:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat.formats.pickles.plain import is_named, raw_bytes
+from rllib_compat.formats.pickles.python_types import is_named, raw_bytes
 from rllib_compat.neutral.checkpoint import Array
 
 if TYPE_CHECKING:
     from rllib_compat.formats.pickles.machine import Machine
 
 _DTYPE = re.compile(r"([biufcmMOSUVa])(\d{1,9})|[?bBhHiIlLqQefdgFDGO]")
-MOST_AXES = 64  # numpy's own limit
+_MOST_AXES = 64  # numpy's own limit
 _UNITS = frozenset({"Y", "M", "W", "D", "h", "m", "s", "ms", "us", "μs", "ns", "ps", "fs", "as"})
 
 
@@ -39,7 +39,7 @@ def dtype(machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
         raise ValueError("a dtype without a byte order")
     if subarray is not None:
         inner, shape = subarray
-        return np.dtype((_is_dtype(inner), _shape(shape)))
+        return np.dtype((_as_dtype(inner), shape_of(shape)))
     if names is not None:
         return _structured(machine, names, fields, size)
     if base.kind in "mM" and version >= 4 and len(state) > 8:
@@ -52,42 +52,42 @@ def dtype(machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
 
 def _structured(machine: Machine, names: Any, fields: Any, size: Any) -> Any:
     machine.budget.spend("elements", len(names))
-    parts = [fields[_is_text(name)] for name in names]
+    parts = [fields[_as_text(name)] for name in names]
     made = np.dtype(
         {
             "names": list(names),
-            "formats": [_is_dtype(part[0]) for part in parts],
+            "formats": [_as_dtype(part[0]) for part in parts],
             "offsets": [int(part[1]) for part in parts],
-            "titles": [_is_text(part[2]) if len(part) > 2 else None for part in parts],
+            "titles": [_as_text(part[2]) if len(part) > 2 else None for part in parts],
             "itemsize": size,
         }
     )
     return NotImplemented if made.hasobject else made
 
 
-def _is_text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("a field whose name is not text")
     return value
 
 
-def _is_dtype(value: Any) -> np.dtype[Any]:
+def _as_dtype(value: Any) -> np.dtype[Any]:
     if not isinstance(value, np.dtype):
         raise ValueError(f"a dtype made of a {type(value).__name__}")
     return value
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
+def shape_of(shape: Any) -> tuple[int, ...]:
     """Checks a shape, which very old pickles give as one integer."""
     sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
-    if len(sizes) > MOST_AXES or not all(type(size) is int and size >= 0 for size in sizes):
+    if len(sizes) > _MOST_AXES or not all(type(size) is int and size >= 0 for size in sizes):
         raise ValueError("a malformed shape")
     return tuple(sizes)
 
 
 def to_array(machine: Machine, data: Any, kind: Any, shape: Any, order: Any = "C") -> Array:
     """An array of the given bytes."""
-    kind, shape = _is_dtype(kind), _shape(shape)
+    kind, shape = _as_dtype(kind), shape_of(shape)
     count = math.prod(shape)
     if kind.hasobject:
         return _object_array(machine, data, count).reshape(shape)
@@ -131,7 +131,7 @@ def from_buffer(
 ) -> Array:
     """`_frombuffer`, of protocol 5; numpy 2.3 and later tell an order of axes."""
     if order == "K" and axes is not None:
-        return to_array(machine, data, kind, shape).transpose(_shape(axes))
+        return to_array(machine, data, kind, shape).transpose(shape_of(axes))
     if order not in ("C", "F", "A"):
         raise ValueError("an array whose order is not known")
     return to_array(machine, data, kind, shape, order)
@@ -139,7 +139,7 @@ def from_buffer(
 
 def scalar(machine: Machine, kind: Any, data: Any = None) -> Any:
     """`scalar`: one element of its own."""
-    if _is_dtype(kind).hasobject:
+    if _as_dtype(kind).hasobject:
         return data
     machine.budget.spend("copies", len(data))
     return to_array(machine, data, kind, ())[()]

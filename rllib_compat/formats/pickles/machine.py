@@ -2,23 +2,25 @@
 
 A pickle is a program for a small stack machine. Python's own machine imports what the program
 names and calls it. This one looks every name up in a table of our own constructors (`names.py`),
-and makes an inert record of what is not in it.
+makes an inert record of what is not in it, and checks keys before it hashes them.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, TypeAlias
 
-from rllib_compat.formats.pickles.opcodes import HANDLERS, MEMORY, STOP
-from rllib_compat.formats.pickles.reading import Reader
-from rllib_compat.formats.pickles.values import Blank, check_key, check_whole
+import numpy as np
+
+from rllib_compat.formats.pickles.opcodes import HANDLERS, MEMORY, STOP, Reader
 from rllib_compat.neutral.budget import Budget, exceeded
 from rllib_compat.neutral.checkpoint import ObservationFilter
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.neutral.spaces import DictSpace, TupleSpace
 
 _LONGEST_NAME = 1000
 _DEEPEST_NESTING = 8
@@ -27,7 +29,7 @@ _CLOCK_STEPS = 0xFFFF
 
 
 @frozen
-class Known:
+class Constructor:
     """What this package makes of a name in a pickle.
 
     At most one of the two is given; without any, the name is known to be harmless, and stays an
@@ -43,7 +45,23 @@ class Known:
     fill: Callable[[Machine, tuple[Any, ...], Any], Any] | None = None
 
 
-Names: TypeAlias = Mapping[tuple[str, str], Known]
+Names: TypeAlias = Mapping[tuple[str, str], Constructor]
+
+
+class Unbuilt:
+    """An object that waits for its state: pickles name it first and describe it later (BUILD).
+
+    Our records are made in one go, from their state. Until then this holds their place on the
+    stack and in the memo; `value` is None before BUILD.
+    """
+
+    __slots__ = ("args", "fill", "ref", "value")
+
+    def __init__(self, ref: GlobalRef, fill: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.ref = ref
+        self.fill = fill
+        self.args = args
+        self.value: Any = None
 
 
 class Machine(Reader):
@@ -109,15 +127,14 @@ class Machine(Reader):
             if len(self.stack) != 1 or self.marks:
                 raise ValueError("it ends with more or less than one value")
             value = self.stack.pop()
-            check_whole(value, self.budget)
+            check_finished(value, self.budget)
         # A hostile file can make any expression of ours fail; whichever it is, the file is at
         # fault, and the reader is told where.
         except Exception as error:
-            name = "STOP" if opcode == STOP else handlers[opcode].__name__.strip("_").upper()
-            raise self.blame(error, f"offset {start} ({name})") from error
+            raise self.error(error, f"offset {start} ({_name_of(opcode)})") from error
         return value
 
-    def blame(self, error: Exception, place: str = "") -> CorruptCheckpointError:
+    def error(self, error: Exception, place: str = "") -> CorruptCheckpointError:
         """The error to raise for one that came up at `place`."""
         where = ", ".join(filter(None, (self.where, place)))
         if isinstance(error, CorruptCheckpointError):
@@ -158,6 +175,22 @@ class Machine(Reader):
             data, self.names, self.budget, "", persistent=persistent, level=self.level + 1
         )
 
+    def remember(self, index: int) -> None:
+        """Puts what lies on top of the stack into the memo."""
+        memo = self.memo
+        memo[index] = self.stack[-1]
+        if len(memo) > self.budget.memo:
+            raise exceeded("memo")
+
+    def recall(self, index: int) -> Any:
+        """What lies in the memo."""
+        if index not in self.memo:
+            raise ValueError(f"nothing was remembered as {index}")
+        value = self.memo[index]
+        if type(value) is Unbuilt and value.value is not None:
+            value = value.value
+        return value
+
     def pop_mark(self) -> list[Any]:
         """Takes everything above the last MARK off the stack."""
         items = self.stack
@@ -197,7 +230,7 @@ class Machine(Reader):
             known = self.names.get((callee.module, callee.name))
             if known is not None and not kwargs:
                 if known.fill is not None:
-                    return Blank(callee, known.fill, args)
+                    return Unbuilt(callee, known.fill, args)
                 if known.make is not None:
                     value = known.make(self, *args)
                     if value is not NotImplemented:
@@ -210,7 +243,7 @@ class Machine(Reader):
 
     def build(self, target: Any, state: Any) -> Any:
         """What `target` becomes when it is given its state."""
-        if type(target) is Blank:
+        if type(target) is Unbuilt:
             value = target.fill(self, target.args, state)
             if value is NotImplemented:
                 self.unknown[target.ref.qualified] += 1
@@ -266,3 +299,118 @@ _STATE_IS_IDLE = frozenset({OrderedDict, ObservationFilter})
 _RECONSTRUCTORS = frozenset(
     {GlobalRef("copyreg", "_reconstructor"), GlobalRef("copy_reg", "_reconstructor")}
 )
+
+
+def _name_of(opcode: int) -> str:
+    """An opcode's name, for errors."""
+    import pickletools
+
+    names = {row.code: row.name for row in pickletools.opcodes}
+    return names.get(chr(opcode), "UNKNOWN_OPCODE")
+
+
+# Their hashes are randomised, or depend on identity. Those of numbers are the numbers themselves:
+# even small ones can be chosen so that each falls onto all those before it.
+_EASY_KEYS = frozenset({str, bytes, bool, type(None), GlobalRef, StandIn})
+_AWKWARD_KEYS = (int, float, complex, np.generic, PurePosixPath, PureWindowsPath)
+_LONGEST_KEY = 1000
+
+
+def check_key(key: Any, budget: Budget, others: int) -> None:
+    """Makes sure that hashing and comparing `key` is cheap and calls no one else's code.
+
+    Tuples are hashed, and tuples and frozensets are compared, by recursion into each part however
+    often it is shared, so a small nest of them would take for ever; and whoever knows the hash
+    function can write keys that all collide.
+
+    Args:
+        key: The key.
+        budget: What reading may cost.
+        others: How many keys are there already.
+
+    Raises:
+        ValueError: It is no key.
+        BudgetExceededError: There are too many keys of this sort.
+    """
+    if type(key) in _EASY_KEYS:
+        return
+    budget.spend("collisions", others + 1)
+    parts = [key]
+    for seen in range(_LONGEST_KEY):
+        if not parts:
+            return
+        part = parts.pop()
+        if type(part) in (tuple, frozenset):
+            if len(part) > _LONGEST_KEY - seen:
+                break
+            parts += part
+        elif type(part) not in _EASY_KEYS and not isinstance(part, _AWKWARD_KEYS):
+            raise ValueError(f"a {type(part).__name__} can't be a key, or part of one")
+    raise ValueError("a key has too many parts")
+
+
+def _of_stand_in(value: StandIn) -> Iterable[Any]:
+    return (value.ref, value.args, value.kwargs, value.state, value.items, value.pairs)
+
+
+def _of_array(value: np.ndarray[Any, Any]) -> Iterable[Any]:
+    return value.flat if value.dtype.hasobject else ()
+
+
+# How to walk through each kind of value that has parts. Keys need no walk: see `check_key`.
+_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
+    list: iter,
+    tuple: iter,
+    deque: iter,
+    dict: dict.values,
+    OrderedDict: OrderedDict.values,
+    Counter: Counter.values,
+    np.ndarray: _of_array,
+    StandIn: _of_stand_in,
+    TupleSpace: lambda space: space.spaces,
+    DictSpace: lambda space: space.spaces.values(),
+}
+
+
+def parts_of(value: Any) -> Iterable[Any] | None:
+    """The parts of a value that a pickle may hold; None if it has none."""
+    if isinstance(value, (set, frozenset)):
+        return value
+    walk = _PARTS.get(type(value))
+    return walk(value) if walk else None
+
+
+def check_finished(value: Any, budget: Budget) -> None:
+    """Makes sure that a value is nested within bounds, and that all objects in it got their state.
+
+    It visits every part once, however often the part is shared, and needs no recursion itself.
+
+    Raises:
+        ValueError: An object in it never got its state.
+        BudgetExceededError: It is nested too deeply.
+    """
+    heights: dict[int, int] = {}  # 0 while the walk is inside of a part: a cycle leads back there
+    path: list[tuple[int, Iterator[Any]]] = [(0, iter((value,)))]
+    tallest = [0]  # beside `path`: the tallest part so far
+    while path:
+        owner, parts = path[-1]
+        for part in parts:
+            walk = _PARTS.get(type(part))
+            if walk is None:
+                if type(part) is Unbuilt:
+                    raise ValueError(f"an object of {part.ref.qualified} never got its state")
+                continue
+            height = heights.setdefault(id(part), -1)
+            if height < 0:
+                heights[id(part)] = 0
+                path.append((id(part), iter(walk(part))))
+                tallest.append(0)
+                break
+            tallest[-1] = max(tallest[-1], height)
+        else:
+            path.pop()
+            height = heights[owner] = tallest.pop() + 1
+            if height > budget.depth:
+                raise exceeded("depth")
+            if path:
+                tallest[-1] = max(tallest[-1], height)

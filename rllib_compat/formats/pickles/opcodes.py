@@ -1,24 +1,26 @@
-"""What each opcode of a pickle does to the machine.
+"""What each opcode of a pickle does to the machine, and how operands are read from a buffer.
 
-Opcodes are described in `pickletools` of the standard library. Each is a function of its name
-here, which errors show in capitals.
+`pickletools` of the standard library describes the opcodes; errors call them by its names.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rllib_compat.formats.pickles import reading
-from rllib_compat.formats.pickles.values import Blank
-from rllib_compat.neutral.budget import exceeded
 from rllib_compat.neutral.records import StandIn
 
 if TYPE_CHECKING:
     from rllib_compat.formats.pickles.machine import Machine
 
-Handler: TypeAlias = "Callable[[Machine], None]"
 STOP = ord(".")
+_HIGHEST_PROTOCOL = 5
+
+# Byte strings of this size and above stay views on the buffer, so that arrays cost no copy.
+_VIEW_FROM = 1 << 16
+# Python refuses to print integers beyond 4300 digits, which these bytes can't reach.
+_LONGEST_INTEGER = 1024
 
 #: About how many bytes of memory an opcode makes: the object, its place on the stack, and what
 #: grows around it. The others make no more than twenty times the bytes that they take in the file.
@@ -36,78 +38,278 @@ for _opcodes, _size in (
 ):
     for _code in _opcodes:
         MEMORY[_code] = _size
-_HIGHEST_PROTOCOL = 5
 
 
-def _unknown_opcode(machine: Machine) -> None:
+class Reader:
+    """A position in a buffer.
+
+    Running over the end raises `IndexError`, `struct.error` or `ValueError`; the machine makes a
+    `CorruptCheckpointError` of each.
+
+    Attributes:
+        data: The buffer.
+        pos: Where the next read starts.
+    """
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+        self.pos = 0
+
+    def take(self, size: int) -> memoryview:
+        """The next `size` bytes, as a view."""
+        start = self.pos
+        if size > len(self.data) - start:
+            raise ValueError(f"{size} bytes are announced, and {len(self.data) - start} are left")
+        self.pos = start + size
+        return self.data[start : self.pos]
+
+    def line(self) -> bytes:
+        """The bytes up to the next line feed, which is skipped."""
+        window = 64
+        while True:
+            chunk = bytes(self.data[self.pos : self.pos + window])
+            end = chunk.find(b"\n")
+            if end >= 0:
+                self.pos += end + 1
+                return chunk[:end]
+            if len(chunk) < window:
+                raise ValueError("a line has no end")
+            window *= 2
+
+
+# Operands: binary ones, …
+
+
+def _uint1(reader: Reader) -> int:
+    pos = reader.pos
+    reader.pos = pos + 1
+    return reader.data[pos]
+
+
+def _packed(code: str) -> Callable[[Reader], Any]:
+    packing = struct.Struct(code)
+    size, unpack_from = packing.size, packing.unpack_from
+
+    def read(reader: Reader) -> Any:
+        pos = reader.pos
+        reader.pos = pos + size
+        return unpack_from(reader.data, pos)[0]
+
+    return read
+
+
+_uint2, _uint4, _uint8 = map(_packed, ("<H", "<I", "<Q"))
+_int4, _float8 = map(_packed, ("<i", ">d"))
+
+
+def _bytes(
+    size: Callable[[Reader], int], kind: Callable[[memoryview], bytes | bytearray] = bytes
+) -> Callable[[Reader], bytes | bytearray | memoryview]:
+    """Reads bytes that follow their length; many stay a (read-only) view, mutable ones as well."""
+
+    def read(reader: Reader) -> bytes | bytearray | memoryview:
+        view = reader.take(size(reader))
+        return view if len(view) >= _VIEW_FROM else kind(view)
+
+    return read
+
+
+def _text(size: Callable[[Reader], int], encoding: str = "utf-8") -> Callable[[Reader], str]:
+    errors = "surrogatepass" if encoding == "utf-8" else "strict"
+    return lambda reader: str(reader.take(size(reader)), encoding, errors)
+
+
+def _integer(size: Callable[[Reader], int]) -> Callable[[Reader], int]:
+    """Reads a two's complement integer that follows its length in bytes."""
+
+    def read(reader: Reader) -> int:
+        view = reader.take(size(reader))
+        if len(view) > _LONGEST_INTEGER:
+            raise ValueError(f"an integer of {len(view)} bytes")
+        return int.from_bytes(view, "little", signed=True)
+
+    return read
+
+
+# … and the text forms of protocol 0.
+
+
+def _int_line(reader: Reader) -> int | bool:
+    line = reader.line()
+    return line == b"01" if line in (b"00", b"01") else _digits(line)
+
+
+def _digits(line: bytes) -> int:
+    if len(line) > 2 * _LONGEST_INTEGER:
+        raise ValueError(f"an integer of {len(line)} digits")
+    return int(line, 0)
+
+
+def _string_line(reader: Reader) -> str:
+    """Reads the `repr` of a byte string of Python 2."""
+    line = reader.line().strip()
+    if len(line) < 2 or line[:1] not in (b"'", b'"') or line[:1] != line[-1:]:
+        raise ValueError("a string has no quotes")
+    return line[1:-1].decode("unicode_escape")
+
+
+def _name_line(reader: Reader) -> str:
+    return reader.line().decode("utf-8")
+
+
+def _memo_line(reader: Reader) -> int:
+    return int(reader.line())
+
+
+Handler: TypeAlias = "Callable[[Machine], None]"
+
+
+def _unknown(machine: Machine) -> None:
     raise ValueError(f"no pickle has the opcode {machine.data[machine.pos - 1]:#04x}")
 
 
-HANDLERS: list[Handler] = [_unknown_opcode] * 256
+def _name(machine: Machine) -> Any:
+    """The name that GLOBAL and INST have as lines."""
+    at = machine.pos - 1
+    return machine.name(_name_line(machine), _name_line(machine), at)
 
 
-def _on(opcode: bytes) -> Callable[[Handler], Handler]:
+def _dict(machine: Machine) -> dict[Any, Any]:
+    made: dict[Any, Any] = {}
+    machine.set_items(made, machine.pop_mark())
+    return made
+
+
+HANDLERS: list[Handler] = [_unknown] * 256
+
+
+def _on(*opcodes: bytes) -> Callable[[Handler], Handler]:
     def register(handler: Handler) -> Handler:
-        HANDLERS[opcode[0]] = handler
+        for opcode in opcodes:
+            HANDLERS[opcode[0]] = handler
         return handler
 
     return register
 
 
-def _literal(opcode: bytes, name: str, read: Callable[[Any], Any]) -> None:
-    """Registers an opcode that pushes what `read` makes of the bytes after it."""
+def _push(read: Callable[[Any], Any]) -> Handler:
+    """Pushes what `read` makes of the bytes after the opcode, or of what lies above a mark."""
 
     def push(machine: Machine) -> None:
-        machine.stack.append(read(machine))
+        value = read(machine)  # before the stack is looked up: it is another one behind a mark
+        machine.stack.append(value)
 
-    push.__name__ = name
-    HANDLERS[opcode[0]] = push
+    return push
 
 
-for _opcode, _name, _read in (
-    (b"N", "none", lambda _: None),
-    (b"\x88", "newtrue", lambda _: True),
-    (b"\x89", "newfalse", lambda _: False),
-    (b"I", "int", reading.int_line),
-    (b"L", "long", reading.long_line),
-    (b"J", "binint", reading.int4),
-    (b"K", "binint1", reading.uint1),
-    (b"M", "binint2", reading.uint2),
-    (b"\x8a", "long1", reading.integer(reading.uint1)),
-    (b"\x8b", "long4", reading.integer(reading.uint4)),
-    (b"F", "float", reading.float_line),
-    (b"G", "binfloat", reading.float8),
+def _put(read: Callable[[Machine], int]) -> Handler:
+    return lambda machine: machine.remember(read(machine))
+
+
+def _get(read: Callable[[Machine], int]) -> Handler:
+    return _push(lambda machine: machine.recall(read(machine)))
+
+
+def _tuple_of(size: int) -> Handler:
+    def make(machine: Machine) -> None:
+        stack = machine.stack
+        if len(stack) < size:
+            raise IndexError
+        stack[-size:] = [tuple(stack[-size:])]
+
+    return make
+
+
+def _extension(read: Callable[[Machine], int]) -> Handler:
+    """A name in a process-wide registry that the file's writer had, and no one else has."""
+
+    def push(machine: Machine) -> None:
+        at = machine.pos - 1
+        machine.stack.append(machine.name("copyreg", f"extension {read(machine)}", at))
+
+    return push
+
+
+def _persistent(read: Callable[[Machine], Any]) -> Handler:
+    """An object that the pickle stores outside of itself, by its id."""
+
+    def push(machine: Machine) -> None:
+        at = machine.pos - 1
+        key = read(machine)
+        if machine.persistent is not None:
+            machine.stack.append(machine.persistent(key))
+        else:
+            machine.stack.append(StandIn(machine.name("pickle", "persistent_load", at), (key,)))
+
+    return push
+
+
+for _opcode, _handler in (
+    (b"N", _push(lambda _: None)),
+    (b"\x88", _push(lambda _: True)),
+    (b"\x89", _push(lambda _: False)),
+    (b"I", _push(_int_line)),
+    (b"L", _push(lambda reader: _digits(reader.line().removesuffix(b"L")))),
+    (b"J", _push(_int4)),
+    (b"K", _push(_uint1)),
+    (b"M", _push(_uint2)),
+    (b"\x8a", _push(_integer(_uint1))),
+    (b"\x8b", _push(_integer(_uint4))),
+    (b"F", _push(lambda reader: float(reader.line()))),
+    (b"G", _push(_float8)),
     # The byte strings of Python 2 become text: they are names and keys, or the data of arrays,
     # whose constructors take text as well.
-    (b"S", "string", reading.string_line),
-    (b"T", "binstring", reading.text(reading.uint4, "latin-1")),
-    (b"U", "short_binstring", reading.text(reading.uint1, "latin-1")),
-    (b"V", "unicode", reading.unicode_line),
-    (b"X", "binunicode", reading.text(reading.uint4, "utf-8", "surrogatepass")),
-    (b"\x8c", "short_binunicode", reading.text(reading.uint1, "utf-8", "surrogatepass")),
-    (b"\x8d", "binunicode8", reading.text(reading.uint8, "utf-8", "surrogatepass")),
-    (b"B", "binbytes", reading.byte_string(reading.uint4)),
-    (b"C", "short_binbytes", reading.byte_string(reading.uint1)),
-    (b"\x8e", "binbytes8", reading.byte_string(reading.uint8)),
-    (b"\x96", "bytearray8", reading.byte_array),
-    (b")", "empty_tuple", lambda _: ()),
-    (b"]", "empty_list", lambda _: []),
-    (b"}", "empty_dict", lambda _: {}),
-    (b"\x8f", "empty_set", lambda _: set()),
+    (b"S", _push(_string_line)),
+    (b"T", _push(_text(_uint4, "latin-1"))),
+    (b"U", _push(_text(_uint1, "latin-1"))),
+    (b"V", _push(lambda reader: reader.line().decode("raw_unicode_escape"))),
+    (b"X", _push(_text(_uint4))),
+    (b"\x8c", _push(_text(_uint1))),
+    (b"\x8d", _push(_text(_uint8))),
+    (b"B", _push(_bytes(_uint4))),
+    (b"C", _push(_bytes(_uint1))),
+    (b"\x8e", _push(_bytes(_uint8))),
+    (b"\x96", _push(_bytes(_uint8, bytearray))),
+    (b")", _push(lambda _: ())),
+    (b"]", _push(lambda _: [])),
+    (b"}", _push(lambda _: {})),
+    (b"\x8f", _push(lambda _: set())),
+    (b"c", _push(_name)),
+    (b"t", _push(lambda machine: tuple(machine.pop_mark()))),
+    (b"l", _push(lambda machine: machine.pop_mark())),
+    (b"d", _push(_dict)),
+    (b"\x91", _push(lambda machine: frozenset(machine.checked_keys(machine.pop_mark())))),
+    (b"2", _push(lambda machine: machine.stack[-1])),
+    (b"1", lambda machine: machine.pop_mark()),
+    (b"\x94", _put(lambda machine: len(machine.memo))),
+    (b"p", _put(_memo_line)),
+    (b"q", _put(_uint1)),
+    (b"r", _put(_uint4)),
+    (b"g", _get(_memo_line)),
+    (b"h", _get(_uint1)),
+    (b"j", _get(_uint4)),
+    (b"\x85", _tuple_of(1)),
+    (b"\x86", _tuple_of(2)),
+    (b"\x87", _tuple_of(3)),
+    (b"P", _persistent(_name_line)),
+    (b"Q", _persistent(lambda machine: machine.stack.pop())),
+    (b"\x82", _extension(_uint1)),
+    (b"\x83", _extension(_uint2)),
+    (b"\x84", _extension(_int4)),
 ):
-    _literal(_opcode, _name, _read)
+    HANDLERS[_opcode[0]] = _handler
 
 
 @_on(b"\x80")
 def _proto(machine: Machine) -> None:
-    protocol = machine.uint1()
+    protocol = _uint1(machine)
     if protocol > _HIGHEST_PROTOCOL:
         raise ValueError(f"protocol {protocol} is not known")
 
 
 @_on(b"\x95")
 def _frame(machine: Machine) -> None:
-    size = reading.uint8(machine)
+    size = _uint8(machine)
     if size > len(machine.data) - machine.pos:
         raise ValueError("a frame reaches beyond the end")
 
@@ -124,115 +326,6 @@ def _pop(machine: Machine) -> None:
         machine.stack.pop()
     else:
         machine.pop_mark()
-
-
-@_on(b"1")
-def _pop_mark(machine: Machine) -> None:
-    machine.pop_mark()
-
-
-@_on(b"2")
-def _dup(machine: Machine) -> None:
-    machine.stack.append(machine.stack[-1])
-
-
-def _remember(machine: Machine, index: int) -> None:
-    memo = machine.memo
-    memo[index] = machine.stack[-1]
-    if len(memo) > machine.budget.memo:
-        raise exceeded("memo")
-
-
-@_on(b"\x94")
-def _memoize(machine: Machine) -> None:
-    _remember(machine, len(machine.memo))
-
-
-@_on(b"p")
-def _put(machine: Machine) -> None:
-    _remember(machine, int(machine.line()))
-
-
-@_on(b"q")
-def _binput(machine: Machine) -> None:
-    _remember(machine, machine.uint1())
-
-
-@_on(b"r")
-def _long_binput(machine: Machine) -> None:
-    _remember(machine, reading.uint4(machine))
-
-
-def _recall(machine: Machine, index: int) -> None:
-    if index not in machine.memo:
-        raise ValueError(f"nothing was remembered as {index}")
-    value = machine.memo[index]
-    if type(value) is Blank and value.value is not None:
-        value = value.value
-    machine.stack.append(value)
-
-
-@_on(b"g")
-def _get(machine: Machine) -> None:
-    _recall(machine, int(machine.line()))
-
-
-@_on(b"h")
-def _binget(machine: Machine) -> None:
-    _recall(machine, machine.uint1())
-
-
-@_on(b"j")
-def _long_binget(machine: Machine) -> None:
-    _recall(machine, reading.uint4(machine))
-
-
-@_on(b"t")
-def _tuple(machine: Machine) -> None:
-    items = tuple(machine.pop_mark())
-    machine.stack.append(items)
-
-
-def _tuple_of(machine: Machine, size: int) -> None:
-    stack = machine.stack
-    if len(stack) < size:
-        raise IndexError
-    stack[-size:] = [tuple(stack[-size:])]
-
-
-@_on(b"\x85")
-def _tuple1(machine: Machine) -> None:
-    _tuple_of(machine, 1)
-
-
-@_on(b"\x86")
-def _tuple2(machine: Machine) -> None:
-    _tuple_of(machine, 2)
-
-
-@_on(b"\x87")
-def _tuple3(machine: Machine) -> None:
-    _tuple_of(machine, 3)
-
-
-@_on(b"l")
-def _list(machine: Machine) -> None:
-    items = machine.pop_mark()
-    machine.stack.append(items)
-
-
-@_on(b"d")
-def _dict(machine: Machine) -> None:
-    flat = machine.pop_mark()
-    made: dict[Any, Any] = {}
-    machine.set_items(made, flat)
-    machine.stack.append(made)
-
-
-@_on(b"\x91")
-def _frozenset(machine: Machine) -> None:
-    items = machine.checked_keys(machine.pop_mark())
-    machine.stack.append(frozenset(items))
 
 
 @_on(b"a")
@@ -269,12 +362,6 @@ def _additems(machine: Machine) -> None:
     target.update(machine.checked_keys(items, len(target)))
 
 
-@_on(b"c")
-def _global(machine: Machine) -> None:
-    at = machine.pos - 1
-    machine.stack.append(machine.name(reading.name_line(machine), reading.name_line(machine), at))
-
-
 @_on(b"\x93")
 def _stack_global(machine: Machine) -> None:
     name = machine.stack.pop()
@@ -282,16 +369,11 @@ def _stack_global(machine: Machine) -> None:
     machine.stack.append(machine.name(module, name, machine.pos - 1))
 
 
-@_on(b"R")
+@_on(b"R", b"\x81")
 def _reduce(machine: Machine) -> None:
     args = machine.stack.pop()
     callee = machine.stack.pop()
     machine.stack.append(machine.construct(callee, args))
-
-
-@_on(b"\x81")
-def _newobj(machine: Machine) -> None:
-    _reduce(machine)
 
 
 @_on(b"\x92")
@@ -312,8 +394,7 @@ def _obj(machine: Machine) -> None:
 
 @_on(b"i")
 def _inst(machine: Machine) -> None:
-    at = machine.pos - 1
-    callee = machine.name(reading.name_line(machine), reading.name_line(machine), at)
+    callee = _name(machine)
     args = tuple(machine.pop_mark())
     machine.stack.append(machine.construct(callee, args))
 
@@ -325,46 +406,6 @@ def _build(machine: Machine) -> None:
     machine.stack.append(machine.build(target, state))
 
 
-def _persistent(machine: Machine, key: Any, at: int) -> None:
-    if machine.persistent is not None:
-        machine.stack.append(machine.persistent(key))
-    else:
-        machine.stack.append(StandIn(machine.name("pickle", "persistent_load", at), (key,)))
-
-
-@_on(b"P")
-def _persid(machine: Machine) -> None:
-    at = machine.pos - 1
-    _persistent(machine, reading.name_line(machine), at)
-
-
-@_on(b"Q")
-def _binpersid(machine: Machine) -> None:
-    _persistent(machine, machine.stack.pop(), machine.pos - 1)
-
-
-def _extension(machine: Machine, read: Callable[[Any], int]) -> None:
-    # A process-wide registry that the file's writer had, and no one else has.
-    at = machine.pos - 1
-    machine.stack.append(machine.name("copyreg", f"extension {read(machine)}", at))
-
-
-@_on(b"\x82")
-def _ext1(machine: Machine) -> None:
-    _extension(machine, reading.uint1)
-
-
-@_on(b"\x83")
-def _ext2(machine: Machine) -> None:
-    _extension(machine, reading.uint2)
-
-
-@_on(b"\x84")
-def _ext4(machine: Machine) -> None:
-    _extension(machine, reading.int4)
-
-
-@_on(b"\x97")
-@_on(b"\x98")
+@_on(b"\x97", b"\x98")
 def _next_buffer(_machine: Machine) -> None:
     raise ValueError("it needs a buffer that was kept outside of the file")

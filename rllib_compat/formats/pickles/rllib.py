@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -45,11 +45,17 @@ def _numbers(value: Any) -> Array:
     return value
 
 
+def _integers(machine: Machine, value: Any) -> tuple[int, ...]:
+    """The integers of an array or a tuple, or a single one."""
+    if isinstance(value, (int, np.integer)):
+        return (int(value),)
+    numbers = value if type(value) in (tuple, list) else _numbers(value).ravel()
+    machine.budget.spend("elements", len(numbers))
+    return tuple(int(number) for number in numbers)
+
+
 def _box(_machine: Machine, state: dict[str, Any]) -> Space:
-    low, high = _numbers(state["low"]), _numbers(state["high"])
-    if low.shape != high.shape:
-        raise ValueError("a Box whose bounds differ in shape")
-    return Box(low, high, _dtype_name(state.get("dtype")))
+    return Box(_numbers(state["low"]), _numbers(state["high"]), _dtype_name(state.get("dtype")))
 
 
 def _discrete(_machine: Machine, state: dict[str, Any]) -> Space:
@@ -68,29 +74,18 @@ def _multi_binary(machine: Machine, state: dict[str, Any]) -> Space:
     return MultiBinary(_integers(machine, state["n"]))
 
 
-def _integers(machine: Machine, value: Any) -> tuple[int, ...]:
-    """The integers of an array or a tuple, or a single one."""
-    if isinstance(value, (int, np.integer)):
-        return (int(value),)
-    numbers = value if type(value) in (tuple, list) else _numbers(value).ravel()
-    machine.budget.spend("elements", len(numbers))
-    return tuple(int(number) for number in numbers)
-
-
 def _tuple(machine: Machine, state: dict[str, Any]) -> Any:
     parts = state["spaces"]
     machine.budget.spend("elements", len(parts))
-    if not all(isinstance(part, Space) for part in parts):
-        return NotImplemented
-    return TupleSpace(tuple(parts))
+    known = all(isinstance(part, Space) for part in parts)
+    return TupleSpace(tuple(parts)) if known else NotImplemented
 
 
 def _dict(machine: Machine, state: dict[str, Any]) -> Any:
     parts = state["spaces"]
     machine.budget.spend("elements", len(parts))
-    if not all(isinstance(part, Space) for part in parts.values()):
-        return NotImplemented
-    return DictSpace(dict(parts))
+    known = all(isinstance(part, Space) for part in parts.values())
+    return DictSpace(dict(parts)) if known else NotImplemented
 
 
 def _space(read: Callable[[Machine, dict[str, Any]], Any]) -> Callable[..., Any]:
@@ -104,13 +99,14 @@ def _space(read: Callable[[Machine, dict[str, Any]], Any]) -> Callable[..., Any]
     return fill
 
 
-SPACES = {
-    "Box": _space(_box),
-    "Discrete": _space(_discrete),
-    "MultiDiscrete": _space(_multi_discrete),
-    "MultiBinary": _space(_multi_binary),
-    "Tuple": _space(_tuple),
-    "Dict": _space(_dict),
+#: The modules below `spaces` in which a kind of space was, in any gym, and what makes its record.
+SPACES: Mapping[str, tuple[str, Callable[..., Any]]] = {
+    "Box": ("box", _space(_box)),
+    "Discrete": ("discrete", _space(_discrete)),
+    "MultiDiscrete": ("multi_discrete", _space(_multi_discrete)),
+    "MultiBinary": ("multi_binary", _space(_multi_binary)),
+    "Tuple": ("tuple tuple_space", _space(_tuple)),
+    "Dict": ("dict dict_space", _space(_dict)),
 }
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from rllib_compat.formats.pickles.arrays import MOST_AXES
+from rllib_compat.formats.pickles.arrays import shape_of
 from rllib_compat.neutral.checkpoint import Array
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.records import GlobalRef, StandIn
@@ -95,21 +95,11 @@ def _code(storage_type: Any) -> str | None:
 _STORAGE_MODULES = frozenset({"torch", "torch.cuda", "torch.storage"})
 
 
-def _sizes(sizes: Any) -> tuple[int, ...]:
-    if (
-        type(sizes) is not tuple
-        or len(sizes) > MOST_AXES
-        or not all(type(n) is int and n >= 0 for n in sizes)
-    ):
-        raise ValueError("a tensor's shape or strides that are not tuples of integers")
-    return sizes
-
-
 def tensor(machine: Machine, storage: Any, offset: int, shape: Any, strides: Any, *_: Any) -> Any:
     """`_rebuild_tensor` and `_rebuild_tensor_v2`; gradients and hooks are of no use here."""
     if type(storage) is not Storage:
         return NotImplemented
-    shape, strides = _sizes(shape), _sizes(strides)
+    shape, strides = shape_of(shape), shape_of(strides)
     count = math.prod(shape)
     data = storage.data
     if not count:
@@ -142,7 +132,7 @@ def parameter(_machine: Machine, data: Any, *_: Any) -> Any:
 
 def size(_machine: Machine, sizes: Any = ()) -> tuple[int, ...]:
     """`torch.Size`."""
-    return _sizes(sizes)
+    return shape_of(sizes)
 
 
 def device(_machine: Machine, kind: Any, index: int | None = None) -> Any:

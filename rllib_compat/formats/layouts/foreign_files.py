@@ -1,7 +1,7 @@
 """What lies where a checkpoint's file should be: pointers, web pages, archives, nothing.
 
 Checkpoints come by `git clone`, browsers and buckets, which leave something else in the place of a
-file that they did not bring. It is told by its first bytes, and nothing of it is read further.
+file that they did not bring. It is known by its first bytes, and nothing of it is read further.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _HEAD = 1024
 
 
 @frozen
-class Impostor:
-    """Something else in the place of a file.
+class ForeignFile:
+    """What a file is that is no checkpoint's.
 
     Attributes:
         found: What it is, as a sentence.
@@ -47,7 +47,7 @@ _ARCHIVES = (
 _TAR_AT, _TAR = 257, b"ustar"
 
 
-def look(path: Path) -> Impostor | None:
+def identify(path: Path) -> ForeignFile | None:
     """What a file is instead of a checkpoint's; None: it may be one.
 
     Args:
@@ -55,10 +55,13 @@ def look(path: Path) -> Impostor | None:
     """
     with path.open("rb") as file:
         head = file.read(_HEAD)
-    return _empty(head) or _pointer(head, path) or _page(head)
+    if not head:
+        fix = "Copy or download it again; the disk may have been full."
+        return ForeignFile("The file is empty.", fix)
+    return _pointer(head, path) or _page(head)
 
 
-def archive(path: Path) -> Impostor | None:
+def identify_archive(path: Path) -> ForeignFile | None:
     """An archive, which may have a whole checkpoint in it; None: it is none.
 
     It is asked of the path that was given, not of files in a checkpoint: torch's are zip archives.
@@ -72,49 +75,43 @@ def archive(path: Path) -> Impostor | None:
     if not kind:
         return None
     if kind == "zip" and b"data.pkl" in head:
-        return Impostor(
+        return ForeignFile(
             "It is a file of torch, which holds weights without config and spaces.",
             "Give the checkpoint's folder, of which it is a part.",
         )
-    return Impostor(
+    return ForeignFile(
         f"It is an archive ({kind}), not a checkpoint.",
         f"Unpack it (`{unpack} {path.name}`), and give the folder that comes out.",
     )
 
 
-def _empty(head: bytes) -> Impostor | None:
-    if head:
-        return None
-    return Impostor("The file is empty.", "Copy or download it again; the disk may have been full.")
-
-
-def _pointer(head: bytes, path: Path) -> Impostor | None:
+def _pointer(head: bytes, path: Path) -> ForeignFile | None:
     if head.startswith(b"version https://git-lfs.github.com/spec/"):
-        size = _LFS_SIZE.search(head)
-        told = f" of {int(size[1]):,} bytes" if size else ""
-        return Impostor(
-            f"It is a Git-LFS pointer: the file itself{told} was not downloaded.",
+        match = _LFS_SIZE.search(head)
+        size = f" of {int(match[1]):,} bytes" if match else ""
+        return ForeignFile(
+            f"It is a Git-LFS pointer: the file itself{size} was not downloaded.",
             "Run `git lfs install && git lfs pull` in the repository. (Without git: download the "
             f"file `{path.name}` itself, on GitHub with the button `Download raw file`.)",
         )
     if _ANNEX.match(head):
-        return Impostor(
+        return ForeignFile(
             "It is a git-annex pointer: the file itself was not downloaded.",
             f"Run `git annex get {path.name}` in its folder.",
         )
     return None
 
 
-def _page(head: bytes) -> Impostor | None:
-    again = "Download the file itself (on GitHub: `Download raw file`), not the page that shows it."
+def _page(head: bytes) -> ForeignFile | None:
+    found = ""
     if _PAGE.match(head):
-        title = _TITLE.search(head)
-        told = f", {title[1].decode('utf-8', 'replace')!r}" if title else ""
-        return Impostor(f"It is a web page{told}, saved under this name.", again)
-    if error := _XML_ERROR.match(head):
-        code = error[1].decode()
-        return Impostor(f"It is an error message of a storage service ({code}).", again)
-    if error := _JSON_ERROR.match(head):
-        said = error[2].decode("utf-8", "replace")
-        return Impostor(f"It is an error message of a web service ({said!r}).", again)
-    return None
+        match = _TITLE.search(head)
+        title = f", {match[1].decode('utf-8', 'replace')!r}" if match else ""
+        found = f"It is a web page{title}, saved under this name."
+    elif match := _XML_ERROR.match(head):
+        found = f"It is an error message of a storage service ({match[1].decode()})."
+    elif match := _JSON_ERROR.match(head):
+        text = match[2].decode("utf-8", "replace")
+        found = f"It is an error message of a web service ({text!r})."
+    fix = "Download the file itself (on GitHub: `Download raw file`), not the page that shows it."
+    return ForeignFile(found, fix) if found else None

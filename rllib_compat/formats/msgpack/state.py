@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.formats.msgpack.codec import MAX_DEPTH, is_utf8
-from rllib_compat.formats.pickles.values import check_key
+from rllib_compat.formats.pickles.machine import check_key
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.budget import Budget, exceeded
 from rllib_compat.neutral.checkpoint import (
