@@ -119,7 +119,7 @@ def _write_model(
     """Writes the source of a module; the conversion itself is the next command."""
     from rllib_compat.conversion.write_model import CLASS, write_model
     from rllib_compat.formats import layouts
-    from rllib_compat.formats.disk import disk_errors
+    from rllib_compat.formats.files import disk_errors
     from rllib_compat.neutral.errors import TargetExistsError
 
     made = write_model(layouts.read(old), given, recorded)

@@ -54,7 +54,7 @@ class ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # s
         """Reads it; nothing in a pickle is run."""
         if isinstance(value, dict):
             return value
-        from rllib_compat.formats import pickles, texts
+        from rllib_compat.formats import files, pickles
         from rllib_compat.neutral.budget import Budget
         from rllib_compat.neutral.check import check_values
         from rllib_compat.neutral.errors import CompatError
@@ -66,7 +66,7 @@ class ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # s
             elif value.endswith(".pkl"):
                 config = pickles.load(Path(value), budget=budget).value
             else:
-                config = texts.read_json(Path(value), budget, value)
+                config = files.read_json(Path(value), budget, value)
             check_values(config, budget, value[:200])
         except CompatError as error:
             self.fail(printable(error.found), param, ctx)

@@ -9,7 +9,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.formats import pickles, texts
+from rllib_compat.formats import files, pickles
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.check import check_values
 from rllib_compat.neutral.errors import CompatError, ConfigError
@@ -81,11 +81,11 @@ def read_data(source: str) -> Any:
 
 
 def _read_json(path: Path, budget: Budget) -> Any:
-    return texts.read_json(path, budget, str(path))
+    return files.read_json(path, budget, str(path))
 
 
 def _read_yaml(path: Path, budget: Budget) -> Any:
-    return texts.read_yaml(path, budget, str(path))
+    return files.read_yaml(path, budget, str(path))
 
 
 def _read_pickle(path: Path, budget: Budget) -> Any:

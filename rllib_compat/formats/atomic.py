@@ -11,6 +11,8 @@ lock on its own; the next run on the same target removes those that nobody holds
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import hashlib
 import os
 import re
@@ -18,10 +20,15 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from rllib_compat.formats.disk import disk_errors, exchange, lock
+from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import CheckpointError, TargetExistsError
+
+#: Only POSIX has it.
+fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 
 _PARTIAL, _OLD = "partial", "old"
 _SYNCS = 8  # files that wait for the disk at once
@@ -171,7 +178,7 @@ def _make_locked(target: Path) -> tuple[Path, int | None]:
     while True:
         temporary = _beside(target, _PARTIAL)
         temporary.mkdir()
-        descriptor = lock(temporary)
+        descriptor = _lock(temporary)
         if descriptor is not None or temporary.is_dir():
             return temporary, descriptor
         # Another run took it for what a killed one had left, in the moment before it was locked.
@@ -180,7 +187,7 @@ def _make_locked(target: Path) -> tuple[Path, int | None]:
 def _finish_killed_runs(target: Path) -> None:
     """Brings back an old target whose replacement never came, and removes what nobody needs."""
     for old in _all_beside(target, _OLD):
-        descriptor = lock(old)
+        descriptor = _lock(old)
         if descriptor is None and not old.is_symlink():
             continue  # another run is about to put the new one in its place
         if _is_there(target):
@@ -190,7 +197,7 @@ def _finish_killed_runs(target: Path) -> None:
         if descriptor is not None:
             os.close(descriptor)
     for partial in _all_beside(target, _PARTIAL):
-        descriptor = lock(partial)
+        descriptor = _lock(partial)
         if descriptor is not None:
             _remove(partial)
             os.close(descriptor)
@@ -218,11 +225,11 @@ def _put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
         return
     if not overwrite:  # it has appeared while we were writing
         raise _exists(target)
-    if exchange(temporary, target):
+    if _exchange(temporary, target):
         _sync(target.parent)  # before the old one goes
         _remove(temporary)
         return
-    held = lock(target)
+    held = _lock(target)
     backup = _beside(target, _OLD)
     target.rename(backup)
     try:
@@ -235,6 +242,53 @@ def _put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
             os.close(held)
     _sync(target.parent)
     _remove(backup)
+
+
+def _lock(path: Path) -> int | None:
+    """Locks a file or folder for as long as the descriptor is open; nobody else has it then.
+
+    The lock ends with the process, however that ends.
+
+    Returns:
+        The descriptor; None where somebody else has the lock, or the system has none.
+    """
+    if fcntl is None:
+        return None
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swaps two paths in one step (Linux 3.15 on, most file systems).
+
+    Returns:
+        Whether it was done; False where the system can't.
+    """
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # another system, or a C library before 2.28
+        return False
+    paths = [ctypes.c_char_p(os.fsencode(path)) for path in (one, other)]
+    if call(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], ctypes.c_uint(_RENAME_EXCHANGE)) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
+#: Of Linux.
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 def _sync_tree(root: Path) -> None:

@@ -25,9 +25,9 @@ import numpy as np
 from rllib_compat.formats.layouts import folder
 from rllib_compat.formats.msgpack import codec
 from rllib_compat.formats.pickles import looks_like_pickle, map_file
+from rllib_compat.formats.pickles.arrays import LEGACY_MAGIC, ZIP_MAGIC, read_legacy, read_zip
 from rllib_compat.formats.pickles.machine import Machine, parts_of
 from rllib_compat.formats.pickles.names import NAMES
-from rllib_compat.formats.pickles.tensors import LEGACY_MAGIC, ZIP_MAGIC, read_legacy, read_zip
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import (
     BudgetExceededError,

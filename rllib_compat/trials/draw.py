@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat.formats.atomic import atomic_file
-from rllib_compat.formats.disk import disk_errors
+from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import CheckpointError, CompatError, TargetExistsError
 from rllib_compat.neutral.text import printable
 from rllib_compat.trials.read import Trial

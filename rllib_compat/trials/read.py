@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rllib_compat.formats.disk import disk_errors
+from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 
 #: The first of them that is there is read: `progress.csv` has less in it.

@@ -111,7 +111,7 @@ def test_overwrite_keeps_the_old_one_when_the_new_one_fails(tmp_path):
 def test_without_exchange_overwrite_brings_the_old_one_back_when_the_rename_fails(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(atomic, "exchange", lambda one, other: False)
+    monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
     target = tmp_path / "new"
     target.mkdir()
     (target / "old").write_text("old")
@@ -148,7 +148,7 @@ def test_two_writers_of_one_target_do_not_mix(tmp_path):
 def replacing(request, monkeypatch):
     """Replaces a target in one step, and as where the system can't."""
     if not request.param:
-        monkeypatch.setattr(atomic, "exchange", lambda one, other: False)
+        monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
 
 
 def test_overwrite_leaves_nothing_beside_the_target(tmp_path, replacing):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from rllib_compat.formats.disk import disk_errors
+from rllib_compat.formats.files import disk_errors
 from rllib_compat.formats.layouts import foreign_files, own_msgpack, search, v0_1, v1, v2
 from rllib_compat.formats.layouts.folder import LayoutMismatch
 from rllib_compat.neutral.budget import Budget

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat.formats import pickles
+from rllib_compat.formats.files import read_json
 from rllib_compat.formats.layouts import foreign_files
 from rllib_compat.formats.msgpack import codec
-from rllib_compat.formats.texts import read_json
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.digests import Digests

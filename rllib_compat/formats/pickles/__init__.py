@@ -16,9 +16,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from rllib_compat.formats.pickles.arrays import LEGACY_MAGIC, ZIP_MAGIC, read_legacy, read_zip
 from rllib_compat.formats.pickles.machine import Machine
 from rllib_compat.formats.pickles.names import NAMES
-from rllib_compat.formats.pickles.tensors import LEGACY_MAGIC, ZIP_MAGIC, read_legacy, read_zip
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen

@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from rllib_compat.formats.pickles import arrays, rllib, tensors
+from rllib_compat.formats.pickles import arrays, rllib
 from rllib_compat.formats.pickles import python_types as python
 from rllib_compat.formats.pickles.machine import Constructor, Names
 
@@ -52,12 +52,12 @@ _MADE: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     (_CLOUDPICKLE, "_numpy_frombuffer", arrays.from_buffer),
     (_FILTER, "NoFilter", rllib.no_filter),
     ("ray.rllib.policy.policy", "PolicySpec", rllib.policy_spec),
-    ("torch._utils", "_rebuild_tensor _rebuild_tensor_v2", tensors.tensor),
-    ("torch._utils", "_rebuild_tensor_v3", tensors.tensor_v3),
-    ("torch._utils", "_rebuild_parameter _rebuild_parameter_with_state", tensors.parameter),
-    ("torch.storage", "_load_from_bytes", tensors.load_from_bytes),
-    ("torch", "Size", tensors.size),
-    ("torch", "device", tensors.device),
+    ("torch._utils", "_rebuild_tensor _rebuild_tensor_v2", arrays.tensor),
+    ("torch._utils", "_rebuild_tensor_v3", arrays.tensor_v3),
+    ("torch._utils", "_rebuild_parameter _rebuild_parameter_with_state", arrays.parameter),
+    ("torch.storage", "_load_from_bytes", arrays.load_from_bytes),
+    ("torch", "Size", arrays.size),
+    ("torch", "device", arrays.device),
 )
 
 #: Modules, names, and what makes the object as soon as its state is there.
@@ -93,8 +93,8 @@ _INERT = (
     ("numpy.random._sfc64", "SFC64"),
     ("numpy.random.bit_generator", "SeedSequence __pyx_unpickle_SeedSequence"),
     ("gym.utils.seeding", "RandomNumberGenerator._generator_ctor"),
-    ("torch", " ".join(tensors.DTYPES)),
-    ("torch torch.cuda torch.storage", " ".join(tensors.STORAGES)),
+    ("torch", " ".join(arrays.DTYPES)),
+    ("torch torch.cuda torch.storage", " ".join(arrays.STORAGES)),
 )
 
 NAMES: Names = {

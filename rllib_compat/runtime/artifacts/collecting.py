@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from rllib_compat import ray_versions
-from rllib_compat.formats.disk import disk_errors
+from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.artifacts.archives import pack

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.formats import texts
+from rllib_compat.formats import files
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
@@ -133,7 +133,7 @@ def read_manifest(checkpoint: str | Path) -> Manifest:
             where=str(path),
             fix='Train with "callbacks": SimulatorFolders(…), and give the folder of a checkpoint.',
         )
-    found = texts.read_json(path, Budget(), str(path))
+    found = files.read_json(path, Budget(), str(path))
     try:
         if found.pop("version") != _VERSION:
             raise ValueError("its version is unknown")

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from rllib_compat.formats.atomic import atomic_directory
-from rllib_compat.formats.disk import disk_errors
+from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 from rllib_compat.runtime.artifacts import archives, elsewhere
 from rllib_compat.runtime.artifacts.manifest import (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.formats.pickles import Budget, load, looks_like_pickle
-from rllib_compat.formats.pickles.tensors import LEGACY_MAGIC
+from rllib_compat.formats.pickles.arrays import LEGACY_MAGIC
 from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 from tests.unit.pickles.assembler import (
     DTYPE_F4,

@@ -1,13 +1,22 @@
-"""JSON and YAML of strangers: read within a budget, and never from what is no file."""
+"""JSON and YAML of strangers, read within a budget; and what the file system refuses."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rllib_compat.neutral.budget import Budget, exceeded
-from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+from rllib_compat.neutral.errors import (
+    BudgetExceededError,
+    CheckpointError,
+    CorruptCheckpointError,
+    FileSystemError,
+)
 
 #: A JSON file beside a checkpoint is a few kilobytes; params.json of a league is the largest.
 _LARGEST_JSON = 16 << 20
@@ -104,3 +113,42 @@ def read_text(path: Path, budget: Budget, where: str, largest: int) -> str:
         raise CorruptCheckpointError(f"Not text: {error}", where=where) from error
     except OSError as error:
         raise CheckpointError(f"It can't be read: {error.strerror}.", where=where) from error
+
+
+_ROOM = "Free some space, or choose another disk."
+_RIGHTS = "Choose a place that you may read and write, or change its permissions."
+
+#: What was found, and what to do, by the number that the system gives.
+_KNOWN = {
+    errno.ENOSPC: ("The disk is full.", _ROOM),
+    errno.EDQUOT: ("Your quota of the disk is used up.", _ROOM),
+    errno.EFBIG: ("A file would become larger than is allowed here.", _ROOM),
+    errno.EROFS: ("The disk is read-only.", "Choose another place."),
+    errno.EACCES: ("Permission denied.", _RIGHTS),
+    errno.EPERM: ("Permission denied.", _RIGHTS),
+    errno.ENAMETOOLONG: ("A name is too long for the file system.", "Choose a shorter path."),
+    errno.ENOENT: ("A file or folder is not there, or no longer.", "Check the path; run it again."),
+    errno.ENOTDIR: ("A part of the path is a file, not a folder.", "Check the path."),
+    errno.EEXIST: ("A file is in the way of a folder.", "Check the path."),
+    errno.ELOOP: ("Links in the path lead in a circle.", "Check the path."),
+    errno.EIO: ("The disk reports an error.", "Check the disk."),
+    errno.ESTALE: ("The network file system has lost the file.", "Run it again."),
+    errno.EMFILE: ("Too many files are open.", "Raise the limit (`ulimit -n`)."),
+}
+
+
+@contextmanager
+def disk_errors(where: str | Path) -> Iterator[None]:
+    """Turns what the file system refuses inside the block into a `FileSystemError`.
+
+    Args:
+        where: What is read or written, where the system does not name a file.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _KNOWN:
+            raise
+        found, fix = _KNOWN[error.errno]
+        place = error.filename if isinstance(error.filename, (str, os.PathLike)) else where
+        raise FileSystemError(found, where=str(place), fix=fix) from error
