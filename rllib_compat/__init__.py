@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from rllib_compat.config import Translation as Translation
     from rllib_compat.config import default_config as default_config
     from rllib_compat.config import translate as translate
+    from rllib_compat.conversion.convert import Conversion as Conversion
+    from rllib_compat.conversion.convert import Verification as Verification
+    from rllib_compat.conversion.convert import convert as convert
+    from rllib_compat.conversion.convert import verify as verify
     from rllib_compat.conversion.given import Given as Given
+    from rllib_compat.conversion.inspect import Inspection as Inspection
+    from rllib_compat.conversion.inspect import inspect as inspect
     from rllib_compat.legacy import activate as activate
     from rllib_compat.policy.load import load_policy as load_policy
     from rllib_compat.runtime.callbacks import DefaultCallbacks as DefaultCallbacks
@@ -35,26 +41,38 @@ PUBLIC_MODULES = (
 
 __all__ = [
     "Agent",
+    "Conversion",
     "DefaultCallbacks",
     "Given",
+    "Inspection",
     "Trainer",
     "Translation",
+    "Verification",
     "activate",
+    "convert",
     "default_config",
+    "inspect",
     "load",
     "load_policy",
     "translate",
+    "verify",
 ]
 
 _HOMES = {
-    "activate": "rllib_compat.legacy",
+    "Conversion": "rllib_compat.conversion.convert",
     "DefaultCallbacks": "rllib_compat.runtime.callbacks",
     "Given": "rllib_compat.conversion.given",
+    "Inspection": "rllib_compat.conversion.inspect",
     "Translation": "rllib_compat.config",
+    "Verification": "rllib_compat.conversion.convert",
+    "activate": "rllib_compat.legacy",
+    "convert": "rllib_compat.conversion.convert",
     "default_config": "rllib_compat.config",
+    "inspect": "rllib_compat.conversion.inspect",
     "load": "rllib_compat.trainer.load",
     "load_policy": "rllib_compat.policy.load",
     "translate": "rllib_compat.config",
+    "verify": "rllib_compat.conversion.convert",
 }
 
 

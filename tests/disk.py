@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from rllib_compat.conversion.convert import convert
+from rllib_compat import convert
 from rllib_compat.neutral.errors import FileSystemError
 from tests.kills import OLD, OTHER
 from tests.trees import digest_tree

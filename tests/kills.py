@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rllib_compat.conversion.convert import convert
+from rllib_compat import convert
 from tests.legacy.cases import find
 from tests.trees import digest_tree
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from rllib_compat.conversion.decide import Form, decide
+from rllib_compat.conversion.plan import Form, make_plan
 from rllib_compat.formats import layouts
 from tests import trained
 from tests.docs import ROOT
@@ -46,10 +46,10 @@ def rows() -> list[tuple[str, str, str, str, str]]:
             if "custom model" in reason:
                 kind, outcome = "custom model", _BY_NAME
         else:
-            plan = decide(layouts.read(case.checkpoint), given_if_asked(case))
+            plan = make_plan(layouts.read(case.checkpoint), given_if_asked(case))
             kind = " and ".join(sorted({network.kind for network in plan.networks.values()}))
-            whole = plan.form is Form.WHOLE
-            outcome = _trained(outcomes[str(case)]) if whole else f"{_INFERS}: {plan.why}"
+            whole = plan.form is Form.ALGORITHM
+            outcome = _trained(outcomes[str(case)]) if whole else f"{_INFERS}: {plan.reason}"
         framework = case.framework + ("" if case.stack == "old" else f", {case.stack} API")
         found[kind, case.algorithm, framework, outcome].add(case.version)
     return sorted((k, a, f, _span(versions), o) for (k, a, f, o), versions in found.items())

@@ -20,7 +20,7 @@ import tree
 
 import rllib_compat as compat
 from rllib_compat import ray_versions, registry
-from rllib_compat.conversion.decide import Form, decide
+from rllib_compat.conversion.plan import Form, make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.spaces import to_gymnasium
@@ -67,10 +67,10 @@ def train(case: Case) -> str | None:
     """What came of it, or None where the checkpoint is refused or becomes modules only."""
     given = given_if_asked(case)
     try:
-        plan = decide(layouts.read(case.checkpoint), given)
+        plan = make_plan(layouts.read(case.checkpoint), given)
     except CompatError:
         return None
-    if plan.form is not Form.WHOLE:
+    if plan.form is not Form.ALGORITHM:
         return None
     spaces = {
         policy_id: tuple(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,14 +97,12 @@ def command(
         from rllib_compat.cli.convert_many import convert_below
 
         return convert_below(old, new, jobs=jobs, as_json=as_json, **how)
-    from rllib_compat.conversion import recorded as recordings
-    from rllib_compat.conversion.convert import convert
-
-    arrays = recordings.load(recorded) if recorded else None
     if write_model is not None:
-        return _write_model(old, new, write_model, how["given"], arrays)
+        return _write_model(old, new, write_model, how["given"], recorded)
+    from rllib_compat import convert
+
     output.progress(f"reading {old}")
-    done = convert(old, new, recorded=arrays, **how)
+    done = convert(old, new, recorded=recorded, **how)
     if as_json:
         output.emit_json(done.to_dict())
     else:
@@ -113,16 +110,16 @@ def command(
     return done.report.exit_code
 
 
-def _write_model(
-    old: Path, new: Path, file: Path, given: Given, recorded: Mapping[str, Any] | None
-) -> int:
+def _write_model(old: Path, new: Path, file: Path, given: Given, recorded: Path | None) -> int:
     """Writes the source of a module; the conversion itself is the next command."""
-    from rllib_compat.conversion.write_model import CLASS, write_model
+    from rllib_compat.conversion import recordings
+    from rllib_compat.conversion.module_source import CLASS, make_module_source
     from rllib_compat.formats import layouts
     from rllib_compat.formats.files import disk_errors
     from rllib_compat.neutral.errors import TargetExistsError
 
-    made = write_model(layouts.read(old), given, recorded)
+    arrays = recordings.load(recorded) if recorded else None
+    made = make_module_source(layouts.read(old), given, arrays)
     with disk_errors(file):
         try:
             with file.open("x", encoding="utf-8") as out:
@@ -151,7 +148,7 @@ def show(done: Conversion, verbose: int) -> None:
     shown = Report(done.report.title, done.report.facts)
     shown.extend(f for f in done.report if not (f.rule == "verify" and f.verdict is Verdict.EXACT))
     output.report(shown, verbose=verbose)  # what is equal has its own table
-    proof.show(done.differences, done.assumed, verbose)
+    proof.show(done.differences, done.assumptions, verbose)
     if done.target is None:
         said = f"dry run: nothing was written; as planned: {done.report.facts['result']}"
         output.say(said)

@@ -30,9 +30,9 @@ def convert_below(old: Path, new: Path, *, jobs: int, as_json: bool, **options: 
     from rich.console import Console
     from rich.progress import track
 
-    from rllib_compat.conversion.many import LOG, convert_many, find
+    from rllib_compat.conversion.convert_many import LOG, convert_many, find_jobs
 
-    found = find(old, new)
+    found = find_jobs(old, new)
     output.progress(f"{len(found)} checkpoints below {old}")
     outcomes = list(
         track(

@@ -31,10 +31,8 @@ def command(keep: Path | None, verbose: int) -> int:
       rllib-compat demo
       rllib-compat demo --keep new
     """
+    from rllib_compat import convert
     from rllib_compat.cli.convert import show
-    from rllib_compat.conversion import recorded
-    from rllib_compat.conversion.convert import convert
-    from rllib_compat.conversion.given import Given
 
     with (
         resources.as_file(resources.files("rllib_compat") / "demo_data") as old,
@@ -42,8 +40,7 @@ def command(keep: Path | None, verbose: int) -> int:
     ):
         target = keep or Path(temporary) / "new"
         output.progress("converting a checkpoint of Ray 0.8.5 (PPO, TensorFlow 1, CartPole-v0)")
-        arrays = recorded.load(old / "expected.npz")
-        done = convert(old, target, given=Given(algorithm="PPO"), inputs=1000, recorded=arrays)
+        done = convert(old, target, algorithm="PPO", recorded=old / "expected.npz")
         show(done, verbose)
         _train_on(target)
         if keep is None:

@@ -13,7 +13,7 @@ from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CompatError
 
 if TYPE_CHECKING:
-    from rllib_compat.conversion.inspect import Inspection
+    from rllib_compat.conversion.inspect import Inspection, PolicySummary
     from rllib_compat.formats.globals import FileGlobals
 
 
@@ -45,12 +45,12 @@ def command(
       rllib-compat inspect --arrays checkpoint-100
       rllib-compat inspect --globals checkpoint-100
     """
-    from rllib_compat.conversion.inspect import inspect
+    from rllib_compat import inspect
 
     budget = Budget()
     listed = _names(checkpoint, budget) if names else None
     try:
-        found = inspect(checkpoint, options.given(**known), budget)
+        found = inspect(checkpoint, given=options.given(**known), budget=budget)
     except CompatError:
         # What a file names is told even if nothing else of it can be.
         if listed is not None:
@@ -61,7 +61,7 @@ def command(
     else:
         _show(found, verbose)
         if arrays:
-            output.table("arrays", ("policy", "name", "shape", "type"), found.arrays())
+            output.table("arrays", ("policy", "name", "shape", "type"), _array_rows(found))
         if listed is not None:
             _show_names(listed)
     return found.report.exit_code
@@ -119,9 +119,49 @@ def _grouped(policies: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return [*rows[:_POLICIES], *([("…", f"{left} more, -v", "", "", "")] if left > 0 else [])]
 
 
+def _fact_rows(found: Inspection) -> list[tuple[str, str]]:
+    counters, optimizers = found.counters, [p.has_optimizer_state for p in found.policies.values()]
+    counted = {
+        "iterations": counters.iteration,
+        "env steps": counters.env_steps,
+        "episodes": counters.episodes,
+        "hours": None if counters.seconds is None else f"{counters.seconds / 3600:.2f}",
+    }
+    keys = "all" if found.checkpoint.config_is_complete else "given by the user"
+    return [
+        ("format", found.layout),
+        ("Ray", found.ray_version or "unknown"),
+        ("algorithm", found.algorithm or "unknown"),
+        ("environment", str(found.config.get("env", "unknown"))),
+        ("config", f"{len(found.config)} keys ({keys})" if found.config else "none"),
+        ("counters", ", ".join(f"{k} {v}" for k, v in counted.items() if v is not None) or "none"),
+        ("policies", str(len(optimizers))),
+        ("optimizer states", f"{sum(optimizers)} of {len(optimizers)} policies"),
+    ]
+
+
+def _policy_row(policy: PolicySummary) -> tuple[str, ...]:
+    old = policy.observation_filter
+    seen = f", {old.stats[0].count} seen" if old and old.stats else ""
+    return (
+        policy.policy_id,
+        policy.network,
+        f"{policy.parameters:,}",
+        f"{policy.observation_space or 'unknown'} → {policy.action_space or 'unknown'}",
+        f"{old.kind}{seen}" if old else "none",
+    )
+
+
+def _array_rows(found: Inspection) -> list[tuple[str, str, str, str]]:
+    return [
+        (row.policy_id, row.name, "x".join(map(str, row.shape)) or "one number", row.dtype)
+        for row in found.arrays
+    ]
+
+
 def _show(found: Inspection, verbose: int) -> None:
-    output.table(str(found.checkpoint.source.path), ("what", "found"), found.facts())
-    policies: Sequence[tuple[str, ...]] = found.policies()
+    output.table(str(found.checkpoint.source.path), ("what", "found"), _fact_rows(found))
+    policies = [_policy_row(policy) for policy in found.policies.values()]
     columns = ("id", "network", "parameters", "spaces", "filter")
     if policies:  # none is read where the file itself is missing
         output.table("policies", columns, policies if verbose else _grouped(policies))
@@ -133,8 +173,8 @@ def _show(found: Inspection, verbose: int) -> None:
             ("name", "times"),
             [*shown, *([("…", f"{len(rows) - 10} more, -v")] if len(shown) < len(rows) else [])],
         )
-    if found.assumed:
-        told = proof.grouped(found.assumed)
+    if assumptions := found.assumptions:
+        told = proof.grouped(assumptions)
         rest = len(told) - _ASSUMED
         more = [("…", f"{rest} more, -v", "", "")] if rest > 0 and not verbose else []
         output.table(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 from rllib_compat.cli import output
 
 if TYPE_CHECKING:
-    from rllib_compat.conversion.assumed import Assumption
-    from rllib_compat.conversion.difference import Difference
+    from rllib_compat.conversion.assumptions import Assumption
+    from rllib_compat.conversion.compare import OutputDifference
 
 Row = TypeVar("Row")
 
@@ -22,7 +22,9 @@ _KINDS = {"recorded": 0, "given": 1, "random": 2, "stored": 3}
 _SHOWN = 12
 
 
-def show(differences: Sequence[Difference], assumed: Sequence[Assumption], verbose: int) -> None:
+def show(
+    differences: Sequence[OutputDifference], assumed: Sequence[Assumption], verbose: int
+) -> None:
     """Prints a proof.
 
     Args:
@@ -60,8 +62,8 @@ def grouped(assumed: Sequence[Assumption]) -> list[tuple[str, str, str, str]]:
     return [(names(ids), *key) for key, ids in policies.items()]
 
 
-def _cells(row: Difference) -> tuple[object, ...]:
-    from rllib_compat.conversion.difference import WEIGHTS
+def _cells(row: OutputDifference) -> tuple[object, ...]:
+    from rllib_compat.conversion.compare import WEIGHTS
 
     equal = "yes" if row.ok else "NO"
     if row.output == WEIGHTS:

@@ -45,23 +45,18 @@ def command(
       rllib-compat verify checkpoint-100 new -n 10000 --observations seen.npz
       rllib-compat verify checkpoint-100 new --recorded recorded.npz
     """
-    from rllib_compat.conversion import recorded as recordings
-    from rllib_compat.conversion.convert import verify_pair
+    from rllib_compat import verify
 
-    found = verify_pair(
+    found = verify(
         old,
         new,
         given=options.given(**known),
         inputs=inputs,
-        observations=_by_policy(recordings.load(observations)) if observations else None,
-        recorded=recordings.load(recorded) if recorded else None,
+        observations=observations,
+        recorded=recorded,
     )
     if as_json:
         output.emit_json(found.to_dict())
     else:
-        proof.show(found.differences, found.assumed, verbose)
+        proof.show(found.differences, found.assumptions, verbose)
     return 0 if found.equal else 1
-
-
-def _by_policy(arrays: dict[str, Any]) -> dict[str, Any]:
-    return {name.split("/", 1)[0]: array for name, array in arrays.items()}

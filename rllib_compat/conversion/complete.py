@@ -3,40 +3,62 @@
 A v0.1 checkpoint has no algorithm, no config and mostly no spaces. Each of them is taken from the
 first source that has it, in this order: what the caller gave; the checkpoint itself; the trial's
 params; the environment, where gymnasium offers one of that name; the weights, where they leave
-only one answer. The report tells which it was. What is found nowhere is asked for, not guessed.
+only one answer. A finding tells which it was. What is found nowhere is asked for, not guessed.
 
-Each step takes a checkpoint and returns another one that knows more.
+Signs of the algorithm are asked in order: the class of a policy, the name of the trial's folder,
+the names of the arrays, the keys of the config. The first sign gives candidates, those after it
+narrow them down. Where several are left, the caller is asked. What only arrays or keys tell is a
+guess: a warning.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 from packaging.version import Version
 
-from rllib_compat.conversion import find_algorithm, find_spaces
+from rllib_compat import registry
+from rllib_compat.config import keys as table
 from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.policy_spaces import add_spaces
 from rllib_compat.networks import own
-from rllib_compat.neutral import spaces
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
-from rllib_compat.neutral.errors import MissingInformationError
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.errors import ConfigError, MissingInformationError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.policy_id import SHARED, PolicyId
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 #: What Ray 0.5 called the only policy, and what every later Ray calls it.
 _OLD_ID, _ONLY_ID = "default", PolicyId("default_policy")
 
+_TRIAL = re.compile(r"(?P<algorithm>[A-Z][A-Za-z0-9]*)_(?P<env>[A-Za-z0-9]+-v\d+)_")
+_CLASS_OF_POLICY = re.compile(r"([A-Z][A-Za-z0-9]*?)(TF|Torch|Jax)?(Eager)?(Policy|PolicyGraph)")
+
+_FIRST_WORD = re.compile(r"[A-Z][A-Z0-9]+(?=[ .-])")
+
+#: How many folders above a checkpoint's own may be its trial's.
+_LEVELS_UP = 4
+
+#: What classes of policies were called whose algorithms were not.
+_SHARED_CLASSES = {"Bandit": ("BanditLinTS", "BanditLinUCB")}
+
+#: Parts of arrays' names, and the algorithm whose family has such arrays; the first that fits.
+_ARRAYS = (
+    (re.compile(r"log_alpha|action_model|twin_q_net|pi_encoder"), "SAC"),
+    (re.compile(r"policy_model\.|p_func|actor_hidden|actor_out|action_out_squashed"), "DDPG"),
+    (re.compile(r"advantage_module|value_module|q_func|action_value|dueling_|_target_af"), "DQN"),
+)
+
 
 def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
     """Adds algorithm, config and spaces, as far as they can be found.
 
     What was derived is among the findings of the result. What is missing is no error yet: see
-    `require_algorithm`, `require_config` and `with_spaces_of_network`.
+    `require_facts`.
 
     Raises:
         ConfigError: No RLlib ever had the algorithm that the caller gave.
@@ -45,20 +67,13 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
         checkpoint = replace(checkpoint, config=given.config, config_is_complete=False)
     if given.env is not None:
         checkpoint = _with_env(checkpoint, given.env)
-    algorithm, findings = find_algorithm.of(checkpoint, given.algorithm)
-    checkpoint = replace(checkpoint, algorithm=algorithm).with_findings(findings)
-    checkpoint = _selected(_with_default_policy(checkpoint), given)
-    if "env" not in checkpoint.config and (name := find_algorithm.env_of_path(checkpoint)):
-        checkpoint = _with_env(checkpoint, name).with_findings(
-            [derived("config.env", f"{name}, from the name of the trial's folder")]
-        )
-    return _with_epsilon(find_spaces.complete(checkpoint, given))
-
-
-def derived(path: str, message: str, *, warn: bool = False) -> Finding:
-    """A finding about what was not in the checkpoint itself."""
-    severity = Severity.WARNING if warn else Severity.INFO
-    return Finding("derived", severity, Verdict.DERIVED, path, message)
+    checkpoint = _with_algorithm(checkpoint, given.algorithm)
+    checkpoint = _selected(_with_todays_ids(checkpoint), given)
+    if "env" not in checkpoint.config and (name := _env_of_folder(checkpoint)):
+        message = f"{name}, from the name of the trial's folder"
+        derived = Finding.info("derived", Verdict.DERIVED, "config.env", message)
+        checkpoint = _with_env(checkpoint, name).with_findings([derived])
+    return _with_epsilon(add_spaces(checkpoint, given))
 
 
 def _with_env(checkpoint: LegacyCheckpoint, env: Any) -> LegacyCheckpoint:
@@ -80,8 +95,8 @@ def _with_epsilon(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
     )
 
 
-def _with_default_policy(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
-    """With today's name of the only policy."""
+def _with_todays_ids(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
+    """The checkpoint with today's name of the only policy."""
     if set(checkpoint.policies) == {_OLD_ID}:
         return _renamed(checkpoint, _ONLY_ID, f"the only policy is called {_ONLY_ID} since Ray 0.6")
     if set(checkpoint.policies) == {_ONLY_ID} and _wants_shared(checkpoint.config):
@@ -99,7 +114,7 @@ def _wants_shared(config: Mapping[str, Any]) -> bool:
 def _renamed(checkpoint: LegacyCheckpoint, name: PolicyId, why: str) -> LegacyCheckpoint:
     (only,) = checkpoint.policies.values()
     where = f"policies.{only.policy_id}"
-    finding = Finding("policy-id", Severity.INFO, Verdict.RENAMED, where, why)
+    finding = Finding.info("policy-id", Verdict.RENAMED, where, why)
     only = replace(only, policy_id=name)
     return checkpoint.with_policies([only]).with_findings([finding])
 
@@ -123,8 +138,8 @@ def _selected(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
         checkpoint = checkpoint.with_policies(p for k, p in policies.items() if k in wanted)
         left = ", ".join(policy_id for policy_id in policies if policy_id not in wanted)
         if left:
-            finding = Finding(
-                "policies", Severity.INFO, Verdict.DROPPED, "policies", f"not asked for: {left}"
+            finding = Finding.info(
+                "policies", Verdict.DROPPED, "policies", f"not asked for: {left}"
             )
             checkpoint = checkpoint.with_findings([finding])
     return checkpoint
@@ -140,7 +155,7 @@ def require_facts(checkpoint: LegacyCheckpoint, given: Given) -> None:
     """
     if not (checkpoint.modules_alone and all(map(own.is_own, checkpoint.policies.values()))):
         require_algorithm(checkpoint)
-        require_config(checkpoint, given)
+        _require_config(checkpoint, given)
 
 
 def require_algorithm(checkpoint: LegacyCheckpoint) -> None:
@@ -150,7 +165,7 @@ def require_algorithm(checkpoint: LegacyCheckpoint) -> None:
         MissingInformationError: It is not.
     """
     if checkpoint.algorithm is None:
-        names = find_algorithm.candidates(checkpoint)
+        _, names = _candidates(checkpoint)
         several = f" It may be {', '.join(names[:-1])} or {names[-1]}." if len(names) > 1 else ""
         example = names[0] if names else "PPO"
         raise MissingInformationError(
@@ -161,7 +176,7 @@ def require_algorithm(checkpoint: LegacyCheckpoint) -> None:
         )
 
 
-def require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
+def _require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
     """Makes sure that there is a config: the activation of a network is in no array.
 
     An empty one that was given, or that lay with the checkpoint, says that all was Ray's default.
@@ -172,7 +187,11 @@ def require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
     found = given.config is not None or any(f.rule == "params" for f in checkpoint.findings)
     known = checkpoint.config.keys() - {"env"}  # which the name of a folder told
     if not (found or known or any(p.config for p in checkpoint.policies.values())):
-        damaged = [f"{f.path} was {f.message}" for f in checkpoint.findings if _is_of_params(f)]
+        damaged = [
+            f"{f.path} was {f.message}"
+            for f in checkpoint.findings
+            if f.rule == "side-file" and f.path.startswith("params.")
+        ]
         why = "; ".join(damaged) or "no params.pkl or params.json lies with the checkpoint"
         raise MissingInformationError(
             f"No config was found: {why.rstrip('.')}. The weights do not show the network's "
@@ -182,61 +201,156 @@ def require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
         )
 
 
-def _is_of_params(finding: Finding) -> bool:
-    return finding.rule == "side-file" and finding.path.startswith("params.")
+@frozen
+class _Sign:
+    """What one thing about a checkpoint says.
+
+    Attributes:
+        source: What it is, for people.
+        candidates: The algorithms that it leaves; the likeliest first.
+        guess: Whether nothing says the algorithm's name.
+    """
+
+    source: str
+    candidates: tuple[str, ...]
+    guess: bool = False
 
 
-def _why_no_env_tells(env: Any) -> str:
-    named = isinstance(env, str) or isinstance(getattr(env, "label", None), str)
-    if not named:
-        return "no environment is named."
-    if importlib.util.find_spec("gymnasium") is None:
-        return f"gymnasium, which may know {env!r}, is not installed."
-    return f"gymnasium has no environment {env!r}."
-
-
-def with_spaces_of_network(
-    policy: PolicyState,
-    inputs: tuple[int, ...],
-    config: Mapping[str, Any],
-    choices: int | None = None,
-) -> tuple[PolicyState, list[Finding]]:
-    """Makes sure that a policy has both spaces.
-
-    The observation space follows from the network's inputs where nothing else tells it: a flat,
-    unbounded Box, since that is what the network sees of any space.
-
-    Args:
-        policy: The policy.
-        inputs: The shape of what its network takes.
-        config: The trainer's config.
-        choices: How many discrete actions a Q-network gives a value for.
-
-    Returns:
-        The policy with both spaces, and what was derived.
+def _with_algorithm(checkpoint: LegacyCheckpoint, given: str | None) -> LegacyCheckpoint:
+    """The checkpoint with its algorithm: given, in the checkpoint itself, or by the signs.
 
     Raises:
-        MissingInformationError: The action space was found nowhere; the number of outputs can't
-            tell a Discrete space from a Box.
+        ConfigError: No RLlib ever had the algorithm that was given.
     """
-    here = f"policies.{policy.policy_id}"
-    notes = []
-    if policy.action_space is None and choices is not None:
-        policy = replace(policy, action_space=spaces.Discrete(choices))
-        told = f"derived from the network's head: {choices} actions, a Q-value for each"
-        notes.append(derived(f"{here}.action_space", told))
-    if policy.action_space is None:
-        raise MissingInformationError(
-            "The action space is neither in the checkpoint nor in its params, and "
-            + _why_no_env_tells(config.get("env")),
-            where=f"{here}.action_space",
-            fix=f"Give --action-space {policy.policy_id}='Discrete(2)' (Python: action_space=).",
+    if given:
+        return replace(checkpoint, algorithm=registry.find(given).name)
+    if checkpoint.algorithm and (name := _known(checkpoint.algorithm)):
+        return replace(checkpoint, algorithm=name)
+    sign, names = _candidates(checkpoint)
+    if sign is None or len(names) != 1:
+        return replace(checkpoint, algorithm=None)
+    message = f"{names[0]}, from {sign.source}"
+    if not sign.guess and (others := [n for n in sign.candidates if n != names[0]]):
+        message += f"; so had {', '.join(others)}"
+    severity = Severity.WARNING if sign.guess else Severity.INFO
+    hint = "give --algorithm if it is another one" if sign.guess else ""
+    finding = Finding("derived", severity, Verdict.DERIVED, "algorithm", message, hint)
+    return replace(checkpoint, algorithm=names[0]).with_findings([finding])
+
+
+def _candidates(checkpoint: LegacyCheckpoint) -> tuple[_Sign | None, tuple[str, ...]]:
+    """The first sign, and what all of them leave of its candidates."""
+    first: _Sign | None = None
+    names: tuple[str, ...] = ()
+    for sign in _signs(checkpoint):
+        if first is None:
+            first, names = sign, sign.candidates
+        # A sign that contradicts those before it says nothing: people rename folders.
+        elif left := tuple(name for name in names if name in sign.candidates):
+            names = left
+    return first, _without_variants(_by_memory(names, checkpoint))
+
+
+def _signs(checkpoint: LegacyCheckpoint) -> Iterator[_Sign]:
+    for policy in checkpoint.policies.values():
+        if not policy.has_weights:  # a helper's class is not the algorithm's
+            continue
+        match = _CLASS_OF_POLICY.fullmatch((policy.policy_class or "").rsplit(".", 1)[-1])
+        if match is None:
+            continue
+        names: tuple[str, ...] = _SHARED_CLASSES.get(match[1], ())
+        if not names and (name := _known(match[1])):
+            names = registry.of_policy(name)
+        if names:
+            yield _Sign(f"the policy class {policy.policy_class}", names)
+            break
+    for folder in _folders(checkpoint):
+        if name := _algorithm_of_folder(folder):
+            yield _Sign(f"the name of the folder {folder.name}", (name,))
+            break
+    if family := algorithm_of_arrays(checkpoint):
+        yield _Sign("the names of its arrays", registry.family(family), guess=True)
+    if named := _owners_of_keys(checkpoint):
+        yield _Sign("the keys of its config", named, guess=True)
+
+
+def _algorithm_of_folder(folder: Path) -> str | None:
+    """Tune and the Trainer call a trial's folder `PPO_CartPole-v0_…`, people theirs `A2C final`."""
+    name, _, rest = folder.name.partition("_")
+    if rest:
+        longer = "_".join(folder.name.split("_")[:2])  # APEX_DDPG_CartPole-v0_…
+        contributed = longer.replace("contrib_", "contrib/", 1)  # contrib_LinUCB_…
+        if found := _known(contributed) or _known(name):
+            return found
+    if folder.name in registry.ALGORITHMS:
+        return folder.name
+    word = _FIRST_WORD.match(folder.name)  # in capitals: "Random walks" is no algorithm's
+    return word[0] if word and word[0] in registry.ALGORITHMS else None
+
+
+def algorithm_of_arrays(checkpoint: LegacyCheckpoint) -> str | None:
+    """The algorithm whose kin have arrays of such names, if only theirs have."""
+    weights = [p.weights for p in checkpoint.policies.values() if isinstance(p.weights, dict)]
+    for sign, name in _ARRAYS:
+        if any(sign.search(array) for arrays in weights for array in arrays):
+            return name
+    return None
+
+
+def _owners_of_keys(checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
+    """The algorithms that have all keys of a config, which someone wrote for one of them."""
+    homes = [table.homes(key) for key in checkpoint.config]
+    owners = [home for home in homes if home and "common" not in home]
+    names = [n for n in registry.ALGORITHMS if owners and all(n in owner for owner in owners)]
+    # Checkpoints of the others are not read; one that looks like both is rather of these.
+    return tuple(name for name in names if registry.of(name).reader) or tuple(names)
+
+
+def _by_memory(names: tuple[str, ...], checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
+    """Those whose networks have an LSTM (R2D2, RNNSAC) where there is one; the others if not."""
+    arrays = (p.weights for p in checkpoint.policies.values() if isinstance(p.weights, dict))
+    recurrent = any("lstm" in array for names_of_arrays in arrays for array in names_of_arrays)
+    remember = {"R2D2", "RNNSAC"}
+    forget = {*registry.family("DQN"), *registry.family("SAC")} - remember
+    others = forget if recurrent else remember
+    return tuple(name for name in names if name not in others) or names
+
+
+def _without_variants(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Without those that are read and learn as one that they derive from (DDPPO and PPO).
+
+    Nor those that are such a one, distributed (APEX and DQN).
+    """
+    rows = [registry.of(name) for name in names]
+    return tuple(
+        row.name
+        for row in rows
+        if not any(
+            other is not row
+            and row.name in registry.family(other.name)
+            and other.reader == row.reader
+            and (row.distributes or other.becomes == row.becomes)
+            for other in rows
         )
-    if policy.observation_space is not None:
-        return policy, notes
-    note = derived(
-        f"{here}.observation_space",
-        f"derived from the network's {math.prod(inputs)} inputs: the preprocessed observation",
-        warn=True,
     )
-    return replace(policy, observation_space=spaces.box(-np.inf, np.inf, inputs)), [*notes, note]
+
+
+def _known(name: str) -> str | None:
+    try:
+        return registry.find(name).name
+    except ConfigError:
+        return None
+
+
+def _folders(checkpoint: LegacyCheckpoint) -> Iterator[Path]:
+    path = checkpoint.source.path
+    yield from (path, *path.resolve().parents[:_LEVELS_UP])
+
+
+def _env_of_folder(checkpoint: LegacyCheckpoint) -> str | None:
+    """The environment in the name of a trial's folder, if gymnasium could have it."""
+    for folder in _folders(checkpoint):
+        match = _TRIAL.match(folder.name)
+        if match and _known(match["algorithm"]):
+            return match["env"]
+    return None

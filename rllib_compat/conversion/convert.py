@@ -1,4 +1,4 @@
-"""The pipeline: read, decide, write, prove. Top to bottom.
+"""Conversion: read, complete, plan, write, prove. Top to bottom.
 
 Nothing appears under the target's name before the proof is done, and the source is never touched.
 """
@@ -9,51 +9,74 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.conversion import assumed as assumptions
 from rllib_compat.conversion import prove as proof
-from rllib_compat.conversion import verify
-from rllib_compat.conversion.assumed import Assumption
-from rllib_compat.conversion.decide import Form, Plan, decide, optimizer_findings
-from rllib_compat.conversion.describe import describe, result
-from rllib_compat.conversion.difference import Difference
+from rllib_compat.conversion.assumptions import Assumption, find_assumptions
+from rllib_compat.conversion.compare import Array, OutputDifference, require_equal
 from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.plan import Form, Plan, make_plan
+from rllib_compat.conversion.prove import Samples
+from rllib_compat.conversion.write import write
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
-from rllib_compat.formats.layouts import search
-from rllib_compat.formats.msgpack import write as msgpack
-from rllib_compat.networks import AnyNetwork
-from rllib_compat.networks.mapping import Array
+from rllib_compat.formats.layouts.search import why_not_replaceable
+from rllib_compat.networks import AnyNetwork, known
+from rllib_compat.networks.optimizers import plan as optimizers
 from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, size_of
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Report, Verdict
 
 if TYPE_CHECKING:
     from rllib_compat.config import Translation
 
 
 @frozen
+class Verification:
+    """How an old and a new checkpoint compare: what `verify` returns.
+
+    Attributes:
+        differences: A row for each policy and output, equal or not, and for its weights.
+        assumptions: What no array shows, so that both sides took it from the same place.
+    """
+
+    differences: tuple[OutputDifference, ...]
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether all that was compared is equal, within what float32 explains."""
+        return all(row.ok for row in self.differences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """It as plain data, for JSON."""
+        return {
+            "compared": [vars(row) for row in self.differences],
+            "assumed": [vars(row) for row in self.assumptions],
+        }
+
+
+@frozen
 class Conversion:
-    """What a conversion did.
+    """What a conversion did: what `convert` returns.
 
     Attributes:
         plan: What was written, and why.
-        report: What became of each part.
+        report: What became of each part; its `facts` head it, and it iterates over `Finding`s.
         differences: The proof: old against new, a row for each policy and output.
-        assumed: What no array shows, so that the proof could not see it.
+        assumptions: What no array shows, so that the proof could not see it.
         target: Where the new checkpoint is; None for a dry run.
     """
 
     plan: Plan
     report: Report
-    differences: tuple[Difference, ...] = ()
-    assumed: tuple[Assumption, ...] = ()
+    differences: tuple[OutputDifference, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
     target: Path | None = None
 
     @property
     def checkpoint(self) -> LegacyCheckpoint:
-        """The neutral state."""
+        """What was read, with what was found around it."""
         return self.plan.checkpoint
 
     @property
@@ -63,12 +86,17 @@ class Conversion:
 
     @property
     def translation(self) -> Translation | None:
-        """The translated config, where one was needed."""
+        """The translated config, where an algorithm was written."""
         return self.plan.translation
 
     @property
+    def trains_on(self) -> bool:
+        """Whether training goes on from what was written, in today's Ray."""
+        return self.plan.form is Form.ALGORITHM
+
+    @property
     def largest_difference(self) -> float | None:
-        """The largest absolute difference over all policies and outputs."""
+        """The largest absolute difference over all policies and outputs; None without a proof."""
         return max((d.absolute for d in self.differences), default=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,32 +104,7 @@ class Conversion:
         return {
             **self.report.to_dict(),
             "largest_difference": self.largest_difference,
-            **Comparison(self.differences, self.assumed).to_dict(),
-        }
-
-
-@frozen
-class Comparison:
-    """What an old and a new checkpoint have in common.
-
-    Attributes:
-        differences: A row for each policy and output, equal or not.
-        assumed: What no array shows, so that both sides took it from the same place.
-    """
-
-    differences: tuple[Difference, ...]
-    assumed: tuple[Assumption, ...]
-
-    @property
-    def equal(self) -> bool:
-        """Whether all that was compared is equal, within rounding."""
-        return all(row.ok for row in self.differences)
-
-    def to_dict(self) -> dict[str, Any]:
-        """It as plain data, for JSON."""
-        return {
-            "compared": [vars(row) for row in self.differences],
-            "assumed": [vars(row) for row in self.assumed],
+            **Verification(self.differences, self.assumptions).to_dict(),
         }
 
 
@@ -111,16 +114,23 @@ def convert(
     *,
     to: str = "checkpointable",
     state_format: str = "pkl",
+    algorithm: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    env: Any = None,
+    observation_space: Any = None,
+    action_space: Any = None,
     given: Given | None = None,
     prove: bool = True,
     inputs: int = 1000,
-    observations: Mapping[str, Array] | None = None,
-    recorded: Mapping[str, Array] | None = None,
+    observations: str | Path | Mapping[str, Array] | None = None,
+    recorded: str | Path | Mapping[str, Array] | None = None,
     overwrite: bool = False,
     dry_run: bool = False,
     budget: Budget | None = None,
 ) -> Conversion:
-    """Converts a legacy checkpoint.
+    """Converts a legacy checkpoint, and proves that old and new compute the same.
+
+    Nothing in the old checkpoint is executed, and it is not touched.
 
     Args:
         old: A checkpoint file or folder of any Ray from 0.5 on.
@@ -128,116 +138,108 @@ def convert(
         to: `checkpointable` (what the installed Ray reads), or one of those that need no Ray:
             `msgpack` (all of it), `onnx` or `safetensors` (the networks, for other libraries).
         state_format: How the Checkpointable tree keeps its state: `pkl` or `msgpack`.
-        given: What the checkpoint does not tell.
+        algorithm: The algorithm that was trained, where the checkpoint does not tell.
+        config: The trainer's config, likewise; `{}` for its defaults.
+        env: The environment: a registered name, a class, or a function of the env config.
+        observation_space: The environment's observations, likewise: a space of gymnasium or gym,
+            or text like `Box(4,)`.
+        action_space: The environment's actions, likewise.
+        given: The same as the command line's options; the other arguments go before it.
         prove: Whether old and new are compared before the target appears.
         inputs: How many random inputs they are compared on.
-        observations: More inputs to compare on, by policy: `[B, network inputs]`.
-        recorded: What the old Ray computed, as `convert.recorded.load` reads it from a file.
+        observations: More inputs to compare on: `[B, network inputs]` by policy, or a `.npz` file.
+        recorded: What the old Ray computed: a file of `rllib-compat recorder`, or its arrays.
         overwrite: Whether `new` may be there already, if it is a converted checkpoint.
         dry_run: Whether to stop before anything is written.
         budget: What the job may cost, if not as much as any honest checkpoint takes.
 
     Returns:
-        What was done, with the report.
+        What was done: the report, the proof, and what is assumed.
 
     Raises:
         CheckpointError: It can't be read, completed or converted.
         VerificationError: Old and new differ; nothing was written.
     """
+    samples = Samples.of(inputs, observations, recorded)
+    known_facts = (given or Given()).with_arguments(
+        algorithm=algorithm,
+        config=config,
+        env=env,
+        observation_space=observation_space,
+        action_space=action_space,
+    )
     budget = budget or Budget()
     checkpoint = layouts.read(old, budget)
-    plan = decide(checkpoint, given or Given(), to=to)
+    plan = make_plan(checkpoint, known_facts, to=to)
     report = Report(f"Conversion of {old}", {"layout": checkpoint.source.layout})
-    describe(plan, report)
+    _describe(plan, report)
+    rows: list[OutputDifference] = []
     if dry_run:
-        if plan.form.of_ray:
-            report.extend(optimizer_findings(plan))
-        if plan.form is Form.MODULES:
-            from rllib_compat.conversion.write import modules
-
-            report.extend(modules.left_out(plan))
-        report.facts["result"] = result(plan)
-        assumed = tuple(assumptions.of_plan(plan))
-        report.extend(row.finding() for row in assumed)
-        return Conversion(plan, report, assumed=assumed)
-
-    rows: list[Difference] = []
-    with atomic_directory(
-        new, overwrite=overwrite, source=checkpoint.source.path, why_not=search.why_not_replaceable
-    ) as target:
-        report.extend(_write(plan, target, state_format, budget))
-        if prove:
-            rows = proof.compare(
-                plan,
-                target,
-                inputs=inputs,
-                observations=observations,
-                recorded=recorded,
-                budget=budget,
-            )
-            verify.require_equal(rows)
-            report.findings = proof.settled(report.findings, rows)
-            report.extend(proof.finding(row) for row in rows)
-        else:
-            report.add("verify", Verdict.NOTE, "weights", "not compared", severity=Severity.WARNING)
-    assumed = tuple(assumptions.of_plan(plan, rows))
-    report.extend(row.finding() for row in assumed)
-    report.facts["result"] = result(plan)
-    return Conversion(plan, report, tuple(rows), assumed, Path(new))
+        report.extend(_foreseen(plan))
+    else:
+        with atomic_directory(
+            new,
+            overwrite=overwrite,
+            source=checkpoint.source.path,
+            why_not=why_not_replaceable,
+        ) as target:
+            report.extend(write(plan, target, state_format=state_format, budget=budget))
+            if prove:
+                rows = proof.compare_written(plan, target, samples, budget)
+                require_equal(rows)
+                report.findings = proof.without_doubts(report.findings, rows)
+                report.extend(proof.finding(row) for row in rows)
+            else:
+                not_compared = Finding.warning("verify", Verdict.NOTE, "weights", "not compared")
+                report.extend([not_compared])
+    assumptions = find_assumptions(plan.checkpoint, known(plan.networks), rows)
+    report.extend(row.finding() for row in assumptions)
+    report.facts["result"] = result_of(plan)
+    target_path = None if dry_run else Path(new)
+    return Conversion(plan, report, tuple(rows), tuple(assumptions), target_path)
 
 
-def _write(plan: Plan, target: Path, state_format: str, budget: Budget) -> list[Finding]:
-    """Writes what was decided into an empty folder."""
-    if plan.form is Form.MSGPACK:
-        budget.start_clock()
-        return msgpack.write(plan.checkpoint, target, budget)
-    if plan.form is Form.ONNX:
-        from rllib_compat.conversion.write import onnx
-
-        return onnx.write(plan, target)
-    if plan.form is Form.SAFETENSORS:
-        from rllib_compat.conversion.write import safetensors
-
-        return safetensors.write(plan, target)
-    from rllib_compat.conversion.write import checkpointable, modules
-
-    if plan.form is Form.MODULES:
-        return modules.write(plan, target)
-    return checkpointable.write(plan, target, state_format=state_format)
-
-
-def verify_pair(
+def verify(
     old: str | Path,
     new: str | Path,
     *,
+    algorithm: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    env: Any = None,
+    observation_space: Any = None,
+    action_space: Any = None,
     given: Given | None = None,
     inputs: int = 1000,
-    observations: Mapping[str, Array] | None = None,
-    recorded: Mapping[str, Array] | None = None,
+    observations: str | Path | Mapping[str, Array] | None = None,
+    recorded: str | Path | Mapping[str, Array] | None = None,
     budget: Budget | None = None,
-) -> Comparison:
+) -> Verification:
     """Compares an old checkpoint with a converted one that is there already.
 
-    The arguments are those of `convert`.
+    Nothing in either is executed. A difference is no error: `equal` tells. The arguments are those
+    of `convert`.
 
     Raises:
         CheckpointError: One of them can't be read, or the old network is not known.
     """
+    samples = Samples.of(inputs, observations, recorded)
+    known_facts = (given or Given()).with_arguments(
+        algorithm=algorithm,
+        config=config,
+        env=env,
+        observation_space=observation_space,
+        action_space=action_space,
+    )
     new = Path(new)
     to = "checkpointable" if (new / "learner_group").is_dir() else "msgpack"
     budget = budget or Budget()
-    plan = decide(layouts.read(old, budget), given or Given(), to=to)
+    plan = make_plan(layouts.read(old, budget), known_facts, to=to)
     if not plan.networks:
         raise _nothing_to_compare(plan)
-    if to == "checkpointable":
-        rows = proof.compare_reading(
-            plan, new, inputs=inputs, observations=observations, recorded=recorded, budget=budget
-        )
-    else:
-        rows = proof.compare(
-            plan, new, inputs=inputs, observations=observations, recorded=recorded, budget=budget
-        )
-    return Comparison(tuple(rows), tuple(assumptions.of_plan(plan, rows)))
+    compare = proof.compare_tree if to == "checkpointable" else proof.compare_written
+    rows = compare(plan, new, samples, budget)
+    assumptions = find_assumptions(plan.checkpoint, known(plan.networks), rows)
+    return Verification(tuple(rows), tuple(assumptions))
 
 
 def _nothing_to_compare(plan: Plan) -> NotYetError:
@@ -252,3 +254,68 @@ def _nothing_to_compare(plan: Plan) -> NotYetError:
         where="policies",
         fix="Give a checkpoint of a policy that has learned.",
     )
+
+
+def _describe(plan: Plan, report: Report) -> None:
+    """Adds what was read, and what the target has no place for."""
+    checkpoint = plan.checkpoint
+    report.facts |= {
+        "algorithm": checkpoint.algorithm or "unknown",
+        "ray": checkpoint.source.ray_version or "unknown",
+        "policies": len(checkpoint.policies),
+    }
+    report.extend(checkpoint.findings)
+    report.extend(plan.findings)
+    for policy_id, policy in checkpoint.policies.items():
+        network = plan.networks.get(policy_id)
+        path = f"policies.{policy_id}.weights"
+        report.add("weights", Verdict.EXACT, path, network.summary if network else _size(policy))
+        if network and network.unused and plan.form is not Form.MSGPACK:
+            names = ", ".join(network.unused)
+            report.add("weights", Verdict.DROPPED, path, f"no output depends on them: {names}")
+    if plan.form is Form.MSGPACK:
+        stored = sum(policy.optimizer is not None for policy in checkpoint.policies.values())
+        verdict = Verdict.EXACT if stored else Verdict.ABSENT
+        message = f"kept for {stored} policies" if stored else "no optimizer state is stored"
+        report.add("optimizer", verdict, "policies.*.optimizer", message)
+    for name, count in sorted(checkpoint.stand_ins.items()):
+        message = f"named {count} times; kept as an inert record, not imported or run"
+        report.add("stand-in", Verdict.NOTE, name, message)
+    for part in ("replay buffers", "running episodes"):
+        report.add("absent", Verdict.ABSENT, part, "not stored in this checkpoint")
+    if plan.form is not Form.MSGPACK:
+        for key in checkpoint.extra:
+            report.add("extra", Verdict.DROPPED, key, "the new files have no place for it")
+    if plan.translation is not None:
+        report.extend(plan.translation.report)
+        if trusted := plan.translation.report.facts.get("trusted"):
+            report.facts["trusted"] = trusted
+
+
+def _size(policy: PolicyState) -> str:
+    return f"{size_of(policy.weights):,} numbers" if policy.has_weights else "it has none"
+
+
+def _foreseen(plan: Plan) -> list[Finding]:
+    """What writing would tell, as far as a dry run can."""
+    findings: list[Finding] = []
+    if plan.form.needs_ray:
+        findings += optimizers.plan(plan.checkpoint.policies, plan.networks)[1]
+    if plan.form is Form.MODULES:
+        from rllib_compat.conversion.write import modules
+
+        findings += modules.dropped_parts(plan)
+    return findings
+
+
+def result_of(plan: Plan) -> str:
+    """The last line of a report: what the new checkpoint can be used for."""
+    use = {
+        Form.ALGORITHM: "resumes training",
+        Form.MODULES: "inference only (RLModule.from_checkpoint)",
+        Form.MSGPACK: "kept whole, readable without Ray; convert it once more to train on",
+        Form.ONNX: "a model for onnxruntime and others, for each policy",
+        Form.SAFETENSORS: "arrays by name, for each policy",
+    }[plan.form]
+    diverged = any(finding.rule == "not-finite" for finding in plan.checkpoint.findings)
+    return f"{use}, though not all of its weights are numbers" if diverged else use

@@ -50,15 +50,18 @@ class Given:
     keep_resources: bool = False
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
-    def adding(
+    def with_arguments(
         self,
         *,
-        algorithm: str | None,
-        config: Mapping[str, Any] | None,
-        observation_space: Any,
-        action_space: Any,
+        algorithm: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        env: Any = None,
+        observation_space: Any = None,
+        action_space: Any = None,
     ) -> Given:
-        """With what a call tells by name: spaces of gymnasium, of gym, or as text, of all policies.
+        """The same with arguments of a call, where these are given.
+
+        Spaces are those of all policies: gymnasium's, gym's, or text.
 
         Raises:
             ConfigError: A space is none.
@@ -67,15 +70,16 @@ class Given:
             self,
             algorithm=algorithm or self.algorithm,
             config=self.config if config is None else config,
-            observation_spaces=_with(self.observation_spaces, observation_space),
-            action_spaces=_with(self.action_spaces, action_space),
+            env=self.env if env is None else env,
+            observation_spaces=_with_space(self.observation_spaces, observation_space),
+            action_spaces=_with_space(self.action_spaces, action_space),
         )
 
 
-def _with(known: Mapping[str | None, Space], told: Any) -> Mapping[str | None, Space]:
-    if told is None:
+def _with_space(known: Mapping[str | None, Space], space: Any) -> Mapping[str | None, Space]:
+    if space is None:
         return known
-    read = parse_repr(told) if isinstance(told, str) else spaces.from_object(told)
+    read = parse_repr(space) if isinstance(space, str) else spaces.from_object(space)
     if read is None:
-        raise ConfigError(f"{told!r} is not a space.", fix="Give one of gymnasium, or 'Box(4,)'.")
+        raise ConfigError(f"{space!r} is not a space.", fix="Give one of gymnasium, or 'Box(4,)'.")
     return {**known, None: read}

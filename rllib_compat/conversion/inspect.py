@@ -3,34 +3,94 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.conversion.assumed import Assumption, of_networks
+from rllib_compat.conversion.assumptions import Assumption, find_assumptions
 from rllib_compat.conversion.complete import complete, require_facts
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.identify import identify_one
-from rllib_compat.conversion.write_model import chain_of
+from rllib_compat.conversion.module_source import chain_of
+from rllib_compat.conversion.plan import identify_network
 from rllib_compat.formats import layouts
 from rllib_compat.networks import AnyNetwork, ModelSettings, custom, known
 from rllib_compat.networks.graph import Array
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Weights, size_of
+from rllib_compat.neutral.checkpoint import (
+    Counters,
+    LegacyCheckpoint,
+    ObservationFilter,
+    PolicyState,
+    Weights,
+    size_of,
+)
 from rllib_compat.neutral.errors import CheckpointError, CompatError, MissingFileError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
+from rllib_compat.neutral.spaces import Space
+
+
+@frozen
+class PolicySummary:
+    """One policy of a checkpoint, in a few words.
+
+    Attributes:
+        policy_id: Its id.
+        network: What it computes (`fc 4-32-32-2 relu`), or what its arrays are.
+        parameters: How many numbers its network has.
+        observation_space: Where it is known.
+        action_space: Likewise.
+        observation_filter: The filter with its statistics, if it has one.
+        has_optimizer_state: Whether its optimizer's state is stored.
+    """
+
+    policy_id: str
+    network: str
+    parameters: int
+    observation_space: Space | None
+    action_space: Space | None
+    observation_filter: ObservationFilter | None
+    has_optimizer_state: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """It as plain data, for JSON."""
+        old = self.observation_filter
+        return {
+            "network": self.network,
+            "parameters": self.parameters,
+            "observation_space": _text(self.observation_space),
+            "action_space": _text(self.action_space),
+            "filter": old and {"kind": old.kind, "seen": [stat.count for stat in old.stats]},
+            "has_optimizer_state": self.has_optimizer_state,
+        }
+
+
+@frozen
+class ArraySummary:
+    """One array of a policy.
+
+    Attributes:
+        policy_id: The policy.
+        name: The array's name; those without one get the name that the variable had.
+        shape: Its shape.
+        dtype: Its type (`float32`).
+    """
+
+    policy_id: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
 
 
 @frozen
 class Inspection:
-    """A checkpoint, and what could be told of it.
+    """A checkpoint, and what could be told of it: what `inspect` returns.
 
     Attributes:
-        checkpoint: The neutral state.
+        checkpoint: What was read, with what was found around it.
         networks: The network of each policy, where it is known.
         report: What was noticed; a network that is not known is a finding, not an error.
         guesses: What the network of a custom model may be, by its arrays.
@@ -42,9 +102,64 @@ class Inspection:
     guesses: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def assumed(self) -> list[Assumption]:
+    def layout(self) -> str:
+        """The format on disk (`0.1`, `1.1`, …)."""
+        return self.checkpoint.source.layout
+
+    @property
+    def ray_version(self) -> str | None:
+        """The Ray that wrote it, where the checkpoint tells."""
+        return self.checkpoint.source.ray_version
+
+    @property
+    def algorithm(self) -> str | None:
+        """The algorithm's registered name (`PPO`), where it is known."""
+        return self.checkpoint.algorithm
+
+    @property
+    def environment(self) -> str | None:
+        """The environment that the config names."""
+        return _text(self.checkpoint.config.get("env"))
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The trainer's config, with inert records where it held code."""
+        return self.checkpoint.config
+
+    @property
+    def counters(self) -> Counters:
+        """How far the training was."""
+        return self.checkpoint.counters
+
+    @property
+    def policies(self) -> dict[str, PolicySummary]:
+        """Each policy by its id."""
+        return {
+            policy_id: PolicySummary(
+                policy_id,
+                self._describe_network(policy),
+                self._parameters(policy),
+                policy.observation_space,
+                policy.action_space,
+                policy.observation_filter,
+                policy.optimizer is not None,
+            )
+            for policy_id, policy in self.checkpoint.policies.items()
+        }
+
+    @property
+    def arrays(self) -> list[ArraySummary]:
+        """Each array of each policy."""
+        return [
+            ArraySummary(policy_id, name, array.shape, str(array.dtype))
+            for policy_id, policy in self.checkpoint.policies.items()
+            for name, array in self._named_arrays(policy).items()
+        ]
+
+    @property
+    def assumptions(self) -> list[Assumption]:
         """What no array shows of the networks, and what it was taken to be."""
-        return of_networks(self.checkpoint, known(self.networks))
+        return find_assumptions(self.checkpoint, known(self.networks))
 
     @property
     def stand_ins(self) -> dict[str, int]:
@@ -52,69 +167,54 @@ class Inspection:
 
         This package's own are none of them: converted checkpoints name its modules.
         """
-        told = self.checkpoint.stand_ins.items()
-        return {name: count for name, count in told if not name.startswith("rllib_compat.")}
+        named = self.checkpoint.stand_ins.items()
+        return {name: count for name, count in named if not name.startswith("rllib_compat.")}
 
-    def facts(self) -> list[tuple[str, str]]:
-        """Name and value pairs that head the output."""
-        checkpoint, counters = self.checkpoint, self.checkpoint.counters
-        told = {
-            "iterations": counters.iteration,
-            "env steps": counters.env_steps,
-            "episodes": counters.episodes,
-            "hours": None if counters.seconds is None else f"{counters.seconds / 3600:.2f}",
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data, for JSON: numbers are numbers, and what is unknown is null."""
+        counters = self.counters
+        return {
+            "path": str(self.checkpoint.source.path),
+            "format": self.layout,
+            "ray_version": self.ray_version,
+            "algorithm": self.algorithm,
+            "environment": self.environment,
+            "config": {
+                "keys": len(self.config),
+                "is_complete": self.checkpoint.config_is_complete,
+            },
+            "counters": {
+                "iterations": counters.iteration,
+                "env_steps": counters.env_steps,
+                "episodes": counters.episodes,
+                "seconds": counters.seconds,
+            },
+            "policies": {k: policy.to_dict() for k, policy in self.policies.items()},
+            "arrays": [
+                {
+                    "policy": array.policy_id,
+                    "name": array.name,
+                    "shape": list(array.shape),
+                    "dtype": array.dtype,
+                }
+                for array in self.arrays
+            ],
+            "assumed": [vars(row) for row in self.assumptions],
+            "stand_ins": self.stand_ins,
+            "extra": sorted(self.checkpoint.extra),
+            "report": self.report.to_dict()["findings"],
         }
-        optimizers = sum(p.optimizer is not None for p in checkpoint.policies.values())
-        keys = "all" if checkpoint.config_is_complete else "given by the user"
-        return [
-            ("format", checkpoint.source.layout),
-            ("Ray", checkpoint.source.ray_version or "unknown"),
-            ("algorithm", checkpoint.algorithm or "unknown"),
-            ("environment", str(checkpoint.config.get("env", "unknown"))),
-            ("config", f"{len(checkpoint.config)} keys ({keys})" if checkpoint.config else "none"),
-            ("counters", ", ".join(f"{k} {v}" for k, v in told.items() if v is not None) or "none"),
-            ("policies", str(len(checkpoint.policies))),
-            ("optimizer states", f"{optimizers} of {len(checkpoint.policies)} policies"),
-        ]
 
-    def policies(self) -> list[tuple[str, str, str, str, str]]:
-        """A row a policy: id, network, parameters, spaces, filter."""
-        return [self._policy(policy) for policy in self.checkpoint.policies.values()]
-
-    def _policy(self, policy: PolicyState) -> tuple[str, str, str, str, str]:
-        old_filter = policy.observation_filter
-        count = f", {old_filter.stats[0].count} seen" if old_filter and old_filter.stats else ""
-        return (
-            policy.policy_id,
-            self._network(policy),
-            f"{self._parameters(policy):,}",
-            f"{policy.observation_space or 'unknown'} → {policy.action_space or 'unknown'}",
-            f"{old_filter.kind}{count}" if old_filter else "none",
-        )
-
-    def _network(self, policy: PolicyState) -> str:
+    def _describe_network(self, policy: PolicyState) -> str:
         if network := self.networks.get(policy.policy_id):
             return network.summary
-        return self.guesses.get(policy.policy_id) or _shape_of(policy.weights)
+        return self.guesses.get(policy.policy_id) or _describe_weights(policy.weights)
 
     def _parameters(self, policy: PolicyState) -> int:
         network = self.networks.get(policy.policy_id)
         return network.parameters if network else size_of(policy.weights)
 
-    def arrays(self) -> list[tuple[str, str, str, str]]:
-        """A row an array: policy, name, shape, dtype."""
-        return [
-            (policy_id, name, "x".join(map(str, array.shape)) or "one number", str(array.dtype))
-            for policy_id, name, array in self._all_arrays()
-        ]
-
-    def _all_arrays(self) -> Iterator[tuple[str, str, Array]]:
-        for policy in self.checkpoint.policies.values():
-            for name, array in self._arrays_of(policy).items():
-                yield policy.policy_id, name, array
-
-    def _arrays_of(self, policy: PolicyState) -> Mapping[str, Array]:
-        """A policy's arrays; those without names get the names that their variables had."""
+    def _named_arrays(self, policy: PolicyState) -> Mapping[str, Array]:
         if isinstance(policy.weights, Mapping):
             return policy.weights
         network = self.networks.get(policy.policy_id)
@@ -127,75 +227,59 @@ class Inspection:
             return {f"[{i}]": array for i, array in enumerate(policy.weights)}
         return {"(one vector)": policy.weights}
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data, for JSON: numbers are numbers, and what is unknown is null."""
-        checkpoint, counters = self.checkpoint, self.checkpoint.counters
-        return {
-            "path": str(checkpoint.source.path),
-            "format": checkpoint.source.layout,
-            "ray_version": checkpoint.source.ray_version,
-            "algorithm": checkpoint.algorithm,
-            "environment": _text(checkpoint.config.get("env")),
-            "config": {
-                "keys": len(checkpoint.config),
-                "is_complete": checkpoint.config_is_complete,
-            },
-            "counters": {
-                "iterations": counters.iteration,
-                "env_steps": counters.env_steps,
-                "episodes": counters.episodes,
-                "seconds": counters.seconds,
-            },
-            "policies": {
-                policy_id: self._policy_dict(policy)
-                for policy_id, policy in checkpoint.policies.items()
-            },
-            "arrays": [
-                {
-                    "policy": policy_id,
-                    "name": name,
-                    "shape": list(array.shape),
-                    "dtype": str(array.dtype),
-                }
-                for policy_id, name, array in self._all_arrays()
-            ],
-            "assumed": [vars(row) for row in self.assumed],
-            "stand_ins": self.stand_ins,
-            "extra": sorted(checkpoint.extra),
-            "report": self.report.to_dict()["findings"],
-        }
-
-    def _policy_dict(self, policy: PolicyState) -> dict[str, Any]:
-        old_filter = policy.observation_filter
-        return {
-            "network": self._network(policy),
-            "parameters": self._parameters(policy),
-            "observation_space": _text(policy.observation_space),
-            "action_space": _text(policy.action_space),
-            "filter": old_filter
-            and {"kind": old_filter.kind, "seen": [stat.count for stat in old_filter.stats]},
-            "has_optimizer_state": policy.optimizer is not None,
-        }
-
 
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
+def _describe_weights(weights: Weights) -> str:
+    """What can be said of weights whose network is not known."""
+    if isinstance(weights, Mapping):
+        return f"{len(weights)} named arrays"
+    if isinstance(weights, list):
+        return f"{len(weights)} arrays without names"
+    return "one vector without names"
+
+
 def inspect(
-    path: str | Path, given: Given | None = None, budget: Budget | None = None
+    path: str | Path,
+    *,
+    algorithm: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    env: Any = None,
+    observation_space: Any = None,
+    action_space: Any = None,
+    given: Given | None = None,
+    budget: Budget | None = None,
 ) -> Inspection:
     """Reads a checkpoint and tells what it can; only a checkpoint that can't be read is an error.
 
+    Nothing in the checkpoint is executed, and neither Ray nor torch is imported.
+
     Args:
         path: A checkpoint file, its folder, or the trial's folder above it.
-        given: What the checkpoint does not tell.
+        algorithm: The algorithm that was trained, where the checkpoint does not tell.
+        config: The trainer's config, likewise; `{}` for its defaults.
+        env: The environment: a registered name, a class, or a function of the env config.
+        observation_space: The environment's observations, likewise: a space of gymnasium or gym,
+            or text like `Box(4,)`.
+        action_space: The environment's actions, likewise.
+        given: The same as the command line's options; the other arguments go before it.
         budget: What the job may cost.
+
+    Returns:
+        What is in it; what is not known is None or a finding of its `report`.
 
     Raises:
         CheckpointError: No layout fits, or a file is damaged.
     """
-    given = given or Given()
+    given = (given or Given()).with_arguments(
+        algorithm=algorithm,
+        config=config,
+        env=env,
+        observation_space=observation_space,
+        action_space=action_space,
+    )
     report = Report(f"Inspection of {path}")
     try:
         checkpoint = complete(layouts.read(path, budget), given)
@@ -203,45 +287,23 @@ def inspect(
         if error.rest is None:
             raise
         checkpoint = complete(error.rest, given)
-        report.extend([_missing(error)])
-    networks, guesses = {}, dict[str, str]()
+        where, fix = error.where or "", error.fix or ""
+        missing = Finding("missing", Severity.ERROR, Verdict.ABSENT, where, error.found, fix)
+        report.extend([missing])
+    networks, guesses = dict[str, AnyNetwork](), dict[str, str]()
     findings = list(checkpoint.findings)
     for policy_id, policy in checkpoint.policies.items():
         try:
             require_facts(checkpoint, given)
-            networks[policy_id], _, found = identify_one(checkpoint, policy, given)
+            networks[policy_id], _, found = identify_network(checkpoint, policy, given)
             findings += found
         except CompatError as error:
-            unknown = _unknown(error, f"policies.{policy_id}")
+            where, fix = error.where or f"policies.{policy_id}", error.fix or ""
+            unknown = Finding.warning("unknown", Verdict.NOTE, where, error.found, fix)
             if unknown not in report.findings:  # what no policy has is said once
                 report.extend([unknown])
             with contextlib.suppress(CompatError):
                 if custom.is_custom(policy, ModelSettings.of(checkpoint, policy)):
-                    guesses[policy.policy_id] = f"custom model; a guess: {chain_of(policy)}"
+                    guesses[policy_id] = f"custom model; a guess: {chain_of(policy)}"
     report.extend(findings)
     return Inspection(checkpoint, report, networks, guesses)
-
-
-def _missing(error: MissingFileError) -> Finding:
-    where, fix = error.where or "", error.fix or ""
-    return Finding("missing", Severity.ERROR, Verdict.ABSENT, where, error.found, fix)
-
-
-def _unknown(error: CompatError, path: str) -> Finding:
-    return Finding(
-        "unknown",
-        Severity.WARNING,
-        Verdict.NOTE,
-        error.where or path,
-        error.found,
-        error.fix or "",
-    )
-
-
-def _shape_of(weights: Weights) -> str:
-    """What can be said of weights whose network is not known."""
-    if isinstance(weights, Mapping):
-        return f"{len(weights)} named arrays"
-    if isinstance(weights, list):
-        return f"{len(weights)} arrays without names"
-    return "one vector without names"

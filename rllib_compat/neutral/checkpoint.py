@@ -160,6 +160,11 @@ class PolicyState:
         """What the checkpoint calls it; TensorFlow's variables are named after that."""
         return self.policy_id if self.found_as is None else self.found_as
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether anything of it can be carried over; what others did was code."""
+        return size_of(self.weights) > 0 or bool(self.learner_weights)
+
 
 @frozen
 class Counters:
@@ -217,6 +222,11 @@ class LegacyCheckpoint:
     findings: tuple[Finding, ...] = ()
     stand_ins: Mapping[str, int] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_multi_agent(self) -> bool:
+        """Whether it has other policies than the one of a single agent."""
+        return not self.policies.keys() <= {"default_policy"}
 
     def with_policies(self, policies: Iterable[PolicyState]) -> LegacyCheckpoint:
         """The same checkpoint with other policies, by their ids."""

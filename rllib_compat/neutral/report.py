@@ -74,6 +74,18 @@ class Finding:
             if isinstance(text, str) and not text.isprintable():
                 object.__setattr__(self, name, printable(text))
 
+    @classmethod
+    def info(cls, rule: str, verdict: Verdict, path: str, message: str, hint: str = "") -> Finding:
+        """A row that needs no attention."""
+        return cls(rule, Severity.INFO, verdict, path, message, hint)
+
+    @classmethod
+    def warning(
+        cls, rule: str, verdict: Verdict, path: str, message: str, hint: str = ""
+    ) -> Finding:
+        """A row that needs attention."""
+        return cls(rule, Severity.WARNING, verdict, path, message, hint)
+
 
 #: A policy's id in a path: `policies.p0.weights`, `$.multiagent.policies.p0[3].lr`.
 _POLICY = re.compile(r"(?<=policies\.)[^.\[*]+")

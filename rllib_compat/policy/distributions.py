@@ -187,7 +187,7 @@ class Deterministic:
 
 
 @frozen
-class Several:
+class Joint:
     """Distributions that are independent of each other: of a Tuple, Dict or MultiDiscrete.
 
     Attributes:
@@ -227,7 +227,7 @@ class Several:
         ]
 
 
-def of_space(space: Space, *, where: str) -> Distribution:
+def default_distribution(space: Space, *, where: str) -> Distribution:
     """RLlib's default distribution for an action space.
 
     Raises:
@@ -239,21 +239,25 @@ def of_space(space: Space, *, where: str) -> Distribution:
         return Gaussian(space.shape)
     if isinstance(space, MultiDiscrete):
         choices = tuple(Categorical(n) for n in space.nvec)
-        return Several(choices, lambda made: np.stack(made, -1), lambda a: np.moveaxis(a, -1, 0))
+        return Joint(choices, lambda made: np.stack(made, -1), lambda a: np.moveaxis(a, -1, 0))
     if isinstance(space, TupleSpace):
-        return Several(tuple(of_space(s, where=where) for s in space.spaces), tuple, tuple)
+        return Joint(
+            tuple(default_distribution(s, where=where) for s in space.spaces), tuple, tuple
+        )
     if isinstance(space, DictSpace):
         # `tree.flatten` takes a dict's parts by their sorted keys.
         keys = sorted(space.spaces)
-        return Several(
-            tuple(of_space(space.spaces[key], where=where) for key in keys),
+        return Joint(
+            tuple(default_distribution(space.spaces[key], where=where) for key in keys),
             lambda made: dict(zip(keys, made, strict=True)),
             lambda actions: [actions[key] for key in keys],
         )
     raise NotYetError(f"Not supported yet: actions of the space {space}.", where=where)
 
 
-def told(settings: Mapping[str, Any], space: Space, *, where: str) -> Distribution:
+def distribution_from_settings(
+    settings: Mapping[str, Any], space: Space, *, where: str
+) -> Distribution:
     """The distribution that a network's reader found: SAC's, which its space does not tell.
 
     Args:
@@ -269,6 +273,6 @@ def told(settings: Mapping[str, Any], space: Space, *, where: str) -> Distributi
             fix="Act with the converted module: RLModule.from_checkpoint(…).",
         )
     if settings["kind"] != "squashed":
-        return of_space(space, where=where)
+        return default_distribution(space, where=where)
     assert isinstance(space, Box), "only numbers are squashed"
     return Squashed(space.shape, **{k: v for k, v in settings.items() if k != "kind"})

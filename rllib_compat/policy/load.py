@@ -10,8 +10,7 @@ from typing import Any
 
 from rllib_compat.conversion.complete import complete, require_facts
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.identify import identify_all
-from rllib_compat.conversion.without_weights import leave_out
+from rllib_compat.conversion.plan import drop_weightless, identify_networks
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network, custom
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter
@@ -22,8 +21,7 @@ from rllib_compat.neutral.errors import (
     NotYetError,
 )
 from rllib_compat.neutral.report import Severity
-from rllib_compat.policy import fitting
-from rllib_compat.policy.choosing import chooser
+from rllib_compat.policy.actions import find_fitting, make_chooser
 from rllib_compat.policy.observations import preprocessor
 from rllib_compat.policy.policy import Policy
 
@@ -65,7 +63,7 @@ def load_policy(
         CheckpointError: It can't be read, or something has to be given.
         NotYetError: Its network or its actions can't be computed; the error says why.
     """
-    given = (given or Given()).adding(
+    given = (given or Given()).with_arguments(
         algorithm=algorithm,
         config=config,
         observation_space=observation_space,
@@ -76,7 +74,7 @@ def load_policy(
     checkpoint = layouts.read(path)
     if policy_id is not None:
         given = replace(given, policies=(policy_id,))
-    checkpoint = leave_out(complete(checkpoint, given))
+    checkpoint = drop_weightless(complete(checkpoint, given))
     if len(checkpoint.policies) != 1:
         raise MissingInformationError(
             f"The checkpoint has {len(checkpoint.policies)} policies.",
@@ -86,7 +84,7 @@ def load_policy(
     require_facts(checkpoint, given)
     (state,) = checkpoint.policies.values()
     try:
-        checkpoint, networks = identify_all(checkpoint, given)
+        checkpoint, networks = identify_networks(checkpoint, given)
     except MissingInformationError as error:
         if custom.is_custom(state, ModelSettings.of(checkpoint, state)):
             raise _custom_model(state.policy_id) from error
@@ -111,11 +109,11 @@ def _policy(
         raise _custom_model(policy.policy_id)
     settings = ModelSettings.of(checkpoint, policy)
     observations, actions = policy.observation_space, policy.action_space
-    assert observations is not None, "identify_all has asked for both"
-    assert actions is not None, "identify_all has asked for both"
+    assert observations is not None, "identify_networks has asked for both"
+    assert actions is not None, "identify_networks has asked for both"
     preprocess = preprocessor(observations, settings, network.inputs, where=where)
     network = _with_filter(network, policy, where)
-    fit, findings = fitting.of_checkpoint(checkpoint, policy)
+    fit, findings = find_fitting(checkpoint, policy)
     distribution = network.target.model_config.get("distribution", {})
     if distribution.get("squashes", 1) > 1:
         fit = replace(fit, unsquash=False)  # Ray 0.7 and 0.8.0 squashed into the space itself
@@ -124,7 +122,7 @@ def _policy(
         network,
         spaces=(observations.original_space or observations, actions),
         preprocess=preprocess,
-        chooser=chooser(network, policy, settings),
+        chooser=make_chooser(network, policy, settings),
         fitting=fit,
         explore=explore,
         findings=(*checkpoint.findings, *findings),

@@ -17,9 +17,8 @@ from rllib_compat.networks.wrappers.previous_steps import (
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.report import Finding
 from rllib_compat.neutral.spaces import DictSpace, Space, TupleSpace
-from rllib_compat.policy.choosing import Chooser
+from rllib_compat.policy.actions import ActionChooser, ActionFitting
 from rllib_compat.policy.distributions import Array
-from rllib_compat.policy.fitting import Fitting
 from rllib_compat.policy.observations import Preprocessor
 
 
@@ -72,8 +71,8 @@ class Policy:
         *,
         spaces: tuple[Space, Space],
         preprocess: Preprocessor,
-        chooser: Chooser,
-        fitting: Fitting,
+        chooser: ActionChooser,
+        fitting: ActionFitting,
         explore: bool = False,
         findings: Sequence[Finding] = (),
     ) -> None:

@@ -18,7 +18,7 @@ from packaging.version import InvalidVersion, Version
 
 from rllib_compat import ray_versions
 from rllib_compat.config import default_config
-from rllib_compat.conversion.stored_env import as_its_ray_played_it
+from rllib_compat.conversion.environment import env_as_played
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CompatError, ConfigError, MissingInformationError
 from rllib_compat.neutral.report import Report
@@ -71,13 +71,12 @@ def loaded(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]:
         CheckpointError: It can't be read or converted.
     """
     from rllib_compat.conversion.convert import convert
-    from rllib_compat.conversion.decide import Form
 
     given = replace(given, num_env_runners=0, num_gpus=0, overrides={**ALONE, **given.overrides})
     with tempfile.TemporaryDirectory(prefix="rllib-compat-") as folder:
         target = Path(folder) / "converted"
         done = convert(path, target, given=given, inputs=INPUTS)
-        if done.plan.form is not Form.WHOLE:
+        if not done.trains_on:
             yield ModuleActor(target, done, given), done.report
             return
         with ray_versions.without_cluster():
@@ -140,7 +139,7 @@ class ModuleActor(Actor):
         self._inputs = {p: network.inputs for p, network in done.networks.items()}
         env = config.get("env") if given.env is None else given.env
         if isinstance(env, str) or callable(env):
-            env = adapt_env(as_its_ray_played_it(env, checkpoint))
+            env = adapt_env(env_as_played(env, checkpoint))
         self.env = env
         self.env_config = dict(config.get("env_config") or {})
         evaluation = config.get("evaluation_config") or {}

@@ -62,30 +62,26 @@ def load(
         MissingInformationError: It learns from recorded steps, and there are none.
     """
     from rllib_compat.conversion.convert import convert
-    from rllib_compat.conversion.decide import Form
     from rllib_compat.conversion.given import Given
 
     agents = {"policy_mapping_fn": policy_mapping_fn, "policies_to_train": policies_to_train}
     keys: dict[str, Any] = dict(overrides)
     if told := {name: value for name, value in agents.items() if value is not None}:
         keys["multiagent"] = {**keys.get("multiagent", {}), **told}
-    given = (given or Given()).adding(
+    given = (given or Given()).with_arguments(
         algorithm=algorithm,
         config=config,
+        env=env,
         observation_space=observation_space,
         action_space=action_space,
     )
-    given = replace(
-        given,
-        env=given.env if env is None else env,
-        overrides={**given.overrides, **keys},
-    )
+    given = replace(given, overrides={**given.overrides, **keys})
     with tempfile.TemporaryDirectory(prefix="rllib-compat-") as folder:
         target = Path(folder) / "converted"
         done = convert(path, target, given=given)
-        if done.plan.form is not Form.WHOLE:
+        if not done.trains_on:
             raise NotYetError(
-                f"It can act, but can't be trained yet: {done.plan.why}.",
+                f"It can act, but can't be trained yet: {done.plan.reason}.",
                 where=str(path),
                 fix=_instead(done),
             )

@@ -73,11 +73,13 @@ def take_networks(
         for name, network in networks.items()
     ):
         return
-    from rllib_compat.conversion.write.checkpointable import fit  # it needs torch
+    from rllib_compat.conversion.write.checkpointable import adapt_config  # it needs torch
 
     policies = [checkpoint.policies[name] for name in networks]
     config = trainer.algorithm.config.copy(copy_frozen=False)
-    fit(config, checkpoint.with_policies(policies), networks, others=own.keys() - networks.keys())
+    adapt_config(
+        config, checkpoint.with_policies(policies), networks, others=own.keys() - networks.keys()
+    )
     trainer.name_networks(config)
     trainer.build_anew(config)
 

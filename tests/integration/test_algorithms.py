@@ -9,12 +9,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rllib_compat import Trainer, ray_versions
-from rllib_compat.conversion import recorded
-from rllib_compat.conversion.convert import convert, verify_pair
-from rllib_compat.conversion.given import Given
+from rllib_compat import Given, Trainer, convert, ray_versions, verify
+from rllib_compat.conversion import recordings
+from rllib_compat.conversion.module_source import make_module_source
 from rllib_compat.conversion.write import modules
-from rllib_compat.conversion.write_model import write_model
 from rllib_compat.formats import layouts
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
@@ -174,7 +172,7 @@ def test_es_acts_as_it_did_behind_its_filter_and_trains_on(tmp_path, load):
     np.testing.assert_allclose(
         computed["action_dist_inputs"], expected.arrays["out/action_dist_inputs"], atol=1e-4
     )
-    assert verify_pair(ES.checkpoint, tmp_path / "new", given=told).equal
+    assert verify(ES.checkpoint, tmp_path / "new", given=told).equal
     steps = algorithm.train()["env_runners"]["num_env_steps_sampled"]
     assert steps >= 40
     assert seen.running_stats.n >= count + steps
@@ -244,8 +242,8 @@ def test_a_custom_models_weights_go_into_the_module_that_the_user_names(
 def test_a_module_that_was_written_for_a_custom_model_computes_what_the_old_ray_recorded(
     case, tmp_path, monkeypatch
 ):
-    arrays = recorded.load(case.path / "expected.npz")
-    made = write_model(layouts.read(case.checkpoint), given(case), arrays)
+    arrays = recordings.load(case.path / "expected.npz")
+    made = make_module_source(layouts.read(case.checkpoint), given(case), arrays)
     assert made.activation == "elu"
     name = f"written_for_{case.framework}"
     (tmp_path / f"{name}.py").write_text(made.source)

@@ -8,11 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from rllib_compat import ray_versions, registry
-from rllib_compat.conversion import rounding
-from rllib_compat.conversion.convert import convert, verify_pair
-from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.verify import compare
+from rllib_compat import Given, convert, ray_versions, registry, verify
+from rllib_compat.conversion.compare import compare, float32_errors
 from rllib_compat.conversion.write import modules
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import RayNotSupportedError, TargetExistsError
@@ -74,7 +71,7 @@ def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
             inputs = {**inputs, "obs": raw.reshape(inputs["obs"].shape)}
         outputs = modules.load(tmp_path / "new", [policy_id])[policy_id](inputs)
         exact = network.forward(known[0])
-        errors = rounding.of_network(network, known[0], exact)
+        errors = float32_errors(network, known[0], exact)
         for row in compare(policy_id, expected, outputs, errors):
             assert row.ok, row
     assert digest_tree(case.path) == before
@@ -150,13 +147,13 @@ def test_what_was_converted_reads_back_as_the_same_arrays(tmp_path):
 def test_a_converted_checkpoint_converts_and_verifies_again(tmp_path):
     converted(WORKER1, tmp_path / "new")
     convert(tmp_path / "new", tmp_path / "newer", inputs=20)
-    assert verify_pair(WORKER1.checkpoint, tmp_path / "newer", inputs=20).equal
+    assert verify(WORKER1.checkpoint, tmp_path / "newer", inputs=20).equal
 
 
 def test_our_msgpack_form_becomes_a_checkpoint_that_trains_on(tmp_path):
     convert(WORKER1.checkpoint, tmp_path / "packed", to="msgpack", inputs=5)
     convert(tmp_path / "packed", tmp_path / "new", inputs=5)
-    assert verify_pair(WORKER1.checkpoint, tmp_path / "new", inputs=20).equal
+    assert verify(WORKER1.checkpoint, tmp_path / "new", inputs=20).equal
 
 
 @pytest.mark.matrix

@@ -7,10 +7,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rllib_compat import ray_versions
-from rllib_compat.conversion import recorded
-from rllib_compat.conversion.convert import convert
-from rllib_compat.conversion.given import Given
+from rllib_compat import Given, convert, ray_versions
+from rllib_compat.conversion import recordings
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.trainer.load import load
@@ -74,7 +72,7 @@ def test_a_module_gets_a_dict_in_parts_and_trains_on():
     ids=["parts", "flat", "filter", "keras"],
 )
 def test_a_custom_model_computes_what_the_old_ray_recorded(case, name, tmp_path):
-    arrays = recorded.load(case.path / "expected.npz")
+    arrays = recordings.load(case.path / "expected.npz")
     done = convert(case.checkpoint, tmp_path / "new", given=module(name), recorded=arrays)
     rows = {row.output: row.ok for row in done.differences if row.kind == "recorded"}
     assert rows["action_dist_inputs"]
@@ -99,7 +97,7 @@ def test_arrays_without_names_go_by_shape_where_the_optimizer_tells_no_names(tmp
         )
 
     monkeypatch.setattr(layouts, "read", without_optimizer)
-    arrays = recorded.load(KERAS.path / "expected.npz")
+    arrays = recordings.load(KERAS.path / "expected.npz")
     done = convert(KERAS.checkpoint, tmp_path / "new", given=module("Renamed"), recorded=arrays)
     assert {r.output for r in done.differences if r.kind == "recorded"} >= {"action_dist_inputs"}
     (note,) = [f for f in done.report if f.rule == "custom-model"]

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from rllib_compat import ray_versions, registry
-from rllib_compat.conversion.convert import convert
-from rllib_compat.conversion.given import Given
+from rllib_compat import Given, convert, ray_versions, registry
 from rllib_compat.conversion.write import modules
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.optimizers.groups import DEFAULT

@@ -7,8 +7,7 @@ import sys
 import pytest
 
 import rllib_compat as compat
-from rllib_compat.conversion.convert import convert, verify_pair
-from rllib_compat.conversion.given import Given
+from rllib_compat import Given, convert, verify
 from rllib_compat.neutral.errors import CompatError
 from tests.legacy.cases import find
 from tests.marks import TRAINERS
@@ -51,7 +50,7 @@ def test_texts_that_name_code_reach_no_import_through_restore_and_load(code, mak
         algorithm = compat.load(file, env="CartPole-v1", num_workers=0, given=GIVEN)
         algorithm.stop()
         convert(file, tmp_path / f"new{turn}", inputs=5, given=GIVEN)
-        assert verify_pair(file, tmp_path / f"new{turn}", inputs=5, given=GIVEN).equal
+        assert verify(file, tmp_path / f"new{turn}", inputs=5, given=GIVEN).equal
 
 
 def test_texts_that_name_code_are_not_imported_by_a_converted_checkpoint(trap, tmp_path):  # noqa: F811
@@ -75,7 +74,7 @@ def test_calls_in_pickles_run_through_no_door(layout, code, make, tmp_path):
             lambda folder=folder: trainer.restore(folder),
             lambda path=path: compat.load(path, env="CartPole-v1").stop(),
             lambda path=path, place=place: convert(path, tmp_path / "new" / place, inputs=2),
-            lambda folder=folder: verify_pair(OLD.checkpoint, folder, inputs=2),
+            lambda folder=folder: verify(OLD.checkpoint, folder, inputs=2),
         ):
             try:
                 door()

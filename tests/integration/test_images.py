@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
-from rllib_compat import ray_versions
-from rllib_compat.conversion.convert import convert
-from rllib_compat.conversion.given import Given
+from rllib_compat import Given, convert, ray_versions
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan
 from tests.legacy.cases import MUSEUM, find

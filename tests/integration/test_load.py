@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
-from rllib_compat.conversion.given import Given
+from rllib_compat import Given
 from rllib_compat.neutral.errors import NotYetError
 from tests.legacy.cases import find
 from tests.legacy.networks import given_of

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from rllib_compat.conversion.convert import convert
-from rllib_compat.conversion.given import Given
+from rllib_compat import Given, convert
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
 

@@ -7,11 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rllib_compat import ray_versions
-from rllib_compat.conversion.convert import convert
-from rllib_compat.conversion.given import Given
+from rllib_compat import Given, convert, ray_versions
 from rllib_compat.conversion.write import modules
-from rllib_compat.conversion.write.soft_actor_critic import carry_temperatures, keep_action_range
+from rllib_compat.conversion.write.training_state import carry_temperatures, keep_action_range
 from rllib_compat.networks.network import own_name
 from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, Source

@@ -15,7 +15,7 @@ def started(*args, **kwargs):
     raise AssertionError("a conversion started Ray")
 
 ray.init = ray._private.worker.init = started
-from rllib_compat.conversion.convert import convert
+from rllib_compat import convert
 put = ray.put
 conversion = convert(sys.argv[1], sys.argv[2], inputs=10)
 assert conversion.target is not None

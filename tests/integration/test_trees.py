@@ -8,8 +8,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from rllib_compat.conversion.convert import convert, verify_pair
-from rllib_compat.conversion.given import Given
+from rllib_compat import Given, convert, verify
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.neutral.errors import CompatError
 from tests import disk
@@ -64,20 +63,20 @@ def plant(tree, mark):
 
 
 def test_verify_finds_a_tree_whose_weights_are_others(tree):
-    assert verify_pair(OLD.checkpoint, tree, given=GIVEN, inputs=20).equal
+    assert verify(OLD.checkpoint, tree, given=GIVEN, inputs=20).equal
     (file,) = (tree / MODULES / "default_policy").glob("module_state.*")
     state = pickle.loads(file.read_bytes())
     name = next(iter(state))
     state[name] = state[name] + np.float32(1e-2)
     file.write_bytes(pickle.dumps(state))
-    rows = verify_pair(OLD.checkpoint, tree, given=GIVEN, inputs=20).differences
+    rows = verify(OLD.checkpoint, tree, given=GIVEN, inputs=20).differences
     assert not all(row.ok for row in rows)
 
 
 def test_verify_runs_nothing_of_either_tree(tree, tmp_path):
     plant(tree, tmp_path / "executed")
     with suppress(CompatError):
-        verify_pair(OLD.checkpoint, tree, given=GIVEN, inputs=5)
+        verify(OLD.checkpoint, tree, given=GIVEN, inputs=5)
     assert not (tmp_path / "executed").exists()
     with suppress(Exception):
         pickle.loads((tree / "class_and_ctor_args.pkl").read_bytes())  # it was armed
@@ -112,4 +111,4 @@ def test_a_tree_of_the_installed_ray_is_written_anew_and_is_the_same(tree, tmp_p
     done = convert(tree, tmp_path / "again", inputs=20)
     assert done.plan.form.value == "whole"
     assert done.largest_difference < 1e-5
-    assert verify_pair(OLD.checkpoint, tmp_path / "again", given=GIVEN).equal
+    assert verify(OLD.checkpoint, tmp_path / "again", given=GIVEN).equal

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.conversion.recorded import OUTPUTS
+from rllib_compat.conversion.recordings import OUTPUTS
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.policy.load import load_policy

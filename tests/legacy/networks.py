@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from rllib_compat import Given
 from rllib_compat.conversion import complete as resolve
-from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.recorded import inputs_of, recording
+from rllib_compat.conversion.recordings import find_recording, inputs_of
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network
 from rllib_compat.networks import read as read_policy
@@ -45,7 +45,7 @@ def read(case: Case) -> tuple[LegacyCheckpoint, dict[str, Network]]:
     checkpoint = layouts.read(case.checkpoint)
     given = given_if_asked(case)
     checkpoint = resolve.complete(checkpoint, given)
-    resolve.require_config(checkpoint, given)
+    resolve.require_facts(checkpoint, given)
     networks = {
         policy_id: read_policy(policy, ModelSettings.of(checkpoint, policy)).known
         for policy_id, policy in checkpoint.policies.items()
@@ -60,7 +60,7 @@ def recorded(
 
     None where the case did not record everything that the network takes.
     """
-    found = recording(_arrays(case, policy_id), network)
+    found = find_recording(_arrays(case, policy_id), network)
     return (dict(found.inputs), dict(found.outputs)) if found else None
 
 

@@ -297,7 +297,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/conversion/difference.py",
+        "rllib_compat/conversion/compare.py",
         ROUNDING,
         (
             "any difference is within the yardstick",
@@ -306,7 +306,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/conversion/rounding.py",
+        "rllib_compat/conversion/compare.py",
         ROUNDING,
         (
             "float32's error is measured once, and luck makes it zero",
@@ -315,7 +315,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "a small row may be off as far as a large one",
-            "        return {name: _of_rows(off, np.asarray(exact[name])) for name, off in worst.items()}",
+            "        return {name: _error_of_rows(off, np.asarray(exact[name])) for name, off in worst.items()}",
             "        return {name: np.full(np.shape(exact[name]), off.max()) for name, off in worst.items()}",
         ),
         (
@@ -335,7 +335,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/conversion/recorded.py",
+        "rllib_compat/conversion/recordings.py",
         RECORDED,
         (
             "pickles in a recording are loaded",
@@ -354,7 +354,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "outputs of critics are compared without the actions that they took",
-            "    return any(name in taken and _first(arrays, INPUTS[name]) is None for name in OPTIONAL)",
+            "    return any(name in taken and _first(arrays, INPUTS[name]) is None for name in OF_CRITICS)",
             "    return False",
         ),
         (
@@ -369,7 +369,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/conversion/verify.py",
+        "rllib_compat/conversion/compare.py",
         PROOF,
         (
             "large outputs may be off a hundred times further",
@@ -1103,7 +1103,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/conversion/write/checkpointable.py",
+        "rllib_compat/conversion/write/training_state.py",
         ("tests/unit/networks/test_next_update.py",),
         (
             "noise on weights begins as large as at first",

@@ -20,9 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rllib_compat import ray_versions
-from rllib_compat.conversion.complete import Given
-from rllib_compat.conversion.convert import convert
+from rllib_compat import Given, convert, ray_versions
 from rllib_compat.neutral.errors import CompatError
 from tests.legacy.cases import find
 from tests.ray_releases.record_all import age

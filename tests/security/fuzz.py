@@ -73,15 +73,14 @@ class Figures:
 
 
 def _inspect(path: Path, _: Path) -> None:
-    from rllib_compat.conversion.inspect import inspect
+    from rllib_compat import inspect
 
     found = inspect(path)
     json.dumps(found.to_dict(), default=str)
-    found.policies()
 
 
 def _convert(path: Path, target: Path) -> None:
-    from rllib_compat.conversion.convert import convert
+    from rllib_compat import convert
 
     convert(path, target / "new", to="msgpack", inputs=2)
 
@@ -94,10 +93,10 @@ def _names(path: Path, _: Path) -> None:
 
 def _verify(path: Path, target: Path) -> None:
     """As the new one of a pair; a tree as the new one is read by the same reader as an old one."""
-    from rllib_compat.conversion.convert import verify_pair
+    from rllib_compat import verify
 
     if not (path / "learner_group").exists():
-        verify_pair(path, path, inputs=2)
+        verify(path, path, inputs=2)
     del target
 
 
@@ -115,14 +114,14 @@ def _optimizers(path: Path, _: Path) -> None:
     """As far as the states of optimizers are handed to Ray."""
     import torch  # noqa: F401 - while warming up: no mutant is charged with it
 
+    from rllib_compat import Given
     from rllib_compat.conversion.complete import complete
-    from rllib_compat.conversion.given import Given
-    from rllib_compat.conversion.identify import identify_all
+    from rllib_compat.conversion.plan import identify_networks
     from rllib_compat.formats import layouts
     from rllib_compat.networks.optimizers.adam import torch_slots
     from rllib_compat.networks.optimizers.plan import plan
 
-    checkpoint, networks = identify_all(complete(layouts.read(path), Given()), Given())
+    checkpoint, networks = identify_networks(complete(layouts.read(path), Given()), Given())
     plans, findings = plan(checkpoint.policies, networks)
     for policy_id, states in plans.items():
         for state in states.values():
@@ -169,7 +168,7 @@ def seeds(most: int = 40) -> tuple[Files, ...]:
 
 
 def _own(found: list[Files]) -> Iterator[Files]:
-    from rllib_compat.conversion.convert import convert
+    from rllib_compat import convert
 
     for files in found:
         with tempfile.TemporaryDirectory() as name:

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rllib_compat.conversion import many
-from rllib_compat.conversion.convert import convert, verify_pair
-from rllib_compat.conversion.inspect import inspect
+from rllib_compat import convert, inspect, verify
+from rllib_compat.conversion import convert_many as many
 from rllib_compat.formats import layouts, pickles
 from rllib_compat.formats.globals import list_globals
 from rllib_compat.neutral.errors import CompatError
@@ -35,7 +34,7 @@ def all_doors(path: Path, new: Path) -> int:
         lambda: inspect(path).to_dict(),
         lambda: convert(path, new / "msgpack", to="msgpack", inputs=2),
         lambda: convert(path, new / "other", to="msgpack", prove=False),
-        lambda: verify_pair(path, new / "msgpack", inputs=2),
+        lambda: verify(path, new / "msgpack", inputs=2),
     ):
         try:
             door()
@@ -164,8 +163,8 @@ def test_reading_needs_neither_ray_nor_torch(places):
     path = payloads.v0_1(old)
     code = f"""
 import sys
-from rllib_compat.conversion import many
-from rllib_compat.conversion.inspect import inspect
+from rllib_compat.conversion import convert_many as many
+from rllib_compat import inspect
 inspect({str(path)!r})
 assert not {{"ray", "torch", "tensorflow", "gym"}} & set(sys.modules)
 """

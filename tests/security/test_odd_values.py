@@ -12,10 +12,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from rllib_compat.conversion.complete import complete, with_spaces_of_network
-from rllib_compat.conversion.convert import verify_pair
-from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.identify import identify_all
+from rllib_compat import Given, verify
+from rllib_compat.conversion.complete import complete
+from rllib_compat.conversion.plan import identify_networks
+from rllib_compat.conversion.policy_spaces import add_spaces_of_network
 from rllib_compat.formats import layouts
 from rllib_compat.formats.msgpack.write import write
 from rllib_compat.networks import settings
@@ -102,7 +102,7 @@ def test_no_value_of_a_config_surprises_a_reader_of_networks(algorithm, monkeypa
         except CompatError:
             continue
         with contextlib.suppress(CompatError):
-            identify_all(checkpoint, Given())
+            identify_networks(checkpoint, Given())
         for key in sorted(Asked.keys_asked):
             for value in ODD.values():
                 model = checkpoint.config.get("model")
@@ -112,7 +112,7 @@ def test_no_value_of_a_config_surprises_a_reader_of_networks(algorithm, monkeypa
                     {**checkpoint.config, "model": {**model, key: value}},
                 ):
                     with contextlib.suppress(CompatError):
-                        identify_all(replace(checkpoint, config=config), Given())
+                        identify_networks(replace(checkpoint, config=config), Given())
     assert Asked.keys_asked
 
 
@@ -162,7 +162,9 @@ def test_arrays_that_contradict_each_other_are_no_surprise(algorithm):
                     arrays[at] = (arrays[at][0], reshaped(array, rng))
             kept = dict(arrays[rng.randrange(2) :])
             with contextlib.suppress(CompatError):
-                identify_all(checkpoint.with_policies([replace(policy, weights=kept)]), Given())
+                identify_networks(
+                    checkpoint.with_policies([replace(policy, weights=kept)]), Given()
+                )
 
 
 #: What of a record is free in form (the walk through a checkpoint bounds it), and the id.
@@ -237,11 +239,11 @@ def test_policies_without_weights_are_nothing_to_compare(tmp_path):
     (tmp_path / "new").mkdir()
     write(sound.with_policies([replace(policy, weights={})]), tmp_path / "new")
     with pytest.raises(NotYetError, match="no policy has weights"):
-        verify_pair(tmp_path / "new", tmp_path / "new", given=Given("PPO"), inputs=2)
+        verify(tmp_path / "new", tmp_path / "new", given=Given("PPO"), inputs=2)
 
 
 @pytest.mark.parametrize("env", ODD.values(), ids=ODD)
 def test_an_environment_of_any_kind_leaves_the_action_space_to_be_asked_for(env):
     policy = PolicyState("default_policy", {})
     with pytest.raises(MissingInformationError, match="action space"):
-        with_spaces_of_network(policy, (4,), {"env": env})
+        add_spaces_of_network(policy, (4,), {"env": env})

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rllib_compat import convert
 from rllib_compat.cli import main
-from rllib_compat.conversion import recorded
-from rllib_compat.conversion.convert import convert
+from rllib_compat.conversion import recordings
 from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
 from rllib_compat.runtime.offline import lines
 from rllib_compat.trainer.legacy_checkpoints import unpack
@@ -62,7 +62,7 @@ def patched(path, *changes):
     path.write_bytes(data)
 
 
-def recordings(path):
+def hostile_recordings(path):
     """Builds one hostile recording after the other."""
     npz(path, [header("<f4", (10**8,)), *[bytes(1 << 20)] * 400], zipfile.ZIP_DEFLATED)
     yield "a bomb"
@@ -87,15 +87,15 @@ def recordings(path):
 
 def test_a_recording_is_plain_arrays_or_an_error(tmp_path):
     path = tmp_path / "x.npz"
-    for what in recordings(path):
+    for what in hostile_recordings(path):
         with watched(tmp_path / "code", tmp_path / "new") as seen, pytest.raises(CheckpointError):
-            print(what, recorded.load(path))
+            print(what, recordings.load(path))
         seen.assert_clean()
 
 
 def test_a_recording_may_be_packed(tmp_path):
     np.savez_compressed(tmp_path / "x.npz", obs=np.zeros((1000, 84)))
-    assert recorded.load(tmp_path / "x.npz")["obs"].shape == (1000, 84)
+    assert recordings.load(tmp_path / "x.npz")["obs"].shape == (1000, 84)
 
 
 @pytest.mark.parametrize("line", ["[" * 100_000, '{"type": "SampleBatch", "obs": "AAAA"}', "7"])

@@ -15,11 +15,9 @@ import pytest
 import yaml
 from packaging.version import Version
 
+from rllib_compat import Given, convert, inspect
 from rllib_compat.cli import main, output
 from rllib_compat.config.files import read_experiments
-from rllib_compat.conversion.convert import convert
-from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.inspect import inspect
 from rllib_compat.formats import layouts
 from rllib_compat.formats.msgpack import write as msgpack_writer
 from rllib_compat.neutral.budget import Budget
@@ -155,7 +153,7 @@ def test_what_appears_at_the_target_meanwhile_is_not_replaced(tmp_path, monkeypa
         (tmp_path / "new" / "precious").write_text("1")
         return real(*args)
 
-    monkeypatch.setattr("rllib_compat.conversion.convert.msgpack.write", slow)
+    monkeypatch.setattr(msgpack_writer, "write", slow)
     with pytest.raises(TargetExistsError):
         convert(old, tmp_path / "new", to="msgpack", inputs=2, overwrite=True)
     assert (tmp_path / "new" / "precious").exists()

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
-from rllib_compat import ray_versions
+from rllib_compat import Given, ray_versions
 from rllib_compat.cli import main
-from rllib_compat.conversion import stored_env
-from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.environment import read_stored_env
 from rllib_compat.formats import pickles
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.runtime.envs import EnvSettings, adapt_env, make_env
@@ -96,7 +95,7 @@ def test_a_class_that_was_written_by_value_tells_its_name_and_what_stands_around
     """Trainers save what `adapt_env` made; no code of it is run to read it."""
     settings = EnvSettings(NAME, horizon=7, atari={"dim": 42, "framestack": 4}, legacy_ray="1.13.0")
     saved = cloudpickle.dumps({"env": adapt_env(settings), "env_config": {"a": 1}})
-    found = stored_env.read(pickles.load(saved).value, "PPO")
+    found = read_stored_env(pickles.load(saved).value, "PPO")
     assert (found.name, found.env_config) == (NAME, {"a": 1})
     assert EnvSettings(NAME, **found.settings) == settings
 
@@ -114,7 +113,7 @@ def test_a_class_that_was_written_by_value_tells_its_name_and_what_stands_around
 )
 def test_settings_of_a_file_are_such_as_a_config_could_have_said(settings):
     config = {"env_config": {"__legacy_env__": {"name": NAME, "settings": settings}}}
-    found = stored_env.read(config, "PPO")
+    found = read_stored_env(config, "PPO")
     assert found.name == NAME
     assert not {k: v for k, v in (found.settings or {}).items() if v not in (None, {})} or (
         found.settings["atari"] == {"framestack": None}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rllib_compat.conversion.convert import convert
+from rllib_compat import convert
 from rllib_compat.formats import atomic
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.neutral.errors import CheckpointError, FileSystemError, TargetExistsError

@@ -11,22 +11,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_compat import ray_versions
+from rllib_compat import Given, convert, inspect, ray_versions, verify
 from rllib_compat.conversion import complete as resolve
-from rllib_compat.conversion import config_machine, describe
-from rllib_compat.conversion.convert import convert, verify_pair
-from rllib_compat.conversion.decide import Form, decide
-from rllib_compat.conversion.difference import TIMES, WEIGHTS
-from rllib_compat.conversion.find_algorithm import candidates
-from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.identify import identify_all
-from rllib_compat.conversion.inspect import inspect
-from rllib_compat.conversion.verify import (
+from rllib_compat.conversion import config as config_module
+from rllib_compat.conversion.compare import (
+    TIMES,
+    WEIGHTS,
     compare,
-    compare_all,
+    compare_networks,
     require_equal,
     sample_inputs,
 )
+from rllib_compat.conversion.config import fit_resources
+from rllib_compat.conversion.convert import result_of
+from rllib_compat.conversion.plan import Form, identify_networks, make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.heads.q_head import exploring
@@ -92,7 +90,7 @@ def test_msgpack_is_proven_by_the_networks_outputs(case, tmp_path):
     outputs = [d for d in done.differences if d.output != WEIGHTS]
     assert {d.output for d in outputs} == {"action_dist_inputs", "vf_preds"}
     assert all(d.inputs == 50 for d in outputs)
-    found = verify_pair(case.checkpoint, tmp_path / "new", inputs=20)
+    found = verify(case.checkpoint, tmp_path / "new", inputs=20)
     assert found.differences
     assert found.equal
 
@@ -143,11 +141,11 @@ def test_the_target_may_not_lie_in_the_source(tmp_path):
 def test_a_failed_proof_leaves_nothing_behind(tmp_path, monkeypatch):
     from rllib_compat.conversion import prove as module
 
-    class Wrong(module._Packed):
+    class Wrong(module._NumpyNetwork):
         def __call__(self, inputs):
             return {name: out + 1 for name, out in super().__call__(inputs).items()}
 
-    monkeypatch.setattr(module, "_Packed", Wrong)
+    monkeypatch.setattr(module, "_NumpyNetwork", Wrong)
     with pytest.raises(VerificationError, match="differ"):
         convert(FULLY_CONNECTED[0].checkpoint, tmp_path / "new", to="msgpack")
     assert list(tmp_path.iterdir()) == []
@@ -175,7 +173,7 @@ def test_a_wrong_number_is_never_within_the_tolerance(bad):
 
 def test_a_policy_that_the_new_checkpoint_lacks_is_an_error():
     with pytest.raises(VerificationError, match="no module for this policy"):
-        compare_all({"p": None}, {}, {"p": {}})
+        compare_networks({"p": None}, {}, {"p": {}})
 
 
 @pytest.mark.parametrize(("times", "ok"), [(TIMES * 0.99, True), (TIMES * 1.01, False)])
@@ -337,7 +335,7 @@ def test_arrays_of_another_algorithm_than_the_folders_are_told_whose_they_are(tm
     checkpoint = algorithm_of(tmp_path, "0.8.5/dqn-tf-nodueling", "PPO_CartPole-v0_0_2020")
     assert checkpoint.algorithm == "PPO"
     with pytest.raises(CheckpointError, match="--algorithm DQN, if it was"):
-        identify_all(checkpoint, Given())
+        identify_networks(checkpoint, Given())
 
 
 def test_the_only_policy_of_ray_0_5_gets_todays_name():
@@ -388,7 +386,7 @@ LEAGUE = next(c for c in find(ray="1.13.0", framework="torch") if "league" in c.
 )
 def test_policies_that_were_not_trained_are_not_trained_afterwards(name, trained):
     case = next(case for case in all_cases() if str(case) == name)
-    plan = decide(layouts.read(case.checkpoint), given_if_asked(case))
+    plan = make_plan(layouts.read(case.checkpoint), given_if_asked(case))
     assert set(plan.translation.calls["multi_agent"]["policies_to_train"]) == trained
     (row,) = [f for f in plan.findings if f.rule == "policies-to-train"]
     assert all(policy in row.message for policy in plan.checkpoint.policies)
@@ -396,7 +394,7 @@ def test_policies_that_were_not_trained_are_not_trained_afterwards(name, trained
 
 def test_a_policy_to_train_that_is_not_there_is_told():
     first, *_ = (checkpoint := layouts.read(LEAGUE.checkpoint)).policies
-    plan = decide(replace(checkpoint, policies_to_train=[first, "gone"]), Given())
+    plan = make_plan(replace(checkpoint, policies_to_train=[first, "gone"]), Given())
     assert plan.translation.calls["multi_agent"]["policies_to_train"] == [first]
     (row,) = [f for f in plan.findings if f.rule == "policies-to-train"]
     assert row.severity is Severity.WARNING
@@ -407,7 +405,7 @@ def test_a_function_that_says_which_policies_are_trained_is_told_and_not_run():
     checkpoint = layouts.read(LEAGUE.checkpoint)
     config = {k: v for k, v in checkpoint.config.items() if k != "multiagent"}
     code = GlobalRef("their.module", "is_trained")
-    plan = decide(replace(checkpoint, config=config, policies_to_train=code), Given())
+    plan = make_plan(replace(checkpoint, config=config, policies_to_train=code), Given())
     (row,) = [f for f in plan.findings if f.rule == "policies-to-train"]
     assert row.severity is Severity.WARNING
     assert "policies_to_train" in row.hint
@@ -421,7 +419,7 @@ def test_only_the_policies_that_are_asked_for_are_converted(tmp_path):
     assert list(layouts.read(tmp_path / "new").policies) == [first]
     assert any(all(other in f.message for other in others) for f in done.report)
     with pytest.raises(MissingInformationError, match="no policy 'other'"):
-        decide(layouts.read(LEAGUE.checkpoint), Given(policies=("other",)))
+        make_plan(layouts.read(LEAGUE.checkpoint), Given(policies=("other",)))
 
 
 @pytest.mark.parametrize("to", ["msgpack", "checkpointable"])
@@ -431,8 +429,8 @@ def test_weights_that_are_not_a_number_are_a_warning_and_are_kept(to, tmp_path):
     name = next(iter(policy.weights))
     odd = {**policy.weights, name: np.full_like(policy.weights[name], np.nan)}
     checkpoint = check(checkpoint.with_policies([replace(policy, weights=odd)]))
-    plan = decide(checkpoint, Given(), to=to)
-    assert describe.result(plan).endswith("not all of its weights are numbers")
+    plan = make_plan(checkpoint, Given(), to=to)
+    assert result_of(plan).endswith("not all of its weights are numbers")
     (row,) = [f for f in plan.checkpoint.findings if f.rule == "not-finite"]
     assert row.severity is Severity.WARNING
     assert name in row.message
@@ -450,8 +448,8 @@ def test_an_infinite_limit_of_todays_modules_is_no_sign_of_a_diverged_training()
 @pytest.mark.parametrize(("algorithm", "other"), [("SimpleQ", "DQN")])
 def test_what_is_gone_goes_on_as_what_took_its_place_with_a_warning(algorithm, other):
     case = next(c for c in all_cases() if c.algorithm == algorithm)
-    plan = decide(layouts.read(case.checkpoint), given_if_asked(case))
-    assert (plan.form, plan.translation.algorithm) == (Form.WHOLE, other)
+    plan = make_plan(layouts.read(case.checkpoint), given_if_asked(case))
+    assert (plan.form, plan.translation.algorithm) == (Form.ALGORITHM, other)
     (row,) = [f for f in plan.translation.report if f.rule == "algorithm.successor"]
     assert row.severity is Severity.WARNING
     assert f"{other} takes its place" in row.message
@@ -459,26 +457,27 @@ def test_what_is_gone_goes_on_as_what_took_its_place_with_a_warning(algorithm, o
 
 def test_nobody_is_promised_that_an_lstm_of_r2d2_trains_on_as_dqn():
     case = next(c for c in all_cases() if c.algorithm == "R2D2")
-    plan = decide(layouts.read(case.checkpoint), replace(given_if_asked(case), algorithm="DQN"))
+    plan = make_plan(layouts.read(case.checkpoint), replace(given_if_asked(case), algorithm="DQN"))
     assert plan.form is Form.MODULES
-    assert "LSTM" in plan.why
+    assert "LSTM" in plan.reason
 
 
 @pytest.mark.parametrize("algorithm", ["DQN", "R2D2"])
 def test_q_networks_without_a_name_are_r2d2s_where_they_have_an_lstm(algorithm):
     case = next(c for c in all_cases() if (c.algorithm, c.version) == (algorithm, (1, 13, 0)))
     read = layouts.read(case.checkpoint)
-    assert candidates(replace(read, algorithm=None, config={})) == (algorithm,)
+    found = resolve.complete(replace(read, algorithm=None, config={}), Given())
+    assert found.algorithm == algorithm
 
 
 def test_nobody_is_promised_that_recordings_have_the_step_before_an_lstm_takes():
     """Training died of observations that were too short for the network."""
     case = next(c for c in all_cases() if str(c) == "1.13.0/ppo-torch-lstm-prev")
-    for algorithm, form in (("PPO", Form.WHOLE), ("MARWIL", Form.MODULES)):
+    for algorithm, form in (("PPO", Form.ALGORITHM), ("MARWIL", Form.MODULES)):
         given = replace(given_if_asked(case), algorithm=algorithm)
-        plan = decide(layouts.read(case.checkpoint), given)
+        plan = make_plan(layouts.read(case.checkpoint), given)
         assert plan.form is form
-    assert "recorded observations" in plan.why
+    assert "recorded observations" in plan.reason
 
 
 def test_the_environments_name_outlives_a_second_conversion(tmp_path):
@@ -487,7 +486,7 @@ def test_the_environments_name_outlives_a_second_conversion(tmp_path):
     (policy,) = read.policies.values()
     stored = {"name": "arm_of_mine", "spaces": (policy.observation_space, policy.action_space)}
     config = {**read.config, "env": None, "env_config": {"length": 3, "__legacy_env__": stored}}
-    calls = decide(replace(read, config=config), Given()).translation.calls["environment"]
+    calls = make_plan(replace(read, config=config), Given()).translation.calls["environment"]
     again = calls["env_config"]
     assert (again["length"], again["__legacy_env__"]["name"]) == (3, "arm_of_mine")
 
@@ -509,9 +508,9 @@ OLD_MACHINE = {
 
 
 def test_resources_that_this_machine_has_not_are_told_and_set_to_what_is_there(monkeypatch):
-    monkeypatch.setattr(config_machine, "_gpus", lambda: 0)
+    monkeypatch.setattr(config_module, "_gpus", lambda: 0)
     monkeypatch.setattr("os.cpu_count", lambda: 4)
-    calls, findings = config_machine.fit(OLD_MACHINE, Given())
+    calls, findings = fit_resources(OLD_MACHINE, Given())
     assert calls["env_runners"] == {"num_env_runners": 3, "num_gpus_per_env_runner": 0}
     assert calls["learners"] == {"num_learners": 0, "num_gpus_per_learner": 0}
     assert calls["evaluation"] == {"evaluation_num_env_runners": 3}
@@ -521,14 +520,14 @@ def test_resources_that_this_machine_has_not_are_told_and_set_to_what_is_there(m
 
 
 def test_resources_that_this_machine_has_stay(monkeypatch):
-    monkeypatch.setattr(config_machine, "_gpus", lambda: 2)
+    monkeypatch.setattr(config_module, "_gpus", lambda: 2)
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     small = {
         "env_runners": {"num_env_runners": 2},
         "learners": {"num_learners": 2, "num_gpus_per_learner": 1},
     }
-    assert config_machine.fit(small, Given()) == (small, [])
-    assert config_machine.fit(OLD_MACHINE, Given(keep_resources=True)) == (OLD_MACHINE, [])
+    assert fit_resources(small, Given()) == (small, [])
+    assert fit_resources(OLD_MACHINE, Given(keep_resources=True)) == (OLD_MACHINE, [])
 
 
 @pytest.mark.parametrize(("cpus", "learners", "runners"), [(1, 0, 1), (2, 1, 1), (8, 1, 2)])
@@ -537,11 +536,11 @@ def test_resources_that_only_rays_default_names_fit_the_machine(
 ):
     from ray.rllib.algorithms.impala import IMPALAConfig
 
-    monkeypatch.setattr(config_machine, "_gpus", lambda: 0)
+    monkeypatch.setattr(config_module, "_gpus", lambda: 0)
     monkeypatch.setattr("os.cpu_count", lambda: cpus)
     defaults = IMPALAConfig()
     assert (defaults.num_learners, defaults.num_env_runners) == (1, 2)
-    calls, findings = config_machine.fit({}, Given(), defaults)
+    calls, findings = fit_resources({}, Given(), defaults)
     assert calls.get("learners", {}).get("num_learners", 1) == learners
     assert calls.get("env_runners", {}).get("num_env_runners", 2) == runners
     assert all("Ray's default is" in f.message for f in findings)
@@ -550,17 +549,17 @@ def test_resources_that_only_rays_default_names_fit_the_machine(
 def test_a_learner_whose_gpu_is_gone_is_where_this_ray_wants_it(monkeypatch):
     from ray.rllib.algorithms.impala import IMPALAConfig
 
-    monkeypatch.setattr(config_machine, "_gpus", lambda: 0)
+    monkeypatch.setattr(config_module, "_gpus", lambda: 0)
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     with_gpu = {"learners": {"num_learners": 0, "num_gpus_per_learner": 1}}
-    calls, _ = config_machine.fit(with_gpu, Given(), IMPALAConfig())
+    calls, _ = fit_resources(with_gpu, Given(), IMPALAConfig())
     IMPALAConfig().learners(**calls["learners"]).validate()
     assert calls["learners"]["num_gpus_per_learner"] == 0
 
 
 def test_resources_that_are_asked_for_are_taken(monkeypatch):
-    monkeypatch.setattr(config_machine, "_gpus", lambda: 0)
-    calls, findings = config_machine.fit({}, Given(num_gpus=2, num_env_runners=7))
+    monkeypatch.setattr(config_module, "_gpus", lambda: 0)
+    calls, findings = fit_resources({}, Given(num_gpus=2, num_env_runners=7))
     assert calls["learners"] == {"num_learners": 2, "num_gpus_per_learner": 1}
     assert calls["env_runners"] == {"num_env_runners": 7}
     assert all(f.severity is Severity.INFO for f in findings)
@@ -569,7 +568,7 @@ def test_resources_that_are_asked_for_are_taken(monkeypatch):
 @pytest.mark.parametrize("ray", ["2.1.0", "2.3.1", "2.10.0", "2.35.0"])
 def test_what_ray_keeps_for_itself_in_a_config_needs_no_attention(ray):
     case = next(c for c in find(ray=ray, algorithm="PPO") if len(c.policies) > 1)
-    plan = decide(layouts.read(case.checkpoint), given_if_asked(case))
+    plan = make_plan(layouts.read(case.checkpoint), given_if_asked(case))
     odd = ("worker_index", "__policy_id", "_AlgorithmConfig", "buffer_size", "differ between")
     shown = [f for f in (*plan.findings, *plan.translation.report) if f.severity != Severity.INFO]
     assert not [f for f in shown if any(word in f.path + f.message for word in odd)]
@@ -608,7 +607,7 @@ def test_what_only_the_config_tells_is_said_beside_the_proof(tmp_path):
     assert "not proven" in rows["head"]
 
 
-@pytest.mark.parametrize("verb", [convert, inspect, verify_pair])
+@pytest.mark.parametrize("verb", [convert, inspect, verify])
 def test_a_source_that_the_disk_refuses_is_told(verb, tmp_path, monkeypatch):
     def gone(path, budget):
         raise FileNotFoundError(errno.ENOENT, "gone", "policy_state.pkl")
@@ -626,7 +625,7 @@ def test_modules_alone_are_read_again_without_hints_and_say_that_nothing_trains_
     assert first.plan.form is Form.MODULES
     again = convert(tmp_path / "modules", tmp_path / "again", inputs=20)
     assert again.plan.form is Form.MODULES
-    assert "modules alone" in again.plan.why
+    assert "modules alone" in again.plan.reason
     assert digest_tree(tmp_path / "again") == digest_tree(tmp_path / "modules")
     with pytest.raises(NotYetError, match="modules alone"):
         load(tmp_path / "modules")
@@ -656,11 +655,11 @@ def test_a_plain_network_stays_plain_whatever_it_explores_by(exploration, told, 
     (case,) = [c for c in all_cases() if str(c) == "0.8.5/dqn-torch-v-noisy-torch"]
     given = Given(env="CartPole-v1", overrides={"exploration_config": exploration})
     done = convert(case.checkpoint, tmp_path / "new", given=given, inputs=20)
-    assert done.plan.form is Form.WHOLE
+    assert done.plan.form is Form.ALGORITHM
     (again,) = layouts.read(tmp_path / "new").policies.values()
     assert again.policy_class == "rllib_compat.modules.ExploringQModule"
     assert exploring(again.config["model"]) == told
     second = convert(tmp_path / "new", tmp_path / "again", inputs=20)
     (last,) = layouts.read(tmp_path / "again").policies.values()
     assert exploring(last.config["model"]) == told
-    assert second.plan.form is Form.WHOLE
+    assert second.plan.form is Form.ALGORITHM

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from rllib_compat.conversion import many
+from rllib_compat.conversion import convert_many as many
 from rllib_compat.neutral.errors import UnknownLayoutError
 from tests.legacy.cases import find
 
@@ -31,11 +31,11 @@ def results(tmp_path):
 
 def test_an_empty_folder_is_told(tmp_path):
     with pytest.raises(UnknownLayoutError, match="no checkpoint below"):
-        many.find(tmp_path, tmp_path / "out")
+        many.find_jobs(tmp_path, tmp_path / "out")
 
 
 def test_every_checkpoint_below_a_folder_is_found_once(results, tmp_path):
-    jobs = many.find(results, tmp_path / "out")
+    jobs = many.find_jobs(results, tmp_path / "out")
     names = [str(job.new.relative_to(tmp_path / "out")) for job in jobs]
     assert names == [
         "PPO_a/checkpoint_2",
@@ -46,14 +46,14 @@ def test_every_checkpoint_below_a_folder_is_found_once(results, tmp_path):
 
 
 def test_what_was_converted_into_the_same_folder_is_not_taken_for_input(results):
-    before = many.find(results, results / "out")
+    before = many.find_jobs(results, results / "out")
     shutil.copytree(FOLDER.checkpoint, results / "out/PPO_a/checkpoint_2")
-    assert many.find(results, results / "out") == before
+    assert many.find_jobs(results, results / "out") == before
 
 
 def test_one_failure_stops_nothing_and_a_second_run_goes_on(results, tmp_path):
     out = tmp_path / "out"
-    jobs = many.find(results, out)
+    jobs = many.find_jobs(results, out)
     first = list(many.convert_many(jobs, out / many.LOG, processes=2, to="msgpack", inputs=5))
     statuses = {os.path.relpath(o.old, results): o.status for o in first}
     assert statuses.pop("PPO_b/checkpoint_3/checkpoint-3") == "refused"
@@ -65,7 +65,7 @@ def test_one_failure_stops_nothing_and_a_second_run_goes_on(results, tmp_path):
 
 
 def test_a_process_that_dies_takes_only_its_own_checkpoint_with_it(results, tmp_path, monkeypatch):
-    jobs = many.find(results, tmp_path / "out")
+    jobs = many.find_jobs(results, tmp_path / "out")
     started = many._Worker.give
 
     def give(worker, job):

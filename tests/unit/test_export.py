@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from rllib_compat.conversion.convert import convert
-from rllib_compat.conversion.difference import WEIGHTS
+from rllib_compat import convert
+from rllib_compat.conversion.compare import WEIGHTS
 from rllib_compat.networks.ops import in_onnx
 from rllib_compat.networks.ops.in_numpy import ACTIVATIONS, OPS
 from rllib_compat.neutral.errors import CompatError, MissingInformationError

@@ -4,9 +4,7 @@ import shutil
 
 import pytest
 
-from rllib_compat.conversion.convert import convert
-from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.inspect import inspect
+from rllib_compat import convert, inspect
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import (
     CheckpointError,
@@ -86,10 +84,9 @@ def test_a_git_lfs_pointer_in_any_place_is_told_with_the_command(make, file, tmp
 def test_inspect_shows_config_and_counters_beside_a_pointer(trial):
     file_of(trial).write_bytes(POINTER)
     found = inspect(trial)
-    facts = dict(found.facts())
-    assert facts["algorithm"] == "PPO"
-    assert facts["counters"].startswith("iterations 2")
-    assert found.checkpoint.config
+    assert found.algorithm == "PPO"
+    assert found.counters.iteration == 2
+    assert found.config
     (row,) = (f for f in found.report if f.severity is Severity.ERROR)
     assert "git lfs pull" in row.hint
     assert found.report.exit_code == 1
@@ -101,7 +98,7 @@ def test_metadata_without_its_file_shows_what_it_tells(trial):
         layouts.read(trial / "checkpoint_2")
     for path in (trial, trial / "checkpoint_2", trial / "checkpoint_2/checkpoint-2"):
         found = inspect(path)
-        assert dict(found.facts())["Ray"] == "0.8.5"
+        assert found.ray_version == "0.8.5"
         (row,) = (f for f in found.report if f.severity is Severity.ERROR)
         assert (row.path, row.message) == ("checkpoint-2", "The file is not there.")
 
@@ -139,14 +136,12 @@ def test_a_config_that_is_a_pointer_is_told_where_the_config_is_needed(trial):
 
 
 def test_an_empty_config_that_was_given_means_rays_defaults(trial):
-    from rllib_compat.conversion.complete import require_config
-
     (trial / "params.pkl").unlink()
     (trial / "params.json").unlink()
     (trial / "case.json").unlink()
     with pytest.raises(MissingInformationError, match=r"--config '\{\}'"):
         convert(trial / "checkpoint_2", "unused", dry_run=True)
-    require_config(layouts.read(trial / "checkpoint_2"), Given(config={}))
+    assert convert(trial / "checkpoint_2", "unused", config={}, dry_run=True).networks
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar", "gztar", "bztar", "xztar"])

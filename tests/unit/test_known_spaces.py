@@ -7,12 +7,12 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rllib_compat.conversion.known_spaces import TABLE, known_spaces
+from rllib_compat.conversion.policy_spaces import KNOWN_ENVS, known_spaces
 from rllib_compat.neutral import spaces
 from rllib_compat.runtime.envs import resolve_env_name
 from tests.legacy.cases import find
 
-NAMES = [f"{stem}-v{version}" for stem, row in TABLE.items() for version in row[0]]
+NAMES = [f"{stem}-v{version}" for stem, row in KNOWN_ENVS.items() for version in row[0]]
 
 
 @pytest.mark.filterwarnings("ignore:.*out of date|.*deprecated")

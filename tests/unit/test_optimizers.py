@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rllib_compat import Given, convert
 from rllib_compat.conversion import complete as resolve
-from rllib_compat.conversion.convert import convert
-from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.identify import identify_all
+from rllib_compat.conversion.plan import identify_networks
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
@@ -314,7 +313,7 @@ def test_sacs_epsilon_is_todays_and_another_one_is_told():
     (case,) = find(ray="1.13.0", algorithm="SAC", framework="torch", variant="disc")
     given = given_of(case)
     read = resolve.complete(layouts.read(case.checkpoint), given)
-    completed, networks = identify_all(read, given)
+    completed, networks = identify_networks(read, given)
     (policy,) = completed.policies.values()
     _, (kept,) = plan({policy.policy_id: policy}, networks)
     assert "eps" not in kept.message

@@ -10,13 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_compat.conversion import recorded, rounding
-from rllib_compat.conversion.assumed import of_plan
-from rllib_compat.conversion.convert import convert, verify_pair
-from rllib_compat.conversion.decide import decide
-from rllib_compat.conversion.verify import compare_all, compare_weights, sample_inputs
+from rllib_compat import convert, verify
+from rllib_compat.conversion import recordings
+from rllib_compat.conversion.assumptions import find_assumptions
+from rllib_compat.conversion.compare import (
+    compare_networks,
+    compare_weights,
+    float32_errors,
+    sample_inputs,
+)
+from rllib_compat.conversion.plan import make_plan
 from rllib_compat.conversion.write import modules
 from rllib_compat.formats import layouts
+from rllib_compat.networks import known
 from rllib_compat.networks.graph import Graph, Step
 from rllib_compat.networks.network import Network, Target
 from rllib_compat.neutral.errors import CheckpointError, VerificationError
@@ -54,7 +60,7 @@ def networks_of(case):
 def outputs_differ(network, wrong):
     """Whether the proof tells a wrong network's outputs from the right one's."""
     batch = sample_inputs(network.graph, None, 100)
-    rows = compare_all({"p": network}, {"p": wrong.forward}, {"p": batch})
+    rows = compare_networks({"p": network}, {"p": wrong.forward}, {"p": batch})
     return not all(row.ok for row in rows)
 
 
@@ -67,7 +73,7 @@ def graph_with(network, change):
 def test_a_network_in_float32_is_the_same_network(case):
     for network in networks_of(case).values():
         batch = sample_inputs(network.graph, None, 200, seed=3)
-        rows = compare_all(
+        rows = compare_networks(
             {"p": network},
             {"p": lambda inputs, n=network: n.forward(inputs, np.float32)},
             {"p": batch},
@@ -149,7 +155,7 @@ def test_a_badly_conditioned_network_is_accepted_within_its_own_error():
     network = dense((1e6 * kernel).astype(np.float32))
     batch = {"obs": np.repeat(rng.normal(1.0, 1.0, (50, 64)), 2, axis=1).astype(np.float32)}
     other = lambda x: {"y": np.stack([x["obs"] @ network.arrays["out.kernel"]])[0]}  # noqa: E731
-    (row,) = compare_all({"p": network}, {"p": other}, {"p": batch})
+    (row,) = compare_networks({"p": network}, {"p": other}, {"p": batch})
     assert row.absolute > 1e-2, "the old fixed tolerance would have refused it"
     assert row.ok
     assert row.blurred, "and the report says that the proof sees little here"
@@ -161,14 +167,14 @@ def test_a_network_whose_layers_are_saturated_is_still_the_same_network():
     checkpoint, networks = read(case)
     (policy_id, network), *_ = networks.items()
     batch = {k: v * 1e6 for k, v in sample_inputs(network.graph, None, 200).items()}
-    rows = compare_all(networks, modules.build(checkpoint, networks), {policy_id: batch})
+    rows = compare_networks(networks, modules.build(checkpoint, networks), {policy_id: batch})
     assert all(row.ok for row in rows), rows
 
 
 def test_the_errors_of_small_rows_are_not_those_of_large_ones():
     network = dense(np.eye(3, dtype=np.float32)[:, :2] * np.float32(1 / 3))
     batch = {"obs": np.array([[1e6, 1e6, 0.0], [1.0, 1.0, 0.0]], np.float32).repeat(20, 0)}
-    errors = rounding.of_network(network, batch, network.forward(batch))["y"]
+    errors = float32_errors(network, batch, network.forward(batch))["y"]
     assert errors[:20].min() > 1e-3
     assert errors[20:].max() < 1e-6
 
@@ -202,14 +208,14 @@ RECORDED = [
 
 @pytest.mark.parametrize("case", RECORDED, ids=str)
 def test_what_a_museum_ray_recorded_proves_that_its_file_was_read_rightly(case, tmp_path):
-    arrays = recorded.load(case.path / "expected.npz")
+    arrays = recordings.load(case.path / "expected.npz")
     given = given_if_asked(case)
     done = convert(
         case.checkpoint, tmp_path / "new", to="msgpack", given=given, inputs=5, recorded=arrays
     )
     rows = [row for row in done.differences if row.kind == "recorded"]
     assert {row.policy_id for row in rows} == set(done.networks)
-    activations = [row for row in done.assumed if row.what == "activation"]
+    activations = [row for row in done.assumptions if row.what == "activation"]
     assert activations
     if "vf_preds" in {row.output for row in rows}:
         assert all(row.proven for row in activations)
@@ -234,7 +240,7 @@ def edited(tmp_path):
 
 def test_a_wrong_activation_is_refused_where_a_recording_is_given(edited, tmp_path):
     given = given_if_asked(TANH)
-    arrays = recorded.load(TANH.path / "expected.npz")
+    arrays = recordings.load(TANH.path / "expected.npz")
     with pytest.raises(VerificationError) as caught:
         convert(edited, tmp_path / "new", to="msgpack", given=given, inputs=5, recorded=arrays)
     assert "action_dist_inputs is off by up to" in caught.value.found
@@ -246,14 +252,14 @@ def test_a_wrong_activation_is_refused_where_a_recording_is_given(edited, tmp_pa
 def test_without_a_recording_a_wrong_activation_is_at_least_listed_as_assumed(edited, tmp_path):
     given = given_if_asked(TANH)
     done = convert(edited, tmp_path / "new", to="msgpack", given=given, inputs=5)
-    (row,) = [row for row in done.assumed if row.what == "activation"]
+    (row,) = [row for row in done.assumptions if row.what == "activation"]
     assert row.value == "relu"
     assert row.source == "config: model.fcnet_activation"
     assert not row.proven
     told = done.to_dict()
     assert {"what": "activation", "proven": False}.items() <= told["assumed"][0].items()
-    arrays = recorded.load(TANH.path / "expected.npz")
-    found = verify_pair(edited, tmp_path / "new", given=given, inputs=5, recorded=arrays)
+    arrays = recordings.load(TANH.path / "expected.npz")
+    found = verify(edited, tmp_path / "new", given=given, inputs=5, recorded=arrays)
     assert not found.equal
     assert {row.output for row in found.differences if not row.ok} == {
         "action_dist_inputs",
@@ -264,8 +270,8 @@ def test_without_a_recording_a_wrong_activation_is_at_least_listed_as_assumed(ed
 def test_bounds_heads_filters_and_activations_are_listed_as_assumed():
     def assumed(name):
         case = next(case for case in all_cases() if str(case) == name)
-        plan = decide(layouts.read(case.checkpoint), given_if_asked(case), to="msgpack")
-        return {row.what: row for row in of_plan(plan)}
+        plan = make_plan(layouts.read(case.checkpoint), given_if_asked(case), to="msgpack")
+        return {row.what: row for row in find_assumptions(plan.checkpoint, known(plan.networks))}
 
     ddpg = assumed("0.8.5/ddpg-torch-asym2")
     assert ddpg["bounds of the actions"].source == "the action space"
@@ -278,7 +284,7 @@ def test_bounds_heads_filters_and_activations_are_listed_as_assumed():
 
 
 def test_a_recording_of_something_else_is_an_error_and_writes_nothing(tmp_path):
-    other = recorded.load(find(ray="0.6.6", algorithm="ES")[0].path / "expected.npz")
+    other = recordings.load(find(ray="0.6.6", algorithm="ES")[0].path / "expected.npz")
     given = given_if_asked(TANH)
     for arrays in ({}, {"nobody/obs": np.zeros((3, 7))}, other):
         with pytest.raises(CheckpointError, match="ecording"):
@@ -298,13 +304,13 @@ def test_a_recording_that_is_no_npz_is_a_clear_error(content, tmp_path):
     file = tmp_path / "recorded.npz"
     file.write_bytes(content)
     with pytest.raises(CheckpointError, match=r"Not a \.npz"):
-        recorded.load(file)
+        recordings.load(file)
 
 
 def test_a_recording_with_pickles_in_it_is_not_loaded(tmp_path):
     np.savez(tmp_path / "recorded.npz", **{"p/obs": np.array([{}], object)})
     with pytest.raises(CheckpointError, match=r"Not a \.npz"):
-        recorded.load(tmp_path / "recorded.npz")
+        recordings.load(tmp_path / "recorded.npz")
 
 
 def test_the_recorder_is_python_that_the_oldest_ray_understands():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rllib_compat import ray_versions
-from rllib_compat.conversion.write import q_learning
+from rllib_compat.conversion.write import training_state
 from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicyState, Source
 from rllib_compat.neutral.report import Severity, Verdict
 
@@ -42,13 +42,13 @@ def told(monkeypatch):
 
 
 def epsilons(config, checkpoint):
-    found = q_learning.set_progress(object(), config, checkpoint)
+    found = training_state.set_progress(object(), config, checkpoint)
     return [finding for finding in found if finding.rule == "epsilon"]
 
 
 def test_learning_waits_until_the_empty_buffer_has_its_steps():
     config = config_of(num_steps_sampled_before_learning_starts=1000)
-    (finding,) = q_learning.delay_learning(config, checkpoint_at(5000))
+    (finding,) = training_state.delay_learning(config, checkpoint_at(5000))
     assert config.num_steps_sampled_before_learning_starts == 6000
     assert finding.verdict is Verdict.DERIVED
     assert "after 1000 new steps" in finding.message
@@ -57,7 +57,7 @@ def test_learning_waits_until_the_empty_buffer_has_its_steps():
 @pytest.mark.parametrize("steps", [None, 0])
 def test_a_checkpoint_without_steps_waits_as_long_as_the_config_says(steps):
     config = config_of(num_steps_sampled_before_learning_starts=1000)
-    assert q_learning.delay_learning(config, checkpoint_at(steps)) == []
+    assert training_state.delay_learning(config, checkpoint_at(steps)) == []
     assert config.num_steps_sampled_before_learning_starts == 1000
 
 
@@ -65,12 +65,12 @@ def test_a_checkpoint_without_steps_waits_as_long_as_the_config_says(steps):
 def test_env_runners_know_the_steps_that_their_schedules_look_at(told, steps, runners):
     config = config_of(epsilon=SCHEDULE).env_runners(num_env_runners=runners)
     algorithm = object()
-    q_learning.set_progress(algorithm, config, checkpoint_at(steps))
+    training_state.set_progress(algorithm, config, checkpoint_at(steps))
     assert told == [(algorithm, steps or 0, runners)]
 
 
 def test_the_report_says_that_the_target_network_is_updated_at_once(told):
-    found = q_learning.set_progress(object(), config_of(), checkpoint_at(5000))
+    found = training_state.set_progress(object(), config_of(), checkpoint_at(5000))
     (finding,) = (f for f in found if f.rule == "target-updates")
     assert finding.verdict is Verdict.RESET
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rllib_compat import inspect
 from rllib_compat.cli import main
-from rllib_compat.conversion import recorded
-from rllib_compat.conversion.decide import decide
-from rllib_compat.conversion.inspect import inspect
-from rllib_compat.conversion.write_model import write_model
+from rllib_compat.conversion import recordings
+from rllib_compat.conversion.module_source import make_module_source
+from rllib_compat.conversion.plan import make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.networks.chain import guess
 from rllib_compat.neutral.errors import CheckpointError, NotYetError
@@ -35,13 +35,15 @@ def arrays(torch, **layers):
 @pytest.mark.parametrize("case", CUSTOM, ids=str)
 def test_the_layers_of_every_real_custom_model_are_found_and_its_activation_is_recorded(case):
     checkpoint = layouts.read(case.checkpoint)
-    made = write_model(checkpoint, given_of(case))
+    made = make_module_source(checkpoint, given_of(case))
     assert [layer.gives for layer in made.chain.policy] == [20, 2]
     assert [layer.gives for layer in made.chain.value] == [20, 1]
     assert made.chain.shared == 1
     assert made.activation is None
     assert "No array shows it" in made.source
-    told = write_model(checkpoint, given_of(case), recorded.load(case.path / "expected.npz"))
+    told = make_module_source(
+        checkpoint, given_of(case), recordings.load(case.path / "expected.npz")
+    )
     assert told.activation == "elu"
     assert "activation = nn.functional.elu" in told.source
     compile(told.source, "my_model.py", "exec")
@@ -100,15 +102,15 @@ def test_what_is_no_chain_is_no_guess(given, said):
 def test_a_network_of_rllibs_own_needs_no_module():
     case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
     with pytest.raises(NotYetError, match="custom"):
-        write_model(layouts.read(case.checkpoint), given_of(case))
+        make_module_source(layouts.read(case.checkpoint), given_of(case))
 
 
 def test_a_recording_that_no_activation_fits_is_told():
     case = CUSTOM[0]
-    arrays = recorded.load(case.path / "expected.npz")
+    arrays = recordings.load(case.path / "expected.npz")
     odd = {k: v + 1 if "dist_inputs" in k else v for k, v in arrays.items()}
     with pytest.raises(CheckpointError, match="relu is off by"):
-        write_model(layouts.read(case.checkpoint), given_of(case), odd)
+        make_module_source(layouts.read(case.checkpoint), given_of(case), odd)
 
 
 def test_what_is_written_computes_whatever_the_layers_are_called(tmp_path, monkeypatch, capsys):
@@ -141,8 +143,8 @@ def test_the_file_is_written_once_and_the_next_command_is_told(tmp_path, capsys)
 
 def test_inspect_guesses_a_custom_model_and_lists_every_array():
     found = inspect(CUSTOM[0].checkpoint)
-    ((_, network, *_),) = found.policies()
-    assert network == "custom model; a guess: 4-20-2, value 1 on 1 of the same layers"
+    (policy,) = found.policies.values()
+    assert policy.network == "custom model; a guess: 4-20-2, value 1 on 1 of the same layers"
     told = found.to_dict()
     assert {(*row["shape"], row["dtype"]) for row in told["arrays"]} >= {(20, "float32")}
     assert len(told["arrays"]) == 6
@@ -161,11 +163,10 @@ def test_arrays_that_were_stored_without_names_are_listed_under_the_names_they_h
     case = next(c for c in find(ray=ray) if c.variant == variant and c.framework != "torch")
     from tests.legacy.networks import given_if_asked
 
-    rows = inspect(case.checkpoint, given_if_asked(case)).arrays()
-    found = {name for _, name, _, _ in rows}
+    rows = inspect(case.checkpoint, given=given_if_asked(case)).arrays
+    found = {row.name for row in rows}
     assert any(name in listed for name in names for listed in found), found
-    sizes = [np.prod([int(n) for n in shape.split("x")]) for *_, shape, _ in rows]
-    assert sum(sizes) > 100
+    assert sum(np.prod(row.shape) for row in rows) > 100
 
 
 def test_a_module_that_the_caller_gives_is_asked_though_the_config_names_no_custom_model():
@@ -173,4 +174,4 @@ def test_a_module_that_the_caller_gives_is_asked_though_the_config_names_no_cust
     case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
     given = replace(given_of(case), model="no_such_module:Mine")
     with pytest.raises(CheckpointError, match=r"no_such_module:Mine.* can't be imported"):
-        decide(layouts.read(case.checkpoint), given, to="checkpointable")
+        make_plan(layouts.read(case.checkpoint), given, to="checkpointable")

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.conversion.decide import Plan
-from rllib_compat.conversion.without_weights import RANDOM_MODULE
+from rllib_compat.conversion.plan import RANDOM_MODULE, Plan
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.networks import AnyNetwork, Network, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names
@@ -27,7 +26,7 @@ from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Space
 from rllib_compat.runtime.overrides import Shared
 
@@ -41,7 +40,7 @@ def specs(
 ) -> dict[str, RLModuleSpec]:
     """Describes the module of each policy, exactly as its network was.
 
-    A policy without a network acts at random (`without_weights.is_random`).
+    A policy without a network acts at random (`plan.is_random`).
     """
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
@@ -49,15 +48,15 @@ def specs(
     made = {
         policy_id: RLModuleSpec(
             module_class=_class(RANDOM_MODULE),
-            observation_space=shared(spaces.to_gymnasium(_known(policy.observation_space))),
-            action_space=shared(spaces.to_gymnasium(_known(policy.action_space))),
+            observation_space=shared(spaces.to_gymnasium(_required(policy.observation_space))),
+            action_space=shared(spaces.to_gymnasium(_required(policy.action_space))),
         )
         for policy_id, policy in checkpoint.policies.items()
         if policy_id not in networks
     }
     for policy_id, network in networks.items():
         policy = checkpoint.policies[policy_id]
-        seen = _known(policy.observation_space)
+        seen = _required(policy.observation_space)
         if network.space is not None:
             seen = network.space
         elif not isinstance(seen, spaces.Box) or seen.shape != network.inputs:
@@ -71,14 +70,14 @@ def specs(
         made[policy_id] = RLModuleSpec(
             module_class=None if target.module is None else _class(target.module),
             observation_space=shared(spaces.to_gymnasium(seen)),
-            action_space=shared(spaces.to_gymnasium(_known(policy.action_space))),
+            action_space=shared(spaces.to_gymnasium(_required(policy.action_space))),
             model_config=model_config,
         )
     return made
 
 
-def _known(space: Space | None) -> Space:
-    assert space is not None  # `identify` has seen to it
+def _required(space: Space | None) -> Space:
+    assert space is not None  # `plan` has seen to it
     return space
 
 
@@ -125,10 +124,10 @@ def write(plan: Plan, target: Path) -> list[Finding]:
     with ray_versions.quiet_logs():
         module = _filled(plan.checkpoint, plan.networks)
         module.save_to_path(str((target / MODULES).absolute()))
-    return left_out(plan)
+    return dropped_parts(plan)
 
 
-def left_out(plan: Plan) -> list[Finding]:
+def dropped_parts(plan: Plan) -> list[Finding]:
     """What has no place in modules alone."""
     checkpoint, networks = plan.checkpoint, plan.networks
     left = {
@@ -144,12 +143,11 @@ def left_out(plan: Plan) -> list[Finding]:
         "policies.*.exploration": any(p.exploration for p in checkpoint.policies.values()),
     }
     return [
-        Finding(
+        Finding.warning(
             "inference-only",
-            Severity.WARNING,
             Verdict.DROPPED,
             path,
-            f"{plan.why}; its modules were written alone, for inference",
+            f"{plan.reason}; its modules were written alone, for inference",
             "all of it is in the msgpack form (`--to msgpack`)",
         )
         for path, is_there in left.items()
@@ -194,20 +192,22 @@ def _successor(algorithm: str | None) -> Any:
     return ray_versions.todays_config(registry.of(algorithm).becomes or "PPO")
 
 
-def build(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> dict[str, Loaded]:
+def build(
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
+) -> dict[str, ModuleNetwork]:
     """Builds the modules of networks and fills them, in memory alone."""
     with ray_versions.quiet_logs():
         module = _filled(checkpoint, networks)
-    return {policy_id: Loaded(module[policy_id]) for policy_id in networks}
+    return {policy_id: ModuleNetwork(module[policy_id]) for policy_id in networks}
 
 
-def load(target: Path, policy_ids: Iterable[str]) -> dict[str, Loaded]:
+def load(target: Path, policy_ids: Iterable[str]) -> dict[str, ModuleNetwork]:
     """Loads modules of a tree as a user would, for comparison with the old networks.
 
     This process has written the tree itself: Ray unpickles it.
     """
     with ray_versions.quiet_logs():
-        return {policy_id: Loaded(_from_tree(target, policy_id)) for policy_id in policy_ids}
+        return {policy_id: ModuleNetwork(_from_tree(target, policy_id)) for policy_id in policy_ids}
 
 
 def _from_tree(target: Path, policy_id: str) -> Any:
@@ -222,7 +222,7 @@ def _from_tree(target: Path, policy_id: str) -> Any:
 
 
 @frozen
-class Loaded:
+class ModuleNetwork:
     """A loaded RLModule as a function of a network's inputs.
 
     Attributes:

@@ -26,7 +26,7 @@ from rllib_compat.networks.modules.noisy import NoisyLinear, noise
 from rllib_compat.networks.modules.parameter_noise import WeightNoise
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotYetError
-from rllib_compat.policy import choosing
+from rllib_compat.policy import actions as choosing
 from rllib_compat.runtime.parameter_noise import ParameterNoise
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_dqn_losses import SPACES, Recorded
@@ -256,7 +256,7 @@ def test_soft_q_takes_no_random_actions(key):
 )
 def test_a_policy_without_ray_explores_by_soft_q(config, model, temperature):
     policy = PolicyState("p", {}, config={"model": model})
-    explore = choosing._of_values(policy, config, Graph({"obs": (1,)}, (), {}))
+    explore = choosing._exploration_by_values(policy, config, Graph({"obs": (1,)}, (), {}))
     values = np.repeat([[0.0, 1.0, -1.0]], 20_000, 0)
     drawn = explore(values, np.random.default_rng(0))
     expected = torch.softmax(torch.tensor([0.0, 1.0, -1.0]) / temperature, -1)
@@ -268,7 +268,7 @@ def test_a_policy_without_ray_explores_by_soft_q(config, model, temperature):
 )
 def test_a_policy_without_ray_says_that_it_does_not_explore_by_noise_on_weights(model):
     policy = PolicyState("p", {}, config={"model": model})
-    explore = choosing._of_values(policy, {}, Graph({"obs": (1,)}, (), {}))
+    explore = choosing._exploration_by_values(policy, {}, Graph({"obs": (1,)}, (), {}))
     if model["parameter_noise"] == "x":  # what no module of ours was told
         explore(np.zeros((1, 3)), np.random.default_rng(0))
         return

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_compat.conversion.verify import sample_inputs
+from rllib_compat.conversion.compare import sample_inputs
 from rllib_compat.conversion.write import modules
 from tests.legacy.cases import find
 from tests.legacy.networks import read

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from rllib_compat.conversion import rounding
-from rllib_compat.conversion.verify import compare
+from rllib_compat.conversion.compare import compare, float32_errors
 from rllib_compat.neutral.errors import MissingInformationError, NotConvertibleError
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import greedy, read, recorded
@@ -26,7 +25,7 @@ def test_the_old_network_computes_what_it_computed_when_it_was_alive(case):
             continue
         inputs, expected = known
         outputs = network.forward(inputs)
-        errors = rounding.of_network(network, inputs, outputs)
+        errors = float32_errors(network, inputs, outputs)
         for row in compare(policy_id, expected, outputs, errors):
             assert row.ok, row
         compared += 1

@@ -17,7 +17,7 @@ pytest.importorskip("ray")
 import torch
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.conversion.write.modules import Loaded
+from rllib_compat.conversion.write.modules import ModuleNetwork
 from rllib_compat.networks import fresh
 from rllib_compat.networks.modules import configured
 from rllib_compat.networks.modules.configured import ConfiguredModule, network_of
@@ -243,7 +243,7 @@ def test_a_module_computes_its_network(name):
     module, *_ = module_of(name)  # draws the same
     network = fresh.network(settings, seen, acts, rng)
     inputs = inputs_of(network)
-    out, then = Loaded(module)(inputs), network.forward(inputs)
+    out, then = ModuleNetwork(module)(inputs), network.forward(inputs)
     assert {"action_dist_inputs", "q_values"} & out.keys()
     for key in then.keys() & out.keys() - set(network.graph.states):
         np.testing.assert_allclose(out[key].reshape(then[key].shape), then[key], atol=1e-5)

@@ -14,9 +14,8 @@ pytest.importorskip("ray")
 import torch
 import tree
 
-from rllib_compat import ray_versions
-from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.identify import identify_one
+from rllib_compat import Given, ray_versions
+from rllib_compat.conversion.plan import identify_network
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Source
 from tests.marks import OTHERS_WARNINGS
@@ -60,7 +59,7 @@ def read(algorithm, module):
         extra={"module_config": told} if own else {},
     )
     checkpoint = LegacyCheckpoint(Source("here", "2.1"), algorithm, {}, policies={"p": policy})
-    network, policy, _ = identify_one(checkpoint, policy, Given())
+    network, policy, _ = identify_network(checkpoint, policy, Given())
     return network, policy
 
 

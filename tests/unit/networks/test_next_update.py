@@ -13,10 +13,9 @@ import torch
 import tree
 from ray.rllib.core.columns import Columns
 
-from rllib_compat import ray_versions
+from rllib_compat import convert, ray_versions
 from rllib_compat.algorithms.recurrent_replay import WEIGHTS
-from rllib_compat.conversion.convert import convert
-from rllib_compat.conversion.decide import Form
+from rllib_compat.conversion.plan import Form
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, read
 from tests.legacy.cases import find
@@ -66,7 +65,7 @@ def restored(tmp_path):
 
     def restore(case):
         made = convert(case.checkpoint, tmp_path / "new", given=given_if_asked(case))
-        assert made.plan.form is Form.WHOLE
+        assert made.plan.form is Form.ALGORITHM
         with ray_versions.without_cluster():
             algorithms.append(ray_versions.load_algorithm(tmp_path / "new"))
         return made.plan, ray_versions.local_learner(algorithms[0])

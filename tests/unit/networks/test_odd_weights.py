@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.conversion import complete
+from rllib_compat.conversion.policy_spaces import add_spaces_of_network
 from rllib_compat.formats import layouts
 from rllib_compat.formats.layouts.policies import policy_state
 from rllib_compat.networks import ModelSettings
@@ -129,7 +130,7 @@ def test_a_q_networks_head_tells_the_actions():
     bare = replace(policy, action_space=None)
     network = read_policy(bare, settings).known
     assert network.choices == policy.action_space.n
-    whole, notes = complete.with_spaces_of_network(bare, network.inputs, {}, network.choices)
+    whole, notes = add_spaces_of_network(bare, network.inputs, {}, network.choices)
     assert whole.action_space == policy.action_space
     assert ["Q-value for each" in note.message for note in notes] == [True]
 

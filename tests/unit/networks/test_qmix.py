@@ -13,10 +13,9 @@ pytest.importorskip("ray")
 
 import torch
 
+from rllib_compat import Given, convert
 from rllib_compat.conversion import complete
-from rllib_compat.conversion.convert import convert
-from rllib_compat.conversion.decide import Form
-from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.plan import Form
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, read
 from rllib_compat.networks.modules.grouped import grouped_space
@@ -83,7 +82,7 @@ def test_it_becomes_a_whole_algorithm_and_that_can_be_converted_again(tmp_path):
     _, old = read_policy(path)
     for source, target in ((path, tmp_path / "new"), (tmp_path / "new", tmp_path / "newer")):
         made = convert(source, target)
-        assert made.plan.form is Form.WHOLE
+        assert made.plan.form is Form.ALGORITHM
         assert made.plan.translation.calls["training"]["mixer"] == "vdn"
     _, new = read_policy(tmp_path / "newer")
     for name, array in old.module_state().items():

@@ -6,10 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_compat import load_policy
-from rllib_compat.conversion import complete, find_algorithm
-from rllib_compat.conversion.convert import convert
-from rllib_compat.conversion.given import Given
+from rllib_compat import Given, convert, load_policy
+from rllib_compat.conversion import complete
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, read
 from rllib_compat.neutral import spaces
@@ -270,7 +268,7 @@ def test_the_folder_of_a_trial_tells_what_was_contributed(trial, name, tmp_path)
     checkpoint = layouts.read(tmp_path / trial / "checkpoint_2" / UCB.checkpoint.name)
     (policy,) = checkpoint.policies.values()
     checkpoint = checkpoint.with_policies([replace(policy, policy_class=None)])
-    assert find_algorithm.of(replace(checkpoint, algorithm=None), None)[0] == name
+    assert complete.complete(replace(checkpoint, algorithm=None), Given()).algorithm == name
 
 
 def test_tensorflow_counted_twice_what_it_expected_and_so_does_the_module():

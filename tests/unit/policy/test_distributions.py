@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.neutral import spaces
-from rllib_compat.policy.distributions import Categorical, Gaussian, Squashed, of_space
+from rllib_compat.policy.distributions import Categorical, Gaussian, Squashed, default_distribution
 
 RNG = np.random.default_rng(3)
 MANY = 20_000
@@ -61,7 +61,7 @@ def test_parts_of_a_space_are_drawn_for_themselves():
     space = spaces.DictSpace(
         {"b": spaces.MultiDiscrete((2, 3)), "a": spaces.TupleSpace((spaces.Discrete(4),))}
     )
-    several = of_space(space, where="policies.p")
+    several = default_distribution(space, where="policies.p")
     assert several.size == 9
     inputs = np.zeros((2, 9))
     inputs[:, [2, 5, 8]] = 5.0  # a[0] is 2, b is (1, 2): by sorted names, a comes first

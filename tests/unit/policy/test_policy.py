@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 import rllib_compat
-from rllib_compat.conversion.convert import convert
-from rllib_compat.conversion.given import Given
+from rllib_compat import Given, convert
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
-from rllib_compat.policy.fitting import Fitting
+from rllib_compat.policy.actions import ActionFitting
 from rllib_compat.policy.observations import preprocessor
 from tests.legacy.acting import policies, seen
 from tests.legacy.cases import MUSEUM, find
@@ -182,10 +181,10 @@ def test_parts_lie_in_the_order_of_the_space():
 def test_actions_are_stretched_or_clipped_to_their_space():
     space = spaces.TupleSpace((spaces.box(0.0, 4.0, (1,)), spaces.Discrete(2)))
     given = (np.array([[-1.0], [0.5], [3.0]]), np.array([0, 1, 1]))
-    stretched = Fitting(unsquash=True, clip=False)(given, space)
+    stretched = ActionFitting(unsquash=True, clip=False)(given, space)
     assert stretched[0].ravel().tolist() == [0.0, 3.0, 4.0]
     assert stretched[1].tolist() == [0, 1, 1]
-    clipped = Fitting(unsquash=False, clip=True)(given, space)
+    clipped = ActionFitting(unsquash=False, clip=True)(given, space)
     assert clipped[0].ravel().tolist() == [0.0, 0.5, 3.0]
     unbounded = spaces.box(-np.inf, np.inf, (1,))
-    assert Fitting(unsquash=True, clip=False)(given[0], unbounded) is given[0]
+    assert ActionFitting(unsquash=True, clip=False)(given[0], unbounded) is given[0]

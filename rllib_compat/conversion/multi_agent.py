@@ -9,11 +9,8 @@ from rllib_compat import registry
 from rllib_compat.config import Origin, default_config
 from rllib_compat.config.border import admit
 from rllib_compat.config.rules import find
-from rllib_compat.conversion.differences import same
-from rllib_compat.conversion.find_spaces import SINGLE_AGENT_IDS
+from rllib_compat.conversion.config_sources import ConfigSources, same_value
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.prepared import Prepared
-from rllib_compat.conversion.without_weights import has_weights
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.records import is_stand_in
@@ -22,23 +19,25 @@ from rllib_compat.runtime.policy_mapping import PolicyOfSameName
 
 #: Keys of the multi-agent part, by era in a dict of their own or at the top level. What else is in
 #: the dict goes the way of all keys.
-_OURS = ("policies", "policy_graphs", "policy_mapping_fn", "policies_to_train")
+_KEYS = ("policies", "policy_graphs", "policy_mapping_fn", "policies_to_train")
 
 #: A config with more keys is no override of somebody, but all that there was.
-_WHOLE = 60
+_COMPLETE = 60
 
 _NO_VALUE = object()
 
 
-def step(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prepared:
+def with_policies(
+    sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given
+) -> ConfigSources:
     """Puts a `multiagent` part of the checkpoint's policies in place of the file's."""
-    told = prepared.config.get("multiagent")
+    config = sources.from_file
+    told = config.get("multiagent")
     part = dict(told) if isinstance(told, Mapping) else {}
-    at_top = {key: prepared.config[key] for key in _OURS if key in prepared.config}
-    prepared = prepared.without("multiagent", *_OURS)
-    if set(checkpoint.policies) <= set(SINGLE_AGENT_IDS):
-        return prepared
-    rest = {key: value for key, value in part.items() if key not in _OURS}
+    sources = sources.without("multiagent", *_KEYS)
+    if not checkpoint.is_multi_agent:
+        return sources
+    rest = {key: value for key, value in part.items() if key not in _KEYS}
     others = admit({"multiagent": rest}, _algorithms(checkpoint), Origin.FILE)
     made: dict[str, Any] = dict(others.config.get("multiagent") or {})
     made["policies"] = {}
@@ -51,53 +50,44 @@ def step(prepared: Prepared, checkpoint: LegacyCheckpoint, given: Given) -> Prep
     made |= callers
     if "policy_mapping_fn" not in callers:
         made["policy_mapping_fn"] = PolicyOfSameName(tuple(checkpoint.policies))
-        findings.append(_mapping_is_lost())
+        lost = Finding.warning(
+            "policy-mapping",
+            Verdict.RESET,
+            "policy_mapping_fn",
+            "the mapping function is code and was not executed; an agent now gets the policy of "
+            "its own name",
+            "to train on: rllib_compat.load(NEW, env=MyEnv, policy_mapping_fn=my_function)",
+        )
+        findings.append(lost)
     if "policies_to_train" in callers:
-        return prepared.put(multiagent=made).told(*findings)
-    sources = (
-        checkpoint.policies_to_train,
-        part.get("policies_to_train"),
-        at_top.get("policies_to_train"),
-    )
-    trained, finding = _to_train(checkpoint, [source for source in sources if source is not None])
-    can_learn = [k for k, policy in checkpoint.policies.items() if has_weights(policy)]
+        return sources.giving(multiagent=made).with_findings(*findings)
+    key = "policies_to_train"
+    said = (checkpoint.policies_to_train, part.get(key), config.get(key))
+    trained, found = _to_train(checkpoint, [one for one in said if one is not None])
+    can_learn = [k for k, policy in checkpoint.policies.items() if policy.has_weights]
     if len(can_learn) < len(checkpoint.policies):
         trained = [k for k in can_learn if trained is None or k in trained]
     if trained is not None:
-        made["policies_to_train"] = trained
-    return prepared.put(multiagent=made).told(*findings, *([finding] if finding else []))
-
-
-def _mapping_is_lost() -> Finding:
-    return Finding(
-        "policy-mapping",
-        Severity.WARNING,
-        Verdict.RESET,
-        "policy_mapping_fn",
-        "the mapping function is code and was not executed; an agent now gets the policy of its "
-        "own name",
-        "to train on: rllib_compat.load(NEW, env=MyEnv, policy_mapping_fn=my_function)",
-    )
+        made[key] = trained
+    return sources.giving(multiagent=made).with_findings(*findings, *found)
 
 
 def _to_train(
     checkpoint: LegacyCheckpoint, sources: list[Any]
-) -> tuple[list[str] | None, Finding | None]:
-    """Which policies are trained: as the state says, else as the config does."""
+) -> tuple[list[str] | None, list[Finding]]:
+    """Which policies are trained: as the state says, else as the config does; None: all."""
     path = "policies_to_train"
     named = next((s for s in sources if isinstance(s, (list, tuple, set, frozenset))), None)
     if named is None:
-        if not sources:
-            return None, None
-        return None, Finding(
+        reset = Finding.warning(
             "policies-to-train",
-            Severity.WARNING,
             Verdict.RESET,
             path,
             "which policies are trained is decided by code, which was not executed; all of them "
             "are trained now",
             "before training goes on: config.multi_agent(policies_to_train=[…])",
         )
+        return None, [reset] if sources else []
     trained, unknown = _ids(checkpoint, named)
     frozen = [policy_id for policy_id in checkpoint.policies if policy_id not in trained]
     message = f"trained: {', '.join(trained) or 'none'}; as they are: {', '.join(frozen) or 'none'}"
@@ -106,7 +96,7 @@ def _to_train(
     if unknown:
         message += f"; not in this checkpoint: {', '.join(unknown)}"
     severity = Severity.WARNING if unknown else Severity.INFO
-    return trained, Finding("policies-to-train", severity, Verdict.KEPT, path, message)
+    return trained, [Finding("policies-to-train", severity, Verdict.KEPT, path, message)]
 
 
 def _ids(checkpoint: LegacyCheckpoint, named: Iterable[Any]) -> tuple[list[str], list[str]]:
@@ -139,14 +129,14 @@ def _overrides(checkpoint: LegacyCheckpoint, policy: PolicyState) -> dict[str, A
     """
     own, algorithms = policy.config, _algorithms(checkpoint)
     base = dict(checkpoint.config)
-    if len(own) > _WHOLE:
+    if len(own) > _COMPLETE:
         defaults = default_config(algorithms[0], checkpoint.source.ray_version or "2.10.0")
         base = {**defaults, **base}
         own = {key: value for key, value in own.items() if _is_for_training(key, algorithms)}
     return {
         key: value
         for key, value in own.items()
-        if key != "model" and not same(value, base.get(key, _NO_VALUE))
+        if key != "model" and not same_value(value, base.get(key, _NO_VALUE))
     }
 
 

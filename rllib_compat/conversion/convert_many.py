@@ -70,7 +70,7 @@ class Outcome:
         return self.status in ("converted", "there already")
 
 
-def find(folder: str | Path, out: str | Path) -> list[Job]:
+def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
     """Finds the checkpoints below a folder, in the order of their paths.
 
     Args:

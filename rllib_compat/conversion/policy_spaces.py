@@ -1,8 +1,16 @@
-"""The spaces of policies, from whoever knows them: the caller, the config, the environment."""
+"""The spaces of policies, from whoever knows them: the caller, the config, the environment.
+
+Checkpoints before Ray 1.8 hold no spaces, but the name of their environment. For the environments
+that nearly everybody tries first there is a table, which a test compares with gymnasium 1.x: so
+such a checkpoint can be read where gymnasium is not installed, and its import is spared where it
+is. All other environments are asked themselves.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import math
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,21 +21,17 @@ import numpy as np
 
 from rllib_compat import ray_versions
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.known_spaces import known_spaces
 from rllib_compat.formats.layouts.policies import class_name
 from rllib_compat.networks.trunks.components import original_space
 from rllib_compat.networks.trunks.images import ATARI_FRAME
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
-from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import Space
 from rllib_compat.runtime.atari_names import is_atari_name
-
-#: The policy of a single-agent training.
-SINGLE_AGENT_IDS = ("default_policy",)
 
 #: Dimensions whose bounds are told one by one.
 _FEW = 8
@@ -35,42 +39,66 @@ _FEW = 8
 #: What a policy was called before; callers may use either name.
 _OLD_IDS = {"default_policy": ("default",)}
 
+_CART = "Box([-4.8 -inf -0.41887903 -inf], [4.8 inf 0.41887903 inf], (4,), float32)"
+_PENDULUM = "Box([-1. -1. -8.], [1. 1. 8.], (3,), float32)"
+_CAR = "Box([-1.2 -0.07], [0.6 0.07], (2,), float32)"
+_ACROBOT = (
+    "Box([-1. -1. -1. -1. -12.566371 -28.274334], [1. 1. 1. 1. 12.566371 28.274334], (6,), float32)"
+)
+
+#: The environment → its versions, observations and actions, as gymnasium prints them.
+KNOWN_ENVS = {
+    "CartPole": ((0, 1), _CART, "Discrete(2)"),
+    "Pendulum": ((0, 1), _PENDULUM, "Box(-2.0, 2.0, (1,), float32)"),
+    "MountainCar": ((0,), _CAR, "Discrete(3)"),
+    "MountainCarContinuous": ((0,), _CAR, "Box(-1.0, 1.0, (1,), float32)"),
+    "Acrobot": ((1,), _ACROBOT, "Discrete(3)"),
+    "FrozenLake": ((0, 1), "Discrete(16)", "Discrete(4)"),
+    "FrozenLake8x8": ((0, 1), "Discrete(64)", "Discrete(4)"),
+    "CliffWalking": ((0, 1), "Discrete(48)", "Discrete(4)"),
+    "Taxi": ((1, 2, 3), "Discrete(500)", "Discrete(6)"),
+}
+
 
 @frozen
-class _Pair:
+class _EnvSpaces:
     """The two spaces of an environment."""
 
     observation_space: Space
     action_space: Space
 
 
-def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
-    """Adds the spaces that can be found; a policy may still lack one afterwards."""
-    specs = _specs_of_config(checkpoint.config)
+def add_spaces(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
+    """Adds the spaces that can be found; a policy may still lack one afterwards.
+
+    Raises:
+        CheckpointError: The environment gives observations that a network can't take.
+    """
+    specs = _policy_specs(checkpoint.config)
     policies = [_with_spec(p, specs.get(p.policy_id)) for p in checkpoint.policies.values()]
     env_config = given.overrides.get("env_config") or {}
-    pair = _spaces_of_env(_env_to_ask(checkpoint, given), checkpoint, env_config, policies)
+    of_env = _spaces_of_env(_env_to_ask(checkpoint, given), checkpoint, env_config, policies)
     findings: list[Finding] = []
 
     def choose(policy: PolicyState, kind: str, by_policy: Mapping[str | None, Space]) -> Any:
         known: Space | None = getattr(policy, kind)
-        of_env: Space | None = getattr(pair, kind, None)
-        told = _told(policy.policy_id, by_policy)
+        theirs: Space | None = getattr(of_env, kind, None)
+        told = _given_space(policy.policy_id, by_policy)
         path = f"policies.{policy.policy_id}.{kind}"
-        source = f"taken from the environment {_shown(checkpoint.config.get('env'))}"
-        if told is not None and of_env is not None and _gives_bounds(of_env, told):
+        source = f"taken from the environment {_env_name(checkpoint.config.get('env'))}"
+        if told is not None and theirs is not None and _gives_bounds(theirs, told):
             # Old gym printed Box(1,) whatever the bounds were, and people copy that.
-            findings.append(_derived(path, f"its bounds: {source}"))
-            return of_env
-        if told is None and known is None and of_env is not None:
-            findings.append(_derived(path, source))
-            return of_env
+            findings.append(Finding.info("derived", Verdict.DERIVED, path, f"its bounds: {source}"))
+            return theirs
+        if told is None and known is None and theirs is not None:
+            findings.append(Finding.info("derived", Verdict.DERIVED, path, source))
+            return theirs
         chosen = known if told is None else told
-        if of_env is not None and chosen is not None:
+        if theirs is not None and chosen is not None:
             if kind == "action_space":
-                findings.extend(_contradiction(path, of_env, chosen))
+                findings.extend(_contradiction(path, theirs, chosen))
             else:
-                _require_same_observations(path, of_env, chosen)
+                _require_same_observations(path, theirs, chosen)
         return chosen
 
     found = [
@@ -88,9 +116,8 @@ def _contradiction(path: str, of_env: Space, chosen: Space) -> list[Finding]:
     """A warning where an environment wants other actions than those of the checkpoint."""
     if _same_actions(of_env, chosen):
         return []
-    finding = Finding(
+    finding = Finding.warning(
         "bounds",
-        Severity.WARNING,
         Verdict.NOTE,
         path,
         f"the environment has {_with_bounds(of_env)}, the policy was read for "
@@ -134,11 +161,7 @@ def _with_bounds(space: Space) -> str:
     return str(space)
 
 
-def _derived(path: str, message: str) -> Finding:
-    return Finding("derived", Severity.INFO, Verdict.DERIVED, path, message)
-
-
-def _told(policy_id: str, told: Mapping[str | None, Space]) -> Space | None:
+def _given_space(policy_id: str, told: Mapping[str | None, Space]) -> Space | None:
     names = (policy_id, *_OLD_IDS.get(policy_id, ()), None)
     return next((told[name] for name in names if name in told), None)
 
@@ -152,7 +175,7 @@ def _gives_bounds(known: Space, told: Space) -> bool:
     return known.shape == told.shape and (unbounded or not told.exact) and bounded
 
 
-def _specs_of_config(config: Mapping[str, Any]) -> dict[str, Any]:
+def _policy_specs(config: Mapping[str, Any]) -> dict[str, Any]:
     """What `multiagent.policies` says of each policy."""
     part = config.get("multiagent")
     told = part.get("policies") or part.get("policy_graphs") if isinstance(part, Mapping) else None
@@ -193,7 +216,7 @@ def _env_to_ask(checkpoint: LegacyCheckpoint, given: Given) -> Any:
     return name if EnvName.plain(name) else None
 
 
-def _shown(env: Any) -> str:
+def _env_name(env: Any) -> str:
     """An environment in a report: gymnasium has what is called by a name."""
     return f"{env!r} as gymnasium has it" if isinstance(env, str) else getattr(env, "__name__", "")
 
@@ -203,25 +226,27 @@ def _spaces_of_env(
     checkpoint: LegacyCheckpoint,
     env_config: Mapping[str, Any],
     policies: Sequence[PolicyState],
-) -> _Pair | None:
+) -> _EnvSpaces | None:
     """The spaces of a single-agent environment: the caller's own, or gymnasium's by its name."""
-    if env is None or [p.policy_id for p in policies] != list(SINGLE_AGENT_IDS):
+    if env is None or [p.policy_id for p in policies] != ["default_policy"]:
         return None
     if all(p.observation_space and p.action_space for p in policies):
         with contextlib.suppress(Exception):  # only to compare: whoever trains sees what it raises
-            return _asked(env, checkpoint, env_config)
+            return _ask(env, checkpoint, env_config)
         return None
-    return _asked(env, checkpoint, env_config)
+    return _ask(env, checkpoint, env_config)
 
 
-def _asked(env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]) -> _Pair | None:
+def _ask(
+    env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]
+) -> _EnvSpaces | None:
     """The spaces that an environment has once it is made, in the wrappers of its Ray."""
     if callable(env) or ray_versions.is_registered_env(env):
-        return _played(env, checkpoint, env_config)
+        return _ask_as_played(env, checkpoint, env_config)
     # Whoever registered an environment under a known name has imported gymnasium to do so.
     known = None if sys.modules.get("gymnasium") else known_spaces(env)
     if known is not None:
-        return _Pair(*known)
+        return _EnvSpaces(*known)
     try:
         import gymnasium
 
@@ -232,21 +257,91 @@ def _asked(env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]
         with warnings.catch_warnings():  # an old version of an environment is what is asked for
             warnings.simplefilter("ignore")
             if is_atari_name(env) and find_creator(env, trusted=False) is not None:
-                return _played(env, checkpoint, env_config)
-            return _pair_of(gymnasium.make(resolve_env_name(env)[0]))
+                return _ask_as_played(env, checkpoint, env_config)
+            return _spaces_of(gymnasium.make(resolve_env_name(env)[0]))
     except (gymnasium.error.Error, ImportError, AttributeError):
         return None
 
 
-def _played(env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]) -> _Pair | None:
-    from rllib_compat.conversion.stored_env import as_its_ray_played_it
+def _ask_as_played(
+    env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]
+) -> _EnvSpaces | None:
+    from rllib_compat.conversion.environment import env_as_played
     from rllib_compat.runtime.envs import make_env
 
-    return _pair_of(make_env(as_its_ray_played_it(env, checkpoint), dict(env_config)))
+    return _spaces_of(make_env(env_as_played(env, checkpoint), dict(env_config)))
 
 
-def _pair_of(env: Any) -> _Pair | None:
+def _spaces_of(env: Any) -> _EnvSpaces | None:
     observation = spaces.from_object(env.observation_space)
     action = spaces.from_object(env.action_space)
     env.close()
-    return None if observation is None or action is None else _Pair(observation, action)
+    return None if observation is None or action is None else _EnvSpaces(observation, action)
+
+
+def known_spaces(name: str) -> tuple[Space, Space] | None:
+    """The spaces of observations and actions of an environment, by its name (`CartPole-v0`)."""
+    stem, _, version = name.rpartition("-v")
+    versions, observations, actions = KNOWN_ENVS.get(stem, ((), "", ""))
+    if version not in map(str, versions):
+        return None
+    read = parse_repr(observations), parse_repr(actions)
+    return None if read[0] is None or read[1] is None else (read[0], read[1])
+
+
+def add_spaces_of_network(
+    policy: PolicyState,
+    inputs: tuple[int, ...],
+    config: Mapping[str, Any],
+    choices: int | None = None,
+) -> tuple[PolicyState, list[Finding]]:
+    """Makes sure that a policy has both spaces.
+
+    The observation space follows from the network's inputs where nothing else tells it: a flat,
+    unbounded Box, since that is what the network sees of any space.
+
+    Args:
+        policy: The policy.
+        inputs: The shape of what its network takes.
+        config: The trainer's config.
+        choices: How many discrete actions a Q-network gives a value for.
+
+    Returns:
+        The policy with both spaces, and what was derived.
+
+    Raises:
+        MissingInformationError: The action space was found nowhere; the number of outputs can't
+            tell a Discrete space from a Box.
+    """
+    here = f"policies.{policy.policy_id}"
+    notes = []
+    if policy.action_space is None and choices is not None:
+        policy = replace(policy, action_space=spaces.Discrete(choices))
+        message = f"derived from the network's head: {choices} actions, a Q-value for each"
+        path = f"{here}.action_space"
+        notes.append(Finding.info("derived", Verdict.DERIVED, path, message))
+    if policy.action_space is None:
+        raise MissingInformationError(
+            "The action space is neither in the checkpoint nor in its params, and "
+            + _why_no_env_tells(config.get("env")),
+            where=f"{here}.action_space",
+            fix=f"Give --action-space {policy.policy_id}='Discrete(2)' (Python: action_space=).",
+        )
+    if policy.observation_space is not None:
+        return policy, notes
+    note = Finding.warning(
+        "derived",
+        Verdict.DERIVED,
+        f"{here}.observation_space",
+        f"derived from the network's {math.prod(inputs)} inputs: the preprocessed observation",
+    )
+    return replace(policy, observation_space=spaces.box(-np.inf, np.inf, inputs)), [*notes, note]
+
+
+def _why_no_env_tells(env: Any) -> str:
+    named = isinstance(env, str) or isinstance(getattr(env, "label", None), str)
+    if not named:
+        return "no environment is named."
+    if importlib.util.find_spec("gymnasium") is None:
+        return f"gymnasium, which may know {env!r}, is not installed."
+    return f"gymnasium has no environment {env!r}."

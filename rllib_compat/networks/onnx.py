@@ -1,4 +1,4 @@
-"""Writes networks as ONNX models, for people who leave RLlib; needs neither Ray nor torch.
+"""Networks as ONNX models, for people who leave RLlib; needs neither Ray nor torch.
 
 A model takes `obs` (preprocessed; the observation filter is a part of it), `prev_actions` and
 `prev_rewards` where the network does, and `state_in_0`, …. It gives the network's outputs by their
@@ -16,50 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.conversion.decide import Plan
-from rllib_compat.conversion.write.extras import describe, dropped, require_library
-from rllib_compat.networks import Network, Outputs, known
+from rllib_compat.networks import Network, Outputs
 from rllib_compat.networks.compiled import Compiled
 from rllib_compat.networks.graph import OF_CRITICS, Graph
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.ops.in_onnx import OPS, Nodes, Taken
-from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 #: Opset 18 and its version of the file format: onnxruntime 1.14 (2023) and later read them.
 OPSET, _FORMAT = 18, 8
 _FLOAT = 1
 
 
-def write(plan: Plan, target: Path) -> list[Finding]:
-    """Writes `<policy>.onnx` for each policy.
-
-    Returns:
-        What is not in them.
-
-    Raises:
-        CompatError: The package onnx is not installed.
-    """
-    onnx = require_library("onnx", extra="onnx")
-    findings = dropped(plan)
-    for policy_id, network in known(plan.networks).items():
-        made = model(network, describe(plan, policy_id))
-        onnx.checker.check_model(made)
-        (target / f"{policy_id}.onnx").write_bytes(made.SerializeToString())
-        if left := sorted(network.graph.outputs.keys() - set(acting(network))):
-            findings.append(
-                Finding(
-                    "onnx",
-                    Severity.INFO,
-                    Verdict.DROPPED,
-                    f"policies.{policy_id}.network",
-                    f"{', '.join(left)}: critics that take an action; the model is the policy",
-                    "`--to safetensors` keeps their arrays",
-                )
-            )
-    return findings
-
-
-def acting(network: Network) -> list[str]:
+def outputs_without_critics(network: Network) -> list[str]:
     """The outputs that need no action: all but those of critics."""
     graph = network.graph
     taken = {*OF_CRITICS} & graph.inputs.keys()
@@ -70,26 +38,26 @@ def acting(network: Network) -> list[str]:
     ]
 
 
-def acting_network(network: Network) -> Network:
+def without_critics(network: Network) -> Network:
     """A network with those outputs alone."""
-    kept = {name: network.graph.outputs[name] for name in acting(network)}
+    kept = {name: network.graph.outputs[name] for name in outputs_without_critics(network)}
     return replace(network, graph=replace(network.graph, outputs=kept))
 
 
-def model(network: Network, told: Mapping[str, Any]) -> Any:
+def to_onnx(network: Network, metadata: Mapping[str, Any]) -> Any:
     """A network as an `onnx.ModelProto`.
 
     Args:
         network: The network.
-        told: What is written into its metadata.
+        metadata: What the model says of itself: text, or plain data that becomes JSON.
     """
     from onnx import helper, numpy_helper
 
-    graph, wanted = network.graph, acting(network)
+    graph, wanted = network.graph, outputs_without_critics(network)
     steps = graph.steps if graph.recurrent else graph.needed(wanted)
     taken = {name for step in steps for name in step.takes}
     inputs = {name: shape for name, shape in graph.inputs.items() if name in taken}
-    names = {name: _outer(name, graph.states) for name in inputs}
+    names = {name: _input_name(name, graph.states) for name in inputs}
     shapes = {**graph.inputs, **_shapes(network, tuple(step.name for step in steps))}
     # Noisy layers began with all weights alike: little of what float32 adds up differs between the
     # outputs.
@@ -137,12 +105,12 @@ def model(network: Network, told: Mapping[str, Any]) -> Any:
     made_model.ir_version = _FORMAT
     helper.set_model_props(
         made_model,
-        {k: v if isinstance(v, str) else json.dumps(v) for k, v in told.items()},
+        {k: v if isinstance(v, str) else json.dumps(v) for k, v in metadata.items()},
     )
     return made_model
 
 
-def _outer(name: str, states: Mapping[str, str]) -> str:
+def _input_name(name: str, states: Mapping[str, str]) -> str:
     """What the model calls an input."""
     return f"state_in_{list(states).index(name)}" if name in states else name
 
@@ -174,7 +142,7 @@ def single_steps(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class Loaded:
+class OnnxNetwork:
     """A model that was written, as a function of what its network takes.
 
     It is run by onnxruntime where that is installed, else by the reference implementation in the
@@ -213,7 +181,7 @@ class Loaded:
             return self._run(inputs)
         states = graph.states
         made = self._run(
-            {_outer(k, states): v if k in states else v[:, 0] for k, v in inputs.items()}
+            {_input_name(k, states): v if k in states else v[:, 0] for k, v in inputs.items()}
         )
         out = {name: made[name][:, None] for name in graph.outputs if name in made}
         return out | {k: made[f"state_out_{i}"] for i, k in enumerate(states)}

@@ -1,29 +1,85 @@
-"""Proof: the old network and the new module compute the same numbers on the same inputs.
+"""Compares outputs of an old network and a new one, within what float32 explains.
 
-The old network is computed in numpy from the old file's weights, without Ray. The new module is
-loaded from the new files, as a user would. What differs by more than a small multiple of the old
-network's own error in float32 (see `rounding`) fails.
+Two right implementations of one network differ by rounding, and how much depends on the network
+and its inputs: little for two small layers, much for large values, long sums and sequences. So it
+is measured. The old network is computed in float64, and several times in float32: as it is, and
+with its inputs and the value of every step moved by one unit in the last place, which is where
+float32 leaves them. (Inputs alone would not do: behind layers that are saturated nothing moves.)
+What differs by more than a small multiple of that error fails.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.conversion import rounding
-from rllib_compat.conversion.difference import RECORDED, TIMES, WEIGHTS, Difference
 from rllib_compat.networks import Network, Outputs
+from rllib_compat.networks.compiled import Compiled
 from rllib_compat.networks.graph import Graph
 from rllib_compat.neutral.errors import VerificationError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, Space
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 #: A batch of each input of a network by name, `obs` among them.
 Inputs: TypeAlias = Mapping[str, Array]
 Forward: TypeAlias = Callable[[Inputs], Outputs]
+
+#: What stands for the outputs of a module where only its numbers can be compared.
+WEIGHTS = "weights"
+
+#: What stands for actions that were chosen by what the outputs mean.
+HEAD = "head"
+
+#: The kind of inputs that the old Ray itself computed.
+RECORDED = "recorded"
+
+#: How many times the measured error a difference may be. Libraries add up in
+#: different orders: over 600 networks of real checkpoints, torch strays up to 6.1 times as far as
+#: our own float32.
+TIMES = 10
+
+#: Where float32 allows more than this part of the largest output, the report says so.
+_BLURRED = 1e-2
+
+
+@frozen
+class OutputDifference:
+    """How far one output of one policy is off.
+
+    Attributes:
+        policy_id: The policy.
+        output: `action_dist_inputs` or `vf_preds`.
+        absolute: The largest absolute difference over all inputs.
+        relative: The largest relative difference, where the old output is not tiny.
+        inputs: How many inputs were compared.
+        ok: Whether every number is within `TIMES` times the old network's own error.
+        own_error: The largest error of the old network itself in float32; 0: nothing is allowed.
+        times: How many times its own error the worst number is off.
+        size: The largest absolute output.
+        kind: What the inputs were: `random`, `given`, or `recorded` in the old Ray.
+    """
+
+    policy_id: str
+    output: str
+    absolute: float
+    relative: float
+    inputs: int
+    ok: bool
+    own_error: float = 0.0
+    times: float = 0.0
+    size: float = 0.0
+    kind: str = "random"
+
+    @property
+    def blurred(self) -> bool:
+        """Whether float32 blurs the output so much that the comparison sees little."""
+        return TIMES * self.own_error > _BLURRED * self.size > 0
+
 
 #: How many differences an error names.
 _LISTED = 5
@@ -80,7 +136,7 @@ def compare(
     errors: Outputs | None = None,
     *,
     kind: str = "random",
-) -> list[Difference]:
+) -> list[OutputDifference]:
     """Compares the outputs of both networks for the same inputs.
 
     Args:
@@ -106,13 +162,13 @@ def compare(
                 where=f"policies.{policy_id}",
             )
         error = np.zeros(np.shape(a)) if errors is None else errors[name]
-        rows.append(_difference(policy_id, name, np.asarray(a), np.asarray(b), error, kind))
+        rows.append(_output_difference(policy_id, name, np.asarray(a), np.asarray(b), error, kind))
     return rows
 
 
-def _difference(
+def _output_difference(
     policy_id: str, name: str, old: Array, new: Array, error: Array, kind: str
-) -> Difference:
+) -> OutputDifference:
     a, b = old.astype(np.float64), new.astype(np.float64)
     overflows = ~np.isfinite(error)
     # A network that had diverged gives what it gave: the same infinity, or NaN. Where float32
@@ -124,7 +180,7 @@ def _difference(
         difference = np.where(alike, 0.0, np.abs(a - b))
         relative = np.where(alike, 0.0, difference / np.maximum(np.abs(a), 1e-3))
         times = np.where(alike, 0.0, difference / error)
-    return Difference(
+    return OutputDifference(
         policy_id,
         name,
         absolute=float(difference.max(initial=0.0)),
@@ -140,7 +196,7 @@ def _difference(
 
 def compare_weights(
     policy_id: str, old: Mapping[str, Array], new: Mapping[str, Array]
-) -> list[Difference]:
+) -> list[OutputDifference]:
     """Compares the numbers of a module with those that it was to get; they have to be the same.
 
     What the module has besides (constants that it makes itself) is not compared.
@@ -167,12 +223,12 @@ def compare_weights(
     return compare(policy_id, {WEIGHTS: numbers(old)}, {WEIGHTS: numbers(new)}, kind="stored")
 
 
-def compare_all(
+def compare_networks(
     old: Mapping[str, Network],
     new: Mapping[str, Forward],
     inputs: Mapping[str, Inputs],
     kind: str = "random",
-) -> list[Difference]:
+) -> list[OutputDifference]:
     """Compares every policy on its inputs.
 
     Raises:
@@ -186,12 +242,12 @@ def compare_all(
             )
         batch = inputs[policy_id]
         exact = network.forward(batch)
-        errors = rounding.of_network(network, batch, exact)
+        errors = float32_errors(network, batch, exact)
         rows += compare(policy_id, exact, new[policy_id](batch), errors, kind=kind)
     return rows
 
 
-def require_equal(rows: list[Difference]) -> None:
+def require_equal(rows: list[OutputDifference]) -> None:
     """Raises where a difference is beyond the tolerance.
 
     Raises:
@@ -201,7 +257,7 @@ def require_equal(rows: list[Difference]) -> None:
     if not bad:
         return
     worst = max(bad, key=lambda row: row.absolute if math.isfinite(row.absolute) else math.inf)
-    listed = "; ".join(f"{row.policy_id}: {told(row)}" for row in bad[:_LISTED])
+    listed = "; ".join(f"{row.policy_id}: {describe(row)}" for row in bad[:_LISTED])
     more = f"; and {len(bad) - _LISTED} more" if len(bad) > _LISTED else ""
     if worst.kind == RECORDED:
         raise VerificationError(
@@ -218,7 +274,7 @@ def require_equal(rows: list[Difference]) -> None:
     )
 
 
-def told(row: Difference) -> str:
+def describe(row: OutputDifference) -> str:
     """A difference in words, with the yardstick beside it."""
     if row.output == WEIGHTS:
         return f"the weights differ by up to {row.absolute:.2e}"
@@ -226,3 +282,95 @@ def told(row: Difference) -> str:
         f"{row.output} is off by up to {row.absolute:.2e}, {row.times:.1f} times the network's own "
         f"float32 error ({row.own_error:.2e}; {TIMES} times is allowed)"
     )
+
+
+#: The distance of 1.0 from the next float32.
+ULP = float(np.finfo(np.float32).eps)
+
+#: How often float32 is tried. Rounding is luck: one try may happen to be exact.
+_TRIES = 4
+
+
+def float32_errors(
+    network: Network, inputs: Mapping[str, Array], exact: Outputs
+) -> dict[str, Array]:
+    """Measures the error of a network in float32.
+
+    Args:
+        network: The old network.
+        inputs: What it is computed on.
+        exact: Its outputs for them in float64.
+
+    Returns:
+        What `measure_errors` returns.
+    """
+    graph = network.graph
+    choices = {name for step in graph.steps if step.op == "one_hot" for name in step.takes}
+    plain = Compiled(graph, network.arrays, where=network.kind, dtype=np.float32)
+    rng = np.random.default_rng(1)
+    unsteady = Compiled(
+        graph, network.arrays, where=network.kind, dtype=np.float32, after=partial(_nudged, rng=rng)
+    )
+    return measure_errors(plain, inputs, exact, choices, unsteady)
+
+
+def measure_errors(
+    float32: Callable[[Mapping[str, Array]], Outputs],
+    inputs: Mapping[str, Array],
+    exact: Outputs,
+    fixed: Collection[str] = (),
+    unsteady: Callable[[Mapping[str, Array]], Outputs] | None = None,
+) -> dict[str, Array]:
+    """Measures how far a function strays in float32.
+
+    Args:
+        float32: The function.
+        inputs: What it is computed on.
+        exact: What it should give for them.
+        fixed: Names of inputs that are numbers of choices, and are not moved.
+        unsteady: The function with rounding of its own at every step, for all tries but the first;
+            None: the function itself.
+
+    Returns:
+        For each output an error for each of its numbers. It is the largest of the number's row of
+        the batch, at least what is usual in this batch for a row of its size, and at least one
+        unit in the last place; infinite where float32 overflows.
+    """
+    rng = np.random.default_rng(0)
+    worst = {name: np.zeros(np.shape(out)) for name, out in exact.items()}
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(_TRIES):
+            nudged = {
+                name: value if i == 0 or name in fixed else _nudged(value, rng)
+                for name, value in inputs.items()
+            }
+            tried = (unsteady or float32)(nudged) if i else float32(nudged)
+            for name, out in exact.items():
+                off = np.abs(np.asarray(tried[name], np.float64) - out)
+                worst[name] = np.maximum(worst[name], off)  # keeps NaN
+        return {name: _error_of_rows(off, np.asarray(exact[name])) for name, off in worst.items()}
+
+
+def _nudged(value: Array, rng: np.random.Generator) -> Array:
+    """Numbers moved by one unit in the last place, each up or down."""
+    rounded = np.asarray(value, np.float32)
+    towards = rng.choice(np.array([-np.inf, np.inf], np.float32), rounded.shape)
+    return np.asarray(np.nextafter(rounded, towards))
+
+
+def _error_of_rows(off: Array, exact: Array) -> Array:
+    finite = np.isfinite(off)
+    rows = _largest(np.where(finite, off, 0.0))
+    sizes = np.maximum(_largest(np.where(np.isfinite(exact), np.abs(exact), 0.0)), 1.0)
+    # A row whose tries were all lucky has at least the error that is usual for its size, and what
+    # nine of ten rows have: sums that cancel give small numbers with the errors of large ones.
+    usual = np.maximum(np.quantile(rows, 0.1), np.median(rows / sizes) * sizes)
+    unit = ULP * np.maximum(np.abs(exact), 1.0)
+    errors = np.maximum(np.maximum(rows, usual), unit)
+    return np.asarray(np.where(finite, errors, np.inf))
+
+
+def _largest(numbers: Array) -> Array:
+    """The largest number of each row, for each of its numbers."""
+    axes = tuple(range(1, numbers.ndim))
+    return np.broadcast_to(numbers.max(axes, keepdims=True, initial=0.0), numbers.shape)

@@ -8,20 +8,17 @@ it is the right one. All of that is listed here, beside the proof.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllib_compat import registry
-from rllib_compat.conversion.difference import HEAD, RECORDED, Difference
-from rllib_compat.networks import ModelSettings, Network, known, own
+from rllib_compat.conversion.compare import HEAD, RECORDED, OutputDifference
+from rllib_compat.networks import ModelSettings, Network, own
 from rllib_compat.networks.graph import Step
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Box
-
-if TYPE_CHECKING:
-    from rllib_compat.conversion.decide import Plan
 
 
 @frozen
@@ -47,9 +44,8 @@ class Assumption:
         proof = (
             "; the recording agrees" if self.proven else "; no array shows it, so it is not proven"
         )
-        return Finding(
+        return Finding.info(
             "assumed",
-            Severity.INFO,
             Verdict.NOTE,
             f"policies.{self.policy_id}.{self.what}",
             f"assumed: {self.value} ({self.source}){proof}",
@@ -106,36 +102,32 @@ _SETTINGS = (
 )
 
 
-def of_plan(plan: Plan, compared: Iterable[Difference] = ()) -> list[Assumption]:
-    """All that was assumed about the networks of a plan.
-
-    Args:
-        plan: What was read.
-        compared: What was compared; outputs that agree with a recording prove what they depend on.
-    """
-    return of_networks(plan.checkpoint, known(plan.networks), compared)
-
-
-def of_networks(
+def find_assumptions(
     checkpoint: LegacyCheckpoint,
     networks: Mapping[str, Network],
-    compared: Iterable[Difference] = (),
+    compared: Iterable[OutputDifference] = (),
 ) -> list[Assumption]:
-    """All that was assumed about networks."""
+    """Lists what was assumed about networks.
+
+    Args:
+        checkpoint: The checkpoint that they are of.
+        networks: The networks that are known, by policy.
+        compared: Outputs among these that agree with a recording prove what they depend on.
+    """
     recorded = [row for row in compared if row.kind == RECORDED and row.ok]
     rows = list[Assumption]()
     for policy_id, network in networks.items():
         policy = checkpoint.policies[policy_id]
         outputs = {row.output for row in recorded if row.policy_id == policy_id}
-        rows += _of_policy(policy, ModelSettings.of(checkpoint, policy), network, outputs)
+        rows += _assumptions_of(policy, ModelSettings.of(checkpoint, policy), network, outputs)
     return rows
 
 
-def _of_policy(
+def _assumptions_of(
     policy: PolicyState, settings: ModelSettings, network: Network, recorded: Collection[str]
 ) -> Iterator[Assumption]:
     graph = network.graph
-    shown = graph.needed(name for name in recorded if name in graph.outputs)
+    proven = graph.needed(name for name in recorded if name in graph.outputs)
     for setting in _SETTINGS:
         steps = [step for step in graph.steps if _has(step, setting)]
         values = dict.fromkeys(_value(step, setting) for step in steps)
@@ -145,11 +137,11 @@ def _of_policy(
                 setting.what,
                 "; ".join(values),
                 "the module's own graph" if own.is_own(policy) else _source(setting, settings),
-                all(step in shown for step in steps),
+                all(step in proven for step in steps),
             )
     deterministic = registry.of(settings.algorithm).reader == "ddpg"
-    yield from _head(policy, network, recorded, deterministic=deterministic)
-    yield from _filter(policy, network, recorded)
+    yield from _head_assumptions(policy, network, recorded, deterministic=deterministic)
+    yield from _filter_assumptions(policy, network, recorded)
 
 
 def _has(step: Step, setting: _Setting) -> bool:
@@ -192,7 +184,7 @@ def _source(setting: _Setting, settings: ModelSettings) -> str:
     return setting.else_from
 
 
-def _head(
+def _head_assumptions(
     policy: PolicyState, network: Network, recorded: Collection[str], *, deterministic: bool
 ) -> Iterator[Assumption]:
     """What the numbers of the head mean: arrays tell how many there are, not what they are of."""
@@ -208,7 +200,7 @@ def _head(
     yield Assumption(policy.policy_id, "head", meaning, _SPACE, HEAD in recorded)
 
 
-def _filter(
+def _filter_assumptions(
     policy: PolicyState, network: Network, recorded: Collection[str]
 ) -> Iterator[Assumption]:
     old = policy.observation_filter

@@ -1,4 +1,10 @@
-"""How a policy chooses actions by the output of its network, and what it meant that it explored."""
+"""How a policy chooses actions, what exploring meant, and how actions were fitted to their space.
+
+Ray 0.6 – 1.3 clipped actions (`clip_actions`), and stretched them only where the config said so
+(`normalize_actions`, a wrapper of the environment then). Since Ray 1.4, actions are stretched from
+-1 … 1 to the bounds of their space, and not clipped otherwise.
+Source: `ray/rllib/utils/spaces/space_utils.py`, `unsquash_action` and `clip_action`.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +13,22 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rllib_compat.config import keys as table
 from rllib_compat.networks import ModelSettings, Network
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.heads.q_head import exploring
-from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.policy import distributions
-from rllib_compat.policy.distributions import Array, Categorical, Deterministic, Distribution
+from rllib_compat.neutral.report import Finding, Verdict
+from rllib_compat.neutral.spaces import Box, DictSpace, Space, TupleSpace
+from rllib_compat.policy.distributions import (
+    Array,
+    Categorical,
+    Deterministic,
+    default_distribution,
+    distribution_from_settings,
+)
 
 #: Draws actions by Q-values `[B, actions]`.
 Explore: TypeAlias = Callable[[Array, np.random.Generator], Array]
@@ -27,7 +41,7 @@ _FINAL_EPSILON = 0.02
 
 
 @frozen
-class Chooser:
+class ActionChooser:
     """Chooses actions by one output of a network.
 
     Attributes:
@@ -43,7 +57,7 @@ class Chooser:
     log_likelihood: Callable[[Array, Any], Array] | None = None
 
 
-def chooser(network: Network, policy: PolicyState, settings: ModelSettings) -> Chooser:
+def make_chooser(network: Network, policy: PolicyState, settings: ModelSettings) -> ActionChooser:
     """How a policy chooses.
 
     Args:
@@ -59,20 +73,22 @@ def chooser(network: Network, policy: PolicyState, settings: ModelSettings) -> C
     outputs = network.graph.outputs
     if "actions" in outputs:
         action = Deterministic(getattr(space, "shape", ()))
-        return Chooser("actions", action.best, _refusing("noise on its actions", where))
+        return ActionChooser("actions", action.best, _refusing("noise on its actions", where))
     if "action_dist_inputs" in outputs:
         told = network.target.model_config.get("distribution")
-        of: Distribution = (
-            distributions.told(told, space, where=where)
+        chosen = (
+            distribution_from_settings(told, space, where=where)
             if told
-            else distributions.of_space(space, where=where)
+            else default_distribution(space, where=where)
         )
-        return Chooser("action_dist_inputs", of.best, of.sample, of.log_likelihood)
-    explore = _of_values(policy, settings.config, network.graph)
-    return Chooser("q_values", lambda values: np.asarray(values.argmax(-1)), explore)
+        return ActionChooser(
+            "action_dist_inputs", chosen.best, chosen.sample, chosen.log_likelihood
+        )
+    explore = _exploration_by_values(policy, settings.config, network.graph)
+    return ActionChooser("q_values", lambda values: np.asarray(values.argmax(-1)), explore)
 
 
-def _of_values(policy: PolicyState, config: Mapping[str, Any], graph: Graph) -> Explore:
+def _exploration_by_values(policy: PolicyState, config: Mapping[str, Any], graph: Graph) -> Explore:
     """How a policy of Q-values explored when its training stopped."""
     if bandits := [step for step in graph.steps if step.op == "linear_bandit"]:
         if not bandits[0].settings["bonus"]:
@@ -81,8 +97,8 @@ def _of_values(policy: PolicyState, config: Mapping[str, Any], graph: Graph) -> 
     told = config.get("exploration_config")
     told = told if isinstance(told, Mapping) else {}
     kind = str(told.get("type", "EpsilonGreedy")).rpartition(".")[2]
-    today = _of_our_module(policy)
-    temperature = today.get("soft_q_temperature")
+    module = _module_settings(policy)
+    temperature = module.get("soft_q_temperature")
     if kind == "SoftQ":
         temperature = told.get("temperature", 1.0)
     elif config.get("soft_q"):  # until Ray 0.8.0
@@ -90,7 +106,7 @@ def _of_values(policy: PolicyState, config: Mapping[str, Any], graph: Graph) -> 
     if temperature is not None:
         by = float(temperature)
         return lambda values, rng: Categorical(values.shape[-1]).sample(values / by, rng)
-    if "parameter_noise" in today or config.get("parameter_noise"):
+    if "parameter_noise" in module or config.get("parameter_noise"):
         kind = "ParameterNoise"
     if kind in _EPSILON_GREEDY and not any(step.op == "noisy_dense" for step in graph.steps):
         return _epsilon_greedy(_epsilon(policy, told, config))
@@ -98,7 +114,7 @@ def _of_values(policy: PolicyState, config: Mapping[str, Any], graph: Graph) -> 
     return _refusing(what, f"policies.{policy.policy_id}")
 
 
-def _of_our_module(policy: PolicyState) -> Mapping[str, Any]:
+def _module_settings(policy: PolicyState) -> Mapping[str, Any]:
     """How a module of this package explores beside epsilon."""
     model = policy.config.get("model")
     own = policy.extra.get("module_config")
@@ -137,3 +153,67 @@ def _epsilon_greedy(epsilon: float) -> Explore:
         return np.where(rng.random(len(values)) < epsilon, random, values.argmax(-1))
 
     return choose
+
+
+@frozen
+class ActionFitting:
+    """What becomes of actions.
+
+    Attributes:
+        unsquash: Whether they are stretched from -1 … 1 to their space.
+        clip: Whether they are clipped to their space.
+    """
+
+    unsquash: bool
+    clip: bool
+
+    def __call__(self, actions: Any, space: Space) -> Any:
+        """Fits a batch of actions, in the structure of their space."""
+        if isinstance(space, TupleSpace):
+            return tuple(self(a, s) for a, s in zip(actions, space.spaces, strict=True))
+        if isinstance(space, DictSpace):
+            return {key: self(actions[key], part) for key, part in space.spaces.items()}
+        if not isinstance(space, Box):
+            return actions
+        if self.unsquash and space.bounded and space.dtype.startswith("float"):
+            stretched = space.low + (actions + 1.0) * (space.high - space.low) / 2.0
+            return np.clip(stretched, space.low, space.high).astype(space.dtype)
+        if self.clip:
+            return np.clip(actions, space.low, space.high)
+        return actions
+
+
+def find_fitting(
+    checkpoint: LegacyCheckpoint, policy: PolicyState
+) -> tuple[ActionFitting, tuple[Finding, ...]]:
+    """What the config of a checkpoint says, with the defaults of its Ray.
+
+    Returns:
+        It, and a warning where nothing tells which defaults there were.
+    """
+    known: Mapping[str, Any] = {**checkpoint.config, **policy.config}
+    ray = checkpoint.source.ray_version
+    if ray is not None and checkpoint.algorithm is not None:
+        known = {**table.default_config(checkpoint.algorithm, ray), **known}
+    fitting = ActionFitting(bool(known.get("normalize_actions")), bool(known.get("clip_actions")))
+    missing = [key for key in ("normalize_actions", "clip_actions") if key not in known]
+    if ray is not None or not missing or not _has_numbers(policy.action_space):
+        return fitting, ()
+    return fitting, (
+        Finding.warning(
+            "actions",
+            Verdict.DERIVED,
+            f"policies.{policy.policy_id}.action_space",
+            f"neither the config nor a Ray version gives {' and '.join(missing)}; actions are "
+            "returned as if that were off",
+            "give them: load_policy(…, config={…, 'clip_actions': True})",
+        ),
+    )
+
+
+def _has_numbers(space: Space | None) -> bool:
+    if isinstance(space, TupleSpace):
+        return any(map(_has_numbers, space.spaces))
+    if isinstance(space, DictSpace):
+        return any(map(_has_numbers, space.spaces.values()))
+    return isinstance(space, Box)

@@ -10,11 +10,10 @@ from __future__ import annotations
 import keyword
 from collections.abc import Mapping
 
-from rllib_compat.conversion import recorded as recordings
-from rllib_compat.conversion import rounding
+from rllib_compat.conversion import recordings
+from rllib_compat.conversion.compare import compare, float32_errors
 from rllib_compat.conversion.complete import complete, require_algorithm
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.verify import compare
 from rllib_compat.networks import ModelSettings, custom
 from rllib_compat.networks.chain import Chain, Layer, guess
 from rllib_compat.networks.graph import Array
@@ -42,7 +41,7 @@ ACTIVATIONS = {
 
 
 @frozen
-class Written:
+class ModuleSource:
     """A module's source, and what is known of it.
 
     Attributes:
@@ -58,9 +57,9 @@ class Written:
     activation: str | None
 
 
-def write_model(
+def make_module_source(
     checkpoint: LegacyCheckpoint, given: Given, recorded: Mapping[str, Array] | None = None
-) -> Written:
+) -> ModuleSource:
     """Makes the source of a module for the custom model of a checkpoint's first policy.
 
     Args:
@@ -86,8 +85,8 @@ def write_model(
             fix="Leave out --write-model: RLlib's own networks need no module of yours.",
         )
     chain = chain_of(policy)
-    activation = _activation(chain, recordings.of_policy(recorded, policy)) if recorded else None
-    return Written(source_of(chain, activation, policy), policy.policy_id, chain, activation)
+    activation = _activation(chain, recordings.arrays_of(recorded, policy)) if recorded else None
+    return ModuleSource(source_of(chain, activation, policy), policy.policy_id, chain, activation)
 
 
 def _is_custom(checkpoint: LegacyCheckpoint, policy: PolicyState) -> bool:
@@ -140,11 +139,11 @@ def _activation(chain: Chain, arrays: Mapping[str, Array]) -> str:
             names=(),
             graph=graph,
         )
-        kept = recordings.recording(arrays, network)
+        kept = recordings.find_recording(arrays, network)
         if kept is None:
             break
         made = network.forward(kept.inputs)
-        errors = rounding.of_network(network, kept.inputs, made)
+        errors = float32_errors(network, kept.inputs, made)
         rows = compare("p", kept.outputs, made, errors, kind="recorded")
         if all(row.ok for row in rows):
             return name
@@ -174,7 +173,7 @@ def source_of(chain: Chain, activation: str | None, policy: PolicyState) -> str:
     for name in tree:
         if not name.isidentifier() or keyword.iskeyword(name):
             raise NotYetError(f"{name!r} can't be the name of a layer in Python.")
-    setup = [f"        self.{name} = {_made(part)}" for name, part in tree.items()]
+    setup = [f"        self.{name} = {_expression(part)}" for name, part in tree.items()]
     space = policy.observation_space
     known = (
         f"# The recording says {activation}."
@@ -221,10 +220,10 @@ def source_of(chain: Chain, activation: str | None, policy: PolicyState) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _made(part: object) -> str:
+def _expression(part: object) -> str:
     """A layer, or a dict of layers, as an expression."""
     if isinstance(part, dict):
-        inner = ", ".join(f'"{name}": {_made(below)}' for name, below in part.items())
+        inner = ", ".join(f'"{name}": {_expression(below)}' for name, below in part.items())
         return f"nn.ModuleDict({{{inner}}})"
     assert isinstance(part, Layer)
     bias = "" if part.bias is not None else ", bias=False"

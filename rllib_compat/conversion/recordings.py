@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.networks import Network
+from rllib_compat.networks import AnyNetwork, CustomNetwork, Network
 from rllib_compat.networks.graph import EVERYONE, OF_CRITICS
-from rllib_compat.networks.network import AnyNetwork
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import PolicyState
@@ -55,8 +54,6 @@ INPUTS = {
 }
 #: Preprocessed observations that were not filtered yet.
 UNFILTERED = ("obs_pre", "obs", "obs_raw")
-#: What only critics take: a recording without it has no outputs of theirs.
-OPTIONAL = OF_CRITICS
 #: What modules of the new API stack call the states of their two LSTMs.
 _STATES = {
     f"{ours}{state}": f"{{}}/{theirs}/{state}"
@@ -115,7 +112,7 @@ def _require_bounded(file: Path) -> None:
             budget.spend("unpacked" if packed else "unfolded", info.file_size, info.filename)
 
 
-def of_policy(arrays: Arrays, policy: PolicyState) -> dict[str, Array]:
+def arrays_of(arrays: Arrays, policy: PolicyState) -> dict[str, Array]:
     """The arrays of one policy, under their names without the policy's."""
     names = [policy.old_id, policy.policy_id]
     names += _ONLY if policy.policy_id in _ONLY else ()
@@ -128,27 +125,31 @@ def of_policy(arrays: Arrays, policy: PolicyState) -> dict[str, Array]:
     return {}
 
 
-def recording(arrays: Arrays, network: Network) -> Recording | None:
+def find_recording(arrays: Arrays, network: AnyNetwork) -> Recording | None:
     """What a network took and gave; None where not all that it takes, or nothing else, is there.
 
+    A custom model is known by its observations and its module's outputs alone.
+
     Args:
-        arrays: A policy's arrays (see `of_policy`).
+        arrays: A policy's arrays (see `arrays_of`).
         network: Its network.
 
     Raises:
         CheckpointError: An array has another shape than the network's.
     """
+    if isinstance(network, CustomNetwork):
+        return _recording_of_custom(arrays, network)
     try:
         inputs = inputs_of(arrays, network)
         if inputs is None:
             return None
         shapes = {name: np.shape(out) for name, out in network.forward(inputs).items()}
-        found = _outputs(arrays, network)
         outputs = {
             name: array.reshape(shapes[name])
-            for name, array in found.items()
+            for name, array in _outputs(arrays, network).items()
             # Old attention nets gave the newest row of their memory alone.
-            if name in shapes and not (name in network.graph.states and _odd(array, shapes[name]))
+            if name in shapes
+            and not (name in network.graph.states and array.size != math.prod(shapes[name]))
         }
     except ValueError as error:
         raise CheckpointError(
@@ -159,12 +160,7 @@ def recording(arrays: Arrays, network: Network) -> Recording | None:
     return Recording(inputs, outputs) if outputs else None
 
 
-def _odd(array: Array, shape: tuple[int, ...]) -> bool:
-    return array.size != math.prod(shape)
-
-
-def recording_of_custom(arrays: Arrays, network: AnyNetwork) -> Recording | None:
-    """The same for a custom model, which is known by its inputs and its module's outputs alone."""
+def _recording_of_custom(arrays: Arrays, network: CustomNetwork) -> Recording | None:
     observations = _first(arrays, INPUTS["obs"])
     outputs = {
         name: found
@@ -193,12 +189,12 @@ def _outputs(arrays: Arrays, network: Network) -> dict[str, Array]:
 
 
 def _depends_on_unknown(network: Network, output: str, arrays: Arrays) -> bool:
-    """Whether an output depends on an input that was not recorded."""
+    """Whether an output depends on an input of critics that was not recorded."""
     graph = network.graph
     if output not in graph.outputs:
         return False
     taken = {name for step in graph.needed([output]) for name in step.takes}
-    return any(name in taken and _first(arrays, INPUTS[name]) is None for name in OPTIONAL)
+    return any(name in taken and _first(arrays, INPUTS[name]) is None for name in OF_CRITICS)
 
 
 def _states(arrays: Arrays, network: Network, kind: str) -> dict[str, str]:
@@ -225,7 +221,7 @@ def inputs_of(arrays: Arrays, network: Network) -> dict[str, Array] | None:
             found = _first(arrays, UNFILTERED)
         else:
             found = _first(arrays, INPUTS.get(name, (name,)))
-        if found is None and name in OPTIONAL:
+        if found is None and name in OF_CRITICS:
             found = np.zeros((len(inputs["obs"]), *shape))
         if found is None:
             return None

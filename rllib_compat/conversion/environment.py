@@ -1,0 +1,284 @@
+"""The environment of a checkpoint: what its config says, and what is stored of it.
+
+An environment that has a name is stored by it, and the wrappers around it as data, so that whoever
+reads the checkpoint next has the same ones, without any code. What trainers save has the class that
+`adapt_env` made instead, written by value: its settings are read as data, too. Where this machine
+has not got the environment, a placeholder with its spaces takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rllib_compat import ray_versions, registry
+from rllib_compat.config import Origin, Translation, translate
+from rllib_compat.config.border import admit
+from rllib_compat.config.deferred import AdaptedEnv
+from rllib_compat.config.values.environments import EnvName
+from rllib_compat.conversion.config_sources import ConfigSources
+from rllib_compat.conversion.given import Given
+from rllib_compat.neutral.check import is_version
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.later import build
+from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.neutral.report import Finding, Verdict
+from rllib_compat.runtime.atari import DEFAULTS
+from rllib_compat.runtime.env_settings import STORED, EnvSettings
+
+#: Settings that are plain data, and the keys of a legacy config that say the same.
+_ENV_KEYS = ("horizon", "soft_horizon", "no_done_at_end", "clip_rewards", "preprocessor_pref")
+_MODEL_KEYS = ("dim", "grayscale", "zero_mean")
+_DATA = (*_ENV_KEYS, "atari", "legacy_ray")
+
+
+@frozen
+class StoredEnv:
+    """What a config says of the environment.
+
+    Attributes:
+        name: Its name, where it has one.
+        env_config: Its context.
+        settings: What stands around it, as `EnvSettings` has it; None: nobody said.
+    """
+
+    name: str | None
+    env_config: Mapping[str, Any]
+    settings: Mapping[str, Any] | None = None
+
+
+def read_stored_env(config: Mapping[str, Any], algorithm: str | None) -> StoredEnv | None:
+    """What this package has stored in a config; None: it has not.
+
+    Args:
+        config: The config, of a file.
+        algorithm: Whose keys it has.
+    """
+    told, env = config.get("env_config"), config.get("env")
+    env_config = {str(k): v for k, v in told.items()} if isinstance(told, Mapping) else {}
+    placed = env_config.pop(STORED, None)
+    settings = _settings_of_class(env)
+    if isinstance(placed, Mapping):
+        name, settings = placed.get("name"), placed.get("settings", settings)
+    elif settings is not None:
+        name = settings.get("env")
+    else:
+        return None
+    name = name if isinstance(name, str) else None
+    sound = (
+        _admitted_settings(settings, algorithm or "PPO") if isinstance(settings, Mapping) else None
+    )
+    return StoredEnv(name, env_config, sound)
+
+
+def _settings_of_class(env: Any) -> Mapping[str, Any] | None:
+    """The settings of a class that `adapt_env` made."""
+    if not isinstance(env, StandIn) or env.class_name is None or not isinstance(env.state, tuple):
+        return None
+    attributes = env.state[0] if env.state else None
+    told = attributes.get("settings") if isinstance(attributes, Mapping) else None
+    if not isinstance(told, StandIn) or told.qualified.rpartition(".")[2] != EnvSettings.__name__:
+        return None
+    return told.state if isinstance(told.state, Mapping) else None
+
+
+def _admitted_settings(settings: Mapping[str, Any], algorithm: str) -> dict[str, Any]:
+    """Settings of a file whose values are such that a legacy config could have said them."""
+    atari = settings.get("atari")
+    atari = dict(atari) if isinstance(atari, Mapping) else {}
+    keys = {key: settings[key] for key in _ENV_KEYS if key in settings}
+    model = {key: atari[key] for key in _MODEL_KEYS if key in atari}
+    admitted = admit({**keys, "model": model}, (algorithm,), Origin.FILE).config
+    found = {key: admitted[key] for key in _ENV_KEYS if key in admitted}
+    found["atari"] = dict(admitted.get("model", {}))
+    if "framestack" in atari:
+        found["atari"]["framestack"] = 4 if atari["framestack"] == 4 else None
+    ray = settings.get("legacy_ray")
+    found["legacy_ray"] = ray if is_version(ray) else None
+    return found
+
+
+def env_as_played(env: Any, checkpoint: LegacyCheckpoint) -> EnvSettings:
+    """An environment in the wrappers that the checkpoint's Ray put around it by itself.
+
+    Args:
+        env: A name, a class or a creator.
+        checkpoint: The checkpoint.
+    """
+    config, stored = checkpoint.config, read_stored_env(checkpoint.config, checkpoint.algorithm)
+    if stored is not None and stored.settings is not None:
+        return EnvSettings(env, **stored.settings)
+    keys = {key: config[key] for key in ("preprocessor_pref", "model") if key in config}
+    model = keys.get("model")
+    if isinstance(model, Mapping):
+        keys["model"] = {key: model[key] for key in DEFAULTS if key in model}
+    translated = translate(
+        keys,
+        algorithm="PPO",
+        legacy_ray=checkpoint.source.ray_version,
+        on_unknown="warn",
+        origin=Origin.FILE,
+        given={"env": env},
+    )
+    return translated.env_settings
+
+
+def with_stored_env(
+    translation: Translation, checkpoint: LegacyCheckpoint, overrides: Mapping[str, Any]
+) -> Translation:
+    """Puts the checkpoint's wrappers around the environment of a translation.
+
+    If the environment has a name, it is stored by that, with its settings as data.
+
+    Args:
+        translation: The translated config.
+        checkpoint: The checkpoint, which may say what stood around its environment.
+        overrides: The caller's own keys, which win.
+    """
+    stored = read_stored_env(checkpoint.config, checkpoint.algorithm)
+    return _stored_by_name(_with_settings(translation, stored, overrides))
+
+
+def _with_settings(
+    translation: Translation, stored: StoredEnv | None, overrides: Mapping[str, Any]
+) -> Translation:
+    env = translation.calls.get("environment", {}).get("env")
+    if stored is None or stored.settings is None or not isinstance(env, AdaptedEnv):
+        return translation
+    kept = {key: value for key, value in stored.settings.items() if key not in overrides}
+    if "model" in overrides:
+        kept["atari"] = {**kept.get("atari", {}), **env.settings.get("atari", {})}
+    return _replace_env(translation, AdaptedEnv({**env.settings, **kept}))
+
+
+def _stored_by_name(translation: Translation) -> Translation:
+    """A translation whose environment, if it has a name, is stored by it, with data around it."""
+    from rllib_compat.runtime.envs import adapt_env, find_creator
+    from rllib_compat.runtime.placeholders import LegacyEnvByName
+
+    environment = translation.calls.get("environment", {})
+    env = environment.get("env")
+    if not isinstance(env, AdaptedEnv):
+        return translation
+    settings = EnvSettings(**build(dict(env.settings)))
+    env_config = dict(environment.get("env_config") or {})
+    is_data = not (settings.multi_agent or settings.observation_fn or settings.old_stack)
+    if settings.env is LegacyEnvByName:
+        stored = dict(env_config[STORED])
+    elif isinstance(settings.env, str) and find_creator(settings.env, trusted=False):
+        stored = {"name": settings.env}
+    else:
+        return translation
+    if not is_data or isinstance(adapt_env(settings), str):
+        return translation
+    stored["settings"] = {name: getattr(settings, name) for name in _DATA}
+    env_config[STORED] = stored
+    return _replace_env(translation, AdaptedEnv({"env": LegacyEnvByName}), env_config)
+
+
+def _replace_env(
+    translation: Translation, env: AdaptedEnv, env_config: Mapping[str, Any] | None = None
+) -> Translation:
+    environment = {**translation.calls["environment"], "env": env}
+    if env_config is not None:
+        environment["env_config"] = env_config
+    calls = {**translation.calls, "environment": environment}
+    return replace(translation, calls=calls, env={**translation.env, **env.settings})
+
+
+def with_env(sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given) -> ConfigSources:
+    """Puts a placeholder where this machine has not got the checkpoint's environment.
+
+    A placeholder makes the environment as soon as its name is known, then or later; until then it
+    only has the spaces. A name of the checkpoint is looked up among those that are registered, and
+    never imported.
+    """
+    from rllib_compat.runtime.envs import find_creator
+    from rllib_compat.runtime.placeholders import placeholder_env, placeholder_multi_agent_env
+
+    stored = read_stored_env(sources.from_file, checkpoint.algorithm)
+    if stored is not None:
+        named = {"env": stored.name, "env_config": stored.env_config}
+        sources = sources.changing(**named)
+    env = sources.from_file.get("env")
+    if given.env is not None:
+        sources = sources.without("env").giving(env=given.env)
+        if not isinstance(given.env, str) or find_creator(given.env) is not None:
+            return sources
+        env = given.env
+    elif _is_trusted(env, given):
+        return sources
+    elif isinstance(env, str) and EnvName.plain(env) and find_creator(env, trusted=False):
+        return sources if ray_versions.is_registered_env(env) else _without_paths(sources)
+    name = env if isinstance(env, str) else getattr(env, "label", None)
+    env_config = _admitted_env_config(sources, checkpoint)
+    known = {
+        policy_id: (policy.observation_space, policy.action_space)
+        for policy_id, policy in checkpoint.policies.items()
+        if policy.observation_space is not None and policy.action_space is not None
+    }
+    if not checkpoint.is_multi_agent:
+        ((observation, action),) = known.values()
+        cls, env_config = placeholder_env(name, observation, action, env_config)
+    else:
+        cls, env_config = placeholder_multi_agent_env(name, known, env_config)
+    sources = sources.without("env", "env_config", "disable_env_checking")
+    sources = sources.giving(env=cls, env_config=env_config, disable_env_checking=True)
+    return sources.with_findings(_unknown_env(name))
+
+
+def _without_paths(sources: ConfigSources) -> ConfigSources:
+    """Without text in the file's `env_config` that an environment of gymnasium would open."""
+    from rllib_compat.runtime.envs import without_paths
+
+    told = sources.from_file.get("env_config")
+    if not isinstance(told, Mapping) or "env_config" in sources.from_caller:
+        return sources
+    kept = without_paths({str(key): value for key, value in told.items()})
+    findings = [
+        Finding.warning(
+            "environment",
+            Verdict.DROPPED,
+            f"config.env_config.{key}"[:300],
+            "it could be the name of a file, and environments of gymnasium open such files",
+            "if it is right, say so: rllib_compat.load(OLD, env_config={…})",
+        )
+        for key in told
+        if str(key) not in kept
+    ]
+    if not findings:
+        return sources
+    return sources.changing(env_config=kept).with_findings(*findings)
+
+
+def _is_trusted(env: Any, given: Given) -> bool:
+    text = env.qualified if isinstance(env, GlobalRef) else env
+    trusted = {name.replace(":", ".") for name in given.trust}
+    return isinstance(text, str) and text.replace(":", ".") in trusted
+
+
+def _admitted_env_config(sources: ConfigSources, checkpoint: LegacyCheckpoint) -> dict[str, Any]:
+    """What of the file's `env_config` may go on."""
+    algorithm = registry.of(checkpoint.algorithm)
+    told = {key: value for key, value in sources.from_file.items() if key == "env_config"}
+    admitted = admit(told, (algorithm.name, algorithm.becomes), Origin.FILE).config
+    env_config = admitted.get("env_config")
+    return dict(env_config) if isinstance(env_config, Mapping) else {}
+
+
+def _unknown_env(name: str | None) -> Finding:
+    return Finding.warning(
+        "environment",
+        Verdict.DERIVED,
+        "config.env",
+        f"the environment {name!r} is not known on this machine; the checkpoint loads, and "
+        "has its spaces"
+        if name
+        else "the checkpoint does not name its environment; it loads, and has the spaces",
+        f"before training goes on: ray.tune.register_env({name!r}, lambda config: MyEnv(config)), "
+        "in each program that loads it"
+        if name
+        else "give it with --env, or to train on: rllib_compat.load(NEW, env=MyEnv)",
+    )

@@ -1,0 +1,200 @@
+"""Writes networks for other libraries, as ONNX or safetensors; needs neither Ray nor torch.
+
+`<policy>.onnx` is what a network computes (see `networks/onnx.py`). `<policy>.safetensors` has
+every array by its canonical name (`hidden.0.kernel`), as the network's graph has it: kernels are
+`[in, out]` and `[h, w, in, out]`. Its metadata holds that graph as JSON, so the file tells what is
+computed. Of networks that are not known, such as custom models, the arrays keep the names that
+they had.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rllib_compat.conversion.compare import WEIGHTS, OutputDifference
+from rllib_compat.conversion.plan import Plan
+from rllib_compat.networks import Network, known
+from rllib_compat.networks.mapping import Array
+from rllib_compat.networks.onnx import outputs_without_critics, to_onnx
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.errors import CheckpointError, CompatError, VerificationError
+from rllib_compat.neutral.report import Finding, Verdict
+
+#: What safetensors calls its own part of a file.
+_RESERVED = "__metadata__"
+
+
+def write_onnx(plan: Plan, target: Path) -> list[Finding]:
+    """Writes `<policy>.onnx` for each policy.
+
+    Returns:
+        What is not in them.
+
+    Raises:
+        CompatError: The package onnx is not installed.
+    """
+    onnx = _require_library("onnx", extra="onnx")
+    findings = _dropped_parts(plan)
+    for policy_id, network in known(plan.networks).items():
+        made = to_onnx(network, _metadata(plan, policy_id))
+        onnx.checker.check_model(made)
+        (target / f"{policy_id}.onnx").write_bytes(made.SerializeToString())
+        if left := sorted(network.graph.outputs.keys() - set(outputs_without_critics(network))):
+            findings.append(
+                Finding.info(
+                    "onnx",
+                    Verdict.DROPPED,
+                    f"policies.{policy_id}.network",
+                    f"{', '.join(left)}: critics that take an action; the model is the policy",
+                    "`--to safetensors` keeps their arrays",
+                )
+            )
+    return findings
+
+
+def write_safetensors(plan: Plan, target: Path) -> list[Finding]:
+    """Writes a file for each policy.
+
+    Returns:
+        What is not in them.
+
+    Raises:
+        CompatError: The package safetensors is not installed.
+        CheckpointError: It has no form for an array, or for a text.
+    """
+    _require_library("safetensors", extra="safetensors")
+    from safetensors import SafetensorError
+    from safetensors.numpy import save
+
+    for policy_id in plan.checkpoint.policies:
+        told = dict(_metadata(plan, policy_id))
+        network = plan.networks.get(policy_id)
+        if isinstance(network, Network):
+            told["graph"] = network.graph.to_plain()
+        metadata = {k: v if isinstance(v, str) else json.dumps(v) for k, v in told.items()}
+        arrays = _exported_arrays(plan, policy_id)
+        try:
+            if _RESERVED in arrays:
+                raise ValueError(f"an array is called {_RESERVED}")
+            data = save(arrays, metadata)
+        except (SafetensorError, LookupError, ValueError) as error:
+            raise CheckpointError(
+                f"safetensors has no form for it: {error!r:.200}.",
+                where=f"policies.{policy_id}",
+                fix="`--to msgpack` keeps all of it.",
+            ) from error
+        # Its own writer would tell of a full disk in errors of its own.
+        _file(target, policy_id).write_bytes(data)
+    return _dropped_parts(plan)
+
+
+def _exported_arrays(plan: Plan, policy_id: str) -> dict[str, Array]:
+    """What is written of a policy: the arrays of its network, or its weights as they were found."""
+    network = plan.networks.get(policy_id)
+    found: Any = network.arrays if network else _named(plan.checkpoint, policy_id)
+    # An array that is a view of another one's memory would be written with it.
+    return {
+        name: np.array(array, array.dtype.newbyteorder("="), order="C")
+        for name, array in found.items()
+    }
+
+
+def _named(checkpoint: LegacyCheckpoint, policy_id: str) -> dict[str, Array]:
+    weights = checkpoint.policies[policy_id].weights
+    if isinstance(weights, dict):
+        return weights
+    listed = weights if isinstance(weights, list) else [weights]
+    return {f"weights.{i}": array for i, array in enumerate(listed)}
+
+
+def compare_safetensors(plan: Plan, target: Path) -> list[OutputDifference]:
+    """Reads the files back and compares every bit.
+
+    Raises:
+        VerificationError: An array is missing, or differs.
+    """
+    from safetensors.numpy import load_file
+
+    rows = []
+    for policy_id in plan.checkpoint.policies:
+        old, new = _exported_arrays(plan, policy_id), load_file(_file(target, policy_id))
+        same = {name for name in old.keys() & new.keys() if _same(old[name], new[name])}
+        if different := sorted((old.keys() | new.keys()) - same):
+            raise VerificationError(
+                f"Read back, these arrays differ: {', '.join(different)}.",
+                where=f"policies.{policy_id}",
+            )
+        numbers = sum(array.size for array in old.values())
+        rows.append(OutputDifference(policy_id, WEIGHTS, 0.0, 0.0, numbers, ok=True, kind="stored"))
+    return rows
+
+
+def _same(old: Array, new: Array) -> bool:
+    alike = old.dtype == new.dtype and old.shape == new.shape
+    return alike and old.tobytes() == new.tobytes()
+
+
+def _file(target: Path, policy_id: str) -> Path:
+    return target / f"{policy_id}.safetensors"
+
+
+def _require_library(name: str, *, extra: str) -> Any:
+    """Imports a library of an extra.
+
+    Raises:
+        CompatError: It is not installed; the error tells the command.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise CompatError(
+            f"This needs the package {name}, which is not installed.",
+            where=f"--to {extra}",
+            fix=f"pip install 'rllib-compat[{extra}]'",
+        ) from error
+
+
+def _metadata(plan: Plan, policy_id: str) -> Mapping[str, Any]:
+    """What a file of one policy tells about itself, as text or plain data."""
+    checkpoint = plan.checkpoint
+    policy, network = checkpoint.policies[policy_id], plan.networks.get(policy_id)
+    told: dict[str, Any] = {
+        "policy": policy_id,
+        "algorithm": checkpoint.algorithm or "",
+        "ray_version": checkpoint.source.ray_version or "",
+        "observation_space": str(policy.observation_space or ""),
+        "action_space": str(policy.action_space or ""),
+    }
+    if network is not None:
+        told["network"] = network.summary
+        if "distribution" in network.target.model_config:
+            told["distribution"] = network.target.model_config["distribution"]
+    return told
+
+
+def _dropped_parts(plan: Plan) -> list[Finding]:
+    """What such a file has no place for."""
+    parts = [("config", "the config"), ("counters", "the counters")]
+    if any(policy.optimizer is not None for policy in plan.checkpoint.policies.values()):
+        parts.append(("policies.*.optimizer", "the optimizers' states"))
+    for policy_id, policy in plan.checkpoint.policies.items():
+        held = policy_id in plan.networks and "filter.mean" in plan.networks[policy_id].arrays
+        stats = policy.observation_filter is not None and bool(policy.observation_filter.stats)
+        if stats and not held:
+            parts.append((f"policies.{policy_id}.observation_filter", "the observation filter"))
+    return [
+        Finding.info(
+            "weights-only",
+            Verdict.DROPPED,
+            path,
+            f"{what}: the new files hold networks alone",
+            "`--to msgpack` keeps all of it without Ray",
+        )
+        for path, what in parts
+    ]

@@ -1,0 +1,422 @@
+"""What of a policy's training is no weight: where it goes in an algorithm of today.
+
+What today's learners keep in no state (KL coefficients, temperatures, running means) becomes the
+config's. Optimizers, filters, noise, exploration and counters are set in the algorithm itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rllib_compat import ray_versions, registry
+from rllib_compat.networks import AnyNetwork
+from rllib_compat.networks.mapping import require_same_names
+from rllib_compat.networks.names.plain import MOVING_AVERAGE
+from rllib_compat.networks.network import own_name
+from rllib_compat.networks.optimizers.adam import torch_slots
+from rllib_compat.networks.optimizers.groups import ALPHA
+from rllib_compat.networks.optimizers.plan import plan
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, ObservationFilter, PolicyState
+from rllib_compat.neutral.report import Finding, Verdict
+from rllib_compat.neutral.spaces import Discrete
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+#: How far the schedule may be from the stored epsilon before the report warns.
+_NEAR = 0.02
+
+
+def carry_into_config(
+    config: AlgorithmConfig, checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
+) -> list[Finding]:
+    """Puts what today's learners keep in no state into a config, in place."""
+    findings = _carry_kl_coefficients(config, checkpoint)
+    if registry.of(checkpoint.algorithm).soft_actor_critic:
+        findings += carry_temperatures(config, checkpoint)
+        findings += keep_action_range(config, networks)
+    return findings + _carry_moving_average(config, checkpoint)
+
+
+def set_in_algorithm(
+    algorithm: Algorithm,
+    config: AlgorithmConfig,
+    checkpoint: LegacyCheckpoint,
+    networks: Mapping[str, AnyNetwork],
+) -> list[Finding]:
+    """Sets optimizers, filters, noise, counters and exploration.
+
+    Args:
+        algorithm: The algorithm that is saved.
+        config: The config that is saved, with its remote env runners.
+        checkpoint: The neutral state.
+        networks: The network of each policy.
+
+    Returns:
+        What became of each.
+    """
+    findings = _set_optimizers(algorithm, checkpoint, networks)
+    findings += _set_filter(algorithm, checkpoint)
+    findings += _set_weight_noise(algorithm, checkpoint)
+    findings += _set_counters(algorithm, checkpoint)
+    if registry.of(checkpoint.algorithm).reader in ("q", "ddpg"):
+        findings += set_progress(algorithm, config, checkpoint)
+    return findings
+
+
+def _carry_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """PPO's learner keeps its current KL coefficient in no state; it starts from the config's."""
+    current = {p.policy_id: p.kl_coeff for p in checkpoint.policies.values() if p.kl_coeff}
+    if not current or not hasattr(config, "kl_coeff"):
+        return []
+    _set_for_policies(config, "kl_coeff", current)
+    shown = ", ".join(f"{k}: {v:g}" for k, v in current.items())
+    return [
+        Finding.info(
+            "kl-coefficient",
+            Verdict.DERIVED,
+            "policies.*.kl_coeff",
+            f"the current coefficient became the config's kl_coeff ({shown})",
+        )
+    ]
+
+
+def _carry_moving_average(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """MARWIL's learner keeps its running mean in no state; it starts from the config's."""
+    known = {
+        p.policy_id: p.extra[MOVING_AVERAGE]
+        for p in checkpoint.policies.values()
+        if MOVING_AVERAGE in p.extra
+    }
+    if not known or not hasattr(config, "moving_average_sqd_adv_norm_start"):
+        return []
+    value = next(iter(known.values()))
+    config.training(moving_average_sqd_adv_norm_start=value)
+    return [
+        Finding.info(
+            "moving-average",
+            Verdict.DERIVED,
+            "policies.*.weights",
+            "the running mean of squared advantages became the config's "
+            f"moving_average_sqd_adv_norm_start ({value:g})",
+        )
+    ]
+
+
+def carry_temperatures(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """Puts temperatures and target entropies into the config.
+
+    Today's learner keeps its temperature in no state; it starts from the config's. And it takes
+    the target entropy of discrete actions for that of continuous ones, which is never reached.
+    """
+    findings = []
+    alphas = {
+        p.policy_id: math.exp(p.log_alpha)
+        for p in checkpoint.policies.values()
+        if p.log_alpha is not None
+    }
+    if alphas:
+        _set_for_policies(config, "initial_alpha", alphas)
+        shown = ", ".join(f"{k}: {v:g}" for k, v in alphas.items())
+        message = f"the current temperature became the config's initial_alpha ({shown})"
+        findings.append(
+            Finding.info("temperature", Verdict.DERIVED, "policies.*.log_alpha", message)
+        )
+    entropies = {
+        p.policy_id: target
+        for p in checkpoint.policies.values()
+        if (target := _target_entropy(p, config)) is not None
+    }
+    if entropies:
+        others = dict.fromkeys(checkpoint.policies, config.target_entropy)
+        _set_for_policies(config, "target_entropy", {**others, **entropies})
+        shown = ", ".join(f"{k}: {v:g}" for k, v in entropies.items())
+        message = f"the target entropy became a number, as before ({shown})"
+        path = "policies.*.target_entropy"
+        findings.append(Finding.info("target-entropy", Verdict.DERIVED, path, message))
+    return findings
+
+
+def keep_action_range(config: AlgorithmConfig, networks: Mapping[str, AnyNetwork]) -> list[Finding]:
+    """Lets actions be what the policies of Ray 0.7 and 0.8.0 gave: in the environment's range.
+
+    Later ones gave actions within -1 … 1, which the config's `normalize_actions` stretches; the
+    checkpoint does not tell which Ray's default is the config's.
+    """
+    told = [n.target.model_config["distribution"] for n in networks.values()]
+    if not any(d.get("squashes", 1) > 1 for d in told) or not config.normalize_actions:
+        return []
+    config.environment(normalize_actions=False)
+    message = "switched off: this policy's actions are in the environment's range already"
+    path = "config.normalize_actions"
+    return [Finding.info("normalize-actions", Verdict.DERIVED, path, message)]
+
+
+def _target_entropy(policy: PolicyState, config: Any) -> float | None:
+    """The target entropy where today's "auto" means another: 98 % of the greatest possible."""
+    if not isinstance(policy.action_space, Discrete) or config.target_entropy not in (None, "auto"):
+        return None
+    if policy.target_entropy is not None:
+        return policy.target_entropy
+    return 0.98 * math.log(policy.action_space.n)
+
+
+def _set_for_policies(config: AlgorithmConfig, key: str, values: Mapping[str, Any]) -> None:
+    """Sets the most common value for all, and the others as overrides of their modules.
+
+    Args:
+        config: The config.
+        key: An argument of `training()`.
+        values: The value of each policy.
+    """
+    (common, _), *_ = Counter(values.values()).most_common(1)
+    config.training(**{key: common})
+    per_module = dict(config.algorithm_config_overrides_per_module)
+    for policy_id, value in values.items():
+        if value != common:
+            per_module[policy_id] = {
+                **per_module.get(policy_id, {}),
+                **config.overrides(**{key: value}),
+            }
+    if per_module:
+        config.rl_module(algorithm_config_overrides_per_module=per_module)
+
+
+def delay_learning(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """Lets the empty replay buffer fill before learning goes on.
+
+    Ray up to 1.13 waited until the *buffer* had `learning_starts` steps, also after a restore.
+    Today's waits until that many were ever sampled, which is long past.
+    """
+    steps = checkpoint.counters.env_steps
+    if not steps:
+        return []
+    starts = config.num_steps_sampled_before_learning_starts
+    config.training(num_steps_sampled_before_learning_starts=steps + starts)
+    message = (
+        f"the replay buffer starts empty; learning starts again after {starts} new steps "
+        f"(num_steps_sampled_before_learning_starts={steps + starts})"
+    )
+    return [Finding.info("learning-starts", Verdict.DERIVED, "counters", message)]
+
+
+def set_progress(
+    algorithm: Algorithm, config: AlgorithmConfig, checkpoint: LegacyCheckpoint
+) -> list[Finding]:
+    """Lets exploration go on where it was: its schedule looks at the steps sampled so far.
+
+    Args:
+        algorithm: The algorithm that is saved.
+        config: The config that is saved, with its remote env runners.
+        checkpoint: The neutral state.
+    """
+    steps = checkpoint.counters.env_steps or 0
+    ray_versions.set_steps_of_env_runner(algorithm, steps, config.num_env_runners or 0)
+    message = (
+        "Ray keeps in no checkpoint when a target network was last updated: the first training "
+        "step updates it"
+    )
+    reset = Finding.info("target-updates", Verdict.RESET, "counters", message)
+    if hasattr(config, "exploration_noise"):
+        return [_noise(config, checkpoint, steps), reset]
+    return [*_epsilons(config, checkpoint, steps), reset]
+
+
+def _noise(config: Any, checkpoint: LegacyCheckpoint, steps: int) -> Finding:
+    from rllib_compat.networks.modules import noise
+
+    kind, told = noise.check(config.exploration_noise)
+    message = f"{kind} goes on by the config's schedule, after {steps} steps"
+    if told:
+        message += f": its scale is {noise.scale(told, steps):.4g}"
+    states = (policy.exploration for policy in checkpoint.policies.values())
+    stored = [s["cur_scale"] for s in states if isinstance(s, Mapping) and "cur_scale" in s]
+    if stored:
+        message += f" (stored: {float(stored[0]):.4g})"
+    return Finding.info("noise", Verdict.DERIVED, "policies.*.exploration", message)
+
+
+def _epsilons(config: Any, checkpoint: LegacyCheckpoint, steps: int) -> Iterator[Finding]:
+    now = _at(config.epsilon, steps)
+    for policy_id, policy in checkpoint.policies.items():
+        path = f"policies.{policy_id}.exploration"
+        then = _stored_epsilon(policy)
+        if then is None:
+            message = f"epsilon follows from the steps sampled: {now:.4g}"
+            yield Finding.info("epsilon", Verdict.DERIVED, path, message)
+        elif abs(then - now) <= _NEAR:
+            message = f"epsilon goes on at {now:.4g} (stored: {then:.4g})"
+            yield Finding.info("epsilon", Verdict.EXACT, path, message)
+        else:
+            message = f"epsilon was {then:.4g}; by the config's schedule it is {now:.4g} now"
+            hint = "set config.training(epsilon=…) to another schedule before training goes on"
+            yield Finding.warning("epsilon", Verdict.DERIVED, path, message, hint)
+
+
+def _at(epsilon: Any, step: int) -> float:
+    """The value of a fixed number, or of a schedule `[[step, value], …]`, at a step."""
+    if isinstance(epsilon, (int, float)):
+        return float(epsilon)
+    steps, values = zip(*epsilon, strict=True)
+    return float(np.interp(step, steps, values))
+
+
+def _stored_epsilon(policy: PolicyState) -> float | None:
+    """`cur_epsilon`: in a dict (Ray 1.4 on), or behind the weights (up to 0.8.0)."""
+    state = policy.exploration
+    if isinstance(state, list) and len(state) == 1:
+        state = {"cur_epsilon": state[0]}
+    found = state.get("cur_epsilon") if isinstance(state, dict) else None
+    return float(found) if isinstance(found, (int, float, np.number)) else None
+
+
+def _set_optimizers(
+    algorithm: Algorithm, checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
+) -> list[Finding]:
+    """Sets the states of all optimizers that can go on; their settings stay the config's.
+
+    Returns:
+        What became of each policy's optimizers.
+    """
+    plans, findings = plan(checkpoint.policies, networks)
+    learner = ray_versions.local_learner(algorithm)
+    for policy_id, states in plans.items():
+        names = _parameters(learner, policy_id)
+        for name, state in states.items():
+            optimizer = learner.get_optimizer(policy_id, name)
+            order = [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
+            slots = torch_slots(state, networks[policy_id])
+            require_same_names(slots, order, where=f"optimizer {policy_id}_{name}")
+            numbered = {number: slots[name] for number, name in enumerate(order)}
+            optimizer.load_state_dict({**optimizer.state_dict(), "state": numbered})
+    return findings
+
+
+def _parameters(learner: Any, policy_id: str) -> dict[int, str]:
+    """The names of a module's parameters, and of its temperature if it has one."""
+    names = {id(p): name for name, p in learner.module[policy_id].named_parameters()}
+    temperatures = getattr(learner, "curr_log_alpha", {})
+    if policy_id in temperatures:
+        names[id(temperatures[policy_id])] = own_name(ALPHA)
+    return names
+
+
+#: What Ray's filter has added to deviations since 1.10, and how far another figure is let pass.
+_EPSILON, _VISIBLE = 1e-6, 1e-4
+
+
+def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """Gives the connector the running statistics of the old filter."""
+    filters = {
+        p.policy_id: p.observation_filter
+        for p in checkpoint.policies.values()
+        if p.observation_filter is not None and has_filter_statistics(p)
+    }
+    if not filters:
+        return []
+    path = "policies.*.observation_filter"
+    multi_agent = ray_versions.is_multi_agent(algorithm.config)
+    connector = "PolicyMeanStdFilter" if multi_agent else "MeanStdFilter"
+    state = {k if multi_agent else None: _filter_state(old) for k, old in filters.items()}
+    algorithm.env_runner.set_state({"env_to_module_connector": {connector: state}})
+    counts = ", ".join(str(old.stats[0].count) for old in filters.values())
+    return [
+        *_epsilon_findings(filters),
+        Finding.info(
+            "observation-filter",
+            Verdict.EXACT,
+            path,
+            f"running mean and deviation of {counts} observations went into the connector"
+            + (", which has them by policy, as before" if multi_agent else ""),
+        ),
+    ]
+
+
+def has_filter_statistics(policy: PolicyState) -> bool:
+    """Whether a policy's observation filter has seen anything."""
+    return policy.observation_filter is not None and bool(policy.observation_filter.stats)
+
+
+def _epsilon_findings(filters: Mapping[str, ObservationFilter]) -> list[Finding]:
+    """Warns where Ray's filter of today, which adds 1e-6 to deviations, gives other numbers."""
+    findings = []
+    for policy_id, old in filters.items():
+        smallest = min(float(stat.std.min(initial=np.inf)) for stat in old.stats)
+        off = abs((smallest + old.epsilon) / (smallest + _EPSILON) - 1)
+        if old.destd and off > _VISIBLE:
+            findings.append(
+                Finding.warning(
+                    "observation-filter",
+                    Verdict.DERIVED,
+                    f"policies.{policy_id}.observation_filter",
+                    f"today's filter adds {_EPSILON:g} to each deviation, the old one added "
+                    f"{old.epsilon:g}; the smallest deviation is {smallest:.2e}, so that entry "
+                    f"comes out {off:.1%} smaller",
+                )
+            )
+    return findings
+
+
+def _filter_state(old: ObservationFilter) -> dict[str, Any]:
+    shapes = [np.asarray(stat.mean.shape) for stat in old.stats]
+    return {
+        "shape": shapes[0] if len(shapes) == 1 else tuple(shapes),
+        "de_mean_to_zero": old.demean,
+        "de_std_to_one": old.destd,
+        "clip_by_value": old.clip,
+        "running_stats": [
+            ray_versions.running_stat_state(stat.count, stat.mean, stat.m2) for stat in old.stats
+        ],
+    }
+
+
+def _set_weight_noise(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    """Lets noise on weights go on as large as it was (`cur_stddev`, Ray 1.4 – 2.x)."""
+    stored = {
+        policy_id: float(policy.exploration["cur_stddev"])
+        for policy_id, policy in checkpoint.policies.items()
+        if isinstance(policy.exploration, Mapping) and "cur_stddev" in policy.exploration
+    }
+    if not stored:
+        return []
+    multi_agent = ray_versions.is_multi_agent(algorithm.config)
+    state = {"deviations": {k if multi_agent else "": v for k, v in stored.items()}}
+    algorithm.env_runner.set_state({"env_to_module_connector": {"ParameterNoise": state}})
+    shown = ", ".join(f"{deviation:.4g}" for deviation in stored.values())
+    message = f"noise on weights goes on with the deviation that it had ({shown})"
+    path = "policies.*.exploration"
+    return [Finding.info("weight-noise", Verdict.EXACT, path, message)]
+
+
+def _set_counters(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:
+    counters = checkpoint.counters
+    told = {
+        "iteration": counters.iteration,
+        "environment steps": counters.env_steps,
+        "episodes": counters.episodes,
+    }
+    ray_versions.set_lifetime_counters(
+        algorithm,
+        iteration=counters.iteration or 0,
+        env_steps=counters.env_steps or 0,
+        episodes=counters.episodes or 0,
+    )
+    known = ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
+    missing = [name for name, value in told.items() if value is None]
+    findings = [Finding.info("counters", Verdict.EXACT, "counters", known or "none are stored")]
+    if missing:
+        findings.append(
+            Finding.info(
+                "counters",
+                Verdict.ABSENT,
+                "counters",
+                f"not in the source, counted from 0: {', '.join(missing)}",
+            )
+        )
+    return findings
