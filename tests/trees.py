@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from rllib_compat.neutral.digests import of_file
+from rllib_compat.neutral.digests import sha256_of
 
 
 def digest_tree(path: str | Path) -> dict[str, str]:
@@ -26,4 +26,4 @@ def digest_tree(path: str | Path) -> dict[str, str]:
 def _digest(path: Path) -> str:
     if path.is_symlink():
         return hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
-    return of_file(path)
+    return sha256_of(path)

@@ -4,7 +4,7 @@
 classes and functions, wherever their files are.
 """
 
-from rllib_compat.neutral.public import lazily
+from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
     "runtime.adapted_config": ("adapt_config",),
@@ -53,7 +53,7 @@ _FILES = {
     "ray_versions.replay": ("old_replay_buffer",),
 }
 
-__getattr__, __all__ = lazily(__name__, "rllib_compat", _FILES)
+__getattr__, __all__ = lazy_exports(__name__, "rllib_compat", _FILES)
 
 
 def __dir__() -> list[str]:

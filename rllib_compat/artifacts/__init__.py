@@ -1,6 +1,6 @@
 """Simulators' folders in checkpoints: what collects them, and what reads them again."""
 
-from rllib_compat.neutral.public import lazily
+from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
     "collecting": ("SimulatorFolders",),
@@ -8,7 +8,7 @@ _FILES = {
     "stored": ("extract", "verify"),
 }
 
-__getattr__, __all__ = lazily(__name__, "rllib_compat.runtime.artifacts", _FILES)
+__getattr__, __all__ = lazy_exports(__name__, "rllib_compat.runtime.artifacts", _FILES)
 
 
 def __dir__() -> list[str]:

@@ -81,7 +81,7 @@ def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
         UnknownLayoutError: There is no such folder, or no checkpoint in it.
     """
     folder, out = Path(folder), Path(out)
-    found = list(search.below(folder, skip=out.absolute()))
+    found = list(search.find_checkpoints(folder, skip=out.absolute()))
     if not found:
         raise UnknownLayoutError(
             "There is no checkpoint below this folder." if folder.is_dir() else "No such folder.",

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.neutral.budget import Budget, exceeded
+from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.errors import (
     BudgetExceededError,
     CheckpointError,
@@ -80,7 +80,7 @@ def read_yaml(path: Path, budget: Budget, where: str) -> Any:
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST_YAML:
-                raise exceeded("depth", where)
+                raise budget_error("depth", where)
         # A subclass of the safe loader makes plain data only.
         return yaml.load(text, Loader)  # noqa: S506
     except BudgetExceededError:

@@ -38,7 +38,7 @@ from rllib_compat.neutral.spaces import (
     Space,
     TupleSpace,
     box,
-    distinct,
+    distinct_entries,
 )
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -98,7 +98,7 @@ def from_ray_dict(
         ) from error
 
 
-def preprocessed(space: Space) -> dict[str, Any]:
+def to_preprocessed_dict(space: Space) -> dict[str, Any]:
     """The wrapped form of the space that a policy's model sees, for raw observations of `space`.
 
     Ray's preprocessors make a flat Box of spaces that are not arrays, and hang the original on it.
@@ -271,7 +271,7 @@ def _read_box(data: Mapping[str, Any], budget: Budget, _: int) -> Space:
 def _as_type(bound: Array, dtype: np.dtype[Any]) -> Array:
     if bound.dtype == dtype:
         return bound
-    return np.broadcast_to(distinct(bound).astype(dtype), bound.shape)
+    return np.broadcast_to(distinct_entries(bound).astype(dtype), bound.shape)
 
 
 def _read_discrete(data: Mapping[str, Any], _: Budget, __: int) -> Space:

@@ -1,10 +1,10 @@
 """Leagues: the weights of frozen policies once on each node, for all of its env runners."""
 
-from rllib_compat.neutral.public import lazily
+from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {"memory": ("share_frozen",)}
 
-__getattr__, __all__ = lazily(__name__, __name__, _FILES)
+__getattr__, __all__ = lazy_exports(__name__, __name__, _FILES)
 
 
 def __dir__() -> list[str]:

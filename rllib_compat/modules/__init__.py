@@ -4,7 +4,7 @@ Each computes a network that today's default modules cannot represent, and train
 Ray. `rllib_compat` has to be installed where such a checkpoint is loaded.
 """
 
-from rllib_compat.neutral.public import lazily
+from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
     "actor_critic": ("ActorModule", "ActorCriticModule", "AsynchronousModule"),
@@ -22,7 +22,7 @@ _FILES = {
     "sac": ("CQLModule", "NoCatalog", "SACModule"),
 }
 
-__getattr__, __all__ = lazily(__name__, "rllib_compat.networks.modules", _FILES)
+__getattr__, __all__ = lazy_exports(__name__, "rllib_compat.networks.modules", _FILES)
 
 
 def __dir__() -> list[str]:

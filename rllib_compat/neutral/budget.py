@@ -97,7 +97,7 @@ class Budget:
         """
         left: int = getattr(self, what) - amount
         if left < 0:
-            raise exceeded(what, where)
+            raise budget_error(what, where)
         setattr(self, what, left)
 
     def start_clock(self) -> None:
@@ -111,7 +111,7 @@ class Budget:
             BudgetExceededError: It does.
         """
         if time.thread_time() - self._start > self.seconds:
-            raise exceeded("seconds", where)
+            raise budget_error("seconds", where)
 
 
 _MEANING = {
@@ -127,7 +127,7 @@ _MEANING = {
 }
 
 
-def exceeded(what: str, where: str | None = None) -> BudgetExceededError:
+def budget_error(what: str, where: str | None = None) -> BudgetExceededError:
     """The error for a budget that is used up."""
     meaning = _MEANING.get(what, what.replace("_", " "))
     return BudgetExceededError(

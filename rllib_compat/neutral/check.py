@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from rllib_compat.neutral.budget import Budget, exceeded
+from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.checkpoint import (
     Counters,
     LegacyCheckpoint,
@@ -255,10 +255,10 @@ class _Walk:
             if known is None:
                 raise _wrong(where, "a value contains itself")
             if known[2] > room:
-                raise exceeded("depth", where)
+                raise budget_error("depth", where)
             return known
         if room <= 0:
-            raise exceeded("depth", where)
+            raise budget_error("depth", where)
         self._sizes[id(value)] = None
         values, size, height = 1, 0, 0
         for key, part in parts:
@@ -267,7 +267,7 @@ class _Walk:
             more, larger, higher = self._measure(part, where, room - 1)
             values, size, height = values + more, size + larger, max(height, higher)
             if values > self._budget.values:
-                raise exceeded("values", where)
+                raise budget_error("values", where)
         measured = self._sizes[id(value)] = values, size, height + 1
         return measured
 

@@ -27,7 +27,7 @@ class Digests(Mapping[str, str]):
     def note(self, name: str, path: Path) -> None:
         """Notes the digest of a file."""
         is_large = path.stat().st_size >= _LARGE
-        self._of[name] = _Computed(path) if is_large else of_file(path)
+        self._of[name] = _Computed(path) if is_large else sha256_of(path)
 
     def include(self, folder: str, others: Digests) -> None:
         """Notes those of a folder below."""
@@ -58,7 +58,7 @@ class _Computed:
 
     def _compute(self) -> None:
         try:
-            self._found = of_file(self._path)
+            self._found = sha256_of(self._path)
         except OSError as error:
             self._found = error
 
@@ -69,7 +69,7 @@ class _Computed:
         return self._found
 
 
-def of_file(path: Path) -> str:
+def sha256_of(path: Path) -> str:
     """The sha256 of a file, as hexadecimal digits."""
     digest, block = hashlib.sha256(), bytearray(min(_BLOCK, path.stat().st_size + 1))
     with path.open("rb", buffering=0) as file:

@@ -60,7 +60,7 @@ def why_unsafe(text: object) -> str | None:
     return None
 
 
-def checked(text: object) -> PolicyId:
+def to_policy_id(text: object) -> PolicyId:
     """The same text as a `PolicyId`.
 
     Raises:
@@ -107,7 +107,7 @@ class PolicyIds:
             self._numbers[name] = self._numbers.get(name, 1) + 1
             free = f"{name}_{self._numbers[name]}"
         self._taken.add(_folded(free))
-        return checked(free)
+        return to_policy_id(free)
 
     def __getitem__(self, raw: Any) -> PolicyId:
         return self._ids[_key(raw)]

@@ -30,7 +30,7 @@ def public(module: str) -> Callable[[Named], Named]:
     return give
 
 
-def lazily(
+def lazy_exports(
     module: str, package: str, files: Mapping[str, Iterable[str]]
 ) -> tuple[Callable[[str], Any], list[str]]:
     """The `__getattr__` and the `__all__` of a public module.

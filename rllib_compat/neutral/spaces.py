@@ -135,8 +135,8 @@ class Box(Space):
         return math.prod(self.shape)
 
     def __repr__(self) -> str:
-        low = float(distinct(self.low).min()) if self.low.size else 0.0
-        high = float(distinct(self.high).max()) if self.high.size else 0.0
+        low = float(distinct_entries(self.low).min()) if self.low.size else 0.0
+        high = float(distinct_entries(self.high).max()) if self.high.size else 0.0
         return f"Box({low:g}, {high:g}, {self.shape}, {self.dtype})"
 
     def __eq__(self, other: object) -> bool:
@@ -242,7 +242,7 @@ def _check_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(f"a space of the shape {shape} has more than {LARGEST:,} entries")
 
 
-def distinct(array: Array) -> Array:
+def distinct_entries(array: Array) -> Array:
     """The part of an array that holds all of its values: one entry for a broadcast axis.
 
     Bounds are one number in most spaces, which stands for all entries and takes no memory.

@@ -12,7 +12,11 @@ from rllib_compat.formats.layouts import own_msgpack
 from rllib_compat.formats.msgpack import write as writer
 from rllib_compat.formats.msgpack.codec import pack, unpack
 from rllib_compat.formats.msgpack.state import from_plain, to_plain
-from rllib_compat.formats.space_serialization import from_ray_dict, preprocessed, to_ray_dict
+from rllib_compat.formats.space_serialization import (
+    from_ray_dict,
+    to_preprocessed_dict,
+    to_ray_dict,
+)
 from rllib_compat.neutral.budget import Budget
 from tests.properties import strategies
 from tests.properties.same import assert_same
@@ -61,4 +65,4 @@ def test_ray_can_unpack_every_file_that_is_written(checkpoint):
 @given(strategies.any_space)
 def test_a_space_survives_the_form_that_ray_keeps_it_in(space):
     assert from_ray_dict(unpack(pack(to_ray_dict(space)))) == space
-    assert from_ray_dict(unpack(pack(preprocessed(space)))) == space
+    assert from_ray_dict(unpack(pack(to_preprocessed_dict(space)))) == space

@@ -175,7 +175,7 @@ def test_names_in_saved_bytes_lead_nowhere(tmp_path):
 @pytest.mark.parametrize("path", ["/", "", ".", "x" * 5000, "/dev/zero", "/dev/fd/0", "http://x/y"])
 def test_a_path_that_is_no_checkpoint_is_an_error(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rllib_compat.formats.layouts.search.advice", lambda _: None)
+    monkeypatch.setattr("rllib_compat.formats.layouts.search.suggest", lambda _: None)
     with pytest.raises(CompatError):
         convert(path, tmp_path / "new", to="msgpack")
 

@@ -9,7 +9,7 @@ import pytest
 
 from rllib_compat.formats import layouts
 from rllib_compat.formats.msgpack import write as msgpack
-from rllib_compat.neutral.policy_id import LONGEST, PolicyIds, checked, why_unsafe
+from rllib_compat.neutral.policy_id import LONGEST, PolicyIds, to_policy_id, why_unsafe
 from rllib_compat.neutral.report import Verdict
 
 HOSTILE = {
@@ -56,7 +56,7 @@ def test_an_id_that_can_be_no_folder_gets_a_name_that_can(found):
 
 @pytest.mark.parametrize("found", ["default_policy", "agent-1", "team red", "Ämter", "a.b", "赤"])
 def test_an_id_that_is_fine_stays_as_it_is(found):
-    assert checked(found) == found
+    assert to_policy_id(found) == found
     ids = PolicyIds([found])
     assert ids[found] == found
     assert ids.found_as(ids[found]) is None
@@ -65,7 +65,7 @@ def test_an_id_that_is_fine_stays_as_it_is(found):
 
 def test_an_unsafe_id_is_refused_where_a_safe_one_is_asked_for():
     with pytest.raises(ValueError, match="refuse '/'"):
-        checked("red/blue")
+        to_policy_id("red/blue")
 
 
 def test_a_safe_id_keeps_its_name_whatever_comes_before_it():

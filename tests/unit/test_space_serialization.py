@@ -15,7 +15,7 @@ from rllib_compat.formats.space_serialization import (
     decode_array,
     encode_array,
     from_ray_dict,
-    preprocessed,
+    to_preprocessed_dict,
     to_ray_dict,
 )
 from rllib_compat.neutral import spaces
@@ -85,16 +85,18 @@ def test_a_policy_sees_the_space_that_rays_preprocessors_make(space):
     from ray.rllib.utils.serialization import space_to_dict
 
     seen = get_preprocessor(space)(space).observation_space
-    assert canonical(preprocessed(spaces.from_object(space))) == canonical(space_to_dict(seen))
+    assert canonical(to_preprocessed_dict(spaces.from_object(space))) == canonical(
+        space_to_dict(seen)
+    )
 
 
 def test_the_original_space_is_found_below_the_flattened_one():
     space = spaces.DictSpace({"a": spaces.Discrete(3)})
-    assert from_ray_dict(preprocessed(space)) == space
+    assert from_ray_dict(to_preprocessed_dict(space)) == space
     flat = spaces.Box(np.zeros(3), np.ones(3), original_space=space)
-    assert from_ray_dict(preprocessed(flat)) == space
+    assert from_ray_dict(to_preprocessed_dict(flat)) == space
     # Ray up to 2.3 wrapped the inner one less.
-    older = {**preprocessed(space), "original_space": to_ray_dict(space)}
+    older = {**to_preprocessed_dict(space), "original_space": to_ray_dict(space)}
     assert from_ray_dict(older) == space
 
 
@@ -200,7 +202,7 @@ def test_a_discrete_of_two_billion_values_is_a_number():
     space = Discrete(2_000_000_000)
     assert from_ray_dict(to_ray_dict(space)) == space
     with pytest.raises(ValueError, match="2,000,000,000"):
-        preprocessed(space)
+        to_preprocessed_dict(space)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def _bound(bound: Any, writer: Writer) -> Any:
     np_module = writer.module("numpy", "np")
     if not bound.size:
         return 0
-    numbers = spaces.distinct(bound)
+    numbers = spaces.distinct_entries(bound)
     if (numbers == numbers.flat[0]).all():
         number = numbers.flat[0].item()
         if abs(number) != np.inf:

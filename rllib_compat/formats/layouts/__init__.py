@@ -76,7 +76,7 @@ def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
 def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
     beside = (path.parent / f"{path.name}{ending}" for ending in v0_1.SIDE_ENDINGS)
     if not path.exists() and not any(file.exists() for file in beside):
-        found, fix = search.nothing_there(path)
+        found, fix = search.explain_missing(path)
         raise UnknownLayoutError(found, where=str(path), fix=fix)
     if path.is_dir():
         search.require_one_layout(path)
@@ -88,9 +88,9 @@ def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
             return layout.read(path, budget)
         except LayoutMismatch as mismatch:
             mismatches.append(f"    {layout.name}: {mismatch}")
-    if path.is_dir() and (last := search.in_trial(path)) is not None:
+    if path.is_dir() and (last := search.last_of_trial(path)) is not None:
         return _read(last, budget).with_findings([_last_of_trial(last)])
-    if path.is_dir() and (advice := search.advice(path)):
+    if path.is_dir() and (advice := search.suggest(path)):
         raise UnknownLayoutError("This is not a checkpoint.", where=str(path), fix=advice)
     raise UnknownLayoutError(
         "No known checkpoint layout fits:\n" + "\n".join(mismatches),

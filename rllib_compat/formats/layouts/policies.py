@@ -26,7 +26,7 @@ _NETWORKS = {"model", "target_model"}
 _SPEC_FIELDS = ("policy_class", "observation_space", "action_space", "config")
 
 
-def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
+def read_policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
     """Reads what `Policy.get_state()` returned, in any era's form.
 
     The forms: a flat vector (TensorFlow, 0.5 – 0.7); a list of weights and exploration values (the
@@ -47,7 +47,7 @@ def policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
         arrays = sum(isinstance(part, np.ndarray) for part in state)
         if arrays == len(state) or (arrays > 1 and _all_arrays(state)):
             return PolicyState(policy_id, [np.asarray(part) for part in state])
-        inner = policy_state(policy_id, state[0], where)
+        inner = read_policy_state(policy_id, state[0], where)
         return replace(inner, exploration=list(state[1:]))
     if not isinstance(state, Mapping):
         raise CorruptCheckpointError(

@@ -47,7 +47,7 @@ _WRITTEN = re.compile(
 )
 
 
-def below(folder: Path, *, skip: Path | None = None) -> Iterator[Path]:
+def find_checkpoints(folder: Path, *, skip: Path | None = None) -> Iterator[Path]:
     """The checkpoints below a folder: files of version 0.1, folders of all later ones.
 
     Args:
@@ -109,7 +109,7 @@ def why_not_replaceable(target: Path) -> str | None:
     return None
 
 
-def in_trial(folder: Path) -> Path | None:
+def last_of_trial(folder: Path) -> Path | None:
     """The last checkpoint of a trial's folder whose checkpoints are folders."""
     found = [
         inner
@@ -120,10 +120,10 @@ def in_trial(folder: Path) -> Path | None:
     return max(found, key=lambda inner: (len(inner.name), inner.name), default=None)
 
 
-def advice(folder: Path) -> str | None:
+def suggest(folder: Path) -> str | None:
     """What to give instead of a folder that is no checkpoint, where there are some below it."""
     names = []
-    for path in below(folder):
+    for path in find_checkpoints(folder):
         if path.parent != folder or path.is_dir():  # a file in it has been looked at
             names.append(path.relative_to(folder).as_posix())
         if len(names) > _LISTED:
@@ -138,7 +138,7 @@ def advice(folder: Path) -> str | None:
     )
 
 
-def nothing_there(path: Path) -> tuple[str, str]:
+def explain_missing(path: Path) -> tuple[str, str]:
     """What may be wrong with a path that does not exist: what was found, and what to do."""
     text = str(path)
     url = _URL.match(text)

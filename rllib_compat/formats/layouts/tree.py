@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.formats.layouts.folder import Folder
-from rllib_compat.neutral.budget import Budget, exceeded
+from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.check import DEEPEST, check_values
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 from rllib_compat.neutral.records import StandIn, is_stand_in
@@ -147,7 +147,7 @@ class _Data:
         if id(value) in self._open:
             raise CorruptCheckpointError("A value holds itself.", where=self._shown())
         if len(self._open) > DEEPEST:
-            raise exceeded("depth", self._shown())
+            raise budget_error("depth", self._shown())
         self._open.add(id(value))
         made = self._copied(value)
         self._open.discard(id(value))

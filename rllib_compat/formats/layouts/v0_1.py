@@ -28,7 +28,7 @@ from rllib_compat.formats.layouts.policies import (
     config_dict,
     integer,
     number,
-    policy_state,
+    read_policy_state,
     text,
     with_filters,
     with_spec,
@@ -242,7 +242,7 @@ def _read_worker(
     for found, state in states.items():
         policy_id = ids[found]
         place = f"{where} → state → {policy_id}"
-        policy = policy_state(policy_id, folder.nested(state, place), place)
+        policy = read_policy_state(policy_id, folder.nested(state, place), place)
         policies[policy_id] = replace(policy, found_as=ids.found_as(policy_id))
     policies = with_filters(policies, ids, rest.pop("filters", None))
     for found, spec in as_mapping(rest.pop("policy_specs", None)).items():

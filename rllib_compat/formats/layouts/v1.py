@@ -34,7 +34,7 @@ from rllib_compat.formats.layouts.policies import (
     config_dict,
     integer,
     named_arrays,
-    policy_state,
+    read_policy_state,
     text,
     with_filters,
 )
@@ -148,7 +148,7 @@ def _read_policies(
         ids = folder.policy_ids(states, state_file)
         for found, state in states.items():
             where = f"{state_file} → worker → {ids[found]}"
-            policies[ids[found]] = policy_state(ids[found], folder.nested(state, where), where)
+            policies[ids[found]] = read_policy_state(ids[found], folder.nested(state, where), where)
     return {k: replace(p, found_as=ids.found_as(PolicyId(k))) for k, p in policies.items()}, ids
 
 
@@ -178,7 +178,7 @@ def _policy(folder: Folder, policy_id: PolicyId, outer: Folder) -> PolicyState:
     if folder.lacks(state_file):
         policy = PolicyState(policy_id, {})
     else:
-        policy = policy_state(policy_id, _load(folder, state_file), f"{where}/{state_file}")
+        policy = read_policy_state(policy_id, _load(folder, state_file), f"{where}/{state_file}")
     if folder is not outer:
         outer.include(where, folder)
     return policy

@@ -28,7 +28,7 @@ from typing import Any, BinaryIO, NoReturn, TypeAlias
 import numpy as np
 
 from rllib_compat.formats.pickles.machine import check_key
-from rllib_compat.neutral.budget import Budget, exceeded
+from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 
 # Not from `msgpack` itself: Ray patches the names there for the whole process (with versions that
@@ -130,7 +130,7 @@ def unpack(
             data, strict_map_key=False, object_pairs_hook=map_of, ext_hook=_refuse_extension
         )
     except BudgetExceededError as error:
-        if error.found == exceeded("depth").found:
+        if error.found == budget_error("depth").found:
             raise _too_deep(where) from error
         raise BudgetExceededError(error.found, where=where or None, fix=error.fix) from error
     # msgpack reports damage by ValueError and its own classes, an unhashable key by TypeError,
@@ -172,7 +172,7 @@ def _canonical(value: Any, path: str, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise _too_deep(path[:200])
     kind = type(value)
-    if kind in (bytes, bool, float, type(None)):
+    if kind in (bytes, bool, float, complex, type(None)):
         return value
     if isinstance(value, str):
         if not is_utf8(value):
@@ -193,12 +193,10 @@ def _canonical(value: Any, path: str, depth: int) -> Any:
         return int(value)
     if isinstance(value, float):
         return float(value)
-    if isinstance(value, (bytes, bytearray, memoryview)):
+    if isinstance(value, (bytearray, memoryview, bytes)):
         return bytes(value)
     if isinstance(value, np.generic):
         _plain_array(np.asarray(value), path)
-        return value
-    if kind is complex:
         return value
     raise _refusal(f"an object of type {kind.__module__}.{kind.__qualname__}", path)
 
@@ -452,11 +450,11 @@ def _scan(data: bytes | bytearray | memoryview, budget: Budget) -> None:
         if pos > end or count > end - pos:
             raise ValueError("it ends early")
         if made > budget.made:
-            raise exceeded("made")
+            raise budget_error("made")
         if count > 0:
             left.append(count)
             if len(left) > MAX_DEPTH + 1:
-                raise exceeded("depth")
+                raise budget_error("depth")
     budget.spend("made", made)
     if pos != end:
         raise ValueError(f"{end - pos} bytes follow after its end")

@@ -29,7 +29,7 @@ import numpy as np
 from rllib_compat.formats.msgpack.codec import MAX_DEPTH, is_utf8
 from rllib_compat.formats.pickles.machine import check_key
 from rllib_compat.neutral import spaces
-from rllib_compat.neutral.budget import Budget, exceeded
+from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.checkpoint import (
     Counters,
     LegacyCheckpoint,
@@ -186,7 +186,7 @@ class _Encoder:
     def encode(self, value: Any, path: str, depth: int) -> Any:
         self._budget.spend("outputs", 1, path[:200])
         if depth > MAX_DEPTH:
-            raise exceeded("depth", path[:200])
+            raise budget_error("depth", path[:200])
         if id(value) in self._placed:
             return {_KIND: "at", "v": self._placed[id(value)]}
         if id(value) not in self._shared:
@@ -208,7 +208,7 @@ class _Encoder:
                 # Sets have another order in each process; a file should not.
                 return {_KIND: kind, "v": sorted(items, key=repr) if "set" in kind else items}
         if isinstance(value, np.ndarray) and not value.dtype.hasobject and _stands_for_more(value):
-            one = spaces.distinct(value)
+            one = spaces.distinct_entries(value)
             return {_KIND: "broadcast", "shape": list(value.shape), "v": one}
         if isinstance(value, np.ndarray) and value.dtype.hasobject:
             items = self._encode_items(value.ravel().tolist(), path, depth + 1)

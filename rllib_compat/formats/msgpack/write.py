@@ -34,8 +34,8 @@ import numpy as np
 
 from rllib_compat.formats.msgpack import codec as msgpack_codec
 from rllib_compat.formats.msgpack.state import OWN_KEY, Place, to_plain
-from rllib_compat.formats.space_serialization import preprocessed, to_ray_dict
-from rllib_compat.neutral.budget import Budget, exceeded
+from rllib_compat.formats.space_serialization import to_preprocessed_dict, to_ray_dict
+from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.policy_id import why_unsafe
@@ -71,8 +71,6 @@ _CONFIG_NAMES = {
     "input_": "input",
     "lambda_": "lambda",
 }
-
-_LOST = Verdict.DROPPED
 
 
 def write(
@@ -225,30 +223,23 @@ def _policy_config(
 
 def _note_what_ray_misses(policy: PolicyState, form: _RayForm, path: str) -> None:
     if not isinstance(policy.weights, dict):
-        form.note(
+        form.warn(
             f"{path}.weights",
             "without names, as the old Ray kept them; Ray's own restore of torch wants names",
-            severity=Severity.WARNING,
         )
     if policy.observation_filter is not None and policy.observation_filter.stats:
-        form.note(
+        form.warn(
             f"{path}.observation_filter",
             "kept for rllib-compat; Ray's msgpack form has no place for it, so that Ray's own "
             "restore starts it anew",
-            severity=Severity.WARNING,
         )
-    if policy.learner_weights is not None:
-        form.note(f"{path}.learner_weights", "kept for rllib-compat; version 1.1 has no learner")
-    if policy.learner_optimizer is not None:
-        form.note(f"{path}.learner_optimizer", "kept for rllib-compat; version 1.1 has no learner")
+    for name in ("learner_weights", "learner_optimizer"):
+        if getattr(policy, name) is not None:
+            form.note(f"{path}.{name}", "kept for rllib-compat; version 1.1 has no learner")
     for name in ("policy_class", "observation_space", "action_space"):
         if getattr(policy, name) is None:
-            form.note(
-                f"{path}.{name}",
-                "not in the source; Ray's `Policy.from_checkpoint` can't do without it",
-                verdict=Verdict.ABSENT,
-                severity=Severity.WARNING,
-            )
+            message = "not in the source; Ray's `Policy.from_checkpoint` can't do without it"
+            form.warn(f"{path}.{name}", message, Verdict.ABSENT)
 
 
 class _RayForm:
@@ -258,24 +249,19 @@ class _RayForm:
         self.findings: list[Finding] = []
         self.budget = budget
 
-    def note(
-        self,
-        path: str,
-        message: str,
-        verdict: Verdict = Verdict.NOTE,
-        severity: Severity = Severity.INFO,
-    ) -> None:
+    def note(self, path: str, message: str, verdict: Verdict = Verdict.NOTE) -> None:
         """Adds a finding."""
-        self.findings.append(Finding("msgpack", severity, verdict, path, message))
+        self.findings.append(Finding("msgpack", Severity.INFO, verdict, path, message))
+
+    def warn(self, path: str, message: str, verdict: Verdict = Verdict.NOTE) -> None:
+        """Adds a finding that needs attention."""
+        self.findings.append(Finding("msgpack", Severity.WARNING, verdict, path, message))
 
     def note_code(self, value: Any, path: str) -> None:
         """Notes a function that Ray's form never holds, if there is one."""
         if is_stand_in(value):
-            self.note(
-                path,
-                f"{value.qualified} is code: give it to `Algorithm.from_checkpoint` when restoring",
-                _LOST,
-            )
+            message = "is code: give it to `Algorithm.from_checkpoint` when restoring"
+            self.note(path, f"{value.qualified} {message}", Verdict.DROPPED)
 
     def config(self, config: Mapping[str, Any], path: str) -> dict[str, Any]:
         """A config as `AlgorithmConfig.serialize` gives it."""
@@ -287,13 +273,9 @@ class _RayForm:
         if space is None:
             return None
         try:
-            return preprocessed(space)
+            return to_preprocessed_dict(space)
         except ValueError as error:
-            self.note(
-                f"{path}.observation_space",
-                f"{error}; kept for rllib-compat only",
-                severity=Severity.WARNING,
-            )
+            self.warn(f"{path}.observation_space", f"{error}; kept for rllib-compat only")
             return None
 
     def optimizer(self, state: Any, path: str) -> Any:
@@ -310,7 +292,7 @@ class _RayForm:
         """A value without code, sets, and keys other than text."""
         self.budget.spend("outputs", 1, path[:200])
         if depth > msgpack_codec.MAX_DEPTH // 2:
-            raise exceeded("depth", path[:200])
+            raise budget_error("depth", path[:200])
         if isinstance(value, Mapping):
             if not all(isinstance(k, str) for k in value):
                 self.note(path, "keys that are not text became text", verdict=Verdict.DERIVED)
@@ -329,15 +311,21 @@ class _RayForm:
             self.note(path, f"the class {value.qualified} is named; whoever reads it imports it")
             return value.qualified
         if isinstance(value, (bytes, bytearray, memoryview)) and _is_pickle(value):
-            self.note(path, "a pickle; kept for rllib-compat, not given to Ray", _LOST)
+            self.note(path, "a pickle; kept for rllib-compat, not given to Ray", Verdict.DROPPED)
             return None
         if isinstance(value, Space):
-            self.note(path, f"{value!r}; kept for rllib-compat, Ray asks the env for it", _LOST)
+            self.note(
+                path, f"{value!r}; kept for rllib-compat, Ray asks the env for it", Verdict.DROPPED
+            )
             return None
         try:
             return msgpack_codec.canonical(value)
         except CheckpointError:
-            self.note(path, f"{_name(value)} has no form in msgpack; kept for rllib-compat", _LOST)
+            self.note(
+                path,
+                f"{_name(value)} has no form in msgpack; kept for rllib-compat",
+                Verdict.DROPPED,
+            )
             return NOT_SERIALIZABLE
 
     def _policy_spec(self, spec: StandIn, path: str) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.formats.pickles.opcodes import HANDLERS, MEMORY, STOP, Reader
-from rllib_compat.neutral.budget import Budget, exceeded
+from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.checkpoint import ObservationFilter
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.frozen import frozen
@@ -118,12 +118,12 @@ class Machine(Reader):
                     break
                 made += memory[opcode]
                 if made > budget.made:
-                    raise exceeded("made")
+                    raise budget_error("made")
                 handlers[opcode](self)
                 if not steps & _CLOCK_STEPS:
                     budget.check_time()
             else:
-                raise exceeded("opcodes")
+                raise budget_error("opcodes")
             if len(self.stack) != 1 or self.marks:
                 raise ValueError("it ends with more or less than one value")
             value = self.stack.pop()
@@ -160,7 +160,7 @@ class Machine(Reader):
             Its value, and its size in bytes.
         """
         if self.level >= _DEEPEST_NESTING:
-            raise exceeded("nested")
+            raise budget_error("nested")
         self.budget.spend("nested", 1)
         inner = self.inner(data, persistent)
         value = inner.run()
@@ -180,7 +180,7 @@ class Machine(Reader):
         memo = self.memo
         memo[index] = self.stack[-1]
         if len(memo) > self.budget.memo:
-            raise exceeded("memo")
+            raise budget_error("memo")
 
     def recall(self, index: int) -> Any:
         """What lies in the memo."""
@@ -411,6 +411,6 @@ def check_finished(value: Any, budget: Budget) -> None:
             path.pop()
             height = heights[owner] = tallest.pop() + 1
             if height > budget.depth:
-                raise exceeded("depth")
+                raise budget_error("depth")
             if path:
                 tallest[-1] = max(tallest[-1], height)
