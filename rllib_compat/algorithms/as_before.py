@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ray.rllib.algorithms import appo, bc, cql, impala, marwil, ppo, sac
 
@@ -32,6 +32,21 @@ LEARNERS = {
 _OURS = {"ray", "rllib_compat", "builtins", "abc"}
 
 
+class StartingLearner:
+    """Learns at `first_lr` until a schedule is asked for the first time; a first base.
+
+    Torch's policies made their optimizers with `lr`, whatever `lr_schedule` said.
+    """
+
+    ways: ClassVar[Ways]
+
+    def build(self) -> None:
+        """Builds the learner; what is restored after that brings a rate of its own."""
+        super().build()  # type: ignore[misc]  # of the real learner
+        assert self.ways.first_lr is not None
+        ray_versions.set_rate(self, self.ways.first_lr)
+
+
 def learn_as_before(config: AlgorithmConfig, ways: Ways) -> None:
     """Gives Ray's algorithms the losses and steps of an old Ray's, in place.
 
@@ -45,6 +60,8 @@ def learn_as_before(config: AlgorithmConfig, ways: Ways) -> None:
     homes = {part.__module__.partition(".")[0] for part in config.learner_class.__mro__}
     if not homes <= _OURS:
         return
+    if ways.first_lr is not None:
+        put_before(StartingLearner, "Starting", config, ways=ways)
     first = LEARNERS.get(config.algo_class)
     if first is None or (first is OldPPOLearner and config.num_learners > 1):
         return

@@ -33,6 +33,8 @@ class Ways:
         drops_last: Whether the last step of a fragment only told IMPALA and APPO what is expected
             after the one before it (`vtrace_drop_last_ts`, which Rays before 1.9 did not ask).
         traces: Whether APPO's advantages are those of V-trace (`vtrace`).
+        first_lr: The learning rate of the first iteration, where that was not the first one of the
+            schedule.
     """
 
     cuts_end: bool
@@ -42,6 +44,7 @@ class Ways:
     clips_values: bool
     drops_last: bool = True
     traces: bool = True
+    first_lr: float | None = None
 
 
 def ways_of(release: str, *, simple: bool, **more: Any) -> Ways:

@@ -125,7 +125,7 @@ def translate(
         {**wrapping, "env_config": settings.get("environment.env_config") or {}},
         legacy.get("callbacks", legacy.get("callbacks_class")),
         tuple(decided_by),
-        ways_for(whole.config, legacy_ray),
+        ways_for(whole.config, legacy_ray, legacy_algorithm),
     )
 
 

@@ -92,6 +92,7 @@ from rllib_compat.ray_versions.learners import (
     parameters_of,
     rates_in_use,
     set_learner_state,
+    set_rate,
     taking_arrays,
 )
 from rllib_compat.ray_versions.metrics import (

@@ -261,6 +261,13 @@ def make_batches_in_learners(config: Any) -> None:
             setattr(config, name, 0)
 
 
+def set_rate(learner: Any, rate: float) -> None:
+    """Lets a learner's optimizers learn at a rate until its schedules are asked for the next."""
+    for optimizer in learner._named_optimizers.values():
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+
+
 def hand_over_batch(training_data: Any) -> None:
     """Puts a train batch where learners look for one, if it stands in an iterator's place."""
     from ray.rllib.policy.sample_batch import MultiAgentBatch

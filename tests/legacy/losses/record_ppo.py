@@ -1,7 +1,7 @@
 """Records iterations of PPO as an old Ray made them: the same samples in, which weights out.
 
-Usage: `python record_ppo.py OUT`, with the Python of an environment that has Ray 1.13.0 and torch
-(it runs on Python 3.8). It writes `OUT/ppo-<case>.npz` and `OUT/minibatches.npz`;
+Usage: `python record_ppo.py OUT [CASE …]`, with the Python of an environment that has Ray 1.13.0
+and torch (it runs on Python 3.8). It writes `OUT/ppo-<case>.npz` and `OUT/minibatches.npz`;
 `tests/unit/algorithms/test_ppo.py` compares.
 
 A case holds, by name:
@@ -55,6 +55,7 @@ CASES = {
         DISCRETE,
         {
             "num_sgd_iter": 2,
+            "lr": 0.003,  # of the first iteration
             "lr_schedule": [[0, 0.01], [100, 0.001]],
             "entropy_coeff_schedule": [[0, 0.1], [100, 0.0]],
             "gamma": 0.9,
@@ -91,8 +92,6 @@ def record(case, out):
     drawn = np.random.RandomState(7)
     for weight in policy.model.parameters():  # its heads begin so small that no mistake would show
         weight.data = torch.from_numpy(drawn.randn(*weight.shape).astype(np.float32) * 0.4)
-    # Torch's policies began with `lr` in the place of a schedule's first rate, and told that one.
-    policy.on_global_var_update({"timestep": 0})
     found = {f"config.{name}": repr(value) for name, value in {**PASSES, **settings}.items()}
     found.update(named("weights", policy.get_weights()))
     found["seed"] = SEED
@@ -227,5 +226,5 @@ def named(kind, arrays):
 
 if __name__ == "__main__":
     record_minibatches(sys.argv[1])
-    for each in CASES:
+    for each in sys.argv[2:] or CASES:
         record(each, sys.argv[1])

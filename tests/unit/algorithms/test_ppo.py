@@ -281,3 +281,17 @@ def test_a_cut_was_an_end_until_ray_2_2_and_the_critic_was_clipped_until_1_11():
 )
 def test_the_ways_are_those_of_the_configs_ray(told, legacy_ray, kept):
     assert (translate(told, algorithm="PPO", legacy_ray=legacy_ray).ways is not None) is kept
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "told", "rate"),
+    [
+        ("PPO", {"framework": "torch"}, 5e-5),
+        ("A2C", {"framework": "torch", "lr": 0.3}, 0.3),
+        ("PPO", {"framework": "tf"}, None),
+        ("IMPALA", {"framework": "torch"}, None),
+    ],
+)
+def test_torch_policies_began_with_lr_where_their_optimizer_did(algorithm, told, rate):
+    old = {"lr_schedule": [[0, 0.01], [100, 0.001]], **told}
+    assert translate(old, algorithm=algorithm, legacy_ray=RAY).ways.first_lr == rate
