@@ -162,6 +162,16 @@ class Folder:
         """Reads a JSON file of the folder."""
         return read_json(self._start(name), self.budget, name)
 
+    def state_file(self, stem: str) -> str | None:
+        """The file of a component's state; as Ray does, msgpack is taken before pickle."""
+        return next(
+            (stem + end for end in (".msgpack", ".pkl", ".pt") if self.has(stem + end)), None
+        )
+
+    def read(self, name: str) -> Any:
+        """Reads a file in the form that its ending tells; anything unknown is a pickle."""
+        return _READERS.get(Path(name).suffix, Folder.pickle)(self, name)
+
     def try_side_file(self, name: str) -> Any:
         """Reads a file that the weights do not need; a damaged one is reported and skipped.
 
@@ -171,7 +181,7 @@ class Folder:
         if not self.has(name):
             return None
         try:
-            return _READERS.get(Path(name).suffix, Folder.pickle)(self, name)
+            return self.read(name)
         except MissingFileError as error:
             self._leave_out(name, f"left out: {error.found}", error.fix or "")
         except (CompatError, OSError) as error:
@@ -199,8 +209,12 @@ class Folder:
         raise error
 
 
-#: How a side file is read, by its ending; anything else is a pickle.
-_READERS = {".json": Folder.json, ".pt": Folder.torch}
+_READERS = {
+    ".json": Folder.json,
+    ".msgpack": Folder.msgpack,
+    ".msgpck": Folder.msgpack,
+    ".pt": Folder.torch,
+}
 
 #: `params.pkl` keeps tuples, spaces and classes; `params.json` has only their `repr`.
 _PARAMS = ("params.pkl", "params.json")

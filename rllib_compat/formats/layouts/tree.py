@@ -100,16 +100,10 @@ def _folders(folder: Folder, name: str, depth: int = 0) -> list[str]:
 
 
 def _stored(folder: Folder, name: str) -> list[tuple[str, Any]]:
-    """The states in one folder; as Ray does, msgpack is taken before pickle."""
-    found = []
-    for stem in _STEMS:
-        file = f"{name}/{stem}".lstrip("/")
-        readers = ((".msgpack", folder.msgpack), (".pkl", folder.pickle), (".pt", folder.torch))
-        for ending, read in readers:
-            if folder.has(file + ending):
-                found.append((file, read(file + ending)))
-                break
-    return found
+    """The states in one folder, by their files without endings."""
+    stems = [f"{name}/{stem}".lstrip("/") for stem in _STEMS]
+    files = [(stem, folder.state_file(stem)) for stem in stems]
+    return [(stem, folder.read(file)) for stem, file in files if file is not None]
 
 
 class _Data:

@@ -185,12 +185,9 @@ def _policy(folder: Folder, policy_id: PolicyId, outer: Folder) -> PolicyState:
 
 
 def _load(folder: Folder, file: str) -> dict[str, Any]:
-    if file.endswith(".pkl"):
-        if not pickles.looks_like_pickle(folder.path(file)):
-            raise CorruptCheckpointError("The state file is not a pickle.", where=file)
-        state = folder.pickle(file)
-    else:
-        state = folder.msgpack(file)
+    if file.endswith(".pkl") and not pickles.looks_like_pickle(folder.path(file)):
+        raise CorruptCheckpointError("The state file is not a pickle.", where=file)
+    state = folder.read(file)
     if not isinstance(state, Mapping):
         raise CorruptCheckpointError(
             f"The state is {type(state).__name__}, not a dict.", where=file

@@ -180,13 +180,11 @@ def _optimizer(stored: Any) -> Any:
 
 
 def _state(folder: Folder, stem: str) -> Mapping[str, Any] | None:
-    for ending, read_file in ((".msgpack", folder.msgpack), (".pkl", folder.pickle)):
-        if folder.has(stem + ending):
-            if folder.lacks(stem + ending):
-                return {}
-            state = read_file(stem + ending)
-            return state if isinstance(state, Mapping) else None
-    return None
+    file = folder.state_file(stem)
+    if file is None:
+        return None
+    state = {} if folder.lacks(file) else folder.read(file)
+    return state if isinstance(state, Mapping) else None
 
 
 def _class_and_config(made: Any) -> tuple[str | None, dict[str, Any]]:
@@ -202,15 +200,12 @@ def _class_and_config(made: Any) -> tuple[str | None, dict[str, Any]]:
 
 
 def _module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyState | None:
-    here = f"{MODULES}/{module_name}"
-    weights = _state(folder, f"{here}/module_state")
-    if weights is None and folder.has(f"{here}/module_state.pt"):
-        file = f"{here}/module_state.pt"
-        weights = {} if folder.lacks(file) else folder.torch(file)
-    if not isinstance(weights, Mapping):
+    place = f"{MODULES}/{module_name}"
+    weights = _state(folder, f"{place}/module_state")
+    if weights is None:
         return None
-    arrays: Weights = named_arrays(weights, f"{here}/module_state")
-    made = folder.try_side_file(f"{here}/class_and_ctor_args.pkl")
+    arrays: Weights = named_arrays(weights, f"{place}/module_state")
+    made = folder.try_side_file(f"{place}/{_MADE}")
     if not isinstance(made, Mapping):
         return PolicyState(module_id, arrays)
     cls = made.get("class")

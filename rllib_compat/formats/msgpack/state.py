@@ -21,6 +21,8 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import reduce
+from operator import getitem
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, TypeAlias
 
@@ -307,7 +309,7 @@ class _Decoder:
         if kind == "again":
             return self._made[value]
         if kind == "at":
-            return self._at(value)
+            return reduce(getitem, value, self._root)
         if kind == "map":
             return self._decode_pairs(((self.decode(k), v) for k, v in value), number)
         if kind == "objects":
@@ -389,9 +391,3 @@ class _Decoder:
             object.__setattr__(made, name, value)
         _check_stand_in(made)
         return made
-
-    def _at(self, place: Place) -> Any:
-        found = self._root
-        for step in place:
-            found = found[step]
-        return found
