@@ -7,61 +7,22 @@ pages in the repository with what it would write.
 from __future__ import annotations
 
 import ast
-import inspect
 from pathlib import Path
 from typing import Any
 
 from rllib_compat import registry
 from rllib_compat.config import engine, keys
-from rllib_compat.config.code import Program
-from rllib_compat.config.context import Context
-from rllib_compat.config.layout import one_line
-from rllib_compat.config.rule import Rule, nested
+from rllib_compat.config.code import Program, format_line
+from rllib_compat.config.defaults import IMPLIED_DEFAULTS
+from rllib_compat.config.rule import Context, Rule, nested
 from rllib_compat.config.rules import FAMILIES
 from rllib_compat.config.rules.training import OPTIMIZER
 from rllib_compat.config.steps import FIRST, STEPS
 from rllib_compat.config.steps.step import ABSENT, COMPUTED, Step
-from rllib_compat.config.unsaid import UNSAID
 from rllib_compat.neutral.report import Verdict
 
 TABLE = ("| old | era | today | note |", "|---|---|---|---|")
 PAGES = Path(__file__).parent / "rules"
-
-TITLES = {
-    "environment": "Environment",
-    "rollouts": "Rollouts",
-    "resources": "Resources",
-    "training": "Training",
-    "model": "Model",
-    "exploration": "Exploration",
-    "replay": "Replay buffers",
-    "multi_agent": "Multi-agent",
-    "callbacks": "Callbacks",
-    "evaluation": "Evaluation",
-    "offline": "Offline data",
-    "framework": "Framework",
-    "reporting": "Reporting, logging, checkpoints",
-    "fault_tolerance": "Fault tolerance",
-    "internal": "Inner keys",
-    "ppo": "PPO",
-    "a2c": "A2C and A3C",
-    "bandits": "Bandits and Random",
-    "crr": "CRR",
-    "qmix": "QMIX",
-    "maddpg": "MADDPG",
-    "r2d2": "R2D2 and RNNSAC",
-    "own_buffers": "Replay buffers of QMIX, MADDPG, R2D2 and RNNSAC",
-    "evolution": "ES and ARS",
-    "ddpg": "DDPG and TD3",
-    "impala_appo": "IMPALA and APPO",
-    "dqn": "DQN",
-    "q_exploration": "How DQN explores",
-    "apex": "APEX and APEX_DDPG",
-    "sac": "SAC",
-    "marwil_bc_cql": "MARWIL, BC and CQL",
-    "dreamer_iql": "DreamerV3 and IQL",
-    "removed": "Removed algorithms",
-}
 
 WHOLE = {
     "algorithm.removed": "Ray removed the algorithm, and nothing in it learns the same way.",
@@ -99,11 +60,9 @@ def main() -> None:
 
 
 def _family(family: str) -> str:
-    module = FAMILIES[family]
-    about = inspect.getdoc(module) or ""
-    rules = sorted(module.RULES, key=lambda rule: rule.key)
+    rules = sorted(FAMILIES[family].rules, key=lambda rule: rule.key)
     rows = [*TABLE, *map(_row, rules)]
-    parts = [f"# {TITLES[family]}", about, "\n".join(rows)]
+    parts = [f"# {FAMILIES[family].title}", FAMILIES[family].about, "\n".join(rows)]
     examples = [example for example in map(_example, rules) if example]
     if examples:
         parts += [
@@ -175,10 +134,10 @@ def _example(rule: Rule) -> str:
         if None in written.values():
             return ""
         words = [ast.keyword(name, code) for name, code in written.items() if code is not None]
-        after.append(one_line(ast.Call(ast.Name(f".{method}"), [], words)))
+        after.append(format_line(ast.Call(ast.Name(f".{method}"), [], words)))
     before = program.expression(config)
     assert before is not None
-    return f"{one_line(before)}  # {rule.id}\n{target}Config(){''.join(after)}"
+    return f"{format_line(before)}  # {rule.id}\n{target}Config(){''.join(after)}"
 
 
 def _example_value(rule: Rule) -> Any:
@@ -221,7 +180,7 @@ def _whole_config() -> str:
         "Rows about the algorithm, about defaults, and about settings that only stand together.",
     ]
     parts += [f"## {name}\n\n{text}" for name, text in WHOLE.items()]
-    parts += [_unsaid()]
+    parts += [_implied_defaults()]
     parts += [_step(step) for step in (*FIRST, *STEPS)]
     gone = [row for _, row in sorted(registry.ALGORITHMS.items()) if row.removed]
     rows = [f"| {row.name} | {_successor(row)} | {row.why} |" for row in gone]
@@ -236,11 +195,11 @@ def _successor(row: registry.Algorithm) -> str:
     return f"`{row.home}`" if row.ours else row.becomes or "–"
 
 
-def _unsaid() -> str:
+def _implied_defaults() -> str:
     rows = [
         f"| `{row.key}` | up to {row.until} | `{row.value!r}` | "
         f"{row.why[0].upper()}{row.why[1:]}. |"
-        for row in UNSAID
+        for row in IMPLIED_DEFAULTS
     ]
     table = "\n".join(["| today's key | Ray | what it did | |", "|---|---|---|---|", *rows])
     return (
@@ -278,15 +237,15 @@ def _name(setting: str) -> str:
 
 
 def _index() -> str:
-    rules = [rule for module in FAMILIES.values() for rule in module.RULES]
+    count = sum(len(family.rules) for family in FAMILIES.values())
     rows = [
-        f"| [{TITLES[family]}]({family}.md) | {len(module.RULES)} | {inspect.getdoc(module)} |"
-        for family, module in FAMILIES.items()
+        f"| [{family.title}]({name}.md) | {len(family.rules)} | {family.about} |"
+        for name, family in FAMILIES.items()
     ]
     table = "\n".join(["| family | rules | about |", "|---|---|---|", *rows])
     return (
         "# Rules\n\n"
-        f"What becomes of each key that a config of RLlib ever had: {len(rules)} rules, by family. "
+        f"What becomes of each key that a config of RLlib ever had: {count} rules, by family. "
         "A rule is called `family.key` in reports and in `--only` and `--skip`, which take a "
         "family's name, too. Each page is a table: the old key, the Rays and algorithms that had "
         "it (as far as they were looked at), what it is today, and why. Rows about the config as a "

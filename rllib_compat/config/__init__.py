@@ -2,7 +2,7 @@
 
 ::
 
-    dict ─ rules ─► settings ─ settle ─► calls ─ build ─► AlgorithmConfig
+    dict ─ rules ─► settings ─ steps ─► calls ─ build ─► AlgorithmConfig
              └──────────┴─► report             └─ to_python ─► code
 
 The public names are imported when they are asked for: who only wants to know the algorithm of a
@@ -15,17 +15,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rllib_compat.config.algorithms import find_algorithm as find_algorithm
     from rllib_compat.config.keys import default_config as default_config
+    from rllib_compat.config.keys import find_algorithm as find_algorithm
     from rllib_compat.config.translation import Translation as Translation
     from rllib_compat.config.translator import translate as translate
-    from rllib_compat.config.values.door import Origin as Origin
+    from rllib_compat.config.values.validator import Origin as Origin
 
 _HOMES = {
-    "Origin": "values.door",
+    "Origin": "values.validator",
     "Translation": "translation",
     "default_config": "keys",
-    "find_algorithm": "algorithms",
+    "find_algorithm": "keys",
     "translate": "translator",
 }
 

@@ -1,7 +1,9 @@
 """A translation as the Python code that a person would have written.
 
 Everything is built as a syntax tree, so that what is printed parses: no value of a config can
-break out of its literal, and each name is imported once, under a name of its own.
+break out of its literal, and each name is imported once, under a name of its own. `ast.unparse`
+writes one line however long it is; here, what does not fit gets a line for each entry, and strings
+get the double quotes that the rest of the code has.
 """
 
 from __future__ import annotations
@@ -11,13 +13,15 @@ import builtins
 import keyword
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
 from rllib_compat import registry
-from rllib_compat.config.layout import laid_out
 from rllib_compat.neutral.later import PUBLIC, Later
+
+#: The longest line that is written.
+WIDTH = 92
 
 #: The order in which Ray's own examples call the methods.
 METHODS = (
@@ -79,7 +83,7 @@ def _call(program: Program, method: str, kwargs: Mapping[str, Any]) -> list[str]
         notes += program.notes
         program.notes.clear()
     call = ast.Call(ast.Name(f".{method}"), [], written)
-    return [line for text in (laid_out(call, 4, notes),) for line in text.split("\n")]
+    return [line for text in (format_expression(call, 4, notes),) for line in text.split("\n")]
 
 
 class Program:
@@ -205,3 +209,67 @@ def _number(value: float) -> ast.expr:
     if math.isfinite(value):
         return ast.Constant(float(value))
     return ast.Call(ast.Name("float"), [ast.Constant(str(float(value)))], [])
+
+
+def format_expression(node: ast.expr, indent: int, notes: Sequence[str] = ()) -> str:
+    """The source of an expression that begins after `indent` blanks, with these before it.
+
+    Args:
+        node: The expression.
+        indent: How far it is indented.
+        notes: Comments, which stand before the arguments of a call.
+    """
+    return " " * indent + _over_lines(node, indent, notes=notes)
+
+
+def _over_lines(node: ast.expr, indent: int, before: str = "", notes: Sequence[str] = ()) -> str:
+    line = f"{before}{format_line(node)}"
+    opened = _brackets(node)
+    if opened is None or (not notes and indent + len(line) <= WIDTH):
+        return line
+    head, entries, tail = opened
+    pad = " " * (indent + 4)
+    rows = [f"{pad}# {note}" for note in notes]
+    rows += [f"{pad}{_over_lines(entry, indent + 4, name)}," for name, entry in entries]
+    return "\n".join([before + head, *rows, " " * indent + tail])
+
+
+def format_line(node: ast.expr) -> str:
+    """The source of an expression in one line."""
+    if isinstance(node, ast.Constant):
+        return _constant(node)
+    if isinstance(node, ast.Attribute):
+        return f"{format_line(node.value)}.{node.attr}"
+    if isinstance(node, ast.Lambda):
+        return f"{ast.unparse(ast.Lambda(node.args, ast.Constant(0)))[:-1]}{format_line(node.body)}"
+    opened = _brackets(node)
+    if opened is None:
+        return ast.unparse(node)
+    head, entries, tail = opened
+    parts = [f"{before}{format_line(entry)}" for before, entry in entries]
+    lone = "," if isinstance(node, ast.Tuple) and len(parts) == 1 else ""
+    return f"{head}{', '.join(parts)}{lone}{tail}"
+
+
+def _brackets(node: ast.expr) -> tuple[str, list[tuple[str, ast.expr]], str] | None:
+    """What stands before, in and after the brackets of a display or call; None for all others."""
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        return "{", [(f"{format_line(k)}: ", v) for k, v in pairs if k is not None], "}"
+    if isinstance(node, ast.List):
+        return "[", [("", item) for item in node.elts], "]"
+    if isinstance(node, ast.Tuple):
+        return "(", [("", item) for item in node.elts], ")"
+    if isinstance(node, ast.Set):
+        return "{", [("", item) for item in node.elts], "}"
+    if isinstance(node, ast.Call):
+        named = [(f"{word.arg}=", word.value) for word in node.keywords]
+        return f"{format_line(node.func)}(", [*(("", item) for item in node.args), *named], ")"
+    return None
+
+
+def _constant(node: ast.Constant) -> str:
+    text = ast.unparse(node)
+    inner = text[1:-1]
+    single = isinstance(node.value, str) and text.startswith("'")
+    return f'"{inner}"' if single and '"' not in inner and "\\'" not in inner else text

@@ -1,110 +1,88 @@
-"""Defaults that changed between a legacy Ray and today's.
+"""What Rays do where a config says nothing: the legacy ones, and the installed one.
 
-A default is compared where it ends up: the legacy value goes through the same rules as a value of
-the user, and the setting that comes out is compared with today's default of that setting.
+The facts are those of the table of keys (`keys/`) and of this package's algorithms; no Ray is
+imported for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from rllib_compat.config import engine
+from rllib_compat import ray_versions, registry
+from rllib_compat.algorithms.defaults import DEFAULTS, MODEL_DEFAULTS
 from rllib_compat.config import keys as table
-from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Settings
-from rllib_compat.config.rules import find
-from rllib_compat.config.today import todays_default
-from rllib_compat.config.unsaid import unsaid
+from rllib_compat.neutral.errors import RayNotSupportedError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.runtime.atari import DEFAULTS as ATARI_DEFAULTS
 
-# From this Ray on, configs are today's own.
+#: From this Ray on, configs are today's own.
 TODAY = "2.40.0"
-
-#: Another `type` in these means another set of keys, so that nothing of the default may stay.
-_REPLACED_WITH_TYPE = ("exploration_config", "replay_buffer_config")
-#: Settings that replace today's default as a whole.
-WHOLES = (
-    "training.replay_buffer_config",
-    "training.exploration_noise",
-    "env_runners.exploration_config",
-)
-#: Dicts that merge with their defaults although their keys have no rules of their own.
-_MERGED = ("exploration_config", "evaluation_config")
+#: Settings whose attribute in the table has another name.
+_ATTRIBUTES = {"framework": "framework_str"}
 
 
 @frozen
-class Whole:
-    """A config as its Ray ran it: with that Ray's defaults where it is silent.
+class ImpliedDefault:
+    """What a Ray always did, before it had a key for it.
+
+    The table of keys knows defaults. Where a key came later, and its default of today is not what
+    earlier Rays did, the value that says the same stands here, and counts as a default of theirs.
 
     Attributes:
-        config: The config.
-        silent: The paths of the defaults.
-        release: The Ray of the defaults; None where none were added.
+        key: Today's key.
+        value: What it would have been.
+        until: The last release in the table of keys that had no key for it.
+        why: The reason, in one sentence without a full stop at the end.
+        but: The algorithms that did something else.
+        only: The algorithms that did it; empty: all.
     """
 
-    config: Mapping[str, Any]
-    silent: frozenset[str] = frozenset()
-    release: str | None = None
-
-    def is_silent(self, path: str) -> bool:
-        """Whether a path, or what it is a part of, comes from the defaults."""
-        if not self.silent:
-            return False
-        parts = path.replace("[", ".[").split(".")
-        return any(".".join(parts[:end]) in self.silent for end in range(2, len(parts) + 1))
-
-    def chosen(self, algorithm: str) -> engine.Chosen | None:
-        """Tells whether somebody chose a value; None where the config's Ray is not known."""
-        if self.release is None:
-            return None
-        defaults = legacy_defaults(algorithm, self.release)
-
-        def chosen(leaf: engine.Leaf) -> bool:
-            default: Any = defaults
-            for key in leaf.path.removeprefix("$.").split("."):
-                if not isinstance(default, Mapping) or key not in default:
-                    return not self.is_silent(leaf.path)
-                default = default[key]
-            return not engine.same(default, leaf.value)
-
-        return chosen
-
-
-@frozen
-class Default:
-    """A setting that the user left to a default which has changed."""
-
     key: str
-    setting: str
-    then: Any
-    now: Any
-
-    def finding(self) -> Finding:
-        """The row of one default that was made explicit."""
-        return Finding(
-            "defaults.changed",
-            Severity.INFO,
-            Verdict.DEFAULT,
-            f"$.{self.key}",
-            f"{self.setting}={self.then!r}, today {self.now!r}",
-        )
+    value: Any
+    until: str
+    why: str
+    but: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
 
 
-def grouped(defaults: list[Default], release: str) -> Finding:
-    """One row for all defaults that have changed since a release."""
-    listed = "; ".join(f"{d.key}: {d.then!r} then, {d.now!r} now" for d in defaults)
-    return Finding(
-        "defaults.changed",
-        Severity.INFO,
-        Verdict.NOTE,
-        "$",
-        f"keys that are not set, with another default up to Ray {release}: {listed}",
-        "pass legacy_ray= to keep the old ones",
-    )
+IMPLIED_DEFAULTS = (
+    ImpliedDefault(
+        "sample_timeout_s",
+        None,
+        "2.10.0",
+        "samples were waited for however long they took; since Ray 2.20, those that take more than "
+        "60 seconds are thrown away",
+    ),
+    ImpliedDefault(
+        "evaluation_sample_timeout_s",
+        # Ray computes with this one, so that it can't be None: a day.
+        86_400.0,
+        "1.13.0",
+        "evaluation was waited for however long it took",
+    ),
+    ImpliedDefault(
+        "restart_failed_env_runners",
+        False,
+        "1.12.1",
+        "a worker that failed was never restarted",
+    ),
+    ImpliedDefault(
+        "normalize_actions",
+        False,
+        "0.8.0",
+        "actions went to the environment as the policy gave them; only SAC's came out squashed",
+        but=registry.family("SAC"),
+    ),
+    ImpliedDefault(
+        "target_network_update_freq",
+        1,
+        "2.3.1",
+        "the target network was updated whenever the buffered batches had been used up",
+        only=registry.family("APPO"),
+    ),
+)
 
 
 def legacy_defaults(algorithm: str, legacy_ray: str) -> Mapping[str, Any]:
@@ -114,8 +92,14 @@ def legacy_defaults(algorithm: str, legacy_ray: str) -> Mapping[str, Any]:
 
 @cache
 def _legacy_defaults(algorithm: str, release: str) -> Mapping[str, Any]:
-    order = table.versions()
-    implied = unsaid(algorithm, order.index(release), order)
+    order = table.versions().index
+    implied = {
+        row.key: row.value
+        for row in IMPLIED_DEFAULTS
+        if order(release) <= order(row.until)
+        and algorithm not in row.but
+        and (not row.only or algorithm in row.only)
+    }
     return {**implied, **table.default_config(algorithm, release)}
 
 
@@ -131,109 +115,73 @@ def newest_release_with(config: Mapping[str, Any]) -> str | None:
     return order[last]
 
 
-def complete(config: Mapping[str, Any], algorithm: str, legacy_ray: str) -> Whole:
-    """Adds the defaults of a legacy Ray, as its `Trainer` did.
+@cache
+def todays_default(algorithm: str, setting: str) -> tuple[bool, Any]:
+    """The installed Ray's default of a setting, and whether the table knows it.
 
     Args:
-        config: The config.
-        algorithm: The legacy algorithm.
-        legacy_ray: The Ray.
+        algorithm: The target algorithm.
+        setting: `method.argument`, as in `Settings`.
     """
-    silent: set[str] = set()
-    merged = dict(config)
-    for key, default in legacy_defaults(algorithm, legacy_ray).items():
-        given: Any = config.get(key)
-        if key not in config:
-            merged[key] = default
-            silent.add(f"$.{key}")
-            silent.update(f"$.{key}.{inner}" for inner in _keys(default))
-        elif _merges(key, default, given, algorithm):
-            merged[key] = {**default, **given}
-            silent.update(f"$.{key}.{inner}" for inner in default if inner not in given)
-    return Whole(merged, frozenset(silent), table.nearest_release(legacy_ray))
+    if setting.startswith("env.atari."):
+        return True, ATARI_DEFAULTS[setting.rpartition(".")[2]]
+    release = _installed()
+    argument = setting.partition(".")[2]
+    if setting.startswith("rl_module.model_config."):
+        key = setting.rpartition(".")[2]
+        if key in MODEL_DEFAULTS.get(algorithm, {}):
+            return True, MODEL_DEFAULTS[algorithm][key]
+        special = table.default_at(algorithm, f"model.{key}", release)
+        return special if special[0] else table.default_at("model_config", key, release)
+    name = _ATTRIBUTES.get(argument, argument)
+    known, value = _ours(algorithm, argument)
+    if known:
+        return known, value
+    if name == "train_batch_size_per_learner":
+        known, value = table.default_at(algorithm, "_train_batch_size_per_learner", release)
+        if known and value is not None:
+            return known, value
+        name = "train_batch_size"
+        known, value = _ours(algorithm, name)
+        if known:
+            return known, value
+    for home in (algorithm, "common"):
+        known, value = table.default_at(home, name, release)
+        if known:
+            return known, value
+    return False, None
 
 
-def _keys(value: Any) -> Iterable[str]:
-    return value if isinstance(value, Mapping) else ()
+def _ours(algorithm: str, argument: str) -> tuple[bool, Any]:
+    """The default of an algorithm of this package, also of a key inside a dict."""
+    value: Any = DEFAULTS.get(algorithm, {})
+    for key in argument.split("."):
+        if not isinstance(value, Mapping) or key not in value:
+            return False, None
+        value = value[key]
+    return True, value
 
 
-def _merges(key: str, default: Any, given: Any, algorithm: str) -> bool:
-    if not isinstance(default, Mapping) or not isinstance(given, Mapping):
-        return False
-    if set(given) == {"grid_search"}:
-        return False
-    if key in _REPLACED_WITH_TYPE and given.get("type", default.get("type")) != default.get("type"):
-        return False
-    rule = find(key, (algorithm,))
-    return key in _MERGED or (rule is not None and rule.section)
-
-
-def changed(entries: Iterable[engine.Entry], whole: Whole, context: Context) -> list[Default]:
-    """The settings that a legacy default makes, and that today's default does not."""
-    found = {}
-    for entry in entries:
-        if entry.leaf.path not in whole.silent:
-            continue
-        for setting, then in entry.settings.items():
-            if not is_todays(context.algorithm, setting, then):
-                now = todays_default(context.algorithm, setting)[1]
-                found[setting] = Default(entry.leaf.path.removeprefix("$."), setting, then, now)
-    return [found[name] for name in sorted(found)]
+@cache
+def _installed() -> str:
+    """The table's release that stands for the installed Ray; without one, the newest."""
+    try:
+        return table.nearest_release(str(ray_versions.installed()))
+    except RayNotSupportedError:
+        return table.versions()[-1]
 
 
 def is_todays(algorithm: str, setting: str, value: Any) -> bool:
     """Whether a setting is what the installed Ray does by itself."""
     known, now = todays_default(algorithm, setting)
-    if known and engine.same(now, value):
+    if known and same(now, value):
         return True
     return value in (None, False, [], {}) and now is None
 
 
-def findings(entries: Iterable[engine.Entry], whole: Whole, context: Context) -> list[Finding]:
-    """A row for each default that was made explicit, and for each that today's Ray can't keep."""
-    rows = [default.finding() for default in changed(entries, whole, context)]
-    for entry in entries:
-        if entry.leaf.path in whole.silent and _is_lost(entry.finding):
-            said = f"{entry.leaf.value!r:.60}, the default of Ray {whole.release}: "
-            rows.append(replace(entry.finding, message=said + entry.finding.message))
-    return rows
-
-
-def _is_lost(finding: Finding) -> bool:
-    # All defaults of the framework are TensorFlow, which is no news.
-    return finding.severity is not Severity.INFO and not finding.rule.startswith("framework.")
-
-
-def made_by_defaults(entries: Iterable[engine.Entry], whole: Whole) -> Mapping[str, Any]:
-    """The settings that nothing but defaults of the legacy Ray made."""
-    made: dict[str, Any] = {}
-    given: set[str] = set()
-    for entry in entries:
-        if entry.leaf.path in whole.silent:
-            made |= entry.settings
-        else:
-            given |= set(entry.settings)
-    return {name: value for name, value in made.items() if name not in given}
-
-
-def leave_out_todays(settings: Settings, adopted: Mapping[str, Any], algorithm: str) -> None:
-    """Takes out, in place, what legacy defaults have set to what is today's default, too.
-
-    Args:
-        settings: All settings.
-        adopted: Those that defaults made.
-        algorithm: The target algorithm.
-    """
-    needless = {
-        name
-        for name, value in adopted.items()
-        if name in settings
-        and engine.same(settings[name], value)
-        and is_todays(algorithm, name, value)
-    }
-    for whole in WHOLES:  # which replace today's default as a whole
-        parts = {name for name in settings if name.startswith(f"{whole}.")}
-        if not parts <= needless:
-            needless -= parts
-    for name in needless:
-        del settings[name]
+def same(a: Any, b: Any) -> bool:
+    """Whether two values of configs are equal, whatever they are."""
+    try:
+        return a is b or bool(a == b)
+    except (TypeError, ValueError):  # arrays and such
+        return False

@@ -8,8 +8,17 @@ from typing import Any, TypeAlias
 
 from rllib_compat import registry
 from rllib_compat.config import keys as table
-from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Convert, Outcome, Rule, Settings, needless
+from rllib_compat.config.defaults import same
+from rllib_compat.config.rule import (
+    Context,
+    Convert,
+    Outcome,
+    Rule,
+    Settings,
+    drop,
+    is_off,
+    refuse,
+)
 from rllib_compat.config.rules import find
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import Later
@@ -55,7 +64,7 @@ def leaves(
 def apply(
     config: Mapping[str, Any], context: Context, path: str = "$", chosen: Chosen | None = None
 ) -> list[Entry]:
-    """Translates every key of `config`, which has come through the border.
+    """Translates every key of `config`, which has been validated.
 
     A key that names the same setting as a newer one of the config gives way to it.
 
@@ -82,7 +91,7 @@ def _entry(leaf: Leaf, context: Context, chosen: Chosen) -> Entry:
     if leaf.rule is None:
         return Entry(leaf, _foreign_or_unknown(leaf, context), {})
     rule = leaf.rule
-    at = replace(context, path=leaf.path, rule=rule.id)
+    at = replace(context, path=leaf.path, id=rule.id, applied=rule)
     outcome = _outcome(rule, leaf.value, at)
     needs_old = rule.needs_old is not None and rule.needs_old(plain(leaf.value))
     if context.stack == "new" and needs_old:
@@ -91,7 +100,7 @@ def _entry(leaf: Leaf, context: Context, chosen: Chosen) -> Entry:
         fix = f"take it out: this package has no {context.algorithm} for the old API stack"
         hint = fix if new_only else outcome.hint or rule.hint or _KEEP
         outcome = _gone_with_the_old_stack(rule, by_default=by_default, hint=hint)
-    verdict, severity = outcome.verdict or rule.verdict, outcome.severity or rule.severity
+    verdict, severity = outcome.verdict or rule.verdict, outcome.severity or Severity.INFO
     harmless = not needs_old and _by_itself(leaf, context)
     if severity is Severity.WARNING and verdict is Verdict.DROPPED and harmless:
         severity = Severity.INFO
@@ -116,9 +125,8 @@ def _gone_with_the_old_stack(rule: Rule, *, by_default: bool, hint: str) -> Outc
     """
     why = rule.why or "only the old API stack can run it"
     if by_default:
-        return Outcome({}, Verdict.DROPPED, why, Severity.WARNING, hint)
-    why = f"{why}; this is the new API stack"
-    return Outcome({}, Verdict.REFUSED, why, Severity.ERROR, hint)
+        return drop(why, Severity.WARNING, hint)
+    return refuse(f"{why}; this is the new API stack", hint)
 
 
 def _outcome(rule: Rule, value: Any, at: Context) -> Outcome:
@@ -143,9 +151,7 @@ def _outcome(rule: Rule, value: Any, at: Context) -> Outcome:
     if target:
         return Outcome({target: value})
     if rule.target:
-        return Outcome(
-            verdict=Verdict.DROPPED, message="it has no counterpart on the old API stack"
-        )
+        return drop("it has no counterpart on the old API stack")
     return Outcome()
 
 
@@ -153,18 +159,14 @@ def _converted(convert: Convert, value: Any, at: Context) -> Outcome:
     try:
         return convert(value, at)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
-        return Outcome(
-            verdict=Verdict.REFUSED,
-            severity=Severity.ERROR,
-            message=f"{value!r:.60} is not what this key ever took ({error})",
-            hint="give it a value of the right kind, or take it out",
-        )
+        message = f"{value!r:.60} is not what this key ever took ({error})"
+        return refuse(message, "give it a value of the right kind, or take it out")
 
 
 def plain(value: Any) -> Any:
     """A value, or of a grid search the first alternative that does anything."""
     if isinstance(value, Mapping) and set(value) == {"grid_search"}:
-        return next((v for v in value["grid_search"] if not needless(v)), None)
+        return next((v for v in value["grid_search"] if not is_off(v)), None)
     return value
 
 
@@ -185,7 +187,7 @@ def _call(setting: str) -> str:
 def _foreign_or_unknown(leaf: Leaf, context: Context) -> Finding:
     lifetime = table.lifetime(leaf.key)
     if lifetime is not None:
-        untouched = needless(leaf.value) or _by_itself(leaf, context)
+        untouched = is_off(leaf.value) or _by_itself(leaf, context)
         untouched = untouched or table.is_placeholder(leaf.key, leaf.value)
         owners = [home for home in table.homes(leaf.key) if home != "common"]
         if context.legacy_algorithm in owners:
@@ -266,11 +268,3 @@ def _give_way(loser: Entry, winners: Mapping[str, Entry], chosen: Chosen) -> Ent
         message=f"{winner.leaf.path} decides about {_call(name)}",
     )
     return Entry(loser.leaf, finding, rest)
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two values of configs are equal, whatever they are."""
-    try:
-        return a is b or bool(a == b)
-    except (TypeError, ValueError):  # arrays and such
-        return False

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.ways import Ways
 from rllib_compat.config.code import Program, python_code
-from rllib_compat.config.deferred.policies import ModelPerPolicy
-from rllib_compat.config.today import todays_default
+from rllib_compat.config.defaults import todays_default
+from rllib_compat.config.deferred import ModelPerPolicy
 from rllib_compat.networks.heads.q_head import EXPLORING
 from rllib_compat.neutral.errors import RefusedKeysError
 from rllib_compat.neutral.later import build
@@ -122,18 +122,18 @@ class Translation:
         unweighted = ray_versions.weighted_buffer(str(buffer)) is not None
         of_learners = self.calls.get(ray_versions.learner_method(), {})
         optimizer = "legacy_optimizer" in (of_learners.get("learner_config_dict") or {})
-        told = (
+        adapted = (
             unweighted
             or optimizer
             or self._explores_otherwise()
             or "callbacks_class" in self.calls.get("callbacks", {})
         )
-        return told or self.algorithm == "CQL"
+        return adapted or self.algorithm == "CQL"
 
     def _explores_otherwise(self) -> bool:
         """Whether a module is told to explore as today's modules can't."""
         calls = self.calls.get("rl_module", {})
         spec = calls.get("rl_module_spec")
         several = spec.models.values() if isinstance(spec, ModelPerPolicy) else ()
-        told = [calls.get("model_config") or {}, *several]
-        return any(one.get(key) is not None for one in told for key in EXPLORING)
+        models = [calls.get("model_config") or {}, *several]
+        return any(one.get(key) is not None for one in models for key in EXPLORING)

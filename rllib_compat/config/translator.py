@@ -6,24 +6,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from packaging.version import Version
+
 from rllib_compat import ray_versions, registry
-from rllib_compat.config import defaults, engine
+from rllib_compat.algorithms.ways import Ways, is_simple, ways_of
+from rllib_compat.config import completion, engine
 from rllib_compat.config import keys as table
-from rllib_compat.config.algorithms import find_algorithm
-from rllib_compat.config.border import admit
-from rllib_compat.config.context import Context
-from rllib_compat.config.deferred import AdaptedEnv, PolicyLater
-from rllib_compat.config.rule import Settings, nested
-from rllib_compat.config.steps import begin, settle
+from rllib_compat.config.completion import CompletedConfig, complete
+from rllib_compat.config.defaults import TODAY, newest_release_with
+from rllib_compat.config.deferred import AdaptedEnv, DeferredPolicy
+from rllib_compat.config.keys import find_algorithm
+from rllib_compat.config.rule import Context, Settings, nested
+from rllib_compat.config.rules.training import NEWEST_WITHOUT_VTRACE
+from rllib_compat.config.steps import apply_first, apply_steps
 from rllib_compat.config.translation import Translation
-from rllib_compat.config.values.door import Origin
-from rllib_compat.config.ways import ways_for
+from rllib_compat.config.validation import validate_config
+from rllib_compat.config.values.validator import Origin
 from rllib_compat.neutral.errors import ConfigError, UnknownKeysError
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 from rllib_compat.runtime.atari_names import may_be_atari
 
 OnUnknown = Literal["error", "warn", "pass"]
 Stack = Literal["auto", "new", "old"]
+
+#: The algorithms whose torch policies made their optimizer with `lr`, before a schedule was asked.
+_LR_FIRST = (*registry.family("PPO"), "A2C", "A3C")
 
 
 def translate(
@@ -69,31 +76,33 @@ def translate(
     legacy_algorithm, how = find_algorithm({**config, **given}, algorithm)
     target = _target(legacy_algorithm)
     others = {key: config[key] for key in config if key not in given}
-    admitted = admit(others, (legacy_algorithm, target), origin, trust)
-    ours = admit(given, (legacy_algorithm, target), Origin.USER)
-    legacy = {**admitted.config, **ours.config}
+    valid = validate_config(others, (legacy_algorithm, target), origin, trust)
+    ours = validate_config(given, (legacy_algorithm, target), Origin.USER)
+    legacy = {**valid.config, **ours.config}
     came_in = legacy if origin is Origin.FILE else _copied({**config, **given})
-    whole = defaults.Whole(legacy)
+    completed = CompletedConfig(legacy)
     if legacy_ray is not None and registry.of(target).becomes:
-        whole = defaults.complete(legacy, legacy_algorithm, legacy_ray)
-    stack, decided_by = _choose_stack(whole, (legacy_algorithm, target), api_stack)
+        completed = complete(legacy, legacy_algorithm, legacy_ray)
+    stack, decided_by = _choose_stack(completed, (legacy_algorithm, target), api_stack)
     if stack == "old":
         target = registry.of(target).undistributed or target
 
-    context = Context(whole.config, target, legacy_algorithm, stack, translate=_inner_settings)
+    context = Context(completed.config, target, legacy_algorithm, stack, translate=_inner_settings)
     context.legacy_ray = legacy_ray
-    entries = engine.apply(whole.config, context, chosen=whole.chosen(legacy_algorithm))
-    context.findings[:] = [f for f in context.findings if not whole.is_silent(f.path)]
+    entries = engine.apply(completed.config, context, chosen=completed.chosen(legacy_algorithm))
+    context.findings[:] = [f for f in context.findings if not completed.is_added(f.path)]
     settings = engine.settings_of(entries)
-    begin(settings, context)
-    context.findings += _about_defaults(entries, whole, settings, context)
-    adopted = defaults.made_by_defaults(entries, whole)
-    settle(settings, context)
-    defaults.leave_out_todays(settings, adopted, target)
+    apply_first(settings, context)
+    context.findings += _about_defaults(entries, completed, settings, context)
+    adopted = completion.made_by_defaults(entries, completed)
+    apply_steps(settings, context)
+    completion.leave_out_todays(settings, adopted, target)
     _leave_out_unknown_settings(settings, context)
 
-    findings = [e.finding for e in entries if not whole.is_silent(e.leaf.path)] + context.findings
-    findings += admitted.findings + ours.findings
+    findings = [
+        e.finding for e in entries if not completed.is_added(e.leaf.path)
+    ] + context.findings
+    findings += valid.findings + ours.findings
     findings = _about_unknown(findings, on_unknown)
     report = Report(
         f"{legacy_algorithm} config",
@@ -101,8 +110,8 @@ def translate(
     )
     if legacy_ray is not None:
         report.facts["legacy Ray"] = legacy_ray
-    if admitted.trusted:
-        report.facts["trusted"] = ", ".join(f"{n} ({path})" for path, n in admitted.trusted)
+    if valid.trusted:
+        report.facts["trusted"] = ", ".join(f"{n} ({path})" for path, n in valid.trusted)
     if decided_by and stack == "old":
         report.facts["old API stack because of"] = ", ".join(decided_by)
     report.extend(_about_algorithm(legacy_algorithm, target, how))
@@ -125,7 +134,7 @@ def translate(
         {**wrapping, "env_config": settings.get("environment.env_config") or {}},
         legacy.get("callbacks", legacy.get("callbacks_class")),
         tuple(decided_by),
-        ways_for(whole.config, legacy_ray, legacy_algorithm),
+        _iteration_of(completed.config, legacy_ray, legacy_algorithm),
     )
 
 
@@ -160,13 +169,13 @@ def _target(legacy_algorithm: str) -> str:
 
 
 def _choose_stack(
-    whole: defaults.Whole, algorithms: tuple[str, ...], asked: Stack
+    completed: CompletedConfig, algorithms: tuple[str, ...], asked: Stack
 ) -> tuple[str, list[str]]:
     """The API stack, and the paths of the keys that need the old one; no default does."""
-    chosen = whole.chosen(algorithms[0]) or (lambda _: True)
+    chosen = completed.chosen(algorithms[0]) or (lambda _: True)
     need_old = [
         leaf.path
-        for leaf in engine.leaves(whole.config, algorithms)
+        for leaf in engine.leaves(completed.config, algorithms)
         if leaf.rule is not None
         and leaf.rule.needs_old is not None
         and leaf.rule.needs_old(engine.plain(leaf.value))
@@ -180,22 +189,24 @@ def _choose_stack(
 
 
 def _about_defaults(
-    entries: list[engine.Entry], whole: defaults.Whole, settings: Settings, context: Context
+    entries: list[engine.Entry], completed: CompletedConfig, settings: Settings, context: Context
 ) -> list[Finding]:
     """Rows about the defaults that were made explicit; or, where none were, which there are."""
     if not registry.of(context.algorithm).becomes:
         return []
-    if whole.release is not None:
-        return defaults.findings(entries, whole, context)
-    release = defaults.newest_release_with(context.config)
+    if completed.release is not None:
+        return completion.describe_changed(entries, completed, context)
+    release = newest_release_with(context.config)
     if release is None:
         return []
-    whole = defaults.complete(context.config, context.legacy_algorithm, release)
-    quiet = replace(context, config=whole.config, legacy_ray=release, findings=[])
-    would_be = engine.apply(whole.config, quiet, chosen=whole.chosen(context.legacy_algorithm))
-    changed = defaults.changed(would_be, whole, context)
+    completed = complete(context.config, context.legacy_algorithm, release)
+    quiet = replace(context, config=completed.config, legacy_ray=release, findings=[])
+    would_be = engine.apply(
+        completed.config, quiet, chosen=completed.chosen(context.legacy_algorithm)
+    )
+    changed = completion.find_changed(would_be, completed, context)
     changed = [default for default in changed if default.setting not in settings]
-    return [defaults.grouped(changed, release)] if changed else []
+    return [completion.group_changed(changed, release)] if changed else []
 
 
 def _leave_out_unknown_settings(settings: Settings, context: Context) -> None:
@@ -305,7 +316,7 @@ def _agents(settings: Settings) -> Settings:
             for which in ("observation_space", "action_space")
         )
         for name, spec in policies.items()
-        if isinstance(spec, PolicyLater)
+        if isinstance(spec, DeferredPolicy)
     }
     found: Settings = {"multi_agent": True}
     if any(space is not None for pair in spaces.values() for space in pair):
@@ -333,3 +344,42 @@ def _calls(
     for method in sorted({name.partition(".")[0] for name in settings} - {"env"}):
         calls.setdefault(method, {}).update(nested(settings, method))
     return calls
+
+
+def _iteration_of(config: Mapping[str, Any], legacy_ray: str | None, algorithm: str) -> Ways | None:
+    """What an iteration was in a config's Ray; None: what it is today.
+
+    Args:
+        config: The legacy config.
+        legacy_ray: Its Ray. None: the newest one that had all of its keys.
+        algorithm: The legacy algorithm.
+    """
+    release = legacy_ray or newest_release_with(config)
+    if legacy_ray is None and config.get("vtrace") is False:  # nobody has it by default
+        release = min(release or TODAY, NEWEST_WITHOUT_VTRACE, key=Version)
+    if release is None or Version(release) >= Version(TODAY):
+        return None
+    framework = _framework(config)
+    return ways_of(
+        release,
+        simple=is_simple(release, framework, config.get("simple_optimizer")),
+        drops_last=config.get("vtrace_drop_last_ts", True) is not False,
+        traces=config.get("vtrace", True) is not False,
+        first_lr=_first_lr(config, release, algorithm) if framework == "torch" else None,
+    )
+
+
+def _first_lr(config: Mapping[str, Any], release: str, algorithm: str) -> float | None:
+    if algorithm not in _LR_FIRST or not config.get("lr_schedule"):
+        return None
+    lr = {**table.default_config(algorithm, release), **config}.get("lr")
+    return float(lr) if isinstance(lr, (int, float)) else None
+
+
+def _framework(config: Mapping[str, Any]) -> str:
+    name = config.get("framework", config.get("framework_str"))
+    if isinstance(name, str):
+        return name
+    if config.get("eager"):
+        return "tfe"
+    return "torch" if config.get("use_pytorch") else "tf"

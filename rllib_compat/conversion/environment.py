@@ -14,9 +14,9 @@ from typing import Any
 
 from rllib_compat import ray_versions, registry
 from rllib_compat.config import Origin, Translation, translate
-from rllib_compat.config.border import admit
 from rllib_compat.config.deferred import AdaptedEnv
-from rllib_compat.config.values.environments import EnvName
+from rllib_compat.config.validation import validate_config
+from rllib_compat.config.values.kinds import is_plain_env_name
 from rllib_compat.conversion.config_sources import ConfigSources
 from rllib_compat.conversion.given import Given
 from rllib_compat.neutral.check import is_version
@@ -90,9 +90,9 @@ def _admitted_settings(settings: Mapping[str, Any], algorithm: str) -> dict[str,
     atari = dict(atari) if isinstance(atari, Mapping) else {}
     keys = {key: settings[key] for key in _ENV_KEYS if key in settings}
     model = {key: atari[key] for key in _MODEL_KEYS if key in atari}
-    admitted = admit({**keys, "model": model}, (algorithm,), Origin.FILE).config
-    found = {key: admitted[key] for key in _ENV_KEYS if key in admitted}
-    found["atari"] = dict(admitted.get("model", {}))
+    valid = validate_config({**keys, "model": model}, (algorithm,), Origin.FILE).config
+    found = {key: valid[key] for key in _ENV_KEYS if key in valid}
+    found["atari"] = dict(valid.get("model", {}))
     if "framestack" in atari:
         found["atari"]["framestack"] = 4 if atari["framestack"] == 4 else None
     ray = settings.get("legacy_ray")
@@ -210,10 +210,10 @@ def with_env(sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given)
         env = given.env
     elif _is_trusted(env, given):
         return sources
-    elif isinstance(env, str) and EnvName.plain(env) and find_creator(env, trusted=False):
+    elif isinstance(env, str) and is_plain_env_name(env) and find_creator(env, trusted=False):
         return sources if ray_versions.is_registered_env(env) else _without_paths(sources)
     name = env if isinstance(env, str) else getattr(env, "label", None)
-    env_config = _admitted_env_config(sources, checkpoint)
+    env_config = _valid_env_config(sources, checkpoint)
     known = {
         policy_id: (policy.observation_space, policy.action_space)
         for policy_id, policy in checkpoint.policies.items()
@@ -259,12 +259,12 @@ def _is_trusted(env: Any, given: Given) -> bool:
     return isinstance(text, str) and text.replace(":", ".") in trusted
 
 
-def _admitted_env_config(sources: ConfigSources, checkpoint: LegacyCheckpoint) -> dict[str, Any]:
+def _valid_env_config(sources: ConfigSources, checkpoint: LegacyCheckpoint) -> dict[str, Any]:
     """What of the file's `env_config` may go on."""
     algorithm = registry.of(checkpoint.algorithm)
     told = {key: value for key, value in sources.from_file.items() if key == "env_config"}
-    admitted = admit(told, (algorithm.name, algorithm.becomes), Origin.FILE).config
-    env_config = admitted.get("env_config")
+    valid = validate_config(told, (algorithm.name, algorithm.becomes), Origin.FILE).config
+    env_config = valid.get("env_config")
     return dict(env_config) if isinstance(env_config, Mapping) else {}
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from rllib_compat import registry
 from rllib_compat.config import Origin, default_config
-from rllib_compat.config.border import admit
 from rllib_compat.config.rules import find
+from rllib_compat.config.validation import validate_config
 from rllib_compat.conversion.config_sources import ConfigSources, same_value
 from rllib_compat.conversion.given import Given
 from rllib_compat.neutral import spaces
@@ -38,7 +38,7 @@ def with_policies(
     if not checkpoint.is_multi_agent:
         return sources
     rest = {key: value for key, value in part.items() if key not in _KEYS}
-    others = admit({"multiagent": rest}, _algorithms(checkpoint), Origin.FILE)
+    others = validate_config({"multiagent": rest}, _algorithms(checkpoint), Origin.FILE)
     made: dict[str, Any] = dict(others.config.get("multiagent") or {})
     made["policies"] = {}
     findings = list(others.findings)
@@ -111,14 +111,14 @@ def _spec(checkpoint: LegacyCheckpoint, policy: PolicyState) -> tuple[Any, list[
     """A policy's tuple: class, spaces, and what of its own config fits."""
     assert policy.observation_space is not None
     assert policy.action_space is not None
-    admitted = admit(_overrides(checkpoint, policy), _algorithms(checkpoint), Origin.FILE)
+    valid = validate_config(_overrides(checkpoint, policy), _algorithms(checkpoint), Origin.FILE)
     spec = (
         None,
         spaces.to_gymnasium(policy.observation_space),
         spaces.to_gymnasium(policy.action_space),
-        admitted.config,
+        valid.config,
     )
-    return spec, admitted.findings
+    return spec, valid.findings
 
 
 def _overrides(checkpoint: LegacyCheckpoint, policy: PolicyState) -> dict[str, Any]:

@@ -211,9 +211,9 @@ def _env_to_ask(checkpoint: LegacyCheckpoint, given: Given) -> Any:
         return None  # there is nothing to ask it
     if known_spaces(name) is not None:
         return name
-    from rllib_compat.config.values.environments import EnvName
+    from rllib_compat.config.values.kinds import is_plain_env_name
 
-    return name if EnvName.plain(name) else None
+    return name if is_plain_env_name(name) else None
 
 
 def _env_name(env: Any) -> str:

@@ -52,7 +52,7 @@ NAMES = (
     *(f"tests/unit/networks/test_{name}.py" for name in ("algorithms", "vision", "recurrent")),
 )
 CONFIG = ("tests/unit/config",)
-BORDER = (
+VALIDATION = (
     *(
         f"tests/security/test_config_text.py::{name}"
         for name in (
@@ -537,16 +537,16 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/config/border.py",
-        BORDER,
+        "rllib_compat/config/validation.py",
+        VALIDATION,
         (
             "keys that are no text come in from a file",
-            "                if self.door.origin is Origin.USER:\n                    taken[key] = value  # the engine",
-            "                if True:\n                    taken[key] = value  # the engine",
+            "                if self.validator.origin is Origin.USER:\n                    kept[key] = value  # the engine",
+            "                if True:\n                    kept[key] = value  # the engine",
         ),
         (
             "configs nest without end",
-            "        if self.depth >= DEEPEST_CONFIG:\n            self.findings.append(_too_deep(self.rule, path))\n            return {}",
+            "        if self._is_too_deep(path):\n            return {}",
             "        if self.depth < 0:\n            return {}",
         ),
         (
@@ -556,12 +556,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/config/steps/sequences.py",
+        "rllib_compat/config/steps/sampling.py",
         ENGINE,
         (
             "an LSTM is not told how long its sequences are",
-            "    if given.get(LSTM) is not True or LENGTH in given:",
-            "    if given.get(LSTM) is True or LENGTH in given:",
+            "    if given.get(LSTM) is not True or SEQUENCE_LENGTH in given:",
+            "    if given.get(LSTM) is True or SEQUENCE_LENGTH in given:",
         ),
     ),
     *_in(
@@ -851,7 +851,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/config/steps/replay.py",
+        "rllib_compat/config/steps/learning.py",
         ENGINE,
         (
             "a replay buffer of its own has no capacity",
@@ -875,7 +875,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/config/steps/environment.py",
+        "rllib_compat/config/steps/sampling.py",
         ENGINE,
         (
             "Atari games are played without the DeepMind wrappers",
@@ -1136,7 +1136,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/config/rules/q_exploration.py",
+        "rllib_compat/config/rules/exploration.py",
         ("tests/unit/config/test_meaning.py",),
         (
             "a policy of many explores as all others",

@@ -13,8 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rllib_compat.config import translate
-from rllib_compat.config.code import Program, python_code
-from rllib_compat.config.layout import laid_out
+from rllib_compat.config.code import Program, format_expression, python_code
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.later import build
 from tests.marks import examples
@@ -93,7 +92,7 @@ def made_of(cls):
 def test_a_printed_value_is_the_value(value):
     program = Program()
     source = program.expression(value)
-    text = laid_out(source, 4)
+    text = format_expression(source, 4)
     assert ast.dump(ast.parse(text.strip(), mode="eval").body) == ast.dump(
         ast.parse(ast.unparse(source), mode="eval").body
     )

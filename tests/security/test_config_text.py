@@ -25,8 +25,8 @@ import time
 import pytest
 
 from rllib_compat.config import Origin, keys, translate
-from rllib_compat.config.border import DEEPEST_CONFIG, admit
 from rllib_compat.config.rules import every_rule, find
+from rllib_compat.config.validation import DEEPEST_CONFIG, validate_config
 from rllib_compat.config.values.kinds import Unread
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.records import GlobalRef, StandIn
@@ -125,13 +125,13 @@ def merged(configs):
 
 
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
-def test_no_text_or_record_of_any_key_comes_through_the_border(payload):
+def test_no_text_or_record_of_any_key_passes(payload):
     for rule in RULES:
         if rule.id == "environment.env_config":
             continue
         names = rule.key.replace("*", "anything").split(".")
         with watched():
-            taken = admit(hostile(rule, payload), (of(rule),), Origin.FILE).config
+            taken = validate_config(hostile(rule, payload), (of(rule),), Origin.FILE).config
         for place in (taken, taken.get("evaluation_config", {})):
             for name in names:
                 place = place.get(name, {}) if isinstance(place, dict) else place
@@ -190,7 +190,7 @@ def test_every_default_of_every_ray_fits_its_declaration():
             if rule is None or rule.section or len(run) < 3 or "$" in str(run[2]):
                 continue  # sections have rules of their own; `$` marks what was no literal
             default = math.inf if run[2] == "inf" else run[2]  # JSON has none
-            if rule.value.fits(default) or rule.value.fits(default, Origin.FILE):
+            if rule.value.find_problem(default) or rule.value.find_problem(default, Origin.FILE):
                 wrong.append((section, key, run[2]))
     assert not wrong
 
@@ -258,10 +258,10 @@ def test_configs_inside_of_configs_end(origin):
     config = {"gamma": 0.5}
     for _ in range(DEEPEST_CONFIG + 2):
         config = {"evaluation_config": config}
-    admitted = admit(config, ("PPO", "PPO"), origin)
-    (row,) = [f for f in admitted.findings if "deep" in f.message]
+    valid = validate_config(config, ("PPO", "PPO"), origin)
+    (row,) = [f for f in valid.findings if "deep" in f.message]
     assert row.path == "$" + ".evaluation_config" * (DEEPEST_CONFIG + 1)
-    depth, part = 0, admitted.config
+    depth, part = 0, valid.config
     while part:
         part, depth = part.get("evaluation_config"), depth + 1
     assert depth == DEEPEST_CONFIG + 1
@@ -304,7 +304,7 @@ class TestTrust:
 
     def test_it_opens_no_key_that_takes_no_code(self):
         config = {"replay_buffer_config": {"type": f"{MARK}.Own"}, "framework": f"{MARK}.Own"}
-        trusted = admit(config, ("DQN", "DQN"), Origin.FILE, [f"{MARK}:Own"])
+        trusted = validate_config(config, ("DQN", "DQN"), Origin.FILE, [f"{MARK}:Own"])
         assert trusted.config == {"replay_buffer_config": {"type": f"{MARK}.Own"}}
 
     @pytest.mark.parametrize("name", ["module.Class", "module", ":x", "a:b c", "a:b:c", "*:*"])
@@ -318,7 +318,7 @@ def test_keys_that_are_no_text_stay_behind(key):
     translation = translate(
         {"num_workers": 1, "model": {key: 1}, key: 1}, algorithm="PPO", origin=Origin.FILE
     )
-    told = [row for row in translation.report if row.rule == "border.key"]
+    told = [row for row in translation.report if row.rule == "validation.key"]
     assert [row.message for row in told] == ["a key of a config has to be text"] * 2
     assert key not in translation.legacy_config
     assert key not in translation.legacy_config.get("model", {})

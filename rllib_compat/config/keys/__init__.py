@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
+from rllib_compat import registry
 from rllib_compat.neutral.errors import ConfigError
 
 Runs = list[list[Any]]
@@ -206,3 +207,29 @@ def default_config(algorithm: str, legacy_ray: str = "0.8.5") -> dict[str, Any]:
 def _defaults(home: str, release: str) -> dict[str, Any]:
     found = {key: default_at(home, key, release) for key in section(home)}
     return {key: value for key, (known, value) in found.items() if known}
+
+
+def find_algorithm(
+    config: Mapping[str, Any], algorithm: str | type | None = None
+) -> tuple[str, str]:
+    """Finds the (legacy) algorithm of a config.
+
+    Args:
+        config: The legacy config.
+        algorithm: Its name ("PPO", "PPOTrainer", "contrib/MADDPG") or class, if known.
+
+    Returns:
+        The name, and how it was found: "given", "by its keys" or "assumed".
+
+    Raises:
+        ConfigError: RLlib never had an algorithm of the given name.
+    """
+    if algorithm is not None:
+        given = algorithm if isinstance(algorithm, str) else algorithm.__name__
+        return registry.find(given).name, "given"
+    owners = [home for home in map(homes, config) if home and "common" not in home]
+    # The first that has all of the config's special keys.
+    for name in registry.ALGORITHMS:
+        if owners and all(name in owner for owner in owners):
+            return name, "by its keys"
+    return "PPO", "assumed"

@@ -1,4 +1,4 @@
-"""All rules, one file a family, and the index that finds the rule of a key."""
+"""All rules (`table.py`), the functions that some of them name, and the index that finds a rule."""
 
 from __future__ import annotations
 
@@ -6,83 +6,14 @@ from collections.abc import Iterator
 from functools import cache
 
 from rllib_compat.config.rule import Rule
-from rllib_compat.config.rules import (
-    a2c,
-    apex,
-    bandits,
-    callbacks,
-    crr,
-    ddpg,
-    dqn,
-    dreamer_iql,
-    environment,
-    evaluation,
-    evolution,
-    exploration,
-    fault_tolerance,
-    framework,
-    impala_appo,
-    internal,
-    maddpg,
-    marwil_bc_cql,
-    model,
-    multi_agent,
-    offline,
-    own_buffers,
-    ppo,
-    q_exploration,
-    qmix,
-    r2d2,
-    removed,
-    replay,
-    reporting,
-    resources,
-    rollouts,
-    sac,
-    training,
-)
-
-FAMILIES = {
-    "environment": environment,
-    "rollouts": rollouts,
-    "resources": resources,
-    "training": training,
-    "model": model,
-    "exploration": exploration,
-    "replay": replay,
-    "multi_agent": multi_agent,
-    "callbacks": callbacks,
-    "evaluation": evaluation,
-    "offline": offline,
-    "framework": framework,
-    "reporting": reporting,
-    "fault_tolerance": fault_tolerance,
-    "internal": internal,
-    "ppo": ppo,
-    "a2c": a2c,
-    "ddpg": ddpg,
-    "impala_appo": impala_appo,
-    "dqn": dqn,
-    "q_exploration": q_exploration,
-    "apex": apex,
-    "sac": sac,
-    "marwil_bc_cql": marwil_bc_cql,
-    "dreamer_iql": dreamer_iql,
-    "bandits": bandits,
-    "crr": crr,
-    "evolution": evolution,
-    "qmix": qmix,
-    "maddpg": maddpg,
-    "r2d2": r2d2,
-    "own_buffers": own_buffers,
-    "removed": removed,
-}
+from rllib_compat.config.rules.models import SAC_NETWORKS, rule_in_network
+from rllib_compat.config.rules.table import FAMILIES as FAMILIES
 
 
 def every_rule() -> Iterator[Rule]:
     """All rules, family by family."""
-    for module in FAMILIES.values():
-        yield from module.RULES
+    for family in FAMILIES.values():
+        yield from family.rules
 
 
 @cache
@@ -112,4 +43,14 @@ def find(key: str, algorithms: tuple[str, ...]) -> Rule | None:
     head, dot, _ = key.partition(".")
     if common or not dot:
         return common
-    return next(iter(_index().get(f"{head}.*", ())), None) or sac.of_network(key)
+    return next(iter(_index().get(f"{head}.*", ())), None) or _in_network(key)
+
+
+@cache
+def _in_network(key: str) -> Rule | None:
+    section, _, name = key.partition(".")
+    rules = _index().get(f"model.{name}", ())
+    known = next((rule for rule in rules if rule.family == "model"), None)
+    if section not in SAC_NETWORKS or known is None:
+        return None
+    return rule_in_network(known, section)

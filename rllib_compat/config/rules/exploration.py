@@ -1,78 +1,45 @@
-"""Exploration: schedules and noise that policies added to their actions."""
+"""Conversions of exploration: schedules and noise that policies added to their actions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from rllib_compat.config.context import Context
+from packaging.version import Version
+
 from rllib_compat.config.keys import was_default
-from rllib_compat.config.rule import Outcome, Rule, drop_aloud, dropped, kept, needless
-from rllib_compat.config.values import common as v
-from rllib_compat.config.values.containers import Config, Fields
-from rllib_compat.config.values.kinds import Words
+from rllib_compat.config.rule import Context, Convert, Outcome, drop, is_off, refuse
+from rllib_compat.config.rules.common import warn_if_set, warn_unless
+from rllib_compat.networks.heads.q_head import EXPLORING
 from rllib_compat.neutral.report import Severity, Verdict
 
-FAMILY = "exploration"
 OLD = "env_runners.exploration_config"
+EPSILON = "training.epsilon"
+#: What modules of this package are given for policies of Q-values.
+SIGMA, TEMPERATURE, NOISE_ON_WEIGHTS = (f"rl_module.model_config.{name}" for name in EXPLORING)
+PER_WORKER = "training.per_worker_exploration"
+#: DDPG's noise on actions and on weights.
+NOISE, PARAMETER_NOISE = "training.exploration_noise", "training.parameter_noise"
 
-#: What an RLModule of this package does, too.
-SOFT_Q, PARAMETER_NOISE = "SoftQ", "ParameterNoise"
-
-# What an RLModule of the new stack does by itself.
-DEFAULT_TYPES = ("StochasticSampling", "EpsilonGreedy")
-# All exploration classes that any RLlib had (`rllib/utils/exploration`).
-TYPES = Words(
-    (
-        *("StochasticSampling", "EpsilonGreedy", "PerWorkerEpsilonGreedy", "Random", "SoftQ"),
-        *("GaussianNoise", "PerWorkerGaussianNoise", "OrnsteinUhlenbeckNoise"),
-        *("PerWorkerOrnsteinUhlenbeckNoise", "ParameterNoise", "Curiosity", "RE3"),
-        *("SlateEpsilonGreedy", "SlateSoftQ", "ThompsonSampling", "UpperConfidenceBound"),
-    ),
-    classes=True,
-)
-FRAMEWORKS = Words(("tf", "tf2", "tfe", "torch"))
-_SCALARS = {
-    **dict.fromkeys(("initial_epsilon", "final_epsilon"), v.SHARE),
-    **dict.fromkeys(
-        ("epsilon_timesteps", "warmup_timesteps", "random_timesteps", "scale_timesteps"), v.STEPS
-    ),
-    **dict.fromkeys(
-        (
-            *("stddev", "initial_scale", "final_scale", "initial_stddev", "temperature"),
-            *("ou_theta", "ou_sigma", "ou_base_scale", "beta", "eta", "lr", "rho"),
-        ),
-        v.NUMBER,
-    ),
-    **dict.fromkeys(("feature_dim", "embeds_dim", "k_nn"), v.CELL),
-    **dict.fromkeys(("inverse_net_hiddens", "forward_net_hiddens"), v.LAYERS),
-    **dict.fromkeys(("inverse_net_activation", "forward_net_activation"), v.ACTIVATION),
-    "beta_schedule": Words(("constant", "linear_decay")),
-    "feature_net_config": Config("model", raw=True),
-    "encoder_net_config": Config("model", raw=True),
-    "framework": FRAMEWORKS,
-    # Ray makes a schedule of it with `from_config`; only points in a row have names here.
-    "epsilon_schedule": Fields(
-        {
-            "type": Words(("PiecewiseSchedule",)) | v.CODE,
-            "endpoints": v.SCHEDULED_SHARE,
-            "outside_value": v.SHARE,
-            "framework": FRAMEWORKS,
-        }
-    )
-    | v.CODE,
-    "scale_schedule": v.CODE,
+SOFT_Q, ON_WEIGHTS = "SoftQ", "ParameterNoise"
+EPSILON_GREEDY, SAMPLING = "EpsilonGreedy", "StochasticSampling"
+PER_WORKER_EPSILON = "PerWorkerEpsilonGreedy"
+GAUSSIAN, OU = "GaussianNoise", "OrnsteinUhlenbeckNoise"
+#: The classes by which each worker had noise of its own scale → what all would have.
+_PER_WORKER_NOISE = {"PerWorkerOrnsteinUhlenbeckNoise": OU, "PerWorkerGaussianNoise": GAUSSIAN}
+_TYPES_OF_DDPG = (GAUSSIAN, OU, *_PER_WORKER_NOISE, SAMPLING, ON_WEIGHTS)
+#: What the noise of DDPG's module can't do.
+_HELPERS = ("scale_schedule", "sub_exploration")
+#: The bandits' ways to explore; the second name was that of Ray 0.8 – 1.10.
+_BANDITS = {
+    "BanditLinTS": ("ThompsonSampling", "ThompsonSampling"),
+    "BanditLinUCB": ("UpperConfidenceBound", "UCB"),
 }
-#: Ray hands its `type` to `from_config`, and the rest to the class as arguments. Where one of them
-#: explores with the help of another, that one has no helper.
-EXPLORATION = Fields(
-    {
-        "type": TYPES | v.CODE,
-        **_SCALARS,
-        "sub_exploration": Fields({"type": TYPES | v.CODE, **_SCALARS}),
-    }
-)
-EPSILON = {"initial_epsilon": 1.0, "final_epsilon": 0.05, "epsilon_timesteps": 10000}
+BANDITS = tuple(_BANDITS)
+_SCHEDULE = {"initial_epsilon": 1.0, "final_epsilon": 0.05, "epsilon_timesteps": 10000}
+#: What epsilon fell to at once behind the random steps of `ParameterNoise`.
+_AFTER_RANDOM_STEPS = 0.01
 
 
 def type_name(config: Any) -> str | None:
@@ -82,8 +49,33 @@ def type_name(config: Any) -> str | None:
     return name.rpartition(".")[2] if name else None
 
 
-def noise_on_weights(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What modules and configs of this package are told of `ParameterNoise`.
+def samples(config: Any) -> bool:
+    """Whether an exploration config asks for what the action distribution draws, and no more."""
+    return type_name(config) in (None, SAMPLING)
+
+
+def needs_old(config: Any) -> bool:
+    """Whether only policies of the old API stack explore so."""
+    return type_name(config) not in (None, SAMPLING, EPSILON_GREEDY)
+
+
+def needs_old_of_q(config: Any) -> bool:
+    """The same for policies of Q-values."""
+    return type_name(config) not in (SOFT_Q, ON_WEIGHTS) and needs_old(config)
+
+
+def needs_old_of_apex(config: Any) -> bool:
+    """The same for APEX."""
+    return type_name(config) != PER_WORKER_EPSILON and needs_old_of_q(config)
+
+
+def needs_old_of_ddpg(config: Any) -> bool:
+    """The same for DDPG and TD3."""
+    return type_name(config) not in (None, *_TYPES_OF_DDPG)
+
+
+def _noise_on_weights(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What modules and configs of this package are given for `ParameterNoise`.
 
     Args:
         config: The exploration config; empty where a switch asked for it, before Ray 0.8.1.
@@ -91,180 +83,369 @@ def noise_on_weights(config: Mapping[str, Any]) -> dict[str, Any]:
     return {"initial_stddev": config.get("initial_stddev", 1.0)}
 
 
-def needs_old(config: Any) -> bool:
-    """Whether only policies of the old API stack explore so."""
-    name = type_name(config)
-    return name is not None and name not in DEFAULT_TYPES
-
-
-def of_config(value: Any, context: Context) -> Outcome:
-    """What becomes of an `exploration_config`."""
-    if context.stack == "old":
-        return Outcome({OLD: dict(value)} if value else {}, Verdict.KEPT)
-    if not value:
-        return Outcome(verdict=Verdict.DROPPED, message="nothing was asked for")
-    if not isinstance(value, Mapping):
-        return drop_aloud(value, context)
-    settings: dict[str, Any] = {}
-    if context.algorithm in ("DQN", "APEX", "R2D2") and any(
-        k in value for k in (*EPSILON, "warmup_timesteps")
-    ):
-        settings = {"training.epsilon": epsilon_of(value)}
-    if context.algorithm == "SAC" and value.get("random_timesteps"):
-        settings = _random_start(value["random_timesteps"], context)
-    used = {*EPSILON, "warmup_timesteps"} if "training.epsilon" in settings else {"type"}
-    used |= {"random_timesteps"} if len(settings) and context.algorithm == "SAC" else set()
-    for key in value:
-        if key not in used and key != "type":
-            context.note(
-                Verdict.DROPPED,
-                f".{key}",
-                f"{context.algorithm}'s module explores without it",
-                severity=Severity.INFO if _idle(key, value[key], context) else Severity.WARNING,
-                hint="" if _idle(key, value[key], context) else "api_stack='old' keeps it",
-            )
-    message = "" if settings else "the module samples from its action distribution by itself"
-    return Outcome(settings, None if settings else Verdict.DROPPED, message)
-
-
-def _idle(key: str, value: Any, context: Context) -> bool:
-    return needless(value) or was_default(
-        f"exploration_config.{key}", value, context.legacy_algorithm
-    )
-
-
-def _random_start(steps: int, context: Context) -> dict[str, Any]:
-    if any(context.get(k) is not None for k in LEARNING_STARTS):
-        return {}
-    return {"training.num_steps_sampled_before_learning_starts": steps}
-
-
-LEARNING_STARTS = ("learning_starts", "num_steps_sampled_before_learning_starts")
-
-
-def epsilon_of(config: Mapping[str, Any]) -> list[list[float]]:
+def _epsilon_schedule(config: Mapping[str, Any]) -> list[list[float]]:
     """The schedule of epsilon that an exploration config of epsilon-greedy describes."""
-    first, last, steps = (config.get(k, default) for k, default in EPSILON.items())
+    first, last, steps = (config.get(k, default) for k, default in _SCHEDULE.items())
     warmup = config.get("warmup_timesteps") or 0
     points = [[0, first], [warmup, first]] if warmup else [[0, first]]
     return [*points, [int(warmup + max(1, steps)), last]]
 
 
-def _before_0_8(_: Any, context: Context) -> Outcome:
+# `exploration_config`, algorithm by algorithm
+
+
+def exploration_config(value: Any, context: Context) -> Outcome:
+    """What an algorithm without rules of its own makes of it."""
+    if context.stack == "old":
+        return Outcome({OLD: dict(value)} if value else {}, Verdict.KEPT)
+    if not value:
+        return drop("nothing was asked for")
+    if not isinstance(value, Mapping):
+        return warn_if_set(value, context)
+    settings: dict[str, Any] = {}
+    if context.algorithm in ("DQN", "APEX", "R2D2") and any(
+        k in value for k in (*_SCHEDULE, "warmup_timesteps")
+    ):
+        settings = {EPSILON: _epsilon_schedule(value)}
+    if context.algorithm == "SAC" and value.get("random_timesteps"):
+        settings = _random_start(value["random_timesteps"], context)
+    used = {*_SCHEDULE, "warmup_timesteps"} if EPSILON in settings else set()
+    if settings and context.algorithm == "SAC":
+        used.add("random_timesteps")
+    for key in value:
+        if key not in used and key != "type":
+            idle = is_off(value[key]) or was_default(
+                f"exploration_config.{key}", value[key], context.legacy_algorithm
+            )
+            context.note(
+                Verdict.DROPPED,
+                f".{key}",
+                f"{context.algorithm}'s module explores without it",
+                Severity.INFO if idle else Severity.WARNING,
+                "" if idle else "api_stack='old' keeps it",
+            )
+    message = "" if settings else "the module samples from its action distribution by itself"
+    return Outcome(settings, None if settings else Verdict.DROPPED, message)
+
+
+def _random_start(steps: int, context: Context) -> dict[str, Any]:
+    starts = ("learning_starts", "num_steps_sampled_before_learning_starts")
+    if any(context.get(key) is not None for key in starts):
+        return {}
+    return {"training.num_steps_sampled_before_learning_starts": steps}
+
+
+def exploration_config_of_q(value: Any, context: Context) -> Outcome:
+    """What a policy of Q-values makes of it."""
+    kind = type_name(value)
+    if context.stack == "old":
+        return exploration_config(value, context)
+    if kind not in (SOFT_Q, ON_WEIGHTS):
+        outcome = exploration_config(value, context)
+        if kind is None:  # the type is the one that all policies have
+            return outcome
+        return _without(outcome, context, TEMPERATURE, NOISE_ON_WEIGHTS)
+    soft = kind == SOFT_Q
+    settings, known = (_soft_q if soft else _parameter_noise)(value, context)
+    for key, one in value.items():
+        if key not in ("type", "framework", *known):
+            severity = Severity.INFO if is_off(one) else Severity.WARNING
+            context.note(Verdict.DROPPED, f".{key}", f"{kind} did not read it", severity)
+    settings |= _reset_of_policy(context, NOISE_ON_WEIGHTS if soft else TEMPERATURE)
+    message = f"a module of this package explores by {kind}"
+    return Outcome(settings, Verdict.CONVERTED, message)
+
+
+def _reset_of_policy(context: Context, *targets: str) -> dict[str, None]:
+    """Takes from a policy of many what all others may have; elsewhere there is nothing to take."""
+    return dict.fromkeys(targets) if ".policies." in context.path else {}
+
+
+def _without(outcome: Outcome, context: Context, *targets: str) -> Outcome:
+    """The same outcome, of a policy that does not explore by these."""
+    if context.stack == "old":
+        return outcome
+    return replace(outcome, settings={**_reset_of_policy(context, *targets), **outcome.settings})
+
+
+def _soft_q(config: Mapping[str, Any], _: Context) -> tuple[dict[str, Any], tuple[str, ...]]:
+    steps = config.get("random_timesteps") or 0
+    settings = {
+        TEMPERATURE: config.get("temperature", 1.0),
+        EPSILON: [[0, 1.0], [steps, 1.0], [steps + 1, 0.0]] if steps else 0.0,
+    }
+    return settings, ("temperature", "random_timesteps")
+
+
+def _parameter_noise(
+    config: Mapping[str, Any], context: Context
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    helper = config.get("sub_exploration")
+    if helper and type_name(helper) not in (None, EPSILON_GREEDY):
+        message = f"the helper is epsilon-greedy, not {type_name(helper)}"
+        hint = "api_stack='old' keeps it"
+        context.note(Verdict.DROPPED, ".sub_exploration", message, Severity.WARNING, hint)
+        helper = None
+    steps = config.get("random_timesteps", 10_000)
+    by_default = [[0, 1.0], [steps + 1, 1.0], [steps + 2, _AFTER_RANDOM_STEPS]]
+    settings = {
+        NOISE_ON_WEIGHTS: _noise_on_weights(config),
+        EPSILON: _epsilon_of_helper(helper, context) if helper else by_default,
+    }
+    return settings, ("initial_stddev", "random_timesteps", "sub_exploration")
+
+
+def _epsilon_of_helper(helper: Mapping[str, Any], context: Context) -> list[list[float]]:
+    schedule = helper.get("epsilon_schedule")
+    points = schedule.get("endpoints") if isinstance(schedule, Mapping) else None
+    if points:
+        return [list(point) for point in points]
+    if schedule:
+        where, message = ".sub_exploration.epsilon_schedule", f"{schedule!r} names no endpoints"
+        hint = "training(epsilon=[[step, epsilon], …])"
+        context.note(Verdict.DROPPED, where, message, Severity.WARNING, hint)
+    return _epsilon_schedule(helper)
+
+
+def exploration_config_of_apex(value: Any, context: Context) -> Outcome:
+    """As for DQN; whether each env runner has its own epsilon is a setting."""
+    outcome = exploration_config_of_q(value, context)
+    kind = type_name(value)
+    if context.stack == "old" or kind is None:
+        return outcome
+    settings = {**outcome.settings, PER_WORKER: kind == PER_WORKER_EPSILON}
+    return Outcome(settings, Verdict.CONVERTED, "each env runner may have an epsilon of its own")
+
+
+def exploration_config_of_bandits(value: Any, context: Context) -> Outcome:
+    """The algorithm is the way to explore."""
+    asked = type_name(value)
+    own = _BANDITS.get(context.algorithm)
+    if asked is None or own is None or asked in own:
+        return Outcome(message="the algorithm's name says how it explores")
+    other = next((name for name, kinds in _BANDITS.items() if asked in kinds), None)
+    return refuse(
+        f"{context.algorithm} explores in its own way, not by {asked}",
+        f"the algorithm that does is {other}" if other else "leave exploration_config out",
+    )
+
+
+def exploration_config_of_qmix(value: Any, context: Context) -> Outcome:
+    """Epsilon-greedy, and nothing else."""
+    if not isinstance(value, Mapping):
+        return warn_if_set(value, context)
+    kind = type_name(value)
+    if was_default("exploration_config", value, context.legacy_algorithm):
+        kind = None
+    if kind not in (None, EPSILON_GREEDY, PER_WORKER_EPSILON):
+        return refuse(
+            f"QMIX explores with epsilon-greedy actions, not by {kind}",
+            "override `_forward_exploration` of rllib_compat.modules.QMIXModule",
+        )
+    if kind == PER_WORKER_EPSILON:
+        message = "each worker had an epsilon of its own; all have the same now"
+        context.note(Verdict.CONVERTED, ".type", message, Severity.WARNING)
+    if not is_off(value.get("epsilon_schedule")):
+        message = "epsilon falls in a straight line"
+        hint = "training(epsilon=[[step, epsilon], …])"
+        context.note(Verdict.DROPPED, ".epsilon_schedule", message, Severity.WARNING, hint)
+    if not any(key in value for key in (*_SCHEDULE, "warmup_timesteps")):
+        return drop("epsilon-greedy, as by default")
+    return Outcome({context.target: _epsilon_schedule(value)}, Verdict.CONVERTED)
+
+
+def exploration_config_of_ddpg(value: Any, context: Context) -> Outcome:
+    """Noise on actions, and on weights."""
+    if not value:
+        return drop("nothing was asked for")
+    if not isinstance(value, Mapping):
+        return warn_if_set(value, context)
+    settings: dict[str, Any] = {}
+    kind = type_name(value) or ""
+    if kind == ON_WEIGHTS:
+        settings[PARAMETER_NOISE] = _noise_on_weights(value)
+        # The noise on actions that went with that on weights.
+        steps = value.get("random_timesteps", 10_000)
+        value = value.get("sub_exploration") or {"type": OU, "random_timesteps": steps}
+        kind = type_name(value) or ""
+    if kind and context.algorithm == "APEX_DDPG":
+        settings[PER_WORKER] = kind in _PER_WORKER_NOISE
+    elif kind in _PER_WORKER_NOISE:
+        message = "each worker had a scale of its own; all have the same now"
+        context.note(Verdict.CONVERTED, ".type", message, Severity.WARNING)
+    for key, one in value.items():
+        if key in _HELPERS and not is_off(one):
+            message = "the noise has a scale that falls in a straight line, and no helper"
+            hint = "override `_forward_exploration` of the RLModule"
+            context.note(Verdict.DROPPED, f".{key}", message, Severity.WARNING, hint)
+        elif key not in (*_HELPERS, "framework") and one is not None:
+            is_type = key == "type"
+            settings[f"{NOISE}.{key}"] = _PER_WORKER_NOISE.get(kind, kind) if is_type else one
+    return Outcome(settings, Verdict.CONVERTED, "the module adds the noise itself")
+
+
+#: CRR does not explore: only what is evaluated draws actions.
+exploration_config_of_crr = warn_unless(samples)
+exploration_config_of_maddpg = warn_unless(
+    samples, "override `_forward_exploration` of rllib_compat.modules.MADDPGModule"
+)
+
+
+# Single keys for epsilon, soft Q and noise on weights
+
+
+def epsilon(value: Any, context: Context) -> Outcome:
+    """The new stack's schedule; before Ray 2.40, policies explored by `exploration_config`."""
+    if context.stack == "old":
+        return drop("`exploration_config` says it there")
+    before = context.legacy_ray is not None and Version(context.legacy_ray) < Version("2.40")
+    by_default = was_default("epsilon", value, "DQN")
+    if before and by_default and not context.get("enable_env_runner_and_connector_v2"):
+        return drop("the old API stack, which was the default, explored by `exploration_config`")
+    return Outcome({context.target: value})
+
+
+def epsilon_before_0_8(_: Any, context: Context) -> Outcome:
     """Epsilon fell from 1.0 over `exploration_fraction × schedule_max_timesteps` steps."""
     if context.algorithm not in ("DQN", "APEX", "QMIX"):
-        return drop_aloud(None, context)
+        return warn_if_set(None, context)
     steps = context.get("exploration_fraction", 0.1) * context.get("schedule_max_timesteps", 100000)
     first = context.get("exploration_initial_eps", 1.0)
     last = context.get("exploration_final_eps", 0.02)
     points = [[0, first], [max(1, int(steps)), last]]
     if context.stack == "old":
-        names = ("initial_epsilon", "final_epsilon", "epsilon_timesteps")
         values = (first, last, points[1][0])
-        return Outcome({f"{OLD}.{n}": v for n, v in zip(names, values, strict=True)})
-    return Outcome({"training.epsilon": points})
+        return Outcome({f"{OLD}.{k}": v for k, v in zip(_SCHEDULE, values, strict=True)})
+    return Outcome({EPSILON: points})
 
 
-def typed(kind: str, **arguments: str) -> Any:
+def old_type(kind: str, **arguments: str) -> Convert:
     """A pre-0.8 switch that became a `type` of the exploration config."""
 
     def convert(value: Any, context: Context) -> Outcome:
-        if needless(value) or context.stack == "new":
-            return drop_aloud(value, context)
+        if is_off(value) or context.stack == "new":
+            return warn_if_set(value, context)
         extra = {f"{OLD}.{name}": context.get(key, 1.0) for name, key in arguments.items()}
         return Outcome({f"{OLD}.type": kind, **extra}, Verdict.CONVERTED)
 
     return convert
 
 
-def _temperature(value: Any, context: Context) -> Outcome:
+_old_soft_q = old_type(SOFT_Q, temperature="softmax_temp")
+_old_parameter_noise = old_type(ON_WEIGHTS)
+
+
+def softmax_temp(value: Any, context: Context) -> Outcome:
+    """The temperature of `soft_q`."""
     if context.stack == "old" and context.get("soft_q"):
-        return Outcome({f"{OLD}.temperature": value}, Verdict.MOVED)
+        return Outcome({context.target: value}, Verdict.MOVED)
     return Outcome(message="only `soft_q` read it")
 
 
-RULES = (
-    *kept(FAMILY, "env_runners", {v.FLAG: "explore"}),
-    Rule(
-        FAMILY,
-        "exploration_enabled",
-        Verdict.RENAMED,
-        "renamed in Ray 0.8.3",
-        target="env_runners.explore",
-        value=v.FLAG,
-    ),
-    Rule(
-        FAMILY,
-        "exploration_config",
-        Verdict.CONVERTED,
-        "an exploration class of the old policies",
-        target="training.epsilon",
-        old_target=OLD,
-        convert=of_config,
-        value=EXPLORATION,
-        needs_old=needs_old,
-        hint="",
-    ),
-    *(
-        Rule(
-            FAMILY,
-            key,
-            Verdict.CONVERTED,
-            "together they were the epsilon schedule",
-            target="training.epsilon",
-            old_target=OLD,
-            convert=_before_0_8,
-            value=value,
-        )
-        for key, value in (
-            ("schedule_max_timesteps", v.STEPS),
-            ("exploration_fraction", v.AMOUNT),
-            ("exploration_final_eps", v.SHARE),
-            ("exploration_initial_eps", v.SHARE),
-        )
-    ),
-    Rule(
-        FAMILY,
-        "soft_q",
-        Verdict.DROPPED,
-        "sampling from softened Q-values runs on the old API stack only",
-        old_target=f"{OLD}.type",
-        convert=typed("SoftQ", temperature="softmax_temp"),
-        value=v.FLAG,
-        needs_old=bool,
-    ),
-    Rule(
-        FAMILY,
-        "softmax_temp",
-        Verdict.DROPPED,
-        "the temperature of `soft_q`",
-        old_target=f"{OLD}.temperature",
-        convert=_temperature,
-        value=v.AMOUNT,
-    ),
-    Rule(
-        FAMILY,
-        "parameter_noise",
-        Verdict.DROPPED,
-        "parameter noise runs on the old API stack only",
-        old_target=f"{OLD}.type",
-        convert=typed("ParameterNoise"),
-        value=v.FLAG,
-        needs_old=bool,
-    ),
-    Rule(
-        FAMILY,
-        "per_worker_exploration",
-        Verdict.DROPPED,
-        "an epsilon of its own for each worker exists on the old API stack only",
-        old_target=f"{OLD}.type",
-        convert=typed("PerWorkerEpsilonGreedy"),
-        value=v.FLAG,
-        needs_old=bool,
-    ),
-    *dropped(
-        FAMILY,
-        "_prior_exploration_config __prior_exploration_config",
-        "kept by Ray to switch between the API stacks",
-    ),
-)
+def per_worker_exploration(value: Any, context: Context) -> Outcome:
+    """Whether each worker of a distributed replay explores by a share of its own."""
+    if context.stack == "old":
+        return old_type(PER_WORKER_EPSILON)(value, context)
+    return Outcome({context.target: bool(value)})
+
+
+def noisy_of_q(value: Any, context: Context) -> Outcome:
+    """Whether layers have noise."""
+    if context.stack == "old":
+        return Outcome({context.target: value}, Verdict.KEPT)
+    if not value:
+        settings = _reset_of_policy(context, context.target)
+        return Outcome(settings, Verdict.DROPPED, "its layers had no noise")
+    return Outcome({context.target: context.get("sigma0", 0.5)})
+
+
+def sigma_of_q(value: Any, context: Context) -> Outcome:
+    """The noise of noisy layers at first."""
+    if context.stack == "old":
+        return Outcome({context.target: value}, Verdict.KEPT)
+    if context.get("noisy"):
+        return Outcome({context.target: value}, Verdict.MOVED)
+    return drop("only noisy nets read it")
+
+
+def soft_q_of_q(value: Any, context: Context) -> Outcome:
+    """Whether actions are drawn by their values."""
+    if context.stack == "old" or is_off(value):
+        return _without(_old_soft_q(value, context), context, TEMPERATURE)
+    return Outcome({context.target: context.get("softmax_temp", 1.0)})
+
+
+def softmax_temp_of_q(value: Any, context: Context) -> Outcome:
+    """The temperature of `soft_q`."""
+    if not context.get("soft_q"):
+        return drop("only `soft_q` read it")
+    return Outcome({context.target: value})
+
+
+def parameter_noise_of_q(value: Any, context: Context) -> Outcome:
+    """Whether weights have noise."""
+    if context.stack == "old" or is_off(value):
+        return _without(_old_parameter_noise(value, context), context, NOISE_ON_WEIGHTS)
+    return Outcome({context.target: _noise_on_weights({})})
+
+
+# Single keys for the noise of DDPG and TD3
+
+
+def parameter_noise_of_ddpg(value: Any, _: Context) -> Outcome:
+    """Whether weights have noise: a switch, or in checkpoints of this package a dict."""
+    if is_off(value):
+        return drop("nothing was asked for")
+    noise = dict(value) if isinstance(value, Mapping) else _noise_on_weights({})
+    return Outcome({PARAMETER_NOISE: noise})
+
+
+def _noise_type(context: Context) -> str:
+    """The noise of Ray 0.6 – 0.8.0, where a key of its own said which; TD3's was another."""
+    by_default = "gaussian" if context.legacy_algorithm == "TD3" else "ou"
+    if context.get("exploration_noise_type") is None and context.get("smooth_target_policy"):
+        by_default = "gaussian"  # Ray 0.6 decided by this key
+    return GAUSSIAN if context.get("exploration_noise_type", by_default) == "gaussian" else OU
+
+
+def noise_argument(name: str, only: str = "") -> Convert:
+    """What one key of Ray 0.5 – 0.8.0 said of the noise; nothing, if that was of another kind."""
+
+    def convert(value: Any, context: Context) -> Outcome:
+        if value is None or (only and only != _noise_type(context)):
+            return drop("the noise is of another kind")
+        return Outcome({f"{NOISE}.{name}": value})
+
+    return convert
+
+
+def noise_type(_: Any, context: Context) -> Outcome:
+    """Its class."""
+    return Outcome({f"{NOISE}.type": _noise_type(context)})
+
+
+def noise_scale(value: Any, context: Context) -> Outcome:
+    """Ray 0.5 and 0.6: no steps at random, and always a schedule."""
+    scale = {f"{NOISE}.ou_base_scale": value} if _noise_type(context) == OU else {}
+    return Outcome({**scale, f"{NOISE}.random_timesteps": 0})
+
+
+def noise_length(_: Any, context: Context) -> Outcome:
+    """After how many steps its scale has fallen."""
+    most, part = context.get("schedule_max_timesteps"), context.get("exploration_fraction")
+    most, part = 100_000 if most is None else most, 0.1 if part is None else part
+    return Outcome({f"{NOISE}.scale_timesteps": max(1, int(part * most))})
+
+
+def noise_anneals(value: Any, _: Context) -> Outcome:
+    """Whether its scale falls."""
+    if value:
+        return Outcome(message="the noise's scale falls, as by default")
+    return Outcome({f"{NOISE}.final_scale": 1.0})
+
+
+def noise_final_scale(value: Any, context: Context) -> Outcome:
+    """What its scale falls to."""
+    if not context.get("exploration_should_anneal", True):
+        return drop("the noise's scale did not fall")
+    return Outcome({f"{NOISE}.final_scale": value})

@@ -1,35 +1,256 @@
-"""Training: what all algorithms share about batches, learning rates and optimizers."""
+"""Conversions of what concerns training: batches, rates, losses, learners, reporting."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from packaging.version import Version
+
 from rllib_compat import ray_versions, registry
-from rllib_compat.config.context import Context
-from rllib_compat.config.rule import UNREAD, Outcome, Rule, dropped, kept, renamed, rllib_class
-from rllib_compat.config.rules.resources import learners
-from rllib_compat.config.values import common as v
-from rllib_compat.config.values.kinds import Whole, Words
+from rllib_compat.config import values as v
+from rllib_compat.config.keys import was_default
+from rllib_compat.config.rule import Context, Outcome, drop, refuse
+from rllib_compat.config.rules.common import keep_on_old_stack, warn_if_set, warn_unless
 from rllib_compat.neutral.report import Severity, Verdict
 
-FAMILY = "training"
 #: What `runtime.learners.give_optimizer` reads; the learner's other settings stand beside it.
 OPTIMIZER = "training.learner_config_dict.legacy_optimizer"
 #: The epsilon of torch's Adam.
-ADAMS_OWN = 1e-8
-# -1 (of a Dreamer) left the size to the algorithm.
-BATCH = Whole(-1)
-
-# Their losses read one learning rate per network.
+_EPSILON_OF_ADAM = 1e-8
+#: Those whose losses read one learning rate per network.
 SEPARATE_RATES = tuple(row.name for row in registry.trained() if len(row.optimizers) > 1)
+_BATCH = "training.train_batch_size_per_learner"
+#: The first Ray with the key `framework`; before it, TensorFlow was all there was by default.
+_FRAMEWORK = Version("0.8.6")
+#: The newest Ray that took `vtrace: False`.
+NEWEST_WITHOUT_VTRACE = "2.10.0"
+#: The first Ray with RMSprop of Keras, which is torch's unless it has a momentum.
+_KERAS = Version("1.0")
+#: What the arguments of RMSprop were in every Ray, where the config says nothing.
+_RMSPROP = {"decay": 0.99, "momentum": 0.0, "epsilon": 0.1}
 
 
-def of_optimizer(argument: str) -> str:
+def _optimizer(argument: str) -> str:
     """The setting of an optimizer's argument, where the installed Ray wants it."""
     return f"{ray_versions.learner_method()}.{OPTIMIZER.partition('.')[2]}.{argument}"
 
 
-def schedule(points: Any, before: Any) -> Any:
+# Learners and GPUs
+
+
+def count_learners(context: Context) -> int:
+    """How many learners the config asks for, by any of the names that this ever had."""
+    for key in ("num_learners", "num_learner_workers", "num_trainer_workers"):
+        given = context.get(key)
+        if isinstance(given, int) and given > 0:
+            return given
+    gpus = context.get("num_gpus")
+    return int(gpus) if isinstance(gpus, (int, float)) and gpus > 1 else 1
+
+
+def num_gpus(value: Any, context: Context) -> Outcome:
+    """The algorithm's GPUs: a share of one, or several."""
+    if context.stack == "old" or not isinstance(value, (int, float)):
+        return Outcome({context.target: value})
+    if "num_gpus_per_learner" in context.config:
+        return drop("`num_gpus_per_learner` says it")
+    fake = bool(context.get("_fake_gpus"))
+    if value <= 1:
+        return Outcome({context.target: 0 if fake else value})
+    return Outcome(
+        {"learners.num_learners": int(value), context.target: 0 if fake else 1},
+        message=f"{int(value)} learners with one GPU each",
+    )
+
+
+def gpu(value: Any, context: Context) -> Outcome:
+    """The switch of Ray 0.5, and the share that went with it."""
+    share = (context.get("gpu_fraction") or 1) if value else 0
+    target = "resources.num_gpus" if context.stack == "old" else "learners.num_gpus_per_learner"
+    return Outcome({target: share})
+
+
+def gpu_fraction(_: Any, context: Context) -> Outcome:
+    """The share of a GPU, where `gpu` switches it on."""
+    return gpu(context.get("gpu"), context)
+
+
+def use_gpu_for_workers(value: Any, context: Context) -> Outcome:
+    """A switch."""
+    return Outcome({context.target: int(bool(value))})
+
+
+# The framework
+
+
+def was_tensorflow(context: Context) -> bool:
+    """Whether a config, or the Ray that it was written for, says TensorFlow."""
+    name = context.get("framework", context.get("framework_str"))
+    if name is not None:
+        return name in v.TENSORFLOW
+    torch = context.get("use_pytorch")
+    if torch is not None:
+        return not torch
+    return context.legacy_ray is not None and Version(context.legacy_ray) < _FRAMEWORK
+
+
+def _was_torch(context: Context) -> bool:
+    """Whether a config says torch."""
+    name = context.get("framework", context.get("framework_str"))
+    return name == "torch" or (name is None and bool(context.get("use_pytorch")))
+
+
+def framework(value: Any, context: Context) -> Outcome:
+    """Torch, whatever it was."""
+    if value not in v.TENSORFLOW:
+        return Outcome({context.target: "torch"})
+    return Outcome(
+        {context.target: "torch"},
+        Verdict.CONVERTED,
+        f"RLlib has no {value!r} any more; torch trains the same networks",
+        Severity.WARNING,
+    )
+
+
+def use_pytorch(value: Any, context: Context) -> Outcome:
+    """The switch before `framework`."""
+    return framework("torch" if value else "tf", context)
+
+
+def eager(value: Any, _: Context) -> Outcome:
+    """A switch of TensorFlow."""
+    return Outcome(message="torch is always eager" if value else "it was switched off")
+
+
+# Reporting
+
+
+def minimum(value: Any, context: Context) -> Outcome:
+    """At least so much in an iteration."""
+    return _minimum(value, context.rule.target)
+
+
+def timesteps_per_iteration(value: Any, context: Context) -> Outcome:
+    """Sampled steps, or trained ones where nothing is sampled."""
+    kind = "train" if registry.of(context.algorithm).offline else "sample"
+    return _minimum(value, f"reporting.min_{kind}_timesteps_per_iteration")
+
+
+def _minimum(value: Any, target: str) -> Outcome:
+    if value == -1:
+        return drop("it was left to the default")
+    if "time_s" in target:
+        return Outcome({target: value or None})
+    whole = math.ceil(value) if isinstance(value, float) and math.isfinite(value) else value
+    return Outcome({target: whole or 0})  # as YAML reads 1e4 as a float
+
+
+# Batches
+
+
+def train_batch_size(value: Any, context: Context) -> Outcome:
+    """What all learners share, and what each of them has today."""
+    if context.stack == "old":
+        return Outcome({context.target: value}, Verdict.KEPT)
+    if not isinstance(value, (int, float)) or value <= 0:
+        return drop(f"{value!r} left the size to the algorithm")
+    count = count_learners(context)
+    message = f"shared by {count} learners" if count > 1 else ""
+    return Outcome({context.target: max(1, int(value) // count)}, message=message)
+
+
+def train_batch_size_per_learner(value: Any, context: Context) -> Outcome:
+    """Ray's own copy of the size, None where another key says it."""
+    if value is None or context.stack == "old":
+        return drop("it follows from `train_batch_size`")
+    return Outcome({context.rule.target: value})
+
+
+def train_batch_size_of_ddppo(value: Any, context: Context) -> Outcome:
+    """Fragments say it where their length is a number; until Ray 2.1 it always was one."""
+    fragment, envs = context.get("rollout_fragment_length"), context.get("num_envs_per_worker", 5)
+    follows = drop("it follows from the fragments")
+    if not isinstance(value, int) or value <= 0:
+        return follows
+    if not isinstance(fragment, int):
+        return Outcome({_BATCH: value})
+    if was_default("train_batch_size", value, "DDPPO") or value == fragment * envs:
+        return follows
+    return refuse(
+        "each env runner learns from its fragments, and `rollout_fragment_length` says how long "
+        "they are; RLlib refused both, too",
+        "take one of them out",
+    )
+
+
+def sgd_minibatch_size(value: Any, context: Context) -> Outcome:
+    """A share for each learner; DDPPO's workers had one of their own."""
+    count = count_learners(context)
+    is_whole = context.stack == "old" or context.legacy_algorithm == "DDPPO" or count == 1
+    if is_whole or not isinstance(value, int):
+        return Outcome({context.target: value})
+    message = f"shared by {count} learners"
+    return Outcome({context.target: max(1, value // count)}, message=message)
+
+
+# Rates and coefficients that may have a schedule
+
+
+def lr(value: Any, context: Context) -> Outcome:
+    """The learning rate, unless each network has one."""
+    if context.algorithm in SEPARATE_RATES and context.stack == "new":
+        return _never_read_rate(value)
+    return _unless_scheduled(value, context, "lr")
+
+
+def lr_schedule(value: Any, context: Context) -> Outcome:
+    """The schedule of the learning rate."""
+    return _scheduled(value, context, "lr")
+
+
+def entropy_coeff(value: Any, context: Context) -> Outcome:
+    """How much the loss rewards uncertainty."""
+    if isinstance(value, (int, float)) and value < 0:
+        return _negative_entropy(value, context)
+    value = float(value) if isinstance(value, int) else value
+    return _unless_scheduled(value, context, "entropy_coeff")
+
+
+def _negative_entropy(value: float, context: Context) -> Outcome:
+    if context.algorithm in ("IMPALA", "APPO", "A2C", "A3C"):
+        message = "Ray 0.5 added the entropy term to the loss; it is subtracted since"
+        return Outcome({"training.entropy_coeff": -value}, Verdict.CONVERTED, message)
+    return refuse(
+        "a negative coefficient would reward certainty; Ray does not take one",
+        "give its absolute value, or 0",
+    )
+
+
+def entropy_coeff_schedule(value: Any, context: Context) -> Outcome:
+    """The schedule of the coefficient."""
+    return _scheduled(value, context, "entropy_coeff")
+
+
+def _scheduled(value: Any, context: Context, plain: str) -> Outcome:
+    """Turns `<plain>_schedule` into a value of `training(<plain>=)`."""
+    if value is None or value == []:
+        return drop("no schedule was asked for")
+    if plain == "lr" and context.algorithm in SEPARATE_RATES:
+        return _never_read_rate(value)
+    if context.stack == "old" and context.algorithm in ("MARWIL", "BC"):
+        return drop("", Severity.WARNING)
+    if context.stack == "old":
+        return Outcome({f"training.{plain}_schedule": value}, Verdict.KEPT)
+    try:
+        steps = _todays_schedule(value, context.get(plain))
+    except (TypeError, ValueError, IndexError):
+        message = f"{value!r} is not a list of [step, value] pairs"
+        return refuse(message, f"give {plain} as such a list")
+    return Outcome({f"training.{plain}": steps})
+
+
+def _todays_schedule(points: Any, before: Any) -> Any:
     """A legacy schedule as today's: it begins at step 0 and has at least two points.
 
     Args:
@@ -43,172 +264,251 @@ def schedule(points: Any, before: Any) -> Any:
     return steps if len(steps) > 1 else steps[0][1]
 
 
-def scheduled(value: Any, context: Context, plain: str) -> Outcome:
-    """Turns `<plain>_schedule` into a value of `training(<plain>=)`."""
-    if value is None or value == []:
-        return Outcome(verdict=Verdict.DROPPED, message="no schedule was asked for")
-    if plain == "lr" and context.algorithm in SEPARATE_RATES:
-        return _unread_rate(value)
-    if context.stack == "old" and context.algorithm in ("MARWIL", "BC"):
-        return Outcome(verdict=Verdict.DROPPED, severity=Severity.WARNING)
-    if context.stack == "old":
-        return Outcome({f"training.{plain}_schedule": value}, Verdict.KEPT)
-    try:
-        steps = schedule(value, context.get(plain))
-    except (TypeError, ValueError, IndexError):
-        return Outcome(
-            verdict=Verdict.REFUSED,
-            message=f"{value!r} is not a list of [step, value] pairs",
-            severity=Severity.ERROR,
-            hint=f"give {plain} as such a list",
-        )
-    return Outcome({f"training.{plain}": steps})
-
-
-def unless_scheduled(value: Any, context: Context, plain: str) -> Outcome:
+def _unless_scheduled(value: Any, context: Context, plain: str) -> Outcome:
     """Keeps a plain value, unless its schedule takes its place."""
     if context.get(f"{plain}_schedule") and context.stack == "new":
-        return Outcome(
-            verdict=Verdict.CONVERTED,
-            message=f"`{plain}_schedule` takes its place (and begins with it, if it starts later)",
-        )
+        message = f"`{plain}_schedule` takes its place (and begins with it, if it starts later)"
+        return Outcome(verdict=Verdict.CONVERTED, message=message)
     return Outcome({f"training.{plain}": value})
 
 
-def _unread_rate(value: Any) -> Outcome:
-    return Outcome(
-        verdict=Verdict.DROPPED,
-        message="this algorithm has one learning rate per network, and never read this one",
-        severity=Severity.WARNING if value is not None else Severity.INFO,
-        hint="give actor_lr, critic_lr and alpha_lr" if value is not None else "",
+def _never_read_rate(value: Any) -> Outcome:
+    return drop(
+        "this algorithm has one learning rate per network, and never read this one",
+        Severity.INFO if value is None else Severity.WARNING,
+        "" if value is None else "give actor_lr, critic_lr and alpha_lr",
     )
 
 
-def _lr(value: Any, context: Context) -> Outcome:
-    if context.algorithm in SEPARATE_RATES and context.stack == "new":
-        return _unread_rate(value)
-    return unless_scheduled(value, context, "lr")
+# PPO
 
 
-def _lr_schedule(value: Any, context: Context) -> Outcome:
-    return scheduled(value, context, "lr")
+def vf_share_layers(value: Any, context: Context) -> Outcome:
+    """The key of Ray 0.x."""
+    return Outcome({context.target: bool(value)})
 
 
-def _train_batch_size(value: Any, context: Context) -> Outcome:
-    if context.stack == "old":
-        return Outcome({"training.train_batch_size": value}, Verdict.KEPT)
-    if not isinstance(value, (int, float)) or value <= 0:
-        return Outcome(verdict=Verdict.DROPPED, message=f"{value!r} left the size to the algorithm")
-    count = learners(context)
-    share = max(1, int(value) // count)
-    said = f"shared by {count} learners" if count > 1 else ""
-    return Outcome({"training.train_batch_size_per_learner": share}, message=said)
+def use_gae(value: Any, context: Context) -> Outcome:
+    """Whether advantages are estimated with GAE."""
+    if value or context.stack == "old":
+        return Outcome({context.target: bool(value)})
+    return Outcome()
 
 
-def _per_learner(value: Any, context: Context) -> Outcome:
-    if value is None or context.stack == "old":
-        return Outcome(verdict=Verdict.DROPPED, message="it follows from `train_batch_size`")
-    return Outcome({"training.train_batch_size_per_learner": value})
+# IMPALA and APPO
 
 
-RULES = (
-    *kept(
-        FAMILY,
-        "training",
-        {
-            v.SHARE: "gamma",
-            v.BOUND: "grad_clip",
-            Words(("value", "norm", "global_norm")): "grad_clip_by",
-        },
-    ),
-    Rule(FAMILY, "lr", Verdict.KEPT, target="training.lr", convert=_lr, value=v.SCHEDULED_RATE),
-    Rule(
-        FAMILY,
-        "lr_schedule",
-        Verdict.CONVERTED,
-        "`lr` takes the schedule itself; it has to begin at step 0",
-        target="training.lr",
-        old_target="training.lr_schedule",
-        convert=_lr_schedule,
-        value=v.SCHEDULE,
-    ),
-    Rule(
-        FAMILY,
-        "train_batch_size",
-        Verdict.CONVERTED,
-        "each learner has a batch of its own",
-        target="training.train_batch_size_per_learner",
-        old_target="training.train_batch_size",
-        convert=_train_batch_size,
-        value=BATCH,
-    ),
-    *kept(
-        FAMILY,
-        "training",
-        {
-            v.SOME: "train_batch_size_per_learner num_epochs minibatch_size",
-            v.FLAG: "shuffle_batch_per_epoch add_default_connectors_to_learner_pipeline",
-            v.ARGUMENTS: "learner_config_dict",
-        },
-    ),
-    *renamed(
-        FAMILY,
-        "training",
-        {v.CODE: {"_learner_connector": "learner_connector"}},
-        old_target="",
-    ),
-    *(
-        Rule(
-            FAMILY,
-            key,
-            Verdict.RENAMED,
-            target="training.learner_class",
-            old_target="",
-            convert=rllib_class("training.learner_class"),
-            value=v.CODE,
+def _learns_as_appo(context: Context) -> bool:
+    """Whether a config of APPO is from a Ray that took `vtrace: False`."""
+    before = Version(context.legacy_ray or NEWEST_WITHOUT_VTRACE) <= Version(NEWEST_WITHOUT_VTRACE)
+    return context.algorithm == "APPO" and context.stack == "new" and before
+
+
+def vtrace(value: Any, context: Context) -> Outcome:
+    """Whether returns are corrected for off-policy steps."""
+    if value is not False:
+        return Outcome({context.target: value})
+    if _learns_as_appo(context):
+        message = (
+            "a trainer learns from advantages of GAE, as it says; Ray itself always has V-trace"
         )
-        for key in ("_learner_class", "rl_trainer_class")
-    ),
-    Rule(
-        FAMILY,
-        "_train_batch_size_per_learner",
-        Verdict.RENAMED,
-        "kept by Ray under this name",
-        target="training.train_batch_size_per_learner",
-        old_target="",
-        convert=_per_learner,
-        value=v.SOME,
-    ),
-    Rule(
-        FAMILY,
-        "grad_norm_clipping",
-        Verdict.RENAMED,
-        "renamed in Ray 0.8.5",
-        target="training.grad_clip",
-        value=v.BOUND,
-    ),
-    Rule(
-        FAMILY,
-        "optimizer",
+        return Outcome({context.target: True}, Verdict.CONVERTED, message)
+    return Outcome(
+        {context.target: True},
         Verdict.CONVERTED,
-        "the policy optimizers of Ray 0.x are gone; their settings have other homes",
-        old_target="",
-        section=True,
-        value=UNREAD,
-    ),
-    *dropped(FAMILY, "optimizer_class", "the policy optimizers of Ray 0.x are gone"),
-    *dropped(
-        FAMILY,
-        "_rl_trainer_hps _tf_policy_handles_more_than_one_loss "
-        "_disable_initialize_loss_from_dummy_batch",
-        "an inner switch of one generation of RLlib",
-    ),
-    *renamed(
-        FAMILY,
-        "experimental",
-        {
-            v.CODE: {"_torch_grad_scaler_class": "_torch_grad_scaler_class"},
-            v.CODES: {"_torch_lr_scheduler_classes": "_torch_lr_scheduler_classes"},
-        },
-    ),
+        "no Ray from 2.20 on runs without V-trace; it is switched on",
+        Severity.WARNING,
+        "PPO is the algorithm without it",
+    )
+
+
+def num_sgd_iter(value: Any, context: Context) -> Outcome:
+    """How often a train batch is used."""
+    if _learns_as_appo(context):
+        return Outcome({"training.circular_buffer_iterations_per_batch": value})
+    return Outcome({context.target: value})
+
+
+def minibatch_buffer_size(value: Any, context: Context) -> Outcome:
+    """How many train batches are kept for a second pass."""
+    if context.stack == "old":
+        return Outcome({context.target: value}, Verdict.KEPT)
+    if context.algorithm == "APPO":
+        return Outcome({context.target: value or 1})
+    if value in (None, 1):
+        return drop("no batch was kept for a second pass")
+    return warn_if_set(value, context)
+
+
+def learner_queue_size(value: Any, context: Context) -> Outcome:
+    """How many batches may wait for the learner."""
+    if _learns_as_appo(context):
+        return drop("the circular buffer takes the queue's place")
+    return Outcome({context.target: value})
+
+
+def num_aggregation_workers(value: Any, context: Context) -> Outcome:
+    """Actors that put batches together."""
+    if context.stack == "old":
+        return warn_if_set(value, context)
+    return Outcome({context.target: value})
+
+
+def target_update_frequency(value: Any, context: Context) -> Outcome:
+    """After how much training the target network is updated, in another unit."""
+    return Outcome(
+        {context.target: value},
+        severity=Severity.WARNING,
+        hint="it counted train batches; it counts circular buffers full of steps now",
+    )
+
+
+def optimizer_argument(value: Any, context: Context) -> Outcome:
+    """An argument of RMSprop."""
+    if context.stack == "old":
+        return Outcome({context.target: value}, Verdict.KEPT)
+    if context.get("opt_type", "adam") == "adam":
+        return drop("Adam never read it")
+    return Outcome(_rmsprop(context))
+
+
+def opt_type(value: Any, context: Context) -> Outcome:
+    """Which optimizer; RMSprop with its arguments."""
+    if context.stack == "old":
+        return Outcome({context.target: value}, Verdict.KEPT)
+    if value in (None, "adam"):
+        return drop("Adam, as by default")
+    settings = _rmsprop(context)
+    if _was_torch(context) and context.get("decay", _RMSPROP["decay"]):
+        message = "torch's policies took `decay` for a weight decay, which shrinks all weights"
+        return Outcome(settings, None, message, Severity.WARNING, "`decay: 0.0` does not")
+    return Outcome(settings)
+
+
+def _rmsprop(context: Context) -> dict[str, Any]:
+    """The optimizer that a config asks for, as its framework had it."""
+    decay, momentum, epsilon = (context.get(key, value) for key, value in _RMSPROP.items())
+    arguments = {"name": "RMSprop", "momentum": momentum, "eps": epsilon}
+    if _was_torch(context):
+        arguments["weight_decay"] = decay
+    else:
+        arguments["alpha"] = decay
+        graphs = context.legacy_ray is not None and Version(context.legacy_ray) < _KERAS
+        if graphs or momentum:
+            arguments |= {"name": "TensorFlowRMSprop", "first": float(graphs)}
+    return {_optimizer(name): value for name, value in arguments.items()}
+
+
+def broadcast_interval(value: Any, context: Context) -> Outcome:
+    """Fragments or train batches until Ray 1.13, training steps since."""
+    since = Version(context.legacy_ray) if context.legacy_ray else None
+    if value in (None, 1) or (since is not None and since >= Version("2.0")):
+        return Outcome({context.target: value})
+    return Outcome(
+        {context.target: value},
+        message="it counted train batches until Ray 2.0; it counts training steps now, each of "
+        "which may train on several batches, or on none",
+        severity=Severity.WARNING,
+        hint="1 sends weights as soon as there are new ones",
+    )
+
+
+# DQN and R2D2
+
+
+def hiddens(value: Any, context: Context) -> Outcome:
+    """The layers of the advantage and value streams."""
+    if context.stack == "old":
+        return Outcome({context.target: value}, Verdict.KEPT)
+    return Outcome({context.target: list(value or [])})
+
+
+def categorical_temperature(value: Any, context: Context) -> Outcome:
+    """What values are divided by; 1 changes nothing."""
+    none = context.stack == "new" and value == 1.0
+    return keep_on_old_stack(None if none else value, context)
+
+
+def adam_epsilon(value: Any, context: Context) -> Outcome:
+    """An argument of Adam."""
+    if context.stack == "old":
+        return Outcome({context.target: value}, Verdict.KEPT)
+    if value in (None, _EPSILON_OF_ADAM):
+        return drop("torch's Adam has it by itself")
+    return Outcome({_optimizer("eps"): value})
+
+
+def atoms_of_r2d2(value: Any, _: Context) -> Outcome:
+    """How many values a distribution has."""
+    if value in (None, 1):
+        return drop("it learns values, not distributions")
+    why = "R2D2 learns values, no distributions; RLlib's refused them, too"
+    return refuse(why, "num_atoms=1")
+
+
+def loss_of_r2d2(value: Any, context: Context) -> Outcome:
+    """Huber's, whatever is asked for."""
+    return Outcome() if value == "huber" else warn_if_set(value, context)
+
+
+# SAC, DDPG and ARS
+
+
+def target_entropy(value: Any, context: Context) -> Outcome:
+    """A number, or what the action space says."""
+    return Outcome({context.target: "auto" if value is None else value})
+
+
+def smooth_target_policy(value: Any, context: Context) -> Outcome:
+    """TD3's default was a tuple from Ray 2.0 to 2.10, where a comma had slipped in."""
+    first = value[0] if isinstance(value, (list, tuple)) else value
+    return Outcome({context.target: bool(first)})
+
+
+def l2_reg(value: Any, context: Context) -> Outcome:
+    """How much large weights cost; on torch, nothing."""
+    if not value or not _was_torch(context):
+        return Outcome({context.target: 0.0 if value is None else value})
+    return Outcome(
+        {context.target: 0.0},
+        Verdict.CONVERTED,
+        "torch's policies added it to the losses without a gradient: it changed nothing",
+        hint=f"training(l2_reg={value!r}) makes weights smaller, as with TensorFlow",
+    )
+
+
+def lr_of_ddpg(value: Any, context: Context) -> Outcome:
+    """Ray 0.6 had one optimizer for all; later ones read a rate for each."""
+    if context.get("actor_loss_coeff") is None and context.get("critic_loss_coeff") is None:
+        return drop("no loss read it: `actor_lr` and `critic_lr` are what counts")
+    return Outcome({"training.actor_lr": value, "training.critic_lr": value})
+
+
+def stepsize(value: Any, context: Context) -> Outcome:
+    """ARS of Ray 0.5 had it by the name that ES has for it."""
+    if context.algorithm == "ARS":
+        return Outcome({"training.sgd_stepsize": value}, Verdict.RENAMED)
+    return Outcome({context.target: value})
+
+
+# Learning from recorded data
+
+
+def beta_of_marwil(value: Any, context: Context) -> Outcome:
+    """How much advantages weigh; BC is MARWIL without."""
+    if context.algorithm != "BC" or value == 0:
+        return Outcome({context.target: value})
+    hint = "translate it with algorithm='MARWIL', or set beta to 0"
+    return refuse("BC with a beta above 0 is MARWIL", hint)
+
+
+def lagrangian(value: Any, context: Context) -> Outcome:
+    """CQL's switch, and the threshold that it reads."""
+    on_new = context.stack == "new" and context.rule.key != "lagrangian"
+    return keep_on_old_stack(context.get("lagrangian") if on_new else value, context)
+
+
+#: What MADDPG's policies learn by, which RLlib never read.
+policy_of_maddpg = warn_unless(
+    lambda value: value != "ddpg", "give its policies `use_local_critic=True`: DDPG"
 )

@@ -6,43 +6,33 @@ Values that a grid search varies are left alone: each trial settles them for its
 
 from __future__ import annotations
 
-from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Settings
-from rllib_compat.config.steps import (
-    batches,
-    environment,
-    evaluation,
-    exploration,
-    gradients,
-    offline,
-    replay,
-    sequences,
-    successors,
-)
+from rllib_compat.config.rule import Context, Settings
+from rllib_compat.config.steps import learning, offline, sampling
 
 #: The steps in their order: a later one sees what an earlier one has set.
 STEPS = (
-    *environment.STEPS,
-    *batches.STEPS,
-    *replay.STEPS,
-    *exploration.STEPS,
-    *gradients.STEPS,
-    *evaluation.STEPS,
+    *sampling.ENVIRONMENT,
+    *sampling.BATCHES,
+    *learning.REPLAY,
+    *learning.EXPLORATION,
+    *learning.GRADIENTS,
+    *sampling.EVALUATION,
     *offline.STEPS,
-    *sequences.STEPS,
+    *sampling.SEQUENCES,
 )
 
-#: Steps that come before the defaults of the legacy Ray are looked at.
-FIRST = successors.STEPS
+#: Steps that come before the defaults of the legacy Ray are looked at: they give a successor what
+#: makes it the algorithm that it stands in for.
+FIRST = learning.SUCCESSORS
 
 
-def begin(settings: Settings, context: Context) -> None:
-    """Gives a successor what makes it the algorithm that it stands in for."""
+def apply_first(settings: Settings, context: Context) -> None:
+    """Applies `FIRST` in place."""
     for step in FIRST:
         step.apply(settings, context)
 
 
-def settle(settings: Settings, context: Context) -> None:
-    """Mends `settings` in place, step by step."""
+def apply_steps(settings: Settings, context: Context) -> None:
+    """Applies `STEPS` in place."""
     for step in STEPS:
         step.apply(settings, context)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rllib_compat import registry
-from rllib_compat.config.context import Context
 from rllib_compat.config.deferred import AdaptedEnv, EnvSpace, adapted
-from rllib_compat.config.rule import nested
+from rllib_compat.config.rule import Context, nested
 from rllib_compat.config.rules.offline import writes_as_today
 from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, Given, Step
 from rllib_compat.neutral.report import Severity, Verdict
@@ -36,12 +35,12 @@ def _spaces(given: Given, context: Context) -> Change | None:
         return None
     env = nested({name: given.get(name) for name in given.below("env")}, "env")
     if env.get("env") is None:
-        replace(context, rule="settle.spaces").note(
+        replace(context, id="settle.spaces").note(
             Verdict.REFUSED,
             ".env",
             "offline data alone does not say what the spaces are",
-            severity=Severity.ERROR,
-            hint="pass env=, or observation_space and action_space",
+            Severity.ERROR,
+            "pass env=, or observation_space and action_space",
         )
         return None
     return Change(

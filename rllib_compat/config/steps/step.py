@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any, Literal
 
-from rllib_compat.config.context import Context
-from rllib_compat.config.rule import Settings
-from rllib_compat.config.today import todays_default
+from rllib_compat.config.defaults import todays_default
+from rllib_compat.config.rule import Context, Settings
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Severity, Verdict
+
+#: What learns from a replay buffer that a config can describe. (DreamerV3 has one of its own kind.)
+REPLAYING = ("DQN", "APEX", "SAC", "CQL", "DDPG", "APEX_DDPG", "TD3")
 
 #: Stands for a value in `Step.sets` that the step's function computes.
 COMPUTED: Any = ...
@@ -147,8 +149,8 @@ class Step:
             else:
                 settings[name] = value
         if new and change.message:
-            at = replace(context, rule=self.id)
-            at.note(Verdict.CONVERTED, f".{self.key}", change.message, severity=self.severity)
+            at = replace(context, id=self.id)
+            at.note(Verdict.CONVERTED, f".{self.key}", change.message, self.severity)
 
 
 def are_counts(*values: Any) -> bool:

@@ -9,16 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.config.values.door import OUT, Door, Origin, child, is_opaque
-from rllib_compat.config.values.kinds import Kind
+from rllib_compat.config.values.kinds import Kind, Name
+from rllib_compat.config.values.validator import (
+    REJECTED,
+    Origin,
+    Validator,
+    child_path,
+    is_opaque,
+)
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.policy_id import why_unsafe
 from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.space_text import parse_repr
 
-#: The longest name of a resource or a policy.
-LONGEST_NAME = 200
 #: Text of a space that is longer is not read.
 LONGEST_REPR = 10_000
 #: Spaces of more numbers than this are not made for a file: 16 MB a bound.
@@ -39,21 +42,21 @@ class ListOf(Kind):
     least: int = 0
     most: float = inf
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         length = f"{self.least} to {self.most} of: " if self.most < inf else ""
         return f"a list ({length}{self.item.describe()})"
 
-    def suits(self, value: Any) -> bool:  # noqa: D102
+    def matches(self, value: Any) -> bool:
         return isinstance(value, (list, tuple, set, frozenset, np.ndarray))
 
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        if not self.suits(value) or not self.least <= len(value) <= self.most:
-            return door.refuse(path, value, self)
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+        if not self.least <= len(value) <= self.most:
+            return validator.reject(path, value, self)
         entries = value.tolist() if isinstance(value, np.ndarray) else value
-        taken = [self.item.admit(v, f"{path}[{i}]", door) for i, v in enumerate(entries)]
-        if any(entry is OUT for entry in taken):
-            return OUT
-        return taken if isinstance(value, np.ndarray) else type(value)(taken)
+        kept = [self.item.validate(v, f"{path}[{i}]", validator) for i, v in enumerate(entries)]
+        if any(entry is REJECTED for entry in kept):
+            return REJECTED
+        return kept if isinstance(value, np.ndarray) else type(value)(kept)
 
 
 @frozen(eq=False)
@@ -62,67 +65,48 @@ class Row(Kind):
 
     items: tuple[Kind, ...]
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         return f"[{'; '.join(kind.describe() for kind in self.items)}]"
 
-    def suits(self, value: Any) -> bool:  # noqa: D102
+    def matches(self, value: Any) -> bool:
         return isinstance(value, (list, tuple)) and len(value) == len(self.items)
 
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        if not self.suits(value):
-            return door.refuse(path, value, self)
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
         pairs = zip(self.items, value, strict=True)
-        taken = [kind.admit(v, f"{path}[{i}]", door) for i, (kind, v) in enumerate(pairs)]
-        return OUT if any(entry is OUT for entry in taken) else type(value)(taken)
+        kept = [kind.validate(v, f"{path}[{i}]", validator) for i, (kind, v) in enumerate(pairs)]
+        return REJECTED if any(entry is REJECTED for entry in kept) else type(value)(kept)
+
+
+class _Mapping(Kind):
+    """A kind of dicts."""
+
+    def matches(self, value: Any) -> bool:
+        return isinstance(value, Mapping)
 
 
 @frozen(eq=False)
-class Name(Kind):
-    """A name that means something only to the config itself: of a policy, of a resource."""
-
-    what: str
-
-    def describe(self) -> str:  # noqa: D102
-        return f"the name of {self.what}"
-
-    def suits(self, value: Any) -> bool:  # noqa: D102
-        return isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and value.isprintable()
-
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        if not self.suits(value):
-            return door.refuse(path, value, self)
-        # Ray keeps modules in folders that are called like their policies.
-        why = why_unsafe(value) if door.origin is Origin.FILE else None
-        return value if why is None else door.refuse(path, value, self, why)
-
-
-@frozen(eq=False)
-class Table(Kind):
+class Table(_Mapping):
     """A dict from names to values of one kind; entries pass one by one."""
 
     key: Name
     value: Kind
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         return f"a dict from {self.key.describe()} to {self.value.describe()}"
 
-    def suits(self, value: Any) -> bool:  # noqa: D102
-        return isinstance(value, Mapping)
-
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        if not self.suits(value):
-            return door.refuse(path, value, self)
-        taken = {}
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+        kept = {}
         for key, inner in value.items():
-            name = self.key.admit(key, child(path, key), door)
-            one = OUT if name is OUT else self.value.admit(inner, child(path, key), door)
-            if one is not OUT:
-                taken[name] = one
-        return taken
+            where = child_path(path, key)
+            name = self.key.validate(key, where, validator)
+            one = REJECTED if name is REJECTED else self.value.validate(inner, where, validator)
+            if one is not REJECTED:
+                kept[name] = one
+        return kept
 
 
 @frozen(eq=False)
-class Fields(Kind):
+class Fields(_Mapping):
     """A dict with known keys; entries pass one by one.
 
     Attributes:
@@ -133,67 +117,64 @@ class Fields(Kind):
     fields: Mapping[str, Kind]
     other: Kind | None = None
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         if not self.fields and self.other is not None:
             return f"a dict of {self.other.describe()}"
         names = ", ".join(list(self.fields)[:8])
         return f"a dict of {names}" + (", …" if len(self.fields) > 8 or self.other else "")
 
     @property
-    def code(self) -> bool:  # noqa: D102
+    def code(self) -> bool:
         return any(kind.code for kind in self.fields.values())
 
-    def suits(self, value: Any) -> bool:  # noqa: D102
-        return isinstance(value, Mapping)
-
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        if not self.suits(value):
-            return door.refuse(path, value, self)
-        taken = {}
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+        kept = {}
         for key, inner in value.items():
             kind = self.fields.get(key, self.other) if isinstance(key, str) else self.other
-            if kind is None:
-                if door.origin is Origin.USER:  # an argument that some class of theirs may take
-                    taken[key] = inner
-                else:
-                    door.refuse(child(path, key), inner, self, "a key that is not known here")
-                continue
-            one = kind.admit(inner, child(path, key), door)
-            if one is not OUT:
-                taken[key] = one
-        return OUT if door.spent else taken
+            where = child_path(path, key)
+            if kind is not None:
+                one = kind.validate(inner, where, validator)
+                if one is not REJECTED:
+                    kept[key] = one
+            elif validator.origin is Origin.USER:  # an argument that some class of theirs may take
+                kept[key] = inner
+            else:
+                validator.reject(where, inner, self, "a key that is not known here")
+        return REJECTED if validator.spent else kept
 
 
 @frozen(eq=False)
 class Data(Kind):
     """Plain data of any shape: numbers, text, switches, lists and dicts of them, arrays."""
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         return "plain data (numbers, text, lists and dicts of them)"
 
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
         if isinstance(value, int) and value.bit_length() > 64:
-            return door.refuse(path, value, self, "no number is that large")
+            return validator.reject(path, value, self, "no number is that large")
         if isinstance(value, (str, bytes, bool, int, float, np.generic)):
             return value
         if isinstance(value, np.ndarray):
-            return door.refuse(path, value, self) if value.dtype.hasobject else value
+            return validator.reject(path, value, self) if value.dtype.hasobject else value
         if isinstance(value, (list, tuple, set, frozenset)):
-            parts = [self.admit(v, f"{path}[{i}]", door) for i, v in enumerate(value)]
+            parts = [self.validate(v, f"{path}[{i}]", validator) for i, v in enumerate(value)]
             # What is too much is left out as a whole: a part of it would be other data.
-            return OUT if door.spent else type(value)(part for part in parts if part is not OUT)
+            kept = (part for part in parts if part is not REJECTED)
+            return REJECTED if validator.spent else type(value)(kept)
         if not isinstance(value, Mapping):
-            return door.refuse(path, value, self)
-        taken = {}
+            return validator.reject(path, value, self)
+        entries = {}
         for key, inner in value.items():
-            one = self.admit(inner, child(path, key), door)
-            if one is not OUT and (door.origin is Origin.USER or isinstance(key, (str, int))):
-                taken[key] = one
-        return OUT if door.spent else taken
+            one = self.validate(inner, child_path(path, key), validator)
+            named = validator.origin is Origin.USER or isinstance(key, (str, int))
+            if one is not REJECTED and named:
+                entries[key] = one
+        return REJECTED if validator.spent else entries
 
 
 @frozen(eq=False)
-class Config(Kind):
+class Config(_Mapping):
     """A config inside the config: its keys have the rules of their names.
 
     Attributes:
@@ -204,16 +185,13 @@ class Config(Kind):
     section: str = ""
     raw: bool = False
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         return f"a dict of keys of {f'`{self.section}`' if self.section else 'the config'}"
 
-    def suits(self, value: Any) -> bool:  # noqa: D102
-        return isinstance(value, Mapping)
-
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        if not self.suits(value) or door.nested is None:
-            return value if not value else door.refuse(path, value, self)
-        return door.nested(value, path, self.section, self.raw)
+    def accept_plain(self, value: Any, path: str, validator: Validator) -> Any:
+        if not self.matches(value) or validator.nested is None:
+            return value if not value else validator.reject(path, value, self)
+        return validator.nested(value, path, self.section, self.raw)
 
 
 @frozen(eq=False)
@@ -228,71 +206,78 @@ class Policies(Kind):
     cls: Kind
     space: Kind
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         return "a list of policies, or a dict from each policy to its spec"
 
-    def suits(self, value: Any) -> bool:  # noqa: D102
+    def matches(self, value: Any) -> bool:
         return isinstance(value, (Mapping, list, tuple, set, frozenset))
 
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        if not self.suits(value):
-            return door.refuse(path, value, self)
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
         if not isinstance(value, Mapping):
-            names = [self.name.admit(n, f"{path}[{i}]", door) for i, n in enumerate(value)]
-            return type(value)(n for n in names if n is not OUT)
-        taken = {}
+            names = [self.name.validate(n, f"{path}[{i}]", validator) for i, n in enumerate(value)]
+            return type(value)(n for n in names if n is not REJECTED)
+        kept = {}
         for name, spec in value.items():
-            where = child(path, name)
-            if self.name.admit(name, where, door) is not OUT and door.step(where, spec, self):
-                taken[name] = self._spec(spec, where, door)
-        return taken
+            where = child_path(path, name)
+            named = self.name.validate(name, where, validator) is not REJECTED
+            if named and validator.count(where, spec, self):
+                kept[name] = self._spec(spec, where, validator)
+        return kept
 
-    def _spec(self, spec: Any, path: str, door: Door) -> Any:
-        kinds = (self.cls, self.space, self.space, Config())
+    def _spec(self, spec: Any, path: str, validator: Validator) -> Any:
+        kinds = {
+            "policy_class": self.cls,
+            "observation_space": self.space,
+            "action_space": self.space,
+            "config": Config(),
+        }
         if isinstance(spec, (tuple, list)):
-            pairs = zip(spec[:4], kinds, strict=False)
-            return tuple(self._part(v, k, f"{path}[{i}]", door) for i, (v, k) in enumerate(pairs))
+            pairs = enumerate(zip(spec[:4], kinds.values(), strict=False))
+            return tuple(self._part(v, kind, f"{path}[{i}]", validator) for i, (v, kind) in pairs)
         if isinstance(spec, Mapping):
-            names = ("policy_class", "observation_space", "action_space", "config")
             return {
-                n: self._part(spec[n], k, f"{path}.{n}", door)
-                for n, k in zip(names, kinds, strict=True)
-                if n in spec
+                name: self._part(spec[name], kind, f"{path}.{name}", validator)
+                for name, kind in kinds.items()
+                if name in spec
             }
-        if spec is None or is_stand_in(spec) or (is_opaque(spec) and door.origin is Origin.USER):
+        is_object = is_opaque(spec) and validator.origin is Origin.USER
+        if spec is None or is_stand_in(spec) or is_object:
             return spec  # the rule knows that a record is no class
-        return self._part(spec, self.cls, path, door)
+        return self._part(spec, self.cls, path, validator)
 
-    def _part(self, value: Any, kind: Kind, path: str, door: Door) -> Any:
-        taken = value if is_stand_in(value) else kind.admit(value, path, door)
-        return None if taken is OUT else taken
+    def _part(self, value: Any, kind: Kind, path: str, validator: Validator) -> Any:
+        kept = value if is_stand_in(value) else kind.validate(value, path, validator)
+        return None if kept is REJECTED else kept
 
 
 @frozen(eq=False)
-class SpaceOf(Kind):
+class Space(Kind):
     """A space: an object of gym or gymnasium, a record of one, or its `repr`."""
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         return "a space, or its text like `Box(-1.0, 1.0, (4,), float32)`"
 
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        if door.origin is Origin.USER:
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+        if validator.origin is Origin.USER:
             return value  # the rule reads it, and says what it can't read
         if isinstance(value, str):
             record = parse_repr(value) if len(value) <= LONGEST_REPR else None
         else:
             record = value if isinstance(value, spaces.Space) else None
         if record is None:
-            return door.refuse(path, value, self)
+            return validator.reject(path, value, self)
         if record.flat_size() > LARGEST_SPACE:
-            return door.refuse(path, value, self, f"it has more than {LARGEST_SPACE:,} numbers")
+            detail = f"it has more than {LARGEST_SPACE:,} numbers"
+            return validator.reject(path, value, self, detail)
         return record
 
-    def admit(self, value: Any, path: str, door: Door) -> Any:
+    def validate(self, value: Any, path: str, validator: Validator) -> Any:
         """Records of spaces and gym's own objects are no plain data, and welcome."""
-        if isinstance(value, spaces.Space):
-            return self.take(value, path, door) if door.step(path, value, self) else OUT
-        return super().admit(value, path, door)
+        if not isinstance(value, spaces.Space):
+            return super().validate(value, path, validator)
+        if not validator.count(path, value, self):
+            return REJECTED
+        return self.accept(value, path, validator)
 
 
 @frozen(eq=False)
@@ -307,18 +292,18 @@ class Layers(Kind):
     most: int = 65_536
     weights: int = 2**26
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         return "a list of layer sizes (whole numbers from 1 on)"
 
-    def suits(self, value: Any) -> bool:  # noqa: D102
+    def matches(self, value: Any) -> bool:
         return isinstance(value, (list, tuple))
 
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        if not self.suits(value) or not all(type(size) is int and size > 0 for size in value):
-            return door.refuse(path, value, self)
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+        if not all(type(size) is int and size > 0 for size in value):
+            return validator.reject(path, value, self)
         made = sum(a * b for a, b in pairwise(value))
-        if door.origin is Origin.FILE and (
-            max(value, default=0) > self.most or made > self.weights or len(value) > 256
-        ):
-            return door.refuse(path, value, self, f"they have more than {self.weights:,} weights")
+        large = max(value, default=0) > self.most or made > self.weights or len(value) > 256
+        if validator.origin is Origin.FILE and large:
+            detail = f"they have more than {self.weights:,} weights"
+            return validator.reject(path, value, self, detail)
         return value

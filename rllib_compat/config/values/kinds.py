@@ -1,11 +1,11 @@
 """What the value of a legacy key may be: the kinds that hold one thing.
 
 A rule declares its value with one of these (`Rule.value`). A declaration is used twice: for a
-config that somebody wrote for this run it gives good errors, and for a config that came with a
-checkpoint it is the border. There, only what fits passes; text passes only as one of the words
-that are written here, and code never does.
+config that somebody wrote for this run it gives good errors, and of a config that came with a
+checkpoint only what fits passes. From there, text passes only as one of the words that are written
+here, and code never does.
 
-`Kind.admit` returns the value that passes, or `OUT`; what is wrong is told to the `Door`.
+`Kind.validate` returns the value that passes, or `REJECTED`; the `Validator` lists what is wrong.
 """
 
 from __future__ import annotations
@@ -19,12 +19,22 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.config.values.door import OUT, Door, Misfit, Origin, is_inert, is_opaque
+from rllib_compat.config.values.validator import (
+    REJECTED,
+    Origin,
+    Problem,
+    Validator,
+    is_opaque,
+    is_record,
+)
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.policy_id import why_unsafe
 from rllib_compat.neutral.records import is_stand_in
 
 #: Text that is longer is no word of any list.
 LONGEST_WORD = 200
+#: The longest name of an environment, a resource or a policy.
+LONGEST_NAME = 200
 
 
 @frozen(eq=False)
@@ -35,57 +45,64 @@ class Kind(ABC):
     def describe(self) -> str:
         """What fits, as the end of the sentence "it may be …"."""
 
-    @abstractmethod
-    def take(self, value: Any, path: str, door: Door) -> Any:
-        """What of a value passes: all, a part, or `OUT`. It is not None, and nothing inert."""
-
-    def suits(self, value: Any) -> bool:
-        """Whether a value has the shape of this kind, so that its parts are worth a look."""
-        del value
-        return True
-
     @property
     def code(self) -> bool:
         """Whether it may be a class or a function, so that `trust` can let one pass."""
         return False
 
-    def admit(self, value: Any, path: str, door: Door) -> Any:
-        """What of a value passes the door; what does not is told to it.
+    def matches(self, value: Any) -> bool:
+        """Whether a value has the shape of this kind, so that its parts are worth a look."""
+        del value
+        return True
+
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+        """What of a value that matches passes: all, a part, or `REJECTED`."""
+        del path, validator
+        return value
+
+    def accept_record(self, value: Any, path: str, validator: Validator) -> Any:
+        """What of a record of code (or of its `repr`) passes: nothing, unless it is trusted."""
+        return validator.reject_record(path, value, self)
+
+    def validate(self, value: Any, path: str, validator: Validator) -> Any:
+        """What of a value passes; the validator lists what does not.
 
         Args:
             value: The value.
             path: Where it stands, for example `$.model.fcnet_hiddens[1]`.
-            door: The door, which knows where the value is from.
+            validator: Knows where the value is from.
         """
-        if not door.step(path, value, self):
-            return OUT
+        if not validator.count(path, value, self):
+            return REJECTED
         if value is None:
             return None
-        if is_inert(value):
-            return self.take_inert(value, path, door)
-        if door.origin is Origin.USER and is_opaque(value):
+        if is_record(value):
+            return self.accept_record(value, path, validator)
+        if validator.origin is Origin.USER and is_opaque(value):
             return value
         if isinstance(value, Mapping) and set(value) == {"grid_search"}:
-            return self._grid(value["grid_search"], path, door)
-        return self.take(value, path, door)
+            return self._grid(value["grid_search"], path, validator)
+        return self.accept_plain(value, path, validator)
 
-    def take_inert(self, value: Any, path: str, door: Door) -> Any:
-        """What passes of a record of code (or of its `repr`): nothing, unless it is trusted."""
-        return door.inert(path, value, self)
+    def accept_plain(self, value: Any, path: str, validator: Validator) -> Any:
+        """What of a value passes that is not None, no record and no grid search."""
+        if not self.matches(value):
+            return validator.reject(path, value, self)
+        return self.accept(value, path, validator)
 
-    def _grid(self, alternatives: Any, path: str, door: Door) -> Any:
+    def _grid(self, alternatives: Any, path: str, validator: Validator) -> Any:
         """A grid search: the alternatives that pass."""
         if not isinstance(alternatives, (list, tuple)):
-            return door.refuse(path, alternatives, self)
-        passed = [self.admit(one, f"{path}[{i}]", door) for i, one in enumerate(alternatives)]
-        kept = [one for one in passed if one is not OUT]
-        return {"grid_search": kept} if kept or not alternatives else OUT
+            return validator.reject(path, alternatives, self)
+        checked = [self.validate(v, f"{path}[{i}]", validator) for i, v in enumerate(alternatives)]
+        kept = [one for one in checked if one is not REJECTED]
+        return {"grid_search": kept} if kept or not alternatives else REJECTED
 
-    def fits(self, value: Any, origin: Origin = Origin.USER) -> Misfit | None:
+    def find_problem(self, value: Any, origin: Origin = Origin.USER) -> Problem | None:
         """The first thing about a value that does not fit; None if all of it does."""
-        door = Door(origin)
-        self.admit(value, "$", door)
-        return door.misfits[0] if door.misfits else None
+        validator = Validator(origin)
+        self.validate(value, "$", validator)
+        return validator.problems[0] if validator.problems else None
 
     def __or__(self, other: Kind) -> OneOf:
         """Either of two kinds."""
@@ -98,54 +115,44 @@ def _alternatives(kind: Kind) -> tuple[Kind, ...]:
 
 @frozen(eq=False)
 class OneOf(Kind):
-    """The first of several kinds that a value suits."""
+    """The first of several kinds that a value matches."""
 
     kinds: tuple[Kind, ...]
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         *most, last = (kind.describe() for kind in self.kinds)
         return f"{', '.join(most)} or {last}"
 
     @property
-    def code(self) -> bool:  # noqa: D102
+    def code(self) -> bool:
         return any(kind.code for kind in self.kinds)
 
-    def suits(self, value: Any) -> bool:  # noqa: D102
-        return any(kind.suits(value) for kind in self.kinds)
+    def matches(self, value: Any) -> bool:
+        return any(kind.matches(value) for kind in self.kinds)
 
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        for kind in self.kinds:
-            if kind.suits(value):
-                return kind.take(value, path, door)
-        return door.refuse(path, value, self)
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+        kind = next(kind for kind in self.kinds if kind.matches(value))
+        return kind.accept_plain(value, path, validator)
 
-    def take_inert(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        for kind in self.kinds:
-            if isinstance(kind, Words) and kind.of_class(value) is not None:
-                return kind.of_class(value)
-        return door.inert(path, value, self)
-
-
-class Scalar(Kind):
-    """A kind whose values have no parts: they fit as a whole, or not at all."""
-
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        return value if self.suits(value) else door.refuse(path, value, self)
+    def accept_record(self, value: Any, path: str, validator: Validator) -> Any:
+        choices = (kind for kind in self.kinds if isinstance(kind, Choice))
+        words = (kind.word_of_class(value) for kind in choices)
+        word = next((word for word in words if word is not None), None)
+        return validator.reject_record(path, value, self) if word is None else word
 
 
 @frozen(eq=False)
-class Flag(Scalar):
+class Flag(Kind):
     """A switch; 0 and 1 count as one."""
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         return "true or false"
 
-    def suits(self, value: Any) -> bool:  # noqa: D102
+    def matches(self, value: Any) -> bool:
         return self._read(value) is not None
 
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        read = self._read(value)
-        return door.refuse(path, value, self) if read is None else read
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:  # noqa: ARG002
+        return self._read(value)
 
     def _read(self, value: Any) -> Any:
         if isinstance(value, (bool, np.bool_)) or (type(value) is int and value in (0, 1)):
@@ -174,14 +181,12 @@ class Number(Kind):
 
     noun = "a number"
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         if self.low > -inf and self.high < inf:
             return f"{self.noun} from {self.low:g} to {self.high:g}"
-        if self.low > -inf:
-            return f"{self.noun} from {self.low:g} on"
-        return self.noun
+        return f"{self.noun} from {self.low:g} on" if self.low > -inf else self.noun
 
-    def suits(self, value: Any) -> bool:  # noqa: D102
+    def matches(self, value: Any) -> bool:
         number = self._read(value)
         if isinstance(number, (bool, np.bool_)) or not isinstance(number, Real):
             return False
@@ -192,12 +197,11 @@ class Number(Kind):
             return False
         return bool(self.low <= float(number) <= self.high)
 
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        if not self.suits(value):
-            return door.refuse(path, value, self)
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
         value = self._read(value)
-        if door.origin is Origin.FILE and self.ample is not None and value > self.ample:
-            return door.refuse(path, value, self, f"a file may ask for {self.ample:,.0f} at most")
+        if validator.origin is Origin.FILE and self.ample is not None and value > self.ample:
+            detail = f"a file may ask for {self.ample:,.0f} at most"
+            return validator.reject(path, value, self, detail)
         return value
 
     def _read(self, value: Any) -> Any:
@@ -210,20 +214,20 @@ _EXPONENT = re.compile(r"[-+]?\d+[eE][-+]?\d+")
 
 
 @frozen(eq=False)
-class Whole(Number):
+class Integer(Number):
     """A whole number in a range; 1e6 is one, too."""
 
     noun = "a whole number"
 
-    def suits(self, value: Any) -> bool:  # noqa: D102
-        if not super().suits(value):
+    def matches(self, value: Any) -> bool:
+        if not super().matches(value):
             return False
         number = self._read(value)
         return isinstance(number, Integral) or float(number).is_integer()
 
 
 @frozen(eq=False)
-class Words(Kind):
+class Choice(Kind):
     """One of some words.
 
     Attributes:
@@ -236,39 +240,38 @@ class Words(Kind):
     also: Mapping[str, str] | None = None
     classes: bool = False
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         quoted = [f'"{word}"' for word in self.words]
         return quoted[0] if len(quoted) == 1 else f"one of {', '.join(quoted)}"
 
-    def suits(self, value: Any) -> bool:  # noqa: D102
-        return self._canonical(value) is not None
+    def matches(self, value: Any) -> bool:
+        return self._find(value) is not None
 
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:  # noqa: ARG002
         # What passes is the text that is written in the rule, never the one from the file.
-        word = self._canonical(value)
-        return door.refuse(path, value, self) if word is None else word
+        return self._find(value)
 
-    def take_inert(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
-        word = self.of_class(value)
-        return door.inert(path, value, self) if word is None else word
+    def accept_record(self, value: Any, path: str, validator: Validator) -> Any:
+        word = self.word_of_class(value)
+        return validator.reject_record(path, value, self) if word is None else word
 
-    def _canonical(self, value: Any) -> str | None:
+    def _find(self, value: Any) -> str | None:
         if not isinstance(value, str) or len(value) > LONGEST_WORD:
             return None
         word = (self.also or {}).get(value, value)
         return next((known for known in self.words if known == word), None)
 
-    def of_class(self, value: Any) -> str | None:
+    def word_of_class(self, value: Any) -> str | None:
         """The word that a record of one of RLlib's own classes stands for."""
         if not self.classes:
             return None
         name = value.qualified if is_stand_in(value) else str(value)[:LONGEST_WORD]
         name = name.removeprefix("<class '").removesuffix("'>")
-        return self._canonical(name.rpartition(".")[2]) if name.startswith("ray.rllib.") else None
+        return self._find(name.rpartition(".")[2]) if name.startswith("ray.rllib.") else None
 
 
 @frozen(eq=False)
-class Yours(Kind):
+class UserOnly(Kind):
     """What only the people who run it can give: code, paths, arguments of their own code.
 
     From a file nothing of it passes, not even as text; `trust` lets exact names of code pass.
@@ -283,30 +286,84 @@ class Yours(Kind):
     types: tuple[type, ...]
     names_code: bool = False
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         return self.what
 
     @property
-    def code(self) -> bool:  # noqa: D102
+    def code(self) -> bool:
         return self.names_code
 
-    def suits(self, value: Any) -> bool:  # noqa: D102
+    def matches(self, value: Any) -> bool:
         return isinstance(value, self.types) or is_opaque(value)
 
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: D102
+    def accept_plain(self, value: Any, path: str, validator: Validator) -> Any:
         if isinstance(value, (str, dict, list, tuple, set, frozenset)) and not value:
             return value
-        if door.origin is Origin.FILE:
-            return door.own(path, value, self)
-        return value if self.suits(value) else door.refuse(path, value, self)
+        if validator.origin is Origin.FILE:
+            return validator.reject_from_file(path, value, self)
+        return super().accept_plain(value, path, validator)
 
 
 @frozen(eq=False)
 class Unread(Kind):
     """The value of a key that no longer sets anything: whatever it is, nobody looks at it."""
 
-    def describe(self) -> str:  # noqa: D102
+    def describe(self) -> str:
         return "anything: nothing reads it any more"
 
-    def take(self, value: Any, path: str, door: Door) -> Any:  # noqa: ARG002, D102
-        return door.unread(value)
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:  # noqa: ARG002
+        return validator.leave_unread(value)
+
+
+@frozen(eq=False)
+class Name(Kind):
+    """A name that means something only to the config itself: of a policy, of a resource."""
+
+    what: str
+
+    def describe(self) -> str:
+        return f"the name of {self.what}"
+
+    def matches(self, value: Any) -> bool:
+        return isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and value.isprintable()
+
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+        # Ray keeps modules in folders that are called like their policies.
+        why = why_unsafe(value) if validator.origin is Origin.FILE else None
+        return value if why is None else validator.reject(path, value, self, why)
+
+
+#: Environments of gymnasium whose arguments say which environment they make, modules included.
+ENV_MAKERS = ("GymV21Environment-v0", "GymV26Environment-v0")
+_PLAIN_ENV_NAME = re.compile(r"[\w -]+(?:/[\w -]+)?")
+
+
+def is_plain_env_name(name: str) -> bool:
+    """Whether a name of an environment is only a name: nothing that an import could come of."""
+    if len(name) > LONGEST_NAME or name.rpartition("/")[2] in ENV_MAKERS:
+        return False
+    return _PLAIN_ENV_NAME.fullmatch(name) is not None
+
+
+@frozen(eq=False)
+class EnvName(Kind):
+    """The name that an environment is registered under, with Tune or with gymnasium.
+
+    A user may write `module:Class`, a path of a class or any other text. A name from a file is
+    taken only if neither Ray nor gymnasium could import or open anything that it says: no dot, no
+    colon, at most one namespace.
+    """
+
+    def describe(self) -> str:
+        return "the name of a registered environment"
+
+    def matches(self, value: Any) -> bool:
+        return isinstance(value, str)
+
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+        if validator.origin is Origin.USER or is_plain_env_name(value):
+            return value
+        return validator.reject_from_file(path, value, _IMPORTED_ENV)
+
+
+_IMPORTED_ENV = UserOnly("an environment that has to be imported", (str,), names_code=True)

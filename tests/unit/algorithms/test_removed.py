@@ -12,7 +12,6 @@ from rllib_compat import ray_versions, registry
 from rllib_compat.algorithms.advantages import advantages
 from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.config import keys, translate
-from rllib_compat.config.rules.sac import RATES
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Severity
 from tests.marks import OTHERS_WARNINGS
@@ -86,7 +85,10 @@ def test_defaults_are_those_of_the_last_ray_that_had_the_algorithm(name):
         buffer |= {"buffer_size": buffer["capacity"], "burn_in": buffer["replay_burn_in"]}
         last = buffer | last | {key: buffer[key] for key in ("buffer_size", "burn_in")}
     if name == "RNNSAC":
-        last = last | {new: last["optimization"][old] for old, new in RATES.items()}
+        last = last | {
+            f"{new}_lr": last["optimization"][f"{old}_learning_rate"]
+            for old, new in {"actor": "actor", "critic": "critic", "entropy": "alpha"}.items()
+        }
     if registry.of(name).undistributed:
         last = as_one_dict(last, DEFAULTS.get(registry.of(name).undistributed, {}))
     for attribute, default in DEFAULTS[name].items():

@@ -5,8 +5,8 @@ from functools import cache
 import pytest
 
 from rllib_compat import registry
-from rllib_compat.config import default_config, defaults, keys, translate
-from rllib_compat.config.today import todays_default
+from rllib_compat.config import completion, default_config, defaults, keys, translate
+from rllib_compat.config.defaults import todays_default
 from rllib_compat.runtime.env_settings import EnvSettings
 from tests.unit.config.samples import setting
 
@@ -43,7 +43,7 @@ def meaning(translation):
     settings.pop("environment.env", None)
     told = {}
     for name, value in settings.items():
-        whole = next((w for w in defaults.WHOLES if name.startswith(f"{w}.")), None)
+        whole = next((w for w in completion.REPLACE_DEFAULT if name.startswith(f"{w}.")), None)
         group = [n for n in settings if whole and n.startswith(f"{whole}.")] or [name]
         if not all(defaults.is_todays(translation.algorithm, n, settings[n]) for n in group):
             told[name] = repr(value)

@@ -203,7 +203,7 @@ class Blocked:
 
 sys.meta_path.insert(0, Blocked())
 from rllib_compat.config import translate
-from rllib_compat.config.values.door import Origin
+from rllib_compat.config.values.validator import Origin
 from tests.unit.config.samples import FILES, first_of_grids, read
 
 for file in FILES:

@@ -6,8 +6,8 @@ from packaging.version import Version
 
 from rllib_compat.config import default_config, find_algorithm, keys, translate
 from rllib_compat.config.deferred import PreviousStepsConnector
-from rllib_compat.config.rules import sac
-from rllib_compat.config.values.env_versions import GONE
+from rllib_compat.config.rules import models
+from rllib_compat.config.rules.env_versions import GONE
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError, UnknownKeysError
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.ray_versions import weighted_buffer
@@ -613,7 +613,7 @@ def test_networks_of_sac_take_every_key_of_the_model_config():
     """RLlib merged `policy_model` and `Q_model` with all of MODEL_DEFAULTS."""
     known = [*keys.section("model"), *keys.section("model_config")]
     for algorithm in ("SAC", "CQL", "RNNSAC"):
-        for section in sac.NETWORKS:
+        for section in models.SAC_NETWORKS:
             config = {section: dict.fromkeys(known, None)}
             report = translate(config, algorithm=algorithm).report
             assert {f"$.{section}.{key}" for key in known} <= {f.path for f in report}

@@ -19,9 +19,9 @@ def test_ids_are_unique():
     assert not [name for name, n in Counter(rule.id for rule in RULES).items() if n > 1]
 
 
-def test_families_are_named_after_their_files():
-    for name, module in FAMILIES.items():
-        assert {rule.family for rule in module.RULES} == {name}
+def test_rules_know_their_family():
+    for name, family in FAMILIES.items():
+        assert {rule.family for rule in family.rules} == {name}
 
 
 def test_every_key_of_every_living_algorithm_has_a_rule():

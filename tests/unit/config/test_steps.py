@@ -3,7 +3,7 @@
 import pytest
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.config import today, translate
+from rllib_compat.config import defaults, translate
 from rllib_compat.config.steps import FIRST, STEPS
 from rllib_compat.config.steps.step import COMPUTED, Given, Step
 
@@ -88,10 +88,10 @@ def test_a_step_that_reads_what_it_does_not_declare_is_found():
 def test_todays_defaults_are_those_of_the_installed_ray():
     from rllib_compat.config import keys
 
-    today._installed.cache_clear()
-    assert today._installed() in keys.versions()
+    defaults._installed.cache_clear()
+    assert defaults._installed() in keys.versions()
     for row in registry.todays():
-        known, value = today.todays_default(row.name, "training.gamma")
+        known, value = defaults.todays_default(row.name, "training.gamma")
         assert known
         assert 0 < value < 1
 

@@ -1,16 +1,108 @@
-"""Batches, minibatches and fragments: the sizes have to fit into one another."""
+"""Steps over what samples: environments, the sizes of batches, recurrent state, evaluation.
+
+Sizes have to fit into one another; an environment needs things because of what it is.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+from packaging.version import Version
 
 from rllib_compat import ray_versions
 from rllib_compat.config import keys as table
-from rllib_compat.config.context import Context
-from rllib_compat.config.steps.replay import REPLAYING
-from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, Given, Step, are_counts
-from rllib_compat.config.today import todays_default
+from rllib_compat.config.defaults import todays_default
+from rllib_compat.config.deferred import PreviousStepsConnector, adapted
+from rllib_compat.config.rule import Context
+from rllib_compat.config.steps.step import (
+    ABSENT,
+    COMPUTED,
+    REPLAYING,
+    Change,
+    Given,
+    Step,
+    are_counts,
+)
 from rllib_compat.neutral.report import Severity
+from rllib_compat.runtime.atari import clips
+from rllib_compat.runtime.atari_names import is_atari_name, is_registered_name
+
+# Environments
+
+PREPROCESSING, CLIPPING = "env.preprocessor_pref", "env.clip_rewards"
+STACK, LSTM = "env.atari.framestack", "rl_module.model_config.use_lstm"
+TASKS, CALLBACKS = "env.task_function", "callbacks.callbacks_class"
+
+#: Who gives one of these wrote for a Ray that wraps no environment by itself.
+_TODAYS_KEYS = ("num_env_runners", "num_learners", "enable_env_runner_and_connector_v2")
+#: Up to this Ray, a recurrent network saw a single frame.
+_STACKED = Version("0.6")
+#: From this Ray on, it does not.
+_NO_WRAPPERS = Version("2.40")
+
+
+def is_todays(context: Context) -> bool:
+    """Whether a config was written for a Ray whose env runners wrap no Atari games."""
+    if context.legacy_ray is not None:
+        todays = Version(context.legacy_ray) >= _NO_WRAPPERS
+        return todays or bool(context.get("enable_env_runner_and_connector_v2"))
+    return any(key in context.config for key in _TODAYS_KEYS)
+
+
+def _deepmind(given: Given, context: Context) -> Change | None:
+    env = given.get("env.env")
+    is_game = is_atari_name(env)
+    if env is None or (is_registered_name(env) and not is_game):
+        return None
+    if is_todays(context):  # whose new API stack never reads the key, default or not
+        asked = PREPROCESSING in given and context.legacy_ray is None
+        return None if asked else Change({PREPROCESSING: None})
+    if not is_game:
+        return None  # the adapters look at what it makes
+    unstacked = context.legacy_ray is not None and Version(context.legacy_ray) < _STACKED
+    single = {STACK: None} if unstacked and given.get(LSTM) else {}
+    wrapped = given.get(PREPROCESSING) if PREPROCESSING in given else "deepmind"
+    clipped = given.get(CLIPPING) is None and wrapped == "deepmind" and clips(context.legacy_ray)
+    message = "an Atari game: the DeepMind wrappers, as by default before"
+    return Change(
+        {PREPROCESSING: wrapped} | ({CLIPPING: True} if clipped else {}) | single,
+        "" if PREPROCESSING in given else message,
+    )
+
+
+def _curriculum(given: Given, _: Context) -> Change | None:
+    function = given.get(TASKS)
+    if function is None:
+        return None
+    callbacks = replace(adapted(given.get(CALLBACKS)), task_function=function)
+    return Change({TASKS: ABSENT, CALLBACKS: callbacks})
+
+
+ENVIRONMENT = (
+    Step(
+        "atari",
+        "Until Ray 2.40, Atari games got the DeepMind wrappers and clipped rewards by themselves. "
+        "gymnasium's names show which are games; anything else is asked. In Ray 0.5, recurrent "
+        "networks saw single frames.",
+        stack="new",
+        reads=("env.env", PREPROCESSING, CLIPPING, LSTM),
+        sets={PREPROCESSING: "deepmind", CLIPPING: True, STACK: COMPUTED},
+        key="env",
+        change=_deepmind,
+    ),
+    Step(
+        "curriculum",
+        "Ray asked `env_task_fn` itself until 2.40; the callbacks do, as they see each result.",
+        reads=(TASKS, CALLBACKS),
+        sets={TASKS: ABSENT, CALLBACKS: COMPUTED},
+        key="env_task_fn",
+        change=_curriculum,
+    ),
+)
+
+
+# Batches, minibatches and fragments
 
 FRAGMENT = "env_runners.rollout_fragment_length"
 RUNNERS = "env_runners.num_env_runners"
@@ -21,8 +113,8 @@ MINIBATCH = "training.minibatch_size"
 LEARNERS = "learners.num_learners"
 GPUS = "learners.num_gpus_per_learner"
 STATE_SERVER = "env_runners.use_env_runner_state_server"
-LEAST = "reporting.min_sample_timesteps_per_iteration"
-LEAST_TRAINED = "reporting.min_train_timesteps_per_iteration"
+SAMPLED = "reporting.min_sample_timesteps_per_iteration"
+TRAINED = "reporting.min_train_timesteps_per_iteration"
 N_STEP = "training.n_step"
 
 #: The last Ray in which the fragments of DDPPO are a number of steps by default.
@@ -125,16 +217,16 @@ def _fragment_of_n_steps(given: Given, _: Context) -> Change | None:
 
 def _one_step_at_least(given: Given, _: Context) -> Change | None:
     """The old Rays' default was 0, which is what a config of theirs says that says nothing."""
-    if given.get(LEAST):
+    if given.get(SAMPLED):
         return None
-    return Change({LEAST: 1}, "no iteration ends before a step was sampled, as ever")
+    return Change({SAMPLED: 1}, "no iteration ends before a step was sampled, as ever")
 
 
 def _one_update_at_least(given: Given, context: Context) -> Change | None:
     trained = context.get("multiagent.policies_to_train", context.get("policies_to_train"))
-    if given.get(LEAST_TRAINED) or trained in ([], ()):
+    if given.get(TRAINED) or trained in ([], ()):
         return None
-    return Change({LEAST_TRAINED: 1}, "no iteration ends before an update, as ever")
+    return Change({TRAINED: 1}, "no iteration ends before an update, as ever")
 
 
 def _gpu_in_this_process(given: Given, _: Context) -> Change | None:
@@ -143,7 +235,7 @@ def _gpu_in_this_process(given: Given, _: Context) -> Change | None:
     return Change({LEARNERS: 0}, "this Ray wants a single learner with a GPU in its own process")
 
 
-STEPS = (
+BATCHES = (
     Step(
         "many_agents",
         "Ray 2.40's new API stack does not vectorize multi-agent environments; later releases do.",
@@ -248,8 +340,8 @@ STEPS = (
         "are slow to start, and its result is empty.",
         algorithms=("IMPALA", "APPO"),
         stack="new",
-        reads=(LEAST,),
-        sets={LEAST: 1},
+        reads=(SAMPLED,),
+        sets={SAMPLED: 1},
         key="timesteps_per_iteration",
         change=_one_step_at_least,
     ),
@@ -259,8 +351,8 @@ STEPS = (
         "ends without, where fewer steps than a train batch were sampled.",
         algorithms=("IMPALA", "APPO"),
         stack="new",
-        reads=(LEAST_TRAINED,),
-        sets={LEAST_TRAINED: 1},
+        reads=(TRAINED,),
+        sets={TRAINED: 1},
         key="min_train_timesteps_per_reporting",
         change=_one_update_at_least,
     ),
@@ -291,5 +383,117 @@ STEPS = (
         sets={FRAGMENT: COMPUTED},
         key="rollout_fragment_length",
         change=_fragment_of_n_steps,
+    ),
+)
+
+
+# Evaluation
+
+PARALLEL = "evaluation.evaluation_parallel_to_training"
+EVALUATION_RUNNERS = "evaluation.evaluation_num_env_runners"
+DURATION = "evaluation.evaluation_duration"
+
+
+def _fixed_duration(given: Given, context: Context) -> Change | None:
+    if given.get(DURATION) != "auto" or given.get(PARALLEL) is True:
+        return None
+    duration = todays_default(context.algorithm, DURATION)[1]
+    message = f"'auto' needs parallel evaluation; {duration}, Ray's default, is taken"
+    return Change({DURATION: duration}, message)
+
+
+EVALUATION = (
+    Step(
+        "evaluation",
+        "Evaluation in parallel to training needs env runners of its own.",
+        reads=(PARALLEL, EVALUATION_RUNNERS),
+        sets={PARALLEL: False},
+        key="evaluation_parallel_to_training",
+        when=lambda given: given.get(PARALLEL) is True and not given.get(EVALUATION_RUNNERS),
+        says="there are no evaluation env runners that could work in parallel",
+        severity=Severity.WARNING,
+    ),
+    Step(
+        "evaluation_duration",
+        'A duration of "auto" lasts as long as training does, so it needs parallel evaluation.',
+        reads=(DURATION, PARALLEL),
+        sets={DURATION: COMPUTED},
+        key="evaluation_duration",
+        change=_fixed_duration,
+        severity=Severity.WARNING,
+    ),
+)
+
+
+# Recurrent networks
+
+SEQUENCE_LENGTH = "rl_module.model_config.max_seq_len"
+LSTM = "rl_module.model_config.use_lstm"
+
+PREVIOUS_ACTION, PREVIOUS_REWARD = (
+    f"rl_module.model_config.lstm_use_prev_{what}" for what in ("action", "reward")
+)
+CONNECTOR = "env_runners.env_to_module_connector"
+
+
+def _length(given: Given, context: Context) -> Change | None:
+    if given.get(LSTM) is not True or SEQUENCE_LENGTH in given:
+        return None
+    length = todays_default(context.algorithm, SEQUENCE_LENGTH)[1]
+    return Change({SEQUENCE_LENGTH: length}, f"sequences of {length} steps, as by default before")
+
+
+def _previous(given: Given, context: Context) -> Change | None:
+    asked = {name: given.get(name) for name in (PREVIOUS_ACTION, PREVIOUS_REWARD) if name in given}
+    if not any(value is True for value in asked.values()):
+        return None
+    if given.get(LSTM) is not True and context.algorithm != "RNNSAC":
+        settings = {name: ABSENT for name, value in asked.items() if value is True}
+        return Change(settings, "only networks with an LSTM look at the step before")
+    connector = PreviousStepsConnector(
+        actions=int(asked.get(PREVIOUS_ACTION) is True),
+        rewards=int(asked.get(PREVIOUS_REWARD) is True),
+        multi_agent=context.has_policies,
+        inner=given.get(CONNECTOR),
+    )
+    return Change({CONNECTOR: connector}, "what was done and given before goes into the LSTM")
+
+
+def _asks_for_steps(given: Given) -> bool:
+    return any(given.get(name) is True for name in (PREVIOUS_ACTION, PREVIOUS_REWARD))
+
+
+SEQUENCES = (
+    Step(
+        "previous-steps-of-recordings",
+        "A connector puts the step before behind an observation when that is made. Recorded "
+        "observations are there already, and have none.",
+        reads=(PREVIOUS_ACTION, PREVIOUS_REWARD),
+        sets={PREVIOUS_ACTION: ABSENT, PREVIOUS_REWARD: ABSENT},
+        key="model.lstm_use_prev_action",
+        algorithms=("BC", "MARWIL"),
+        stack="new",
+        when=_asks_for_steps,
+        says="recorded observations have no step before behind them: the LSTM sees them alone",
+        severity=Severity.WARNING,
+    ),
+    Step(
+        "previous-steps",
+        "Ray has `lstm_use_prev_action` and `lstm_use_prev_reward`, and looks at neither. A "
+        "connector puts both behind the observation; networks of a trainer, R2D2 and RNNSAC let "
+        "them into the LSTM past the dense layers, as before, other networks into the layers.",
+        reads=(PREVIOUS_ACTION, PREVIOUS_REWARD, LSTM, CONNECTOR),
+        sets={PREVIOUS_ACTION: ABSENT, PREVIOUS_REWARD: ABSENT, CONNECTOR: COMPUTED},
+        key="model.lstm_use_prev_action",
+        stack="new",
+        change=_previous,
+    ),
+    Step(
+        "lstm",
+        "A module with an LSTM has to be told how long its sequences are.",
+        reads=(LSTM, SEQUENCE_LENGTH),
+        sets={SEQUENCE_LENGTH: COMPUTED},
+        key="model.use_lstm",
+        change=_length,
     ),
 )

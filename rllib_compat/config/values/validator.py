@@ -1,4 +1,4 @@
-"""The door that every value of a config goes through: where it is from, and what did not fit."""
+"""What holds the values of a config against their declarations, and lists what does not fit."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 #: So many values a config from a file may have in all, each counted as often as it is named.
 MOST_VALUES = 20_000
 #: And so many that a person wrote: only a config without end has more.
-MOST_WRITTEN = 10_000_000
+MOST_VALUES_OF_USER = 10_000_000
 DEEPEST = 64
 #: Of a class or function, dots included.
-LONGEST_NAME = 300
-#: So many misfits are told one by one.
-MOST_TOLD = 1000
+LONGEST_NAME_OF_CODE = 300
+#: So many problems are listed one by one.
+MOST_LISTED = 1000
 
 _PLAIN = (
     *(type(None), bool, str, bytes, Number, Mapping, list, tuple, set, frozenset),
@@ -41,11 +41,11 @@ class Origin(Enum):
     FILE = "a file"
 
 
-class _Out:
+class _Rejected:
     """The mark of a value that did not pass."""
 
     def __repr__(self) -> str:
-        return "OUT"
+        return "REJECTED"
 
 
 class Reason(Enum):
@@ -54,20 +54,20 @@ class Reason(Enum):
     #: It is not what the key takes.
     WRONG = "wrong"
     #: It is a record of code, which nobody can run.
-    INERT = "inert"
+    RECORD = "record"
     #: It is a record of a class of RLlib itself, of which every Ray has its own.
     RLLIB = "rllib"
     #: It would be right if the user had given it.
-    YOURS = "yours"
+    USER_ONLY = "user only"
 
 
-OUT = _Out()
+REJECTED = _Rejected()
 #: What stands for a value that nothing reads: not empty, and equal to no default.
-UNSEEN = "(not read)"
+UNREAD_VALUE = "(not read)"
 
 
 @frozen
-class Misfit:
+class Problem:
     """A value that does not fit its declaration.
 
     Attributes:
@@ -88,102 +88,93 @@ class Misfit:
 
 
 @dataclass
-class Door:
-    """Where values go through.
+class Validator:
+    """Decides which values pass, by where they are from.
 
     Attributes:
         origin: Where they are from.
         trust: Exact names of classes and functions, `module:Class`, that may pass from a file.
-        misfits: What did not pass, in order.
+        problems: What did not pass, in order.
         trusted: What passed because it is in `trust`: path and name.
-        untold: How many did not pass beyond those in `misfits`.
-        nested: Lets a config inside the config through the rules of its keys: of the dict, its
+        unlisted: How many did not pass beyond those in `problems`.
+        nested: Validates a config inside the config by the rules of its keys: of the dict, its
             path, the section that it is, whether Ray gets it as it is.
         was_default: Whether a Ray had put a value there by itself.
     """
 
     origin: Origin
     trust: frozenset[str] = frozenset()
-    misfits: list[Misfit] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     trusted: list[tuple[str, str]] = field(default_factory=list)
     nested: Callable[[Mapping[Any, Any], str, str, bool], dict[str, Any]] | None = None
     was_default: Callable[[Any], bool] = lambda _: False
-    untold: int = 0
-    _steps: int = 0
-    _told: int = 0
+    unlisted: int = 0
+    _values: int = 0
+    _rejections: int = 0
 
     @property
     def spent(self) -> bool:
         """Whether there are more values than any config has."""
-        most = MOST_VALUES if self.origin is Origin.FILE else MOST_WRITTEN
-        return self._steps > most
+        most = MOST_VALUES if self.origin is Origin.FILE else MOST_VALUES_OF_USER
+        return self._values > most
 
-    def step(self, path: str, value: Any, kind: Kind) -> bool:
+    def count(self, path: str, value: Any, kind: Kind) -> bool:
         """Counts a value; False where there are more, or deeper ones, than any config has."""
         was_spent = self.spent
-        self._steps += 1
+        self._values += 1
         if not self.spent and path.count(".") + path.count("[") <= DEEPEST:
             return True
         if not self.spent:
-            self.refuse(path, value, kind, "no config is so deep, unless it contains itself")
+            self.reject(path, value, kind, "no config is so deep, unless it contains itself")
         elif not was_spent:
-            self.refuse(path, value, kind, "no config has so many values")
+            self.reject(path, value, kind, "no config has so many values")
         return False
 
-    def refuse(self, path: str, value: Any, kind: Kind, detail: str = "") -> Any:
+    def reject(self, path: str, value: Any, kind: Kind, detail: str = "") -> Any:
         """Notes a value that does not fit."""
         return self._note(path, value, kind, Reason.WRONG, detail)
 
-    def own(self, path: str, value: Any, kind: Kind) -> Any:
+    def reject_from_file(self, path: str, value: Any, kind: Kind) -> Any:
         """Notes a value that only the user may give; exact names in `trust` pass."""
-        name = _name_of_code(value) if kind.code else ""
-        if name in self.trust:
-            return self._pass_trusted(path, name)
-        return self._note(path, value, kind, Reason.YOURS, trust=name)
+        return self._unless_trusted(path, value, kind, Reason.USER_ONLY)
 
-    def inert(self, path: str, value: Any, kind: Kind) -> Any:
+    def reject_record(self, path: str, value: Any, kind: Kind) -> Any:
         """Notes a record of code, which nobody can run; exact names in `trust` pass."""
-        name = _name_of_code(value) if kind.code else ""
-        if name in self.trust:
-            return self._pass_trusted(path, name)
-        told = value.qualified if is_stand_in(value) else value.removeprefix("<class '")
-        rllib = told.startswith("ray.rllib.")
-        reason = Reason.RLLIB if rllib else Reason.INERT
-        return self._note(path, value, kind, reason, trust=name)
+        name = value.qualified if is_stand_in(value) else value.removeprefix("<class '")
+        reason = Reason.RLLIB if name.startswith("ray.rllib.") else Reason.RECORD
+        return self._unless_trusted(path, value, kind, reason)
 
-    def unread(self, value: Any) -> Any:
+    def leave_unread(self, value: Any) -> Any:
         """A value that nothing reads: only whether it is a default, or empty, may matter."""
         if self.origin is Origin.USER or self.was_default(value):
             return value
         is_empty = isinstance(value, (str, Mapping, list, tuple, set)) and not value
-        return value if is_empty or isinstance(value, (bool, np.bool_)) else UNSEEN
+        return value if is_empty or isinstance(value, (bool, np.bool_)) else UNREAD_VALUE
 
-    def _note(
-        self,
-        path: str,
-        value: Any,
-        kind: Kind,
-        reason: Reason,
-        detail: str = "",
-        trust: str = "",
-    ) -> Any:
-        self._told += 1
-        if self._told <= MOST_TOLD or self.origin is Origin.USER:
-            self.misfits.append(Misfit(path, short(value), kind.describe(), reason, detail, trust))
-        else:
-            self.untold += 1
-        return OUT
-
-    def _pass_trusted(self, path: str, name: str) -> str:
+    def _unless_trusted(self, path: str, value: Any, kind: Kind, reason: Reason) -> Any:
+        name = _name_of_code(value) if kind.code else ""
+        if name not in self.trust:
+            return self._note(path, value, kind, reason, trust=name)
         self.trusted.append((path, name))
         return name.replace(":", ".")
+
+    def _note(
+        self, path: str, value: Any, kind: Kind, reason: Reason, detail: str = "", trust: str = ""
+    ) -> Any:
+        self._rejections += 1
+        if self._rejections <= MOST_LISTED or self.origin is Origin.USER:
+            found = shorten(value)
+            self.problems.append(Problem(path, found, kind.describe(), reason, detail, trust))
+        else:
+            self.unlisted += 1
+        return REJECTED
 
 
 def _name_of_code(value: Any) -> str:
     """What a text or a record names, as `module:Class`; nothing where it is no such name."""
     if isinstance(value, GlobalRef):
         module, name = value.module, value.name
-    elif isinstance(value, str) and len(value) <= LONGEST_NAME:
+    elif isinstance(value, str) and len(value) <= LONGEST_NAME_OF_CODE:
         module, _, name = value.rpartition(":" if ":" in value else ".")
     else:
         return ""
@@ -191,7 +182,7 @@ def _name_of_code(value: Any) -> str:
     return f"{module}:{name}" if is_name else ""
 
 
-def is_inert(value: Any) -> bool:
+def is_record(value: Any) -> bool:
     """Whether a value is a record of code, or the text that JSON files have in its place."""
     return is_stand_in(value) or (
         isinstance(value, str) and value.startswith("<") and value.endswith(">")
@@ -208,7 +199,7 @@ def is_opaque(value: Any) -> bool:
     return not (isinstance(value, _PLAIN) or is_stand_in(value))
 
 
-def short(value: Any) -> str:
+def shorten(value: Any) -> str:
     """A value in at most some sixty characters, whatever it is."""
     if is_stand_in(value):
         text = str(value.label)
@@ -228,6 +219,6 @@ def short(value: Any) -> str:
     return text if len(text) <= 62 else text[:59] + "…" + text[-1]
 
 
-def child(path: str, key: Any) -> str:
+def child_path(path: str, key: Any) -> str:
     """The path of a key of a dict."""
-    return f"{path}.{key}" if isinstance(key, str) and len(key) < 80 else f"{path}[{short(key)}]"
+    return f"{path}.{key}" if isinstance(key, str) and len(key) < 80 else f"{path}[{shorten(key)}]"

@@ -87,7 +87,7 @@ GONE = (
 )
 
 
-def gone(name: object) -> tuple[str, Gone] | None:
+def find_successor(name: object) -> tuple[str, Gone] | None:
     """The name that takes the place of a version that is gone, and what differs."""
     match = (
         re.fullmatch(r"(?P<stem>\w+)-v(?P<version>\d+)", name) if isinstance(name, str) else None

@@ -1,0 +1,227 @@
+"""Conversions of model configs: MODEL_DEFAULTS became the model config of an RLModule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from packaging.version import Version
+
+from rllib_compat import registry
+from rllib_compat.config import keys
+from rllib_compat.config.rule import Context, Convert, Outcome, Rule, drop, is_off, refuse
+from rllib_compat.config.rules.common import refuse_unless, warn_if_set
+from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.runtime.atari import atari_settings
+from rllib_compat.runtime.atari_names import is_atari_name, is_registered_name
+
+NEW = "rl_module.model_config"
+OLD = "training.model"
+#: The releases whose fully connected network did not know of `free_log_std`; a checkpoint of Ray
+#: 0.7 tells no more than that.
+_IGNORED_FREE_LOG_STD = (Version("0.7.5"), Version("0.8.5"))
+#: Those without a value branch beside the policy.
+_NOTHING_TO_SHARE = tuple(n for root in ("DQN", "SAC", "DDPG") for n in registry.family(root))
+#: Sections of SAC's networks → the old stack's argument.
+SAC_NETWORKS = {
+    "Q_model": "q_model_config",
+    "q_model_config": "q_model_config",
+    "policy_model": "policy_model_config",
+    "policy_model_config": "policy_model_config",
+}
+_LINEAR = "LinearPolicy"
+
+
+def free_log_std(value: Any, context: Context) -> Outcome:
+    """The key, unless the Ray that the config is from ignored it."""
+    ray = Version(context.legacy_ray) if context.legacy_ray else None
+    first, last = _IGNORED_FREE_LOG_STD
+    if value and ray is not None and (ray == Version("0.7") or first <= ray <= last):
+        message = f"Ray {ray} ignored it: standard deviations depended on the observation"
+        return Outcome({context.target: False}, message=message)
+    return Outcome({context.target: value})
+
+
+def model_config(value: Any, _: Context) -> Outcome:
+    """A model config of the new stack, a dict or Ray's dataclass."""
+    if is_off(value):
+        return drop("empty")
+    fields = value if isinstance(value, Mapping) else vars(value)
+    return Outcome({f"{NEW}.{key}": inner for key, inner in fields.items()})
+
+
+def lstm_use_prev_action_reward(value: Any, context: Context) -> Outcome:
+    """One key for two."""
+    place = NEW if context.stack == "new" else OLD
+    return Outcome({f"{place}.lstm_use_prev_{what}": value for what in ("action", "reward")})
+
+
+def custom_options(value: Any, context: Context) -> Outcome:
+    """What `custom_model_config` was called."""
+    if context.stack == "old":
+        return Outcome({context.target: value}, Verdict.RENAMED)
+    return warn_if_set(value, context)
+
+
+def vf_share_layers(value: Any, context: Context) -> Outcome:
+    """Whether policy and value function have layers in common."""
+    if context.stack == "new" and context.algorithm in _NOTHING_TO_SHARE:
+        return drop(f"{context.algorithm}'s networks share no layers, and never read it")
+    has_own_key = context.algorithm in ("PPO", "DDPPO", "APPO")
+    if has_own_key and isinstance(context.get("vf_share_layers"), bool):
+        return drop("`vf_share_layers` itself decides")
+    return Outcome({context.target: value})
+
+
+def squash_to_range(value: Any, context: Context) -> Outcome:
+    """Whether actions are squashed into the bounds of their space."""
+    return Outcome({context.target: bool(value)})
+
+
+def frames(value: Any, context: Context) -> Outcome:
+    """What becomes of Atari frames; other environments have none."""
+    if context.stack == "old":
+        return Outcome({context.target: value}, Verdict.KEPT)
+    env = context.get("env")
+    if is_registered_name(env) and not is_atari_name(env):
+        return Outcome(message="only Atari games have frames")
+    key = context.rule.name
+    return Outcome({context.target: atari_settings({key: value})[key]}, Verdict.WRAPPED)
+
+
+custom_preprocessor = refuse_unless(
+    is_off,
+    "there was none",
+    "no Ray from 2.0 on takes a custom preprocessor",
+    "do it in a gymnasium.ObservationWrapper around the environment",
+)
+custom_model_of_qmix = refuse_unless(
+    is_off,
+    "nothing was asked for",
+    "a ModelV2 class runs on the old API stack only",
+    "write an RLModule, a subclass of rllib_compat.modules.QMIXModule",
+)
+preprocessor_of_maddpg = refuse_unless(
+    lambda value: not value,
+    "nothing was asked for",
+    "actors and critics see observations as they are, without a network before them",
+    "write an RLModule, a subclass of rllib_compat.modules.MADDPGModule",
+)
+
+
+# ES and ARS
+
+
+def policy_type(value: Any, context: Context) -> Outcome:
+    """A linear policy is a network without hidden layers."""
+    if value == _LINEAR:
+        return Outcome({context.target: []}, Verdict.CONVERTED, "a network without hidden layers")
+    return drop("fcnet_hiddens has its layers")
+
+
+def hiddens_of_ars(value: Any, context: Context) -> Outcome:
+    """Hidden layers, unless the policy is linear."""
+    if context.get("policy_type", _LINEAR) in (None, _LINEAR):
+        return drop("a linear policy has no hidden layers")
+    return Outcome({context.target: value})
+
+
+# DDPG
+
+
+def custom_model_of_ddpg(value: Any, context: Context) -> Outcome:
+    """A model before actor and critics, which only a switch let in."""
+    if is_off(value):
+        return drop("nothing was asked for")
+    if not context.get("use_state_preprocessor"):
+        return drop("without `use_state_preprocessor` no network was made of it")
+    return refuse(
+        "what comes before actor and critics can't be a ModelV2",
+        "write an RLModule, a subclass of rllib_compat.modules.DeterministicModule",
+    )
+
+
+# SAC's networks: one shape for policy and critics; only RNNSAC's module, which this package has,
+# knows two.
+
+
+def layers_of_sac(value: Any, context: Context) -> Outcome:
+    """The layers of a network."""
+    section, _, key = context.rule.key.partition(".")
+    return _shared(value, context, section, key)
+
+
+def _shared(value: Any, context: Context, section: str, key: str) -> Outcome:
+    """The policy's, where the config gives both."""
+    if context.stack == "old":
+        return Outcome({context.target: value}, Verdict.MOVED)
+    if value is None:
+        return drop("it was left to the default")
+    is_critic = not section.startswith("policy")
+    policy = "policy_model" if section == "Q_model" else "policy_model_config"
+    other = context.get(f"{policy}.{key}", value)
+    if not is_critic or other == value:
+        return Outcome({context.target: value})
+    if context.legacy_algorithm == "RNNSAC":
+        own = context.target.replace(NEW, f"{NEW}.critics")
+        return Outcome({own: value}, message="the critics have layers of their own")
+    return drop(
+        f"policy and Q-network have one shape now: the policy's, {other!r}",
+        Severity.WARNING,
+        "override the catalog of SAC to give them different ones",
+    )
+
+
+def rule_in_network(known: Rule, section: str) -> Rule:
+    """The rule of a key of the model config in the section of one of SAC's networks.
+
+    Args:
+        known: The rule of `model.<key>`.
+        section: The network's.
+
+    Returns:
+        What `model.<key>` may be, and what becomes of it here. Reports name the section's rule.
+    """
+    new = known.target if known.convert is None and known.target.startswith(NEW) else ""
+    inner, place = known.target_on("old"), f"training.{SAC_NETWORKS[section]}"
+    old = inner.replace(OLD, place) if inner.startswith(f"{OLD}.") else ""
+    return replace(
+        known,
+        family="sac",
+        key=section,
+        verdict=Verdict.MOVED if new else Verdict.DROPPED,
+        target=new,
+        old_target=old,
+        convert=_in_network(section, known.name),
+    )
+
+
+def _in_network(section: str, key: str) -> Convert:
+    def convert(value: Any, context: Context) -> Outcome:
+        looks_back = context.stack == "new" and context.legacy_algorithm == "RNNSAC"
+        if key.startswith("lstm_use_prev") and value and looks_back:
+            message = "policy and critics see the step before, or none"
+            return Outcome({context.target: value}, message=message)
+        why = _never_read(key, context)
+        if key == "use_lstm" and why and value:
+            return refuse(why, "train RNNSAC")
+        if context.stack == "old" and context.target:
+            return Outcome({context.target: value}, Verdict.MOVED)
+        if context.stack == "new" and context.target and not why:
+            return _shared(value, context, section, key)
+        by_itself = is_off(value) or keys.was_default(f"model.{key}", value, "SAC")
+        return drop(
+            why or "the networks of policy and critics have no such setting",
+            Severity.INFO if by_itself else Severity.WARNING,
+        )
+
+    return convert
+
+
+def _never_read(key: str, context: Context) -> str:
+    """Why a network does not read a key that the model config has; empty: it does."""
+    if key == "max_seq_len":
+        return "`model.max_seq_len` says how long sequences are"
+    remembers = context.legacy_algorithm == "RNNSAC" or "lstm" not in key
+    return "" if remembers else "only RNNSAC has LSTMs in its networks"
