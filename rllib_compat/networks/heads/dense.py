@@ -117,7 +117,9 @@ def network_of(named: Named) -> Network:
     # Ray's own module can't be without hidden layers.
     same = shares or named.sizes("value_hidden") == named.sizes("hidden")
     target = own_actor_critic(graph, arrays)
-    if layers[0] == "hidden.0" and same:
+    # It takes deviations apart from the observation of one vector only.
+    gaussian = "log_std.value" not in arrays or isinstance(named.policy.action_space, Box | None)
+    if layers[0] == "hidden.0" and same and gaussian:
         rows = partial(default_module, shares_layers=shares)
         target = todays_default(named, rows, vf_share_layers=shares, **clipless(named))
     return named.network(DENSE.kind, summary, graph, target)

@@ -249,6 +249,14 @@ def test_a_module_computes_its_network(name):
         np.testing.assert_allclose(out[key].reshape(then[key].shape), then[key], atol=1e-5)
 
 
+def test_deviations_apart_from_observations_are_half_of_what_any_actions_take(monkeypatch):
+    model = {"free_log_std": True, "fcnet_hiddens": [8]}
+    monkeypatch.setitem(ALL, "free", ("PPO", "vector", "dict_of_actions", {"model": model}))
+    module, *_ = module_of("free")
+    out = Loaded(module)({"obs": np.zeros((2, 4), np.float32)})
+    assert out["action_dist_inputs"].shape == (2, 4)
+
+
 @pytest.mark.parametrize("name", ["PPO lstm", "PPO camera"])
 def test_a_module_that_only_acts_begins_with_the_layers_that_act(name):
     module, *_ = module_of(name)
