@@ -64,6 +64,11 @@ def empty_section(value: Any, _: Context) -> Outcome:
     raise TypeError("it is a dict")
 
 
+def drop_section(_: Any, __: Context) -> Outcome:
+    """Drops a section with all that is in it."""
+    return Outcome()
+
+
 def warn_unless(idle: Callable[[Any], bool], hint: str = "") -> Convert:
     """Drops a value: with a warning, unless it asked for nothing."""
 

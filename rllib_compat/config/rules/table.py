@@ -612,6 +612,8 @@ FAMILIES = families(
     ("bandits", "Bandits and Random", "The linear bandits and Random, which this package has for the new API stack.", ("Random",), (
         renamed("model.alpha model.lambda_", v.NONNEGATIVE, "training.*", "a setting of the algorithm, no longer of its model", algorithms=exploration.BANDITS),
         dropped("exploration_config", "the algorithm's name says how it explores", v.EXPLORATION, convert=exploration.exploration_config_of_bandits, algorithms=(*exploration.BANDITS, "Random")),
+        dropped("model.custom_model model.use_attention", "the algorithm's own model, as it always was", algorithms=(*exploration.BANDITS, "Random")),
+        dropped("model.custom_action_dist", "actions are drawn from the action space"),
         kept("rollouts_per_iteration", v.POSITIVE, "training.*"),
         dropped("normalize_actions clip_actions", "what is drawn from the action space goes to the environment as it is"),
         dropped("lr", "there are no gradients", algorithms=(*exploration.BANDITS, "Random")),
@@ -649,6 +651,7 @@ FAMILIES = families(
         renamed("fcnet_hiddens", v.LAYERS, "rl_module.model_config.*", convert=models.hiddens_of_ars, algorithms=("ARS",)),
         dropped("return_proc_mode", "there never was another", v.RANKED, algorithms=("ES",)),
         dropped("tf_single_threaded", "networks are torch's"),
+        dropped("exploration_config", "noise on weights and `action_noise_std` explore; policies never read it", v.EXPLORATION, convert=common.drop_section),
         dropped("normalize_actions clip_actions", "what the network gives goes to the environment as it is, as it always did"),
     )),
     ("qmix", "QMIX", "QMIX, which this package has for the new API stack, and APEX_QMIX, which trains as it.", QMIX, (

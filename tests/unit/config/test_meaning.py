@@ -649,3 +649,16 @@ def test_what_learns_from_recordings_is_not_told_of_a_step_before_that_these_lac
     assert "env_to_module_connector" not in made.calls.get("env_runners", {})
     (row,) = [f for f in made.report if f.rule == "settle.previous-steps-of-recordings"]
     assert row.severity is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "config"),
+    [
+        ("ES", {"exploration_config": {"type": "Random"}}),
+        ("ARS", {"exploration_config": {"type": "GaussianNoise", "stddev": 0.3}}),
+        ("Random", {"model": {"custom_model": "mine", "custom_action_dist": "mine"}}),
+        ("BanditLinUCB", {"model": {"use_attention": True, "custom_model": "mine"}}),
+    ],
+)
+def test_what_an_algorithm_never_read_is_no_reason_to_refuse(algorithm, config):
+    assert not translate(config, algorithm=algorithm).refused

@@ -253,7 +253,7 @@ def test_deviations_apart_from_observations_are_half_of_what_any_actions_take(mo
     model = {"free_log_std": True, "fcnet_hiddens": [8]}
     monkeypatch.setitem(ALL, "free", ("PPO", "vector", "dict_of_actions", {"model": model}))
     module, *_ = module_of("free")
-    out = Loaded(module)({"obs": np.zeros((2, 4), np.float32)})
+    out = ModuleNetwork(module)({"obs": np.zeros((2, 4), np.float32)})
     assert out["action_dist_inputs"].shape == (2, 4)
 
 
