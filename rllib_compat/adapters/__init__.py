@@ -49,6 +49,7 @@ _FILES = {
     "runtime.policy_filter": ("PolicyMeanStdFilter",),
     "runtime.policy_mapping": ("MappingFn", "PolicyOfSameName", "policy_by_number"),
     "runtime.previous_steps": ("PreviousSteps",),
+    "runtime.random_actions": ("RandomActions",),
     "runtime.vector_envs": ("LegacyEnvRunner",),
     "ray_versions.replay": ("old_replay_buffer",),
 }

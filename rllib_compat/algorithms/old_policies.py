@@ -130,7 +130,7 @@ class A2CTorchPolicy(
         if self.is_recurrent():
             lengths = train_batch[SampleBatch.SEQ_LENS]
             longest = len(values) // len(lengths)
-            valid = sequence_mask(lengths, longest, time_major=self.is_time_major()).reshape(-1)
+            valid = sequence_mask(lengths, longest, time_major=model.is_time_major()).reshape(-1)
         policy_loss = -gains[valid].sum()
         value_loss: Any = torch.zeros(())
         if self.config["use_critic"]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from packaging.version import Version
 
+from rllib_compat.config.deferred import ImportedName
 from rllib_compat.config.keys import was_default
 from rllib_compat.config.rule import Context, Convert, Outcome, drop, is_off, refuse
 from rllib_compat.config.rules.common import warn_if_set, warn_unless
@@ -97,6 +98,8 @@ def _epsilon_schedule(config: Mapping[str, Any]) -> list[list[float]]:
 def exploration_config(value: Any, context: Context) -> Outcome:
     """What an algorithm without rules of its own makes of it."""
     if context.stack == "old":
+        if type_name(value) == "Random":  # Ray's draws single arrays only
+            value = {**value, "type": ImportedName("rllib_compat.adapters", "RandomActions")}
         return Outcome({OLD: dict(value)} if value else {}, Verdict.KEPT)
     if not value:
         return drop("nothing was asked for")

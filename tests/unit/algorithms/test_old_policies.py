@@ -16,18 +16,23 @@ from tests.unit.algorithms.test_losses import CASES, Recorded, config_of
 pytestmark = OTHERS_WARNINGS
 
 
-def policy_of(recorded, **more):
+ATTENTION = {"use_attention": True, "attention_dim": 8, "attention_head_dim": 4}
+
+
+def policy_of(recorded, model_of_its_own=None, **more):
     config = config_of(recorded).api_stack(
         enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False
     )
     config.env_runners(exploration_config={"type": "StochasticSampling"})
     layers = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh"}
     model = {**config.model, **layers, "vf_share_layers": not recorded.separate}
+    model |= model_of_its_own or {}
     settings = {**config.to_dict(), "model": model, "num_gpus": 0, **more}
     policy = config.algo_class.get_default_policy_class(config)(
         gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), recorded.action_space(), settings
     )
-    policy.set_weights({**policy.get_weights(), **recorded.below("weights")})
+    if model_of_its_own is None:
+        policy.set_weights({**policy.get_weights(), **recorded.below("weights")})
     return policy
 
 
@@ -67,3 +72,9 @@ def test_schedules_of_a2c_move_on_with_the_steps():
     policy.on_global_var_update({"timestep": 50})
     assert (policy.cur_lr, policy.entropy_coeff) == pytest.approx((0.15, 0.2))
     assert policy._optimizers[0].param_groups[0]["lr"] == pytest.approx(0.15)
+
+
+def test_a2c_learns_with_an_attention_net():
+    # A policy with a model of its own, which has states, looks at its loss when it is built.
+    policy = policy_of(Recorded("a2c-discrete"), model_of_its_own=ATTENTION)
+    assert policy.is_recurrent()
