@@ -421,7 +421,7 @@ class Linear(TorchModelV2, torch.nn.Module):  # type: ignore[misc]  # Ray has no
 
     def forward(self, given: Any, state: Any, _: Any) -> Any:
         """What actions are drawn by."""
-        flat = given["obs_flat"].float()
+        flat = given["obs_flat"].float() / 255  # images are bytes
         self.valued = self.value(flat)
         return self.outputs(flat), state
 
@@ -509,7 +509,7 @@ def train(case: Case, folder: str) -> CompatError | None:
         for name, arrays in other.get_weights().items():
             for part, array in arrays.items():
                 np.testing.assert_array_equal(array, weights[name][part])
-        states = other.get_policy(policy).get_initial_state()
+        states = first_states(other, policy)
         env = Steps(case.config["env_config"])
         action = other.compute_single_action(
             env.reset()[0], policy_id=policy, **({"state": states} if states else {})
@@ -519,6 +519,16 @@ def train(case: Case, folder: str) -> CompatError | None:
     finally:
         other.stop()
     return None
+
+
+def first_states(trainer: Any, policy: str) -> list[Any]:
+    """What a recurrent policy is asked with; an attention net with all steps of its memory."""
+    model = trainer.config["model"]
+    states = trainer.get_policy(policy).get_initial_state()
+    if not model.get("use_attention"):
+        return list(states)
+    length = model.get("attention_memory_inference", 50)
+    return [np.zeros((length, *np.shape(state)), np.float32) for state in states]
 
 
 def says_what_to_do(refused: CompatError) -> bool:
