@@ -48,12 +48,6 @@ def actor_critic(arrays: Arrays, settings: ModelSettings, seen: Space, actions: 
             where="action_space",
             fix="Use Discrete, MultiDiscrete, Box, or a Tuple or Dict of them.",
         )
-    if settings.free_log_std and outputs % 2 and not _ignores_free_log_std(settings):
-        raise ConfigError(
-            f"free_log_std halves what a policy gives for {actions}, which is {outputs} numbers.",
-            where="model.free_log_std",
-            fix="Leave it out: standard deviations are of Box actions.",
-        )
     if on_torch(settings) and not since(settings, "0.8.6"):
         settings = replace(settings, shares_layers=True)  # whatever the config says
     if settings.model.get("use_lstm"):
@@ -160,6 +154,12 @@ def _dense(
 ) -> int:
     hiddens = _HIDDENS if settings.hiddens is None else settings.hiddens
     free = settings.free_log_std and not _ignores_free_log_std(settings)
+    if free and outputs and outputs % 2:
+        raise ConfigError(
+            f"free_log_std halves what a policy gives, and these actions take {outputs} numbers.",
+            where="model.free_log_std",
+            fix="Leave it out: standard deviations are of Box actions.",
+        )
     means = outputs // 2 if outputs and free else outputs
     activated = bool(settings.model.get("no_final_linear")) and means is not None
     own = [*hiddens[:-1], means] if activated and means else list(hiddens)

@@ -257,6 +257,17 @@ def test_deviations_apart_from_observations_are_half_of_what_any_actions_take(mo
     assert out["action_dist_inputs"].shape == (2, 4)
 
 
+@pytest.mark.parametrize("model", ["filters", "camera"])
+def test_networks_with_images_never_asked_for_deviations_apart(model, monkeypatch):
+    told, seen, acts = cases.MODELS[model]
+    monkeypatch.setitem(ALL, "free", ("PPO", seen, acts, {"model": {**told, "free_log_std": True}}))
+    module, *_ = module_of("free")  # of five numbers, which have no halves
+    assert not [name for name in module.get_state() if "log_std" in name]
+    monkeypatch.setitem(ALL, "free", ("PPO", "vector", acts, {"model": {"free_log_std": True}}))
+    with pytest.raises(ConfigError, match="halves"):
+        module_of("free")
+
+
 @pytest.mark.parametrize("name", ["PPO lstm", "PPO camera"])
 def test_a_module_that_only_acts_begins_with_the_layers_that_act(name):
     module, *_ = module_of(name)
