@@ -115,7 +115,7 @@ def test_a_folder_of_checkpoints_runs_nothing_and_writes_only_below_its_target(l
     (old / "link").symlink_to(old.parent)
     new.mkdir()
     with watched(code, new) as seen:
-        jobs = many.find(old, new)
+        jobs = many.find_jobs(old, new)
         outcomes = [many._convert(job, {"to": "msgpack", "inputs": 2}) for job in jobs]
     seen.assert_clean()
     assert len(jobs) == len(payloads.LAYOUTS[layout][1])
