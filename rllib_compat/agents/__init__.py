@@ -13,32 +13,11 @@ from types import ModuleType
 from typing import Any
 
 from rllib_compat import registry
+from rllib_compat.registry import old_names
 from rllib_compat.trainer.stock_policies import policy_class, policy_modules, policy_names
 
-# Names that are no algorithm's: the module below `agents` → name → where it is here.
-_OTHERS: dict[str, dict[str, tuple[str, str]]] = {
-    "": {
-        "Trainer": ("rllib_compat.trainer.trainer", "Trainer"),
-        "Agent": ("rllib_compat.trainer.trainer", "Trainer"),
-        "with_common_config": ("rllib_compat.trainer.defaults", "with_common_config"),
-        "DefaultCallbacks": ("rllib_compat.runtime.callbacks", "DefaultCallbacks"),
-    },
-    "callbacks": {"DefaultCallbacks": ("rllib_compat.runtime.callbacks", "DefaultCallbacks")},
-    "registry": {
-        "get_agent_class": ("rllib_compat.trainer.classes", "class_of_algorithm"),
-        "get_trainer_class": ("rllib_compat.trainer.classes", "class_of_algorithm"),
-    },
-    "trainer": {
-        "Trainer": ("rllib_compat.trainer.trainer", "Trainer"),
-        "with_base_config": ("rllib_compat.trainer.defaults", "with_base_config"),
-        "with_common_config": ("rllib_compat.trainer.defaults", "with_common_config"),
-    },
-    "trainer_template": {"build_trainer": ("rllib_compat.trainer.build_trainer", "build_trainer")},
-}
-_OTHERS["agent"] = _OTHERS["trainer"] | _OTHERS["registry"] | _OTHERS[""]
 
-
-class _Agents(ModuleType):
+class _AgentsModule(ModuleType):
     """A module whose names are made when they are asked for.
 
     Args:
@@ -67,8 +46,13 @@ def _names(place: str) -> set[str]:
     rows = registry.modules().get(place, ())
     classes = {f"{row.stems[0]}{suffix}" for row in rows for suffix in registry.SUFFIXES}
     configs = {"DEFAULT_CONFIG", "execution_plan"} if rows else set()
-    common = {"COMMON_CONFIG"} if place in ("trainer", "agent") else set()
-    return classes | configs | common | policy_names(place) | set(_OTHERS.get(place, ()))
+    return classes | configs | policy_names(place) | _other_names(place)
+
+
+def _other_names(place: str) -> set[str]:
+    """Names that are no algorithm's."""
+    known = {*old_names.IN_RLLIB, "COMMON_CONFIG"}
+    return known & old_names.names(f"{_OLD}.{place}".strip(".")).keys()
 
 
 def _get(place: str, name: str) -> Any:
@@ -77,8 +61,8 @@ def _get(place: str, name: str) -> Any:
         return sys.modules[f"{__name__}.{module}"]
     if name not in _names(place):
         raise AttributeError(f"module '{__name__}.{place}' has no attribute {name!r}")
-    if name in _OTHERS.get(place, ()):
-        home, attribute = _OTHERS[place][name]
+    if name in old_names.IN_RLLIB:
+        home, _, attribute = old_names.IN_RLLIB[name].partition(":")
         return getattr(importlib.import_module(home), attribute)
     if name in policy_names(place):
         return policy_class(name)
@@ -95,5 +79,7 @@ def _get(place: str, name: str) -> Any:
     return trainer_class(name)
 
 
-for _place in (*registry.modules(), *policy_modules(), *filter(None, _OTHERS)):
-    sys.modules[f"{__name__}.{_place}"] = _Agents(_place)
+_OLD = "ray.rllib.agents"
+_PLACES = (name.removeprefix(f"{_OLD}.") for name in old_names.modules() if name.startswith(_OLD))
+for _place in {*registry.modules(), *policy_modules(), *filter(_other_names, _PLACES)} - {_OLD}:
+    sys.modules[f"{__name__}.{_place}"] = _AgentsModule(_place)

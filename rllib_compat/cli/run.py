@@ -92,7 +92,7 @@ def _print_as_pythons(error: Exception) -> None:
 
 
 def _print_report() -> None:
-    from rllib_compat.legacy.faces import redirected
+    from rllib_compat.legacy.modules import redirected
 
     click.echo("\nredirected imports:", err=True)
     for (place, name), now in sorted(redirected.items()):

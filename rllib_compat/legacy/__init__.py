@@ -4,9 +4,9 @@ From then on, `ray`, `gym` and removed names of numpy look to the user's own cod
 it was written; to everybody else, Ray's own modules and installed libraries among them, nothing has
 changed. `rllib-compat run script.py` does the same without a change to the script.
 
-How it works: an import statement asks `builtins.__import__`. That function is told who imports, so
-user code gets `faces` (modules below `rllib_compat.legacy.old`, found by `finder`) in the place of
-`ray` and `gym`; all others get what they asked for. `table` has what stands behind the faces.
+How it works: an import statement asks `builtins.__import__`. A function that looks who imports is
+put in its place (`import_hooks`), and gives user code old modules, below `rllib_compat.legacy.old`.
+Their names are looked up in a table (`registry.old_names`) when they are asked for (`modules`).
 """
 
 from __future__ import annotations

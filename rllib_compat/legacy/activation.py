@@ -1,24 +1,38 @@
-"""Switching the old imports on and off, here and in Ray's workers."""
+"""Switching the old imports on and off, here and in Ray's workers.
+
+Ray's workers unpickle and import the user's code, too. Ray reads a job's config from an environment
+variable where it starts under its own job server, and merges it with what `ray.init` is given. So
+the hook reaches the workers whoever calls `ray.init`, also on the other nodes of a cluster.
+"""
 
 from __future__ import annotations
 
 import builtins
+import collections
+import collections.abc
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from rllib_compat.legacy import (
-    callers,
-    finder,
-    old_examples,
-    redirect,
-    removed_names,
-    worker_processes,
-)
+import numpy as np
+
+from rllib_compat.legacy import import_hooks, old_ray_examples
+from rllib_compat.registry import old_names
 from rllib_compat.runtime.handed_out import TODAYS_GYM, HandedOut
 
 _original_import = builtins.__import__
+
+_JOB_CONFIG = "RAY_JOB_CONFIG_JSON_ENV_VAR"
+_PACKAGES = "RLLIB_COMPAT_LEGACY_PACKAGES"
+_OLD_RAY = "RLLIB_COMPAT_OLD_RAY"
+_HOOK_KEY = "worker_process_setup_hook"
+_HOOK = f"{__name__}.activate_worker"
+
+#: Names that were added to modules of numpy and Python.
+_restored: list[tuple[ModuleType, str]] = []
 
 
 def activate(packages: Iterable[str] = (), *, old_ray: str | Path | None = None) -> None:
@@ -35,27 +49,28 @@ def activate(packages: Iterable[str] = (), *, old_ray: str | Path | None = None)
         CompatError: `old_ray` has no such examples.
     """
     if old_ray is not None:
-        old_examples.use(old_ray)
-    callers.packages.update(packages)
+        old_ray_examples.use(old_ray)
+    import_hooks.user_packages.update(packages)
     if not is_active():
-        finder.install()
-        removed_names.restore()  # functions that Ray has pickled find numpy without an import
+        import_hooks.install_finders()
+        _restore_removed_names()  # functions that Ray has pickled find numpy without an import
         builtins.__import__ = _import
-        HandedOut.as_old = _as_old
-    worker_processes.activate_there(callers.packages, old_examples.named)
+        HandedOut.as_old = _with_old_api
+    configure_workers(import_hooks.user_packages, old_ray_examples.named)
 
 
 def deactivate() -> None:
     """Undoes `activate` for what is imported from now on."""
     if is_active():
         builtins.__import__ = _original_import
-        finder.uninstall()
-        removed_names.remove()
+        import_hooks.uninstall_finders()
+        while _restored:
+            delattr(*_restored.pop())
         HandedOut.as_old = None
         os.environ.pop(TODAYS_GYM, None)
-    worker_processes.forget()
-    callers.packages.clear()
-    old_examples.use(None)
+    reset_workers()
+    import_hooks.user_packages.clear()
+    old_ray_examples.use(None)
 
 
 def is_active() -> bool:
@@ -71,22 +86,73 @@ def _import(
     level: int = 0,
 ) -> Any:
     root = name.partition(".")[0]
-    if level == 0 and root in redirect.ROOTS and globals and callers.is_user_code(globals):
-        there = redirect.ROOTS[root](name, fromlist or ())
-        if there is not None:
-            return there
-    if root == "gymnasium" and globals and callers.is_user_code(globals):
+    if level == 0 and root in old_names.PACKAGES and globals:
+        if import_hooks.is_user_code(globals):
+            there = import_hooks.replacement(name, fromlist or ())
+            if there is not None:
+                return there
+    elif root == "gymnasium" and globals and import_hooks.is_user_code(globals):
         os.environ[TODAYS_GYM] = "1"
     return _original_import(name, globals, locals, fromlist or (), level)
 
 
-def _as_old(env: Any) -> Any:
+def _with_old_api(env: Any) -> Any:
     """An environment of gymnasium with gym's API."""
     from rllib_compat.gym.core import OldApi
 
     return OldApi(env)
 
 
+def _restore_removed_names() -> None:
+    """Puts names that numpy 1.24 – 2.0 and Python 3.10 removed back where they were.
+
+    An old numpy in the place of numpy would be slow, and strange to numba; and nobody but old code
+    asks for these names. Names that are there stay as they are.
+    """
+    for name, was in old_names.NUMPY.items():
+        _restore(np, name, getattr(np, was, None) if isinstance(was, str) else was)
+    for name in collections.abc.__all__:
+        _restore(collections, name, getattr(collections.abc, name))
+
+
+def _restore(module: ModuleType, name: str, value: Any) -> None:
+    if name not in vars(module) and value is not None:
+        setattr(module, name, value)
+        _restored.append((module, name))
+
+
+def configure_workers(packages: Iterable[str] = (), old_ray: str | None = None) -> None:
+    """Has the workers of a Ray that is started later activate the old imports.
+
+    Where the user has a hook of his own, they do so when they unpickle the first old module.
+    """
+    config: dict[str, Any] = json.loads(os.environ.get(_JOB_CONFIG, "{}"))
+    runtime_env = config.setdefault("runtime_env", {})
+    runtime_env.setdefault(_HOOK_KEY, _HOOK)
+    variables = {_PACKAGES: ",".join(sorted(packages)), _OLD_RAY: old_ray}
+    if variables := {name: value for name, value in variables.items() if value}:
+        runtime_env.setdefault("env_vars", {}).update(variables)
+    os.environ[_JOB_CONFIG] = json.dumps(config)
+
+
+def reset_workers() -> None:
+    """Undoes `configure_workers`."""
+    config: dict[str, Any] = json.loads(os.environ.get(_JOB_CONFIG, "{}"))
+    runtime_env = config.get("runtime_env", {})
+    if runtime_env.get(_HOOK_KEY) == _HOOK:
+        del runtime_env[_HOOK_KEY]
+    variables = runtime_env.get("env_vars", {})
+    for name in (_PACKAGES, _OLD_RAY):
+        variables.pop(name, None)
+    if not variables:
+        runtime_env.pop("env_vars", None)
+    if any(runtime_env.values()) or len(config) > 1:
+        os.environ[_JOB_CONFIG] = json.dumps(config)
+    else:
+        os.environ.pop(_JOB_CONFIG, None)
+
+
 def activate_worker() -> None:
     """What Ray calls in each worker process of a driver that is active."""
-    activate(worker_processes.packages_here(), old_ray=worker_processes.old_ray_here())
+    packages = filter(None, os.environ.get(_PACKAGES, "").split(","))
+    activate(packages, old_ray=os.environ.get(_OLD_RAY))

@@ -15,7 +15,7 @@ from gymnasium.spaces import Box, Discrete, Tuple
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from rllib_compat import gym
-from rllib_compat.legacy.env_apis import TaskSettableEnv
+from rllib_compat.legacy.rllib_api import TaskSettableEnv
 from rllib_compat.runtime.old_envs import make_multi_agent
 
 __all__ = [

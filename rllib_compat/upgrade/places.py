@@ -1,14 +1,26 @@
-"""Where names of old modules stand today, found by the tables that `rllib_compat.legacy` has."""
+"""Where names of old modules are today, by the table that old imports have, too.
+
+Some of Ray's modules need what is not a part of Ray, as that of OpenSpiel, and raise when they are
+imported without it. The code that is rewritten may run where it is installed, so what such a module
+has is read from its source.
+"""
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import ModuleType
 
 from rllib_compat import registry
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.upgrade.legacy_tables import brought_back, faces, old_names, table
+from rllib_compat.registry import old_names
 from rllib_compat.upgrade.rule import Target
-from rllib_compat.upgrade.today import has, is_module
 
 #: Native names of what this package has a class of its own for.
 NATIVE = {
@@ -40,7 +52,7 @@ _PUBLIC = {
 }
 
 
-#: Modules that stand in for old ones, and that nobody imports by their own names.
+#: Modules that are used in the place of old ones, and that nobody imports by their own names.
 _LEGACY = "rllib_compat.legacy."
 
 #: Names of RLlib that Ray still has where they stood, and that take other arguments there.
@@ -89,14 +101,14 @@ def find(module: str, name: str, target: Target) -> Place | ByLegacy | Gone | No
     Returns:
         The place; why there is none; None where nothing has to be changed, or nothing is known.
     """
-    if module.partition(".")[0] not in table.FACED:
+    if module.partition(".")[0] not in old_names.PACKAGES:
         return None
     if target is Target.COMPAT and module.startswith("ray.rllib") and name in _CHANGED:
         return ByLegacy()
     found = _module(module, target) if not name else _name(module, name, target)
     if found is None and module.startswith("ray") and not _is_there(module, name):
         place = f"{module}.{name}" if name else module
-        return Gone(f"{place} is not in the Ray that is here: {table.sentence(place)}", False)
+        return Gone(f"{place} is not in the Ray that is here: {old_names.advice(place)}", False)
     if isinstance(found, Gone) and target is Target.COMPAT and _brought_back(module, name):
         return ByLegacy()
     if isinstance(found, Place) and found.module.startswith(_LEGACY):
@@ -110,24 +122,42 @@ def _is_there(module: str, name: str) -> bool:
 
 def _brought_back(module: str, name: str) -> bool:
     """Whether `rllib_compat.legacy` has it, and not only a name that raises when it is used."""
-    with brought_back():
+    with _old_imports():
+        from rllib_compat.legacy import modules
+
         try:
             if not name:
-                return faces.exists(module)
-            faces.find(module, name)
+                return modules.exists(module)
+            value = modules.lookup(module, name)
         except ImportError:  # by another module's text it is not there, and that can't be imported
             return False
-    return not faces.redirected.get((module, name), "gone").startswith("gone")
+    found = value is not modules.MISSING and not isinstance(value, ModuleType)
+    return found and not modules.is_removed(value)
+
+
+@contextmanager
+def _old_imports() -> Iterator[None]:
+    """Old imports work in the block: some of the modules that are looked at have them."""
+    was_loaded = "rllib_compat.legacy" in sys.modules
+    from rllib_compat import legacy
+
+    was_active = was_loaded and legacy.is_active()
+    legacy.activate()
+    try:
+        yield
+    finally:
+        if not was_active:
+            legacy.deactivate()
 
 
 def _module(module: str, target: Target) -> Place | Gone | None:
-    if target is Target.COMPAT and module in table.STAND_INS:
-        return Place(table.STAND_INS[module], "")
+    if target is Target.COMPAT and module in old_names.MODULES:
+        return Place(old_names.MODULES[module], "")
     homes = [h for h in _homes(module) if target is Target.COMPAT or not _ours(h)]
     if homes:
         return Place(homes[0], "")
     if module in old_names.modules():
-        return Gone(f"{module} is gone: {table.sentence(module)}")
+        return Gone(f"{module} is gone: {old_names.advice(module)}")
     return None
 
 
@@ -142,8 +172,8 @@ def _name(module: str, name: str, target: Target) -> Place | Gone | None:
             continue
         if has(home, name):
             return Place(home, name)
-    if name in table.MOVED and module.startswith("ray."):
-        to, _, found = table.MOVED[name].partition(":")
+    if name in old_names.MOVED and module.startswith("ray."):
+        to, _, found = old_names.MOVED[name].partition(":")
         if not to.startswith("rllib_compat"):
             return Place(to, found)
     if _module(f"{module}.{name}", target) is not None and _is_old_module(module, name):
@@ -152,13 +182,13 @@ def _name(module: str, name: str, target: Target) -> Place | Gone | None:
             parent, _, last = below.module.rpartition(".")
             return Place(parent, last)
         return below
-    if name in old_names.names(module) or name in table.MOVED:
-        return Gone(f"{module}.{name} is gone: {table.sentence(f'{module}.{name}')}")
+    if name in old_names.names(module) or name in old_names.MOVED:
+        return Gone(f"{module}.{name} is gone: {old_names.advice(f'{module}.{name}')}")
     return None
 
 
 def _is_old_module(module: str, name: str) -> bool:
-    return f"{module}.{name}" in {*old_names.modules(), *table.STAND_INS}
+    return f"{module}.{name}" in {*old_names.modules(), *old_names.MODULES}
 
 
 def _own(module: str, name: str, target: Target) -> Place | None:
@@ -170,7 +200,7 @@ def _own(module: str, name: str, target: Target) -> Place | None:
         if algorithm and part == "agents" and (today := registry.of(algorithm).becomes):
             return Place(registry.of(today).home, today)
         return _place(NATIVE[name]) if in_rllib and name in NATIVE else None
-    stand_in = table.STAND_INS.get(module)
+    stand_in = old_names.MODULES.get(module)
     if stand_in and name in getattr(importlib.import_module(stand_in), "__all__", ()):
         return Place(stand_in, name)
     if module == "ray" and name == "tune":
@@ -179,8 +209,8 @@ def _own(module: str, name: str, target: Target) -> Place | None:
         return Place(stand_in, name)
     if algorithm and part in ("agents", "contrib"):
         return Place("rllib_compat", name)
-    if in_rllib and name in table.RLLIB:
-        where = table.RLLIB[name]
+    if in_rllib and name in old_names.IN_RLLIB:
+        where = old_names.IN_RLLIB[name]
         return _place(_PUBLIC[where]) if where in _PUBLIC else None
     return None
 
@@ -192,8 +222,51 @@ def _place(where: str) -> Place:
 
 def _homes(module: str) -> list[str]:
     """The modules of today in which names of an old one may stand, ours first."""
-    return [name for name in faces.candidates(module) if is_module(name)]
+    return [name for name in old_names.candidates(module) if is_module(name)]
 
 
 def _ours(module: str) -> bool:
     return module.startswith("rllib_compat")
+
+
+def is_module(name: str) -> bool:
+    """Whether there is a module of that name today."""
+    return _load(name) is not None
+
+
+def has(module: str, name: str) -> bool:
+    """Whether a module of today holds something by that name."""
+    found = _load(module)
+    there = hasattr(found, name) if isinstance(found, ModuleType) else name in (found or ())
+    return there or is_module(f"{module}.{name}")
+
+
+@cache
+def _load(name: str) -> ModuleType | frozenset[str] | None:
+    """The module, or the names that its source binds; None where there is none."""
+    try:
+        return importlib.import_module(name)
+    except Exception:  # whatever a module raises that lacks what it needs
+        return _names_in_source(name)
+
+
+def _names_in_source(module: str) -> frozenset[str] | None:
+    try:
+        spec = importlib.util.find_spec(module)
+    except Exception:  # what it is in is not there, or can't be imported, either
+        return None
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        return None
+    return frozenset(_bound(ast.parse(Path(spec.origin).read_bytes())))
+
+
+def _bound(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+        else:
+            for below in ast.walk(node):
+                if isinstance(below, ast.Name) and isinstance(below.ctx, ast.Store):
+                    yield below.id

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rllib_compat.cli import main
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.upgrade import Target, upgrade
+from rllib_compat.upgrade.places import is_module
 from rllib_compat.upgrade.rules import RULES
-from rllib_compat.upgrade.today import is_module
 
 
 def rewritten(source, target="compat", **how):

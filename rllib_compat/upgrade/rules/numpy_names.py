@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from rllib_compat.upgrade.legacy_tables import removed_names
+from rllib_compat.registry import old_names
 from rllib_compat.upgrade.rule import Rule
 
 _BUILTINS = (bool, complex, float, int, object, str)
@@ -21,9 +21,9 @@ class NumpyNames(Rule):
         """Rewrites `np.name`."""
         for known in self.names(original_node):
             module, _, name = known.rpartition(".")
-            if module != "numpy" or name not in removed_names.REMOVED:
+            if module != "numpy" or name not in old_names.NUMPY:
                 continue
-            was = removed_names.REMOVED[name]
+            was = old_names.NUMPY[name]
             self.changed(original_node, f"numpy has no {name} any more")
             if was in _BUILTINS:
                 return cst.Name(was.__name__)

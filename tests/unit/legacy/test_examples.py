@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from rllib_compat import legacy
-from rllib_compat.legacy import old_names
 from rllib_compat.neutral.errors import CompatError, GoneError
+from rllib_compat.registry import old_names
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.envs import adapt_env, make_env
 from rllib_compat.trainer.templates import own_policy
@@ -168,8 +168,8 @@ def test_dones_of_several_agents_tell_an_end_of_any_kind():
 
 
 def test_code_that_imports_gymnasium_gets_todays_classes(monkeypatch):
-    face = importlib.import_module(f"rllib_compat.legacy.old.{EXAMPLES}.env.debug_counter_env")
-    monkeypatch.delitem(vars(face), "DebugCounterEnv", raising=False)  # another test's
+    old = importlib.import_module(f"rllib_compat.legacy.old.{EXAMPLES}.env.debug_counter_env")
+    monkeypatch.delitem(vars(old), "DebugCounterEnv", raising=False)  # another test's
     found = run(
         f"""
         import gymnasium

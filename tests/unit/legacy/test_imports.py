@@ -10,8 +10,9 @@ import textwrap
 import pytest
 
 from rllib_compat import legacy
-from rllib_compat.legacy import callers, faces, old_names, table, worker_processes
+from rllib_compat.legacy import activation, import_hooks, modules
 from rllib_compat.neutral.errors import GoneError
+from rllib_compat.registry import old_names
 
 legacy.deactivate()  # to import it is to activate it; each test asks for it
 
@@ -80,7 +81,7 @@ def test_ray_itself_and_installed_libraries_get_todays_modules():
     assert "gym" not in sys.modules
 
 
-def test_todays_module_of_the_same_name_has_the_old_face_for_user_code_alone():
+def test_todays_module_of_the_same_name_is_the_old_one_for_user_code_alone():
     found = run("from ray.rllib.algorithms.ppo import PPO, DEFAULT_CONFIG\nfrom ray import tune")
     from rllib_compat import tune
     from rllib_compat.trainer.trainer import Trainer
@@ -116,7 +117,9 @@ def test_what_is_gone_is_imported_and_raises_when_it_is_used():
     for use in (gone, subclass, lambda: gone.make, lambda: subclass.make()):
         with pytest.raises(GoneError, match="training_step"):
             use()
-    assert faces.redirected["ray.rllib.optimizers", "SyncSamplesOptimizer"].startswith("gone after")
+    assert modules.redirected["ray.rllib.optimizers", "SyncSamplesOptimizer"].startswith(
+        "gone after"
+    )
 
 
 def test_functions_that_became_methods_are_there():
@@ -134,7 +137,7 @@ def test_functions_that_became_methods_are_there():
     assert found["ray"].utils.get_user_temp_dir()
 
 
-def test_faces_and_what_is_gone_survive_pickling():
+def test_old_modules_and_what_is_gone_survive_pickling():
     found = run("import ray\nfrom ray.rllib.optimizers import SyncSamplesOptimizer as gone")
     assert pickle.loads(pickle.dumps(found["ray"].rllib)) is found["ray"].rllib
     assert pickle.loads(pickle.dumps(found["gone"])) is found["gone"]
@@ -169,10 +172,10 @@ def test_an_environment_of_several_agents_counts_them_itself():
     assert isinstance(found["mine"], MultiAgentEnv)
 
 
-def test_whoever_looks_at_all_modules_does_not_import_ray_through_a_face():
-    face = importlib.import_module(f"{table.MIRROR}.ray.rllib.optimizers")
-    assert not hasattr(face, "__file__")
-    assert not hasattr(face, "__wrapped__")
+def test_whoever_looks_at_all_modules_does_not_import_ray_through_an_old_one():
+    old = importlib.import_module(f"{old_names.OLD_PACKAGE}.ray.rllib.optimizers")
+    assert not hasattr(old, "__file__")
+    assert not hasattr(old, "__wrapped__")
 
 
 def test_removed_names_of_numpy_and_python_are_back_and_leave_again():
@@ -195,28 +198,28 @@ def test_removed_names_of_numpy_and_python_are_back_and_leave_again():
     ],
 )
 def test_who_the_user_is(namespace, expected):
-    assert callers.is_user_code(namespace) is expected
+    assert import_hooks.is_user_code(namespace) is expected
 
 
 def test_workers_are_told_and_the_users_own_hook_stays(monkeypatch):
     monkeypatch.delenv("RAY_JOB_CONFIG_JSON_ENV_VAR", raising=False)
-    worker_processes.activate_there(["flow"])
+    activation.configure_workers(["flow"])
     assert "activate_worker" in os.environ["RAY_JOB_CONFIG_JSON_ENV_VAR"]
-    worker_processes.forget()
+    activation.reset_workers()
     assert "RAY_JOB_CONFIG_JSON_ENV_VAR" not in os.environ
     own = '{"runtime_env": {"worker_process_setup_hook": "mine"}}'
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", own)
-    worker_processes.activate_there()
-    worker_processes.forget()
+    activation.configure_workers()
+    activation.reset_workers()
     assert os.environ["RAY_JOB_CONFIG_JSON_ENV_VAR"] == own
 
 
 def test_every_row_of_the_table_names_something_that_is_there():
-    named = [*table.NAMES.values(), *table.RLLIB.values(), *table.MOVED.values()]
-    for target in named:
+    named = [*old_names.NAMES.values(), *old_names.IN_RLLIB.values()]
+    for target in (*named, *old_names.MOVED.values()):
         module, _, name = target.partition(":")
         assert hasattr(importlib.import_module(module), name), target
-    for module in table.STAND_INS.values():
+    for module in old_names.MODULES.values():
         assert importlib.import_module(module).__all__
 
 
@@ -253,7 +256,7 @@ def test_functions_of_old_policies_get_what_they_got():
 
 
 def test_a_policy_template_takes_what_it_took_and_makes_others_of_itself(caplog):
-    from rllib_compat.legacy.policy_templates import build_torch_policy
+    from rllib_compat.legacy.torch_policies import build_torch_policy
 
     def loss(policy, model, dist_class, train_batch):
         raise NotImplementedError
@@ -267,7 +270,7 @@ def test_ppos_loss_as_an_object_is_that_of_todays_policy():
     import torch
     from ray.rllib.models.torch.torch_action_dist import TorchCategorical
 
-    from rllib_compat.legacy.ppo_functions import PPOLoss
+    from rllib_compat.legacy.torch_policies import PPOLoss
 
     class Model:
         tower_stats: dict = {}  # noqa: RUF012

@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 
 from rllib_compat import legacy
-from rllib_compat.legacy import faces, old_rollout
+from rllib_compat.legacy import modules, rollout
 from rllib_compat.runtime.envs import EnvSettings, adapt_env
 
 legacy.deactivate()  # to import it is to activate it
@@ -44,13 +44,13 @@ class Trainer:
 
 def test_old_scripts_find_it_in_both_places():
     for place in ("ray.rllib.rollout", "ray.rllib.evaluate"):
-        assert faces.find(place, "rollout") is old_rollout.rollout
-        assert faces.find(place, "DefaultMapping") is old_rollout.DefaultMapping
+        assert modules.lookup(place, "rollout") is rollout.rollout
+        assert modules.lookup(place, "DefaultMapping") is rollout.DefaultMapping
 
 
 def test_a_trainer_plays_and_its_episodes_are_saved(tmp_path, capsys):
-    with old_rollout.RolloutSaver(tmp_path / "out.pkl", save_info=True) as saver:
-        old_rollout.rollout(Trainer(), "any", 0, 2, saver)
+    with rollout.RolloutSaver(tmp_path / "out.pkl", save_info=True) as saver:
+        rollout.rollout(Trainer(), "any", 0, 2, saver)
     assert capsys.readouterr().out == "Episode #0: reward: 5.0\nEpisode #1: reward: 5.0\n"
     first, second = pickle.loads((tmp_path / "out.pkl").read_bytes())
     assert len(first) == len(second) == 5
@@ -58,11 +58,11 @@ def test_a_trainer_plays_and_its_episodes_are_saved(tmp_path, capsys):
 
 
 def test_loops_of_ones_own_save_step_by_step(tmp_path):
-    states = old_rollout.DefaultMapping(lambda agent: [agent])
+    states = rollout.DefaultMapping(lambda agent: [agent])
     assert states["a"] == ["a"]
-    with old_rollout.RolloutSaver(str(tmp_path / "out.pkl")) as saver:
+    with rollout.RolloutSaver(str(tmp_path / "out.pkl")) as saver:
         steps = episodes = 0
-        while old_rollout.keep_going(steps, 0, episodes, 2):
+        while rollout.keep_going(steps, 0, episodes, 2):
             saver.begin_rollout()
             saver.append_step(0, 1, 2, 3.0, True, {})
             saver.end_rollout()

@@ -27,7 +27,7 @@ from rllib_compat.execution import (
     SimpleReplayBuffer,
     StandardMetricsReporting,
 )
-from rllib_compat.legacy import faces
+from rllib_compat.legacy import modules
 from rllib_compat.neutral.errors import CompatError, ConfigError, LegacyEnvError
 from rllib_compat.runtime.episodes import EpisodeRecord
 from tests.legacy.execution import operators
@@ -44,7 +44,7 @@ def find(module, name):
         return lambda episode_length, episode_reward, **parts: EpisodeRecord(
             episode_length, episode_reward, **parts
         )
-    return faces.find(f"ray.rllib.{module}", name)
+    return modules.lookup(f"ray.rllib.{module}", name)
 
 
 @pytest.mark.parametrize(("name", "old"), json.loads(OLD.read_text()).items())

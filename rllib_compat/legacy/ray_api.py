@@ -1,13 +1,17 @@
-"""`ray.init` with the arguments of old Rays."""
+"""What old code takes from `ray` itself, `ray.utils` and `ray.air`."""
 
 from __future__ import annotations
 
 import inspect
 import logging
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import ray
+
+__all__ = ["RunConfig", "get_ray_temp_dir", "get_user_temp_dir"]
 
 logger = logging.getLogger(__name__)
 
@@ -34,3 +38,24 @@ def init(address: Any = None, **arguments: Any) -> Any:
         if arguments.pop(name, None):
             logger.warning("`ray.init(%s=…)` means nothing to Ray any more, and is left out.", name)
     return ray.init(address, **arguments)
+
+
+def get_user_temp_dir() -> str:
+    """The folder for temporary files."""
+    return os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
+
+
+def get_ray_temp_dir() -> str:
+    """Ray's own folder in it."""
+    return os.path.join(get_user_temp_dir(), "ray")  # noqa: PTH118 - a text, as it was
+
+
+def RunConfig(*args: Any, local_dir: str | None = None, **kwargs: Any) -> Any:  # noqa: N802
+    """`ray.tune.RunConfig`; `local_dir` of Ray 2.0 – 2.6 became `storage_path`."""
+    from rllib_compat import tune
+
+    if local_dir is not None:
+        kwargs["storage_path"] = tune.storage_path(local_dir)
+    if (config := kwargs.get("checkpoint_config")) is not None:
+        kwargs["checkpoint_config"] = tune.CheckpointConfig(**vars(config))
+    return tune.RunConfig(*args, **kwargs)

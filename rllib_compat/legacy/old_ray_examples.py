@@ -2,7 +2,7 @@
 
 They are the user's own code then: nothing else of that Ray is imported, and what they import is
 what old code gets. Modules are read where they are, in a wheel by Python's `zipimport`, and stand
-below `rllib_compat.legacy.old` in the place of faces.
+below `rllib_compat.legacy.old` in the place of old modules.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-from rllib_compat.legacy.table import MIRROR
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.registry.old_names import OLD_PACKAGE
 
-_PACKAGE = f"{MIRROR}.ray.rllib.examples"
+_PACKAGE = f"{OLD_PACKAGE}.ray.rllib.examples"
 _PARTS = ("env", "models", "policy")
 
 #: What the user has named, and the folder `ray/rllib/examples` in it; None where nothing is named.
@@ -40,7 +40,7 @@ def use(path: str | Path | None) -> None:
     named, _folder = found, None if found is None else _examples_of(Path(found))
     for package in (f"{_PACKAGE}.{part}" for part in _PARTS):
         _forget(package)
-        _forget(package.removeprefix(f"{MIRROR}."))  # where `importlib` has imported it
+        _forget(package.removeprefix(f"{OLD_PACKAGE}."))  # where `importlib` has imported it
 
 
 def _forget(package: str) -> None:
@@ -56,8 +56,8 @@ def find_spec(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
     """The spec of a module of the old Ray that is named, or None.
 
     Args:
-        name: The module, below `MIRROR`.
-        path: Where its package is, as the import system says it; faces are nowhere.
+        name: The module, below `OLD_PACKAGE`.
+        path: Where its package is, as the import system says it; old modules are nowhere.
     """
     parent, _, last = name.rpartition(".")
     if _folder is None or not name.startswith(f"{_PACKAGE}."):

@@ -1,10 +1,10 @@
 """Reads the names of all modules of old Rays out of their wheels.
 
-The sources are parsed; nothing of a release is imported or run. What is written, `names.json`,
+The sources are parsed; nothing of a release is imported or run. What is written, `old_names.json`,
 tells which names an old import may ask for, and which Ray was the last that had them::
 
     pip download --no-deps --only-binary :all: --python-version 37 -d wheels ray==0.8.7
-    python -m rllib_compat.legacy.generate wheels/ray-*.whl
+    python -m rllib_compat.registry.generate_old_names wheels/ray-*.whl
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _version(wheel: Path) -> Version:
 def main() -> None:
     """Writes the table of the wheels that are named on the command line."""
     rows = table([Path(name) for name in sys.argv[1:]])
-    target = Path(__file__).parent / "names.json"
+    target = Path(__file__).parent / "old_names.json"
     target.write_text(json.dumps(rows, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 

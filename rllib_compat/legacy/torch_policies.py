@@ -1,17 +1,57 @@
-"""The functions that PPO's policy for torch was made of, for policies that call them in their own.
+"""What policies for torch were made of, for those of users that call or replace a part.
 
-Today they are methods of the policy's class.
+`build_torch_policy` of Ray 0.8 – 1.x, and the functions of PPO's policy, which are methods of its
+class today.
 """
 
 from __future__ import annotations
 
+import inspect
+import logging
 from typing import Any
 
 import torch
 from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
+from ray.rllib.policy.policy_template import build_policy_class
 from ray.rllib.utils.torch_utils import explained_variance
 
-__all__ = ["PPOLoss", "kl_and_loss_stats", "ppo_surrogate_loss", "vf_preds_fetches"]
+from rllib_compat import ray_versions
+
+__all__ = [
+    "PPOLoss",
+    "build_torch_policy",
+    "kl_and_loss_stats",
+    "ppo_surrogate_loss",
+    "vf_preds_fetches",
+]
+
+logger = logging.getLogger(__name__)
+
+
+def build_torch_policy(name: str, *, loss_fn: Any, **parts: Any) -> type:
+    """A policy class for torch, which the old API stack trains.
+
+    Args:
+        name: The class's name.
+        loss_fn: The loss of (policy, model, dist_class, train_batch).
+        **parts: What else `build_policy_class` takes.
+    """
+    given = _known(build_policy_class, name, {"loss_fn": loss_fn, **parts})
+    built: type = build_policy_class(name, "torch", **ray_versions.called_as_of_old(given))
+
+    def with_updates(**overrides: Any) -> type:
+        return build_torch_policy(**{"name": name, "loss_fn": loss_fn, **parts, **overrides})
+
+    built.with_updates = staticmethod(with_updates)  # type: ignore[attr-defined]
+    return built
+
+
+def _known(builder: Any, name: str, parts: dict[str, Any]) -> dict[str, Any]:
+    known = inspect.signature(builder).parameters
+    for part in parts.keys() - known.keys():
+        if parts[part] is not None:
+            logger.warning("`build_torch_policy(%s=…)` of %s is not called any more.", part, name)
+    return {part: value for part, value in parts.items() if part in known}
 
 
 def ppo_surrogate_loss(policy: Any, model: Any, dist_class: Any, train_batch: Any) -> Any:

@@ -1,29 +1,37 @@
-"""What stands now where old code imports from: rows, and nothing else.
+"""Names of old modules, and where they are today: the one table of them.
 
-`faces` reads them in this order: a single name (`NAMES`), a module of ours (`STAND_INS`), a name
-wherever in RLlib it is asked for (`RLLIB`), then the modules in which the names of an old one may
-stand (`PLACES`; that of the same name is always one), and last the names that moved (`MOVED`).
-Whatever old Rays had beyond that (`names.json`) can be imported, and raises when it is used.
+Old imports (`legacy`), `agents` and `upgrade` read it in this order: a name in one module
+(`NAMES`), a module of this package (`MODULES`), a name anywhere in RLlib (`IN_RLLIB`), the modules
+of today that may have the names of an old one (`RENAMED_MODULES`; the one of the same name is
+always among them), and last names that moved, whatever module had them (`MOVED`). What old Rays had
+beyond that (`old_names.json`) can be imported, and raises when it is used.
 """
 
 from __future__ import annotations
 
-#: The package that all faces are below.
-MIRROR = "rllib_compat.legacy.old"
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+#: The package that user code gets old modules from.
+OLD_PACKAGE = "rllib_compat.legacy.old"
 
 _DQN = "ray.rllib.algorithms.dqn"
+_RAY = "rllib_compat.legacy.ray_api"
+_RLLIB = "rllib_compat.legacy.rllib_api"
 _EXAMPLE_ENVS = "rllib_compat.legacy.example_envs"
-_MOCK_ENV = f"{MIRROR}.ray.rllib.examples.env.mock_env"
+_MOCK_ENV = f"{OLD_PACKAGE}.ray.rllib.examples.env.mock_env"
 _EXAMPLE_MODELS = "rllib_compat.legacy.example_models"
 _MAKE_MULTI_AGENT = "rllib_compat.runtime.old_envs:make_multi_agent"
 
-#: The packages whose submodules are faces, too; of others, today's are given.
-FACED = ("ray", "gym")
+#: The packages of which user code gets old modules.
+PACKAGES = ("ray", "gym")
 
 #: A name in one old module → what it is, as `module:name`.
 NAMES = {
     "ray.air.Checkpoint": "ray.train:Checkpoint",
-    "ray.init": "rllib_compat.legacy.ray_core:init",
+    "ray.init": f"{_RAY}:init",
     "ray.tune.trainable.Trainable": "rllib_compat.tune.trainables:Trainable",
     "ray.rllib.env.multi_agent_env.make_multi_agent": _MAKE_MULTI_AGENT,
     "ray.rllib.env.make_multi_agent": _MAKE_MULTI_AGENT,
@@ -33,16 +41,17 @@ NAMES = {
 }
 
 #: An old module → ours, whose `__all__` comes before what today's Ray has there.
-STAND_INS = {
+MODULES = {
     "gym": "rllib_compat.gym",
     "gym.core": "rllib_compat.gym",
     "gym.envs": "rllib_compat.gym.envs",
     "gym.envs.registration": "rllib_compat.gym.registration",
     "gym.utils.seeding": "rllib_compat.gym.seeding",
     "gym.wrappers": "rllib_compat.gym.wrappers",
-    "ray.air": "rllib_compat.legacy.ray_air",
-    "ray.air.config": "rllib_compat.legacy.ray_air",
-    "ray.rllib.evaluate": "rllib_compat.legacy.old_rollout",
+    "ray._private.utils": _RAY,
+    "ray.air": _RAY,
+    "ray.air.config": _RAY,
+    "ray.rllib.evaluate": "rllib_compat.legacy.rollout",
     "ray.rllib.examples.env.correlated_actions_env": _EXAMPLE_ENVS,
     "ray.rllib.examples.env.curriculum_capable_env": _EXAMPLE_ENVS,
     "ray.rllib.examples.env.matrix_sequential_social_dilemma": _EXAMPLE_ENVS,
@@ -52,15 +61,14 @@ STAND_INS = {
     "ray.rllib.examples.models.batch_norm_model": _EXAMPLE_MODELS,
     "ray.rllib.examples.models.rnn_model": _EXAMPLE_MODELS,
     "ray.rllib.examples.models.trajectory_view_utilizing_models": _EXAMPLE_MODELS,
-    "ray.rllib.examples.policy.rock_paper_scissors_dummies": "rllib_compat.legacy.example_policies",
-    "ray.rllib.rollout": "rllib_compat.legacy.old_rollout",
+    "ray.rllib.examples.policy.rock_paper_scissors_dummies": _EXAMPLE_MODELS,
+    "ray.rllib.rollout": "rllib_compat.legacy.rollout",
     "ray.tune": "rllib_compat.tune",
+    "ray.utils": _RAY,
     "ray.tune.logger": "rllib_compat.tune.loggers",
     "ray.tune.session": "rllib_compat.tune.functions",
     "ray.tune.trainable.session": "rllib_compat.tune.functions",
     "ray.tune.tune": "rllib_compat.tune",
-    "ray._private.utils": "rllib_compat.legacy.ray_utils",
-    "ray.utils": "rllib_compat.legacy.ray_utils",
     "ray.tune.registry": "rllib_compat.tune.registry",
     "ray.tune.schedulers": "rllib_compat.tune.schedulers",
     "ray.tune.schedulers.async_hyperband": "rllib_compat.tune.schedulers",
@@ -70,16 +78,16 @@ STAND_INS = {
 }
 
 #: A name → what it is in every module of RLlib that has it.
-RLLIB = {
+IN_RLLIB = {
     "Agent": "rllib_compat.trainer.trainer:Trainer",
-    "Algorithm": "rllib_compat.legacy.old_algorithm:Algorithm",
+    "Algorithm": "rllib_compat.legacy.algorithm:Algorithm",
     "DefaultCallbacks": "rllib_compat.runtime.callbacks:DefaultCallbacks",
     "Episode": "rllib_compat.runtime.episodes:LegacyEpisode",
     "MultiAgentEpisode": "rllib_compat.runtime.episodes:LegacyEpisode",
-    "MultiAgentEnv": "rllib_compat.legacy.env_apis:MultiAgentEnv",
+    "MultiAgentEnv": f"{_RLLIB}:MultiAgentEnv",
     "MultiCallbacks": "rllib_compat.runtime.callbacks:MultiCallbacks",
     "RolloutWorker": "rllib_compat.trainer.rollout_worker:RolloutWorker",
-    "SampleBatch": "rllib_compat.legacy.old_batches:SampleBatch",
+    "SampleBatch": f"{_RLLIB}:SampleBatch",
     "Trainer": "rllib_compat.trainer.trainer:Trainer",
     "collect_episodes": "rllib_compat.runtime.evaluation:collect_episodes",
     "collect_metrics": "rllib_compat.trainer.rollout_worker:collect_metrics",
@@ -93,23 +101,23 @@ RLLIB = {
     "with_common_config": "rllib_compat.trainer.defaults:with_common_config",
 }
 
-#: An old module, or a package, → one in which its names may stand today.
-PLACES = (
+#: An old module or package → one that may have its names today.
+RENAMED_MODULES = (
     ("gym", "gymnasium"),
     ("gym.envs", "rllib_compat.gym.envs"),
     ("ray.air.checkpoint", "ray.train"),
     ("ray.rllib.agents", "ray.rllib.algorithms"),
     ("ray.rllib.agents", "rllib_compat.agents"),
-    ("ray.rllib.agents.ppo.ppo_torch_policy", "rllib_compat.legacy.ppo_functions"),
-    ("ray.rllib.algorithms.ppo.ppo_torch_policy", "rllib_compat.legacy.ppo_functions"),
-    ("ray.rllib.env.apis.task_settable_env", "rllib_compat.legacy.env_apis"),
-    ("ray.rllib.env.meta_env", "rllib_compat.legacy.env_apis"),
+    ("ray.rllib.agents.ppo.ppo_torch_policy", "rllib_compat.legacy.torch_policies"),
+    ("ray.rllib.algorithms.ppo.ppo_torch_policy", "rllib_compat.legacy.torch_policies"),
+    ("ray.rllib.env.apis.task_settable_env", _RLLIB),
+    ("ray.rllib.env.meta_env", _RLLIB),
     ("ray.rllib.env.dm_control_wrapper", "ray.rllib.env.wrappers.dm_control_wrapper"),
     ("ray.rllib.env.group_agents_wrapper", "ray.rllib.env.wrappers.group_agents_wrapper"),
     ("ray.rllib.env.pettingzoo_env", "ray.rllib.env.wrappers.pettingzoo_env"),
     ("ray.rllib.evaluation.episode", "ray.rllib.evaluation.episode_v2"),
-    ("ray.rllib.evaluation.rollout_worker", "rllib_compat.legacy.old_evaluation"),
-    ("ray.rllib.evaluation.postprocessing", "rllib_compat.legacy.old_evaluation"),
+    ("ray.rllib.evaluation.rollout_worker", _RLLIB),
+    ("ray.rllib.evaluation.postprocessing", _RLLIB),
     ("ray.rllib.evaluation.worker_set", "ray.rllib.env.env_runner_group"),
     ("ray.rllib.examples.env", "ray.rllib.examples.envs.classes"),
     ("ray.rllib.examples.env", "ray.rllib.examples.envs.classes.multi_agent"),
@@ -132,10 +140,10 @@ PLACES = (
     ("ray.rllib.policy.tf_policy_graph", "ray.rllib.policy.tf_policy"),
     ("ray.rllib.policy.policy_graph", "ray.rllib.policy.policy"),
     ("ray.rllib.policy.torch_policy", "ray.rllib.policy.torch_mixins"),
-    ("ray.rllib.policy.torch_policy_template", "rllib_compat.legacy.policy_templates"),
+    ("ray.rllib.policy.torch_policy_template", "rllib_compat.legacy.torch_policies"),
     ("ray.rllib.utils", "ray.rllib.utils.framework"),
     ("ray.rllib.utils.debug", "ray.rllib.utils.debug.deterministic"),
-    ("ray.rllib.utils.deprecation", "rllib_compat.legacy.deprecations"),
+    ("ray.rllib.utils.deprecation", _RLLIB),
     ("ray.rllib.utils.explained_variance", "ray.rllib.utils.torch_utils"),
     ("ray.rllib.utils.policy_client", "ray.rllib.env.policy_client"),
     ("ray.rllib.utils.tf_ops", "ray.rllib.utils.tf_utils"),
@@ -148,10 +156,10 @@ PLACES = (
 #: A name → where it is today, whatever module had it.
 MOVED = {
     "Categorical": "ray.rllib.models.torch.torch_action_dist:TorchCategorical",
-    "DEFAULT_RESULTS_DIR": "rllib_compat.legacy.ray_core:DEFAULT_RESULTS_DIR",
-    "DEPRECATED_VALUE": "rllib_compat.legacy.deprecations:DEPRECATED_VALUE",
+    "DEFAULT_RESULTS_DIR": f"{_RAY}:DEFAULT_RESULTS_DIR",
+    "DEPRECATED_VALUE": f"{_RLLIB}:DEPRECATED_VALUE",
     "DQNTorchModel": f"{_DQN}.dqn_torch_model:DQNTorchModel",
-    "Deprecated": "rllib_compat.legacy.deprecations:Deprecated",
+    "Deprecated": f"{_RLLIB}:Deprecated",
     "DistributionalQTFModel": f"{_DQN}.distributional_q_tf_model:DistributionalQTFModel",
     "EntropyCoeffSchedule": "ray.rllib.policy.torch_mixins:EntropyCoeffSchedule",
     "KLCoeffMixin": "ray.rllib.policy.torch_mixins:KLCoeffMixin",
@@ -167,8 +175,8 @@ MOVED = {
     "SampleBatch": "ray.rllib.policy.sample_batch:SampleBatch",
     "TensorType": "ray.rllib.utils.typing:TensorType",
     "TrainerConfigDict": "builtins:dict",
-    "deprecation_warning": "rllib_compat.legacy.deprecations:deprecation_warning",
-    "discount": "rllib_compat.legacy.old_evaluation:discount",
+    "deprecation_warning": f"{_RLLIB}:deprecation_warning",
+    "discount": f"{_RLLIB}:discount",
     "explained_variance": "ray.rllib.utils.torch_utils:explained_variance",
     "make_tf_callable": "ray.rllib.utils.tf_utils:make_tf_callable",
     "merge_dicts": "ray._private.dict:merge_dicts",
@@ -185,8 +193,8 @@ _OLD_RAY = "name the Ray that the code was written for, by its wheel or folder: 
 _OLD_RAY += "`rllib-compat run --old-ray PATH …`, or rllib_compat.activate(old_ray=PATH)"
 _STEP = "subclass the algorithm and override training_step()"
 
-#: What a place begins with → where it went; the longest that fits counts.
-GONE = {
+#: What an old name begins with → where it went; the longest that fits counts.
+REMOVED = {
     "ray.rllib": 'see the guide: "What is gone"',
     "ray.rllib.agents": 'see the guide: "What is gone"',
     "ray.rllib.contrib": "contributed algorithms have left Ray; see its folder rllib_contrib",
@@ -205,11 +213,85 @@ GONE = {
 }
 
 
-def sentence(place: str) -> str:
-    """Where something went that can't exist any more.
+#: A name that numpy 1.24 – 2.0 removed → what it was, or today's name of it.
+NUMPY: dict[str, Any] = {
+    "Inf": "inf",
+    "Infinity": "inf",
+    "NAN": "nan",
+    "NINF": float("-inf"),
+    "NZERO": -0.0,
+    "NaN": "nan",
+    "PINF": "inf",
+    "PZERO": 0.0,
+    "alltrue": "all",
+    "bool": bool,
+    "bool8": "bool_",
+    "cfloat": "complex128",
+    "complex": complex,
+    "complex_": "complex128",
+    "cumproduct": "cumprod",
+    "float": float,
+    "float_": "float64",
+    "in1d": "isin",
+    "infty": "inf",
+    "int": int,
+    "int0": "intp",
+    "long": int,
+    "mat": "asmatrix",
+    "object": object,
+    "object0": "object_",
+    "product": "prod",
+    "round_": "round",
+    "row_stack": "vstack",
+    "singlecomplex": "complex64",
+    "sometrue": "any",
+    "str": str,
+    "string_": "bytes_",
+    "trapz": "trapezoid",
+    "uint0": "uintp",
+    "unicode": str,
+    "unicode_": "str_",
+}
+
+
+def advice(name: str) -> str:
+    """Where something went that can't exist any more, or what to do instead.
 
     Args:
-        place: The old module and the name in it.
+        name: The old name, with its module.
     """
-    fits = [start for start in GONE if place == start or place.startswith(f"{start}.")]
-    return GONE[max(fits, key=len)] if fits else "there is nothing in its place"
+    fits = [start for start in REMOVED if name == start or name.startswith(f"{start}.")]
+    return REMOVED[max(fits, key=len)] if fits else "there is nothing in its place"
+
+
+def candidates(module: str) -> list[str]:
+    """The modules of today that may have the names of an old one, this package's first."""
+    found = [module]
+    for old, new in RENAMED_MODULES:
+        if module == old or module.startswith(f"{old}."):
+            found.append(new + module.removeprefix(old))
+    return sorted(found, key=lambda name: not name.startswith("rllib_compat"))
+
+
+@cache
+def _table() -> dict[str, dict[str, str]]:
+    path = Path(__file__).with_suffix(".json")
+    rows: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8"))
+    return rows
+
+
+@cache
+def modules() -> frozenset[str]:
+    """The modules of `ray.rllib` and `ray.tune` in old Rays, and the packages that they are in."""
+    found: set[str] = set()
+    for name in _table():
+        parts = name.split(".")
+        found.update(".".join(parts[:n]) for n in range(1, len(parts) + 1))
+    return frozenset(found)
+
+
+@cache
+def names(module: str) -> dict[str, str]:
+    """The names of an old module, each with the last Ray that had it there."""
+    rows = _table().get(module, {})
+    return {name: release for release, found in rows.items() for name in found.split()}

@@ -1,0 +1,294 @@
+"""Modules of old Rays and gym, whose names are looked up where they are today."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from functools import cache, wraps
+from types import ModuleType
+from typing import Any, NoReturn
+
+from rllib_compat import registry
+from rllib_compat.neutral.errors import GoneError
+from rllib_compat.registry import old_names
+from rllib_compat.registry.old_names import OLD_PACKAGE
+from rllib_compat.runtime.handed_out import TODAYS_GYM
+
+#: What was given for a name that is not where it was: (module, name) → what it is now.
+redirected: dict[tuple[str, str], str] = {}
+
+#: What `lookup` returns for a name that no Ray had.
+MISSING = object()
+
+
+class OldModule(ModuleType):
+    """What user code gets for a module of an old Ray.
+
+    Args:
+        name: Its name below `OLD_PACKAGE`.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []  # so that it can have submodules
+
+    def __getattr__(self, name: str) -> Any:
+        module = self._old_name()
+        value = lookup(module, name)
+        if value is MISSING:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        if isinstance(value, (type, ModuleType)) or callable(value):
+            setattr(self, name, value)  # data may be replaced there
+        return value
+
+    def __dir__(self) -> list[str]:
+        module = self._old_name()
+        there = {name for today in _modules_of_today(module) for name in _public_names(today)}
+        return sorted(there | old_names.names(module).keys())
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self.__name__,)
+
+    def _old_name(self) -> str:
+        return self.__name__.removeprefix(f"{OLD_PACKAGE}.")
+
+
+def exists(module: str) -> bool:
+    """Whether there was, or is, a module of that name."""
+    return (
+        module in old_names.modules()
+        or module in old_names.MODULES
+        or any(name.startswith(f"{module}.") for name in old_names.NAMES)
+        or any(True for _ in _modules_of_today(module))
+    )
+
+
+def lookup(module: str, name: str) -> Any:
+    """What a name in an old module is today.
+
+    Args:
+        module: The old module.
+        name: The name in it.
+
+    Returns:
+        The object; an `OldModule` where it is a module; a class that raises when it is used where
+        it can't exist any more; `MISSING` where no Ray had the name.
+    """
+    if name.startswith("__"):
+        return _special(module, name)
+    if (ours := _ours(module, name)) is not MISSING:
+        _note(module, name, ours)
+        return ours
+    submodule = MISSING
+    for today in _modules_of_today(module):
+        value = getattr(today, name, MISSING)
+        if isinstance(value, ModuleType):
+            submodule = value
+        elif value is not MISSING:
+            if today.__name__ != module:
+                _note(module, name, value)
+            # What an old module has imported is of another one.
+            return _with_old_api(module, name, value) if name in old_names.names(module) else value
+    if exists(f"{module}.{name}") and module.partition(".")[0] in old_names.PACKAGES:
+        return importlib.import_module(f"{OLD_PACKAGE}.{module}.{name}")
+    if submodule is not MISSING:
+        return submodule
+    if name in old_names.MOVED and module.startswith("ray."):
+        value = _imported(old_names.MOVED[name])
+        _note(module, name, value)
+        return value
+    last = old_names.names(module).get(name)
+    if last is None:
+        return MISSING
+    redirected[module, name] = f"gone after {last}: {old_names.advice(f'{module}.{name}')}"
+    return _removed(module, name, last)
+
+
+def is_removed(value: Any) -> bool:
+    """Whether `lookup` has returned it for what can't exist any more."""
+    return isinstance(value, _Removed)
+
+
+def _special(module: str, name: str) -> Any:
+    # Whoever looks at all modules, as `inspect` does, asks for others, and must not import Ray.
+    if name == "__all__":
+        return [n for n in dir(importlib.import_module(f"{OLD_PACKAGE}.{module}")) if n[0] != "_"]
+    if name in ("__version__", "__commit__"):
+        return getattr(next(_modules_of_today(module), None), name, MISSING)
+    return MISSING
+
+
+def _ours(module: str, name: str) -> Any:
+    """What this package has for the name, where today's Ray has something else or nothing."""
+    if (own := old_names.NAMES.get(f"{module}.{name}")) is not None:
+        return _imported(own)
+    if module in old_names.MODULES:
+        ours = importlib.import_module(old_names.MODULES[module])
+        if name in ours.__all__:
+            return getattr(ours, name)
+    if module.startswith("ray.rllib"):
+        if name in old_names.IN_RLLIB:
+            return _imported(old_names.IN_RLLIB[name])
+        return _of_algorithm(module.removeprefix("ray.rllib."), name)
+    return MISSING
+
+
+#: Attributes of a config → the keys that `to_dict` made of them (Ray 2.0.1, `AlgorithmConfig`).
+_KEYS = {"framework_str": "framework", "input_": "input", "lambda_": "lambda"}
+_NO_KEYS = ("algo_class", "logger_creator")
+_OLDER_KEYS = ["create_env_on_driver", "custom_eval_function", "multiagent", "num_cpus_for_driver"]
+
+
+def _of_algorithm(module: str, name: str) -> Any:
+    """The trainer's or config's class, or the default config, of that name below `ray.rllib`."""
+    package, _, module = module.partition(".")
+    if package not in ("agents", "algorithms", "contrib"):
+        return MISSING
+    if name in registry.class_names():
+        from rllib_compat.trainer.classes import trainer_class
+
+        return trainer_class(name)
+    if name.endswith("Config"):
+        from rllib_compat.trainer import fluent
+
+        if fluent.is_config_name(name):
+            return fluent.config_class(name)
+    if package == "agents" or name != "DEFAULT_CONFIG":
+        return MISSING
+    stem = module.rpartition(".")[2]
+    found = (row for rows in registry.modules().values() for row in rows)
+    row = next((r for r in found if stem in (r.name.lower(), r.stems[0].lower())), None)
+    if row is None:
+        return MISSING
+    if package == "algorithms":
+        return _default_config(row.name)
+    return importlib.import_module(f"rllib_compat.agents.{row.modules[-1]}").DEFAULT_CONFIG
+
+
+@cache
+def _default_config(algorithm: str) -> dict[str, Any]:
+    """The config that stood in a module below `algorithms`; old code changes it in place."""
+    from rllib_compat.trainer.defaults import defaults_of
+
+    # Dicts stood there in Ray 2.0 – 2.2, made of configs' attributes, some of other names.
+    before, found = (defaults_of(algorithm, release) for release in ("1.13.0", "2.0.1"))
+    keys = {_KEYS.get(name, name): value for name, value in found.items() if name not in _NO_KEYS}
+    return {**{key: before[key] for key in _OLDER_KEYS if key in before}, **keys}
+
+
+def _modules_of_today(module: str) -> Iterator[ModuleType]:
+    """The modules of today that may have the names of an old one, the likeliest first."""
+    return filter(None, map(_module, old_names.candidates(module)))
+
+
+@cache
+def _module(name: str) -> ModuleType | None:
+    try:
+        found = importlib.import_module(name)
+        return None if isinstance(found, OldModule) else found  # `lookup` is about it already
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if name == missing or name.startswith(f"{missing}."):
+            return None
+        raise
+
+
+def _imported(target: str) -> Any:
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _public_names(module: ModuleType) -> Iterator[str]:
+    return (name for name in getattr(module, "__all__", vars(module)) if not name.startswith("_"))
+
+
+def _note(module: str, name: str, value: Any) -> None:
+    home = getattr(value, "__module__", None) or getattr(value, "__name__", "")
+    redirected[module, name] = f"{home}.{getattr(value, '__name__', name)}".removeprefix(".")
+
+
+class _Removed(type):
+    """The type of what is gone: may be named, derived from and annotated with, and nothing else."""
+
+    def __call__(cls, *_: Any, **__: Any) -> NoReturn:
+        cls.raise_gone()
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        cls.raise_gone()
+
+    def raise_gone(cls) -> NoReturn:
+        """Says where the class went, or the one that it derives from.
+
+        Raises:
+            GoneError: Always.
+        """
+        name, last = next(c.__dict__["_removed"] for c in cls.__mro__ if "_removed" in c.__dict__)
+        raise GoneError(
+            f"`{name}` is not in today's Ray; the last that had it was about {last}.",
+            where=name,
+            fix=old_names.advice(name),
+        )
+
+
+@cache
+def _removed(module: str, name: str, last: str) -> type:
+    """A class for a name that is gone; modules derive from it for cases that they never use."""
+    members = {
+        "__module__": f"{OLD_PACKAGE}.{module}",
+        "__qualname__": name,
+        "__doc__": f"`{module}.{name}` of Ray {last} and before; it can be named and not used.",
+        "_removed": (f"{module}.{name}", last),
+    }
+    return _Removed(name, (), members)
+
+
+#: Classes of Ray's examples around a `CartPole-v0`, which ends after 200 steps; today's Ray has
+#: `CartPole-v1` there. Each with the attribute that holds it.
+_AROUND_CARTPOLE = {
+    "CartPoleSparseRewards": "env",
+    "MockVectorEnv": "env",
+    "ParametricActionsCartPole": "wrapped",
+    "ParametricActionsCartPoleNoEmbeddings": "wrapped",
+}
+
+
+def _with_old_api(module: str, name: str, today: Any) -> Any:
+    """A class of Ray's example environments with the API of its time; anything else as it is.
+
+    Code that imports gymnasium itself gets today's classes.
+    """
+    examples = module.startswith("ray.rllib.examples.env.")
+    if not examples or not isinstance(today, type) or os.environ.get(TODAYS_GYM):
+        return today
+    import gymnasium
+
+    from rllib_compat.gym import old_classes
+
+    if hasattr(today, "vector_step"):
+        kind: type | None = old_classes.OldVectorEnv
+    elif hasattr(today, "with_agent_groups"):
+        kind = old_classes.OldMultiAgentEnv
+    elif issubclass(today, gymnasium.Env):
+        kind = None if name in _AROUND_CARTPOLE else old_classes.OldEnvWithoutLimit
+    else:
+        return today
+    old = old_classes.old_class(name, today, f"{OLD_PACKAGE}.{module}", kind)
+    return _around_cartpole_v0(old) if name in _AROUND_CARTPOLE else old
+
+
+@cache
+def _around_cartpole_v0(env_class: Any) -> Any:
+    import gymnasium
+
+    first = env_class.__init__
+
+    @wraps(first)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        first(self, *args, **kwargs)
+        setattr(self, _AROUND_CARTPOLE[env_class.__name__], gymnasium.make("CartPole-v0"))
+
+    env_class.__init__ = init
+    return env_class

@@ -1,0 +1,135 @@
+"""Classes and functions of RLlib as they were: environments, batches, deprecation marks."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABCMeta
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+from ray.rllib.env.multi_agent_env import MultiAgentEnv as TodaysMultiAgentEnv
+from ray.rllib.evaluation.postprocessing import discount_cumsum
+from ray.rllib.policy.sample_batch import SampleBatch as TodaysSampleBatch
+from ray.rllib.policy.sample_batch import concat_samples
+
+__all__ = [
+    "DEPRECATED_VALUE",
+    "Deprecated",
+    "MetaEnv",
+    "MultiAgentEnv",
+    "SampleBatch",
+    "TaskSettableEnv",
+    "TaskType",
+    "deprecation_warning",
+    "discount",
+    "get_global_worker",
+]
+
+DEPRECATED_VALUE = -1
+logger = logging.getLogger(__name__)
+
+
+def deprecation_warning(
+    old: str,
+    new: str | None = None,
+    *,
+    help: str | None = None,  # noqa: A002
+    error: Any = None,
+) -> None:
+    """Warns that something is old, or raises.
+
+    Args:
+        old: What is old.
+        new: What to use in its place.
+        help: A text for the reader.
+        error: True for a `ValueError`, or the error to raise.
+    """
+    text = f"`{old}` is deprecated. {help or (f'Use `{new}` instead.' if new else '')}"
+    if isinstance(error, type):
+        raise error(text)
+    if error:
+        raise ValueError(text)
+    logger.warning("DeprecationWarning: %s", text)
+
+
+def Deprecated(*given: Any, **_: Any) -> Any:  # noqa: N802
+    """Marks a function or class as old; whoever calls it wants it all the same."""
+
+    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
+        return function
+
+    return given[0] if given and callable(given[0]) else mark
+
+
+TaskType = Any
+
+
+class TaskSettableEnv(gymnasium.Env[Any, Any]):
+    """An environment whose task can be changed, by a curriculum for example."""
+
+    def sample_tasks(self, n_tasks: int) -> list[Any]:
+        """Samples that many tasks."""
+        raise NotImplementedError
+
+    def set_task(self, task: Any) -> None:
+        """Sets the task of the episodes to come."""
+        raise NotImplementedError
+
+    def get_task(self) -> Any:
+        """The task that is set."""
+        raise NotImplementedError
+
+
+MetaEnv = TaskSettableEnv
+
+
+class MultiAgentEnv(TodaysMultiAgentEnv, metaclass=ABCMeta):  # type: ignore[misc]
+    """Ray's, with numbers of agents that an environment may set itself, as many did before 2.40.
+
+    Every `MultiAgentEnv` of Ray's counts as one.
+    """
+
+    @classmethod
+    def __subclasshook__(cls, subclass: type) -> Any:
+        return issubclass(subclass, TodaysMultiAgentEnv) if cls is MultiAgentEnv else NotImplemented
+
+    @property
+    def num_agents(self) -> Any:
+        """What the environment has set, or how many agents there are."""
+        return self.__dict__.get("num_agents", len(self.agents))
+
+    @num_agents.setter
+    def num_agents(self, number: Any) -> None:
+        self.__dict__["num_agents"] = number
+
+    @property
+    def max_num_agents(self) -> Any:
+        """What the environment has set, or how many agents there may be."""
+        return self.__dict__.get("max_num_agents", len(self.possible_agents))
+
+    @max_num_agents.setter
+    def max_num_agents(self, number: Any) -> None:
+        self.__dict__["max_num_agents"] = number
+
+
+class _SameAsRays(type):
+    """Batches that Ray makes are of its own class, and are instances all the same."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, TodaysSampleBatch)
+
+
+class SampleBatch(TodaysSampleBatch, metaclass=_SameAsRays):  # type: ignore[misc]  # Ray has no types
+    """Ray's batch."""
+
+    concat_samples = staticmethod(concat_samples)
+
+
+def discount(rewards: Any, gamma: float) -> Any:
+    """The discounted sums of rewards, from each step to the last."""
+    return discount_cumsum(rewards, gamma)
+
+
+def get_global_worker() -> None:
+    """None, as it was in every process that was no rollout worker."""
