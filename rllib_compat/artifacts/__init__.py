@@ -1,14 +1,19 @@
-"""Simulators' folders in checkpoints: what collects them, and what reads them again."""
+"""Folders that simulators write, in the checkpoints that they belong to.
+
+`callbacks.py` asks env runners at each checkpoint (`runners.py`: what happens there) and writes
+the files and a manifest; `restoring.py` hands them back. `storage.py` checks and unpacks what a
+checkpoint has, without Ray.
+"""
 
 from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
-    "collecting": ("SimulatorFolders",),
+    "callbacks": ("SimulatorFolders",),
     "manifest": ("Manifest", "read_manifest"),
-    "stored": ("extract", "verify"),
+    "storage": ("extract", "verify"),
 }
 
-__getattr__, __all__ = lazy_exports(__name__, "rllib_compat.runtime.artifacts", _FILES)
+__getattr__, __all__ = lazy_exports(__name__, __name__, _FILES)
 
 
 def __dir__() -> list[str]:

@@ -38,15 +38,14 @@ def command(
       rllib-compat artifacts ~/ray_results/PPO/trial/checkpoint_000010
       rllib-compat artifacts checkpoint_000010 --verify --extract results
     """
-    from rllib_compat.runtime.artifacts import stored
-    from rllib_compat.runtime.artifacts.manifest import read_manifest
+    from rllib_compat import artifacts
 
-    manifest = read_manifest(checkpoint)
+    manifest = artifacts.read_manifest(checkpoint)
     told = list(manifest.complaints)
     if verify:
-        told += stored.verify(checkpoint, remote=remote)
+        told += artifacts.verify(checkpoint, remote=remote)
     if extract is not None:
-        stored.extract(checkpoint, extract, remote=remote)
+        artifacts.extract(checkpoint, extract, remote=remote)
     if as_json:
         output.emit_json({**dataclasses.asdict(manifest), "complaints": told})
     else:

@@ -1,13 +1,14 @@
-"""An environment's own data in files of the trial: the recorder, and what reads its files."""
+"""What environments say of their own: collected on env runners, written to files of the trial.
+
+`recorder.py` is the callbacks class; `values.py` is what it keeps of an episode; `files.py` writes
+and reads the files, and needs no Ray.
+"""
 
 from rllib_compat.neutral.public import lazy_exports
 
-_FILES = {
-    "files": ("read_episodes",),
-    "recorder": ("EpisodeRecorder",),
-}
+_FILES = {"files": ("read_episodes",), "recorder": ("EpisodeRecorder",)}
 
-__getattr__, __all__ = lazy_exports(__name__, "rllib_compat.runtime.episode_data", _FILES)
+__getattr__, __all__ = lazy_exports(__name__, __name__, _FILES)
 
 
 def __dir__() -> list[str]:

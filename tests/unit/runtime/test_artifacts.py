@@ -9,12 +9,11 @@ import pytest
 
 from rllib_compat import cli
 from rllib_compat.artifacts import SimulatorFolders, extract, read_manifest, verify
+from rllib_compat.artifacts.callbacks import _Collection
+from rllib_compat.artifacts.manifest import Manifest, StoredFolder, is_plain
+from rllib_compat.artifacts.restoring import _is_inside
+from rllib_compat.artifacts.runners import PIECE, Listing, Runner, list_files, read_piece
 from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
-from rllib_compat.runtime.artifacts.collecting import _Collection
-from rllib_compat.runtime.artifacts.giving_back import _is_below
-from rllib_compat.runtime.artifacts.manifest import Manifest, StoredFolder
-from rllib_compat.runtime.artifacts.reading import Listing, is_plain, list_files, read_piece
-from rllib_compat.runtime.artifacts.runners import PIECE, Runner
 
 LIMITS = {"max_bytes": 1 << 30, "timeout": 5.0}
 
@@ -317,5 +316,5 @@ def test_a_store_that_can_not_be_written_costs_no_checkpoint(tmp_path, results):
 )
 def test_a_restore_asks_no_store_but_the_trainers_own(uri, asked):
     manifest = Manifest(0, 1, [StoredFolder(1, False, 0, "node", "/tmp", uri=uri)])
-    assert _is_below("s3://mine/runs", manifest) is asked
-    assert not _is_below(None, manifest)
+    assert _is_inside("s3://mine/runs", manifest) is asked
+    assert not _is_inside(None, manifest)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.formats import files
+from rllib_compat.formats import files as text_files
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
-from rllib_compat.runtime.artifacts.reading import is_plain
 
 #: The folder inside the checkpoint; then the manifest in it, and the folder of the files.
 FOLDER, MANIFEST, FILES = "artifacts", "manifest.json", "files"
@@ -105,15 +106,14 @@ class Manifest:
     @property
     def complaints(self) -> list[str]:
         """A sentence for each thing that is not stored, or not surely as it was."""
-        told = [f"{p['runner']}: {p['why']}" for p in self.problems]
+        sentences = [f"{p['runner']}: {p['why']}" for p in self.problems]
         for folder in self.folders:
-            told += [f"{folder.place}/{o['path']}: left out, {o['why']}" for o in folder.left_out]
-            told += [
-                f"{folder.place}/{f.path}: written while it was read"
-                for f in folder.files
-                if f.changed
+            place = folder.place
+            sentences += [f"{place}/{o['path']}: left out, {o['why']}" for o in folder.left_out]
+            sentences += [
+                f"{place}/{f.path}: written while it was read" for f in folder.files if f.changed
             ]
-        return told
+        return sentences
 
 
 def read_manifest(checkpoint: str | Path) -> Manifest:
@@ -133,7 +133,7 @@ def read_manifest(checkpoint: str | Path) -> Manifest:
             where=str(path),
             fix='Train with "callbacks": SimulatorFolders(…), and give the folder of a checkpoint.',
         )
-    found = files.read_json(path, Budget(), str(path))
+    found = text_files.read_json(path, Budget(), str(path))
     try:
         if found.pop("version") != _VERSION:
             raise ValueError("its version is unknown")
@@ -156,9 +156,9 @@ def _check(manifest: Manifest) -> None:
     if len(set(places)) < len(places):
         raise ValueError("two folders have one place")
     reasons = [*manifest.problems, *(o for folder in manifest.folders for o in folder.left_out)]
-    told: list[Any] = [text for reason in reasons for text in reason.values()]
+    texts: list[Any] = [text for reason in reasons for text in reason.values()]
     for folder in manifest.folders:
-        told += [folder.folder, folder.node, folder.uri or ""]
+        texts += [folder.folder, folder.node, folder.uri or ""]
     numbers: list[Any] = [n for folder in manifest.folders for n in (folder.runner, folder.env)]
     for folder in manifest.folders:
         paths: list[Any] = [file.path for file in folder.files]
@@ -169,8 +169,20 @@ def _check(manifest: Manifest) -> None:
             raise ValueError("a file is named twice")
         numbers += [file.size for file in folder.files]
         numbers += [file.iteration for file in folder.files if file.iteration is not None]
-        told += [file.sha256 for file in folder.files]
-    if not all(isinstance(text, str) for text in told):
+        texts += [file.sha256 for file in folder.files]
+    if not all(isinstance(text, str) for text in texts):
         raise ValueError("a name, reason or digest is no text")
     if not all(type(number) is int and number >= 0 for number in numbers):
         raise ValueError("an index or size is no number")
+
+
+def is_plain(parts: Sequence[Any]) -> bool:
+    """Whether parts of a path stay inside the folder that they are put below."""
+    return bool(parts) and all(
+        isinstance(part, str)
+        and part not in ("", ".", "..")
+        and "/" not in part
+        and "\0" not in part
+        and (os.sep == "/" or os.sep not in part)
+        for part in parts
+    )

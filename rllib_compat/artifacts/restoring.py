@@ -9,15 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rllib_compat.artifacts.manifest import FOLDER, MANIFEST, Manifest, read_manifest
+from rllib_compat.artifacts.runners import PIECE, RunnerError, envs_of, runners_of
+from rllib_compat.artifacts.storage import extract
 from rllib_compat.neutral.errors import CheckpointError
-from rllib_compat.runtime.artifacts.manifest import FOLDER, MANIFEST, Manifest, read_manifest
-from rllib_compat.runtime.artifacts.runners import PIECE, LostError, envs_of, runners_of
-from rllib_compat.runtime.artifacts.stored import extract
 
 logger = logging.getLogger(__name__)
 
 
-def give_back(
+def restore_folders(
     algorithm: Any,
     checkpoint: str,
     take: str | Callable[[Any, Path], Any],
@@ -43,7 +43,7 @@ def give_back(
         files = Path(folder) / "files"
         try:
             manifest = extract(
-                checkpoint, files, remote=_is_below(store, read_manifest(checkpoint))
+                checkpoint, files, remote=_is_inside(store, read_manifest(checkpoint))
             )
         except CheckpointError as error:
             logger.warning("No environment gets its folder back: %s", error)
@@ -53,13 +53,13 @@ def give_back(
             runner = runners.get(stored.place.split("/")[0])
             try:
                 if runner is None:
-                    raise LostError("there is no such runner now")
+                    raise RunnerError("there is no such runner now")
                 _send(partial(_asked, runner, timeout), stored.env, files / stored.place, take)
-            except LostError as error:
+            except RunnerError as error:
                 logger.warning("%s does not get its folder back: %s", stored.place, error)
 
 
-def _is_below(store: str | None, manifest: Manifest) -> bool:
+def _is_inside(store: str | None, manifest: Manifest) -> bool:
     """Whether all addresses that a manifest names are of a store."""
     named = [folder.uri for folder in manifest.folders if folder.uri is not None]
     return store is not None and all(
@@ -70,7 +70,7 @@ def _is_below(store: str | None, manifest: Manifest) -> bool:
 def _asked(runner: Any, timeout: float, function: Callable[..., Any], **arguments: Any) -> Any:
     found = runner.ask(partial(function, **arguments))(timeout)
     if isinstance(found, _Refusal):
-        raise LostError(found)
+        raise RunnerError(found)
     return found
 
 

@@ -1,19 +1,18 @@
-"""Simulators' files inside checkpoints: how they are checked and unpacked."""
+"""Simulators' files inside checkpoints: how they are packed, checked and unpacked."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from rllib_compat.formats.atomic import atomic_directory
-from rllib_compat.formats.files import disk_errors
-from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
-from rllib_compat.runtime.artifacts import archives, elsewhere
-from rllib_compat.runtime.artifacts.manifest import (
+from rllib_compat.artifacts.manifest import (
     FILES,
     FOLDER,
     Manifest,
@@ -21,12 +20,17 @@ from rllib_compat.runtime.artifacts.manifest import (
     StoredFolder,
     read_manifest,
 )
-from rllib_compat.runtime.artifacts.reading import open_inside
+from rllib_compat.artifacts.runners import open_inside
+from rllib_compat.formats.atomic import atomic_directory
+from rllib_compat.formats.files import disk_errors
+from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 
 _PIECE = 1 << 20
+#: What a folder's archive is called beside it: `env-0.zip`.
+_ZIP = ".zip"
 
 
-class _Shelf:
+class _Checkpoints:
     """A checkpoint and those beside it, which may hold files that it names.
 
     Args:
@@ -90,21 +94,23 @@ def verify(checkpoint: str | Path, *, remote: bool = False) -> list[str]:
     Raises:
         CheckpointError: As `read_manifest`.
     """
-    shelf = _Shelf(checkpoint, remote=remote)
-    told, known = [], set()
-    for folder in shelf.manifest.folders:
+    checkpoints = _Checkpoints(checkpoint, remote=remote)
+    problems, known = [], set()
+    for folder in checkpoints.manifest.folders:
         for file in folder.files:
             if file.iteration is None:
                 known.add(f"{folder.place}/{file.path}")
-            if (problem := shelf.difference(folder, file)) is not None:
-                told.append(f"{folder.place}/{file.path}: {problem}")
-    packed = {f.place + archives.SUFFIX: f.place for f in shelf.manifest.folders if f.archive}
-    for path in _paths(shelf.root):
+            if (problem := checkpoints.difference(folder, file)) is not None:
+                problems.append(f"{folder.place}/{file.path}: {problem}")
+    packed = {f.place + _ZIP: f.place for f in checkpoints.manifest.folders if f.archive}
+    for path in _paths(checkpoints.root):
         inside = [path]
         if path in packed:
-            inside = [f"{packed[path]}/{name}" for name in archives.names(shelf.root / path)]
-        told += [f"{name}: it is not in the manifest" for name in inside if name not in known]
-    return told
+            inside = [
+                f"{packed[path]}/{name}" for name in _names_in_archive(checkpoints.root / path)
+            ]
+        problems += [f"{name}: it is not in the manifest" for name in inside if name not in known]
+    return problems
 
 
 def _paths(root: Path) -> Iterator[str]:
@@ -128,21 +134,21 @@ def extract(checkpoint: str | Path, target: str | Path, *, remote: bool = False)
         CorruptCheckpointError: A file is missing or differs from the manifest.
         TargetExistsError: `target` is there already.
     """
-    shelf = _Shelf(checkpoint, remote=remote)
+    checkpoints = _Checkpoints(checkpoint, remote=remote)
     with atomic_directory(target, source=checkpoint) as new:
-        for folder in shelf.manifest.folders:
+        for folder in checkpoints.manifest.folders:
             (new / folder.place).mkdir(parents=True)
             for file in folder.files:
                 copy = new / folder.place / file.path
                 copy.parent.mkdir(parents=True, exist_ok=True)
-                problem = shelf.difference(folder, file, copy)
+                problem = checkpoints.difference(folder, file, copy)
                 if problem is not None:
                     raise CorruptCheckpointError(
                         f"A stored file is not what it was: {problem}.",
-                        where=str(shelf.root / folder.place / file.path),
+                        where=str(checkpoints.root / folder.place / file.path),
                         fix="`rllib-compat artifacts CHECKPOINT --verify` names all such files.",
                     )
-    return shelf.manifest
+    return checkpoints.manifest
 
 
 def _difference(
@@ -168,14 +174,14 @@ def _difference(
 
 def _pieces(root: Path, folder: StoredFolder, file: StoredFile) -> Iterator[bytes]:
     if folder.uri is not None:
-        yield from elsewhere.pieces(f"{folder.uri}/{quote(file.path)}", _PIECE)
+        yield from _pieces_of_store(f"{folder.uri}/{quote(file.path)}", _PIECE)
         return
     *before, last = folder.place.split("/")
-    parts = [*before, last + archives.SUFFIX] if folder.archive else [*before, last]
+    parts = [*before, last + _ZIP] if folder.archive else [*before, last]
     try:
         if folder.archive:
             with open_inside(str(root), parts) as archive:
-                yield from archives.pieces(archive, file.path, _PIECE)
+                yield from _pieces_of_archive(archive, file.path, _PIECE)
             return
         with open_inside(str(root), [*parts, *file.path.split("/")]) as opened:
             start = 0
@@ -186,3 +192,70 @@ def _pieces(root: Path, folder: StoredFolder, file: StoredFile) -> Iterator[byte
         raise
     except OSError as error:
         raise ValueError(f"it can't be read: {error.strerror or error}") from error
+
+
+def pack(folder: Path) -> None:
+    """Replaces a folder by an archive of its files."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    with zipfile.ZipFile(folder.with_name(folder.name + _ZIP), "x", zipfile.ZIP_DEFLATED) as out:
+        for path in files:
+            out.write(path, path.relative_to(folder).as_posix())
+    shutil.rmtree(folder)
+
+
+def _pieces_of_archive(archive: int, name: str, size: int) -> Iterator[bytes]:
+    """A file in an archive that may be a stranger's; nothing is unpacked ahead of what is asked.
+
+    Args:
+        archive: A descriptor of the archive, which stays open.
+        name: The file's path in it.
+        size: How much is read at once, in bytes.
+
+    Raises:
+        FileNotFoundError: It is not in the archive.
+        ValueError: The archive is damaged.
+    """
+    try:
+        with os.fdopen(os.dup(archive), "rb") as file, zipfile.ZipFile(file) as opened:
+            try:
+                found = opened.open(name)
+            except KeyError as error:
+                raise FileNotFoundError(name) from error
+            with found:
+                while piece := found.read(size):
+                    yield piece
+    except _DAMAGED as error:
+        raise ValueError(f"its archive can't be read: {error}") from error
+
+
+def _names_in_archive(path: Path) -> list[str]:
+    """The paths of the files in an archive; none where it is damaged."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [name for name in archive.namelist() if not name.endswith("/")]
+    except (OSError, *_DAMAGED):
+        return []
+
+
+# What zipfile raises for damage, for encryption, and for ways of packing that it does not know.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+
+
+def _pieces_of_store(uri: str, size: int) -> Iterator[bytes]:
+    """What a store has at an address, in pieces.
+
+    Raises:
+        FileNotFoundError: Nothing is there.
+        ValueError: It can't be read, or there is no pyarrow.
+    """
+    try:
+        from pyarrow import fs
+
+        store, path = fs.FileSystem.from_uri(uri)
+        with store.open_input_stream(path) as file:
+            while piece := file.read(size):
+                yield piece
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise ValueError(f"it can't be read from {uri}: {error}") from error

@@ -13,10 +13,10 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from rllib_compat import ray_versions
+from rllib_compat.episode_data.files import FOLDER, FORMATS, EpisodeFiles
+from rllib_compat.episode_data.values import KINDS, AgentData
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
-from rllib_compat.runtime.episode_data.files import FOLDER, FORMATS, EpisodeFiles
-from rllib_compat.runtime.episode_data.values import KINDS, AgentData
 from rllib_compat.runtime.episodes import LegacyEpisode
 from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY

@@ -16,21 +16,31 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from rllib_compat import ray_versions
-from rllib_compat.formats.files import disk_errors
-from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.neutral.public import public
-from rllib_compat.runtime.artifacts.archives import pack
-from rllib_compat.runtime.artifacts.elsewhere import upload
-from rllib_compat.runtime.artifacts.giving_back import give_back
-from rllib_compat.runtime.artifacts.manifest import (
+from rllib_compat.artifacts.manifest import (
     FILES,
     FOLDER,
     Manifest,
     StoredFile,
     StoredFolder,
+    is_plain,
 )
-from rllib_compat.runtime.artifacts.reading import Listed, Listing, is_plain, list_files, read_piece
-from rllib_compat.runtime.artifacts.runners import PIECE, LostError, Runner, envs_of, runners_of
+from rllib_compat.artifacts.restoring import restore_folders
+from rllib_compat.artifacts.runners import (
+    PIECE,
+    ListedFile,
+    Listing,
+    Runner,
+    RunnerError,
+    envs_of,
+    list_files,
+    read_piece,
+    runners_of,
+    upload,
+)
+from rllib_compat.artifacts.storage import pack
+from rllib_compat.formats.files import disk_errors
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.public import public
 from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
 
 #: How many numbers of episodes are kept of an environment between two checkpoints.
@@ -142,7 +152,7 @@ class SimulatorFolders(DefaultCallbacks):
         if take is not None:
             algorithm = getattr(trainer, "algorithm", trainer)
             store = self._arguments["upload_to"]
-            give_back(algorithm, checkpoint_dir, take, timeout=timeout, store=store)
+            restore_folders(algorithm, checkpoint_dir, take, timeout=timeout, store=store)
 
     def listings(self, envs: list[Any]) -> list[Listing]:
         """What there is to collect of a runner's environments; on the runner."""
@@ -207,7 +217,7 @@ class _Collection:
             try:
                 for listing in answer(max(0.0, until - time.monotonic())):
                     self._store(runner, listing)
-            except LostError as error:
+            except RunnerError as error:
                 self._problem(runner, f"it does not answer: {error}")
         return self._manifest
 
@@ -233,7 +243,7 @@ class _Collection:
                 if self._has_earlier(stored, file):
                     continue
                 why = self._refusal(file) or self._fetch(runner, stored, file)
-            except LostError:
+            except RunnerError:
                 rest = ["/".join(f.parts) for f in listing.files[number:]]
                 left_out += [{"path": path, "why": "its runner is gone"} for path in rest]
                 raise
@@ -244,7 +254,7 @@ class _Collection:
             pack(target)
             stored.archive = True
 
-    def _has_earlier(self, stored: StoredFolder, file: Listed) -> bool:
+    def _has_earlier(self, stored: StoredFolder, file: ListedFile) -> bool:
         """Whether an earlier checkpoint has a file as it is; it is then named in the manifest."""
         key = (stored.place, stored.folder, "/".join(file.parts))
         *at, found = self._known.get(key, (None, None, None))
@@ -254,14 +264,14 @@ class _Collection:
         self.stored[key] = self._known[key]
         return True
 
-    def _refusal(self, file: Listed) -> str | None:
+    def _refusal(self, file: ListedFile) -> str | None:
         if not is_plain(file.parts):
             return "its path leads out of the folder"
         if self._bytes + file.size > self._limits["max_bytes"]:
             return f"its {file.size:,} bytes are more than the limit leaves"
         return None
 
-    def _fetch(self, runner: Runner, stored: StoredFolder, file: Listed) -> str | None:
+    def _fetch(self, runner: Runner, stored: StoredFolder, file: ListedFile) -> str | None:
         """Fetches a file, or lets it be uploaded, and notes it; returns why not, if not."""
         get = self._download if stored.uri is None else self._upload
         try:
@@ -277,7 +287,9 @@ class _Collection:
             self.stored[stored.place, stored.folder, path] = file.size, file.mtime_ns, later
         return None
 
-    def _upload(self, runner: Runner, stored: StoredFolder, file: Listed) -> tuple[str, int, bool]:
+    def _upload(
+        self, runner: Runner, stored: StoredFolder, file: ListedFile
+    ) -> tuple[str, int, bool]:
         """Lets the runner write a file to the store; its digest, size, and whether it changed."""
         names = "/".join(quote(part) for part in file.parts)
         where: dict[str, Any] = {"folder": stored.folder, "parts": file.parts, "size": file.size}
@@ -289,7 +301,7 @@ class _Collection:
         return digest, file.size, now != [file.size, file.mtime_ns]
 
     def _download(
-        self, runner: Runner, stored: StoredFolder, file: Listed
+        self, runner: Runner, stored: StoredFolder, file: ListedFile
     ) -> tuple[str, int, bool]:
         """Fetches a file into the checkpoint; its digest, size, and whether it changed."""
         target = self._folder / FILES / stored.place / Path(*file.parts)
@@ -310,7 +322,7 @@ class _Collection:
         return digest.hexdigest(), size, changed
 
     def _pieces(
-        self, runner: Runner, folder: str, file: Listed
+        self, runner: Runner, folder: str, file: ListedFile
     ) -> Iterator[tuple[bytes, tuple[int, int]]]:
         start = 0
         while True:
