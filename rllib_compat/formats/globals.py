@@ -340,7 +340,7 @@ class _Lister:
 
 
 class _ListingMachine(Machine):
-    """A machine that tells each name to a lister."""
+    """A machine that reports each name to a lister."""
 
     def __init__(
         self,
@@ -363,12 +363,12 @@ class _ListingMachine(Machine):
         return view
 
     def name(self, module: Any, name: Any, at: int) -> GlobalRef:
-        """Tells it, too."""
+        """Reports it, too."""
         ref = super().name(module, name, at)
         self.lister.note(ref, None if self.start is None else self.start + at, self.inside)
         return ref
 
     def inner(self, data: memoryview, persistent: Callable[[Any], Any] | None) -> Machine:
-        """Machines of torch's nested pickles tell it, too."""
+        """Machines of torch's nested pickles report to it, too."""
         inside = (*self.inside, self.lister.label(data))
         return _ListingMachine(self.lister, data, inside, persistent, self.level + 1)

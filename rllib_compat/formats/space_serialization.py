@@ -20,7 +20,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from rllib_compat.neutral.spaces import (
     DEEPEST,
     LARGEST,
     MOST_PARTS,
+    Array,
     Box,
     DictSpace,
     Discrete,
@@ -40,8 +41,6 @@ from rllib_compat.neutral.spaces import (
     box,
     distinct_entries,
 )
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _FEED = 1 << 14
 _PIECE = 1 << 18

@@ -18,9 +18,8 @@ import numpy as np
 
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding
+from rllib_compat.neutral.spaces import Array as Array
 from rllib_compat.neutral.spaces import Space
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 # Three forms are found on disk: named arrays; a list in creation order without names (TF2 eager,
 # Ray 1.x); one flat float32 vector of all variables in creation order (TF1, Ray 0.5 – 0.7).
@@ -119,11 +118,11 @@ class PolicyState:
         policy_id: Its id; the same names the module of the target, and its folder.
         weights: The weights of the policy's model, in one of three forms (see `Weights`).
         optimizer: Optimizer state as found (arrays and plain data), or None.
-        observation_space: The space of raw observations, where the checkpoint or params tell.
+        observation_space: The space of raw observations, if checkpoint or params have it.
         action_space: The space of actions, likewise.
         observation_filter: The filter, or None where the checkpoint has none for this policy.
         config: What the policy's own config overrides of the trainer's.
-        policy_class: The dotted name of the policy's class, where it is told.
+        policy_class: The dotted name of the policy's class, if stored.
         kl_coeff: PPO's current KL coefficient, if stored.
         log_alpha: SAC's current temperature as a logarithm, if stored.
         target_entropy: The entropy that SAC's temperature is trained towards, if stored.
@@ -168,7 +167,7 @@ class PolicyState:
 
 @frozen
 class Counters:
-    """How far the training was; None where the checkpoint does not tell.
+    """How far the training was; None where the checkpoint does not say.
 
     Attributes:
         iteration: Calls of `train()`.
@@ -195,7 +194,7 @@ class LegacyCheckpoint:
 
     Attributes:
         source: Where it came from.
-        algorithm: RLlib's registered name (`PPO`), where the checkpoint or its trial tells.
+        algorithm: RLlib's registered name (`PPO`), where the checkpoint or its trial says.
         config: The trainer's config as a plain dict; stand-ins where it held code or classes.
         config_is_complete: Whether defaults are included (from a 2.x state) or only what the
             user gave (from `params.pkl`/`params.json`).

@@ -75,8 +75,8 @@ class PolicyIds:
     """The ids of one checkpoint, as found and as they are from now on.
 
     Safe ids stay what they are, whatever else there is; the others get a free name that is like
-    them. Two ids that a file system which ignores case would take for one are told apart, and so
-    are `1` and `"1"`.
+    them. Two ids that a file system which ignores case would take for one get different names, and
+    so do `1` and `"1"`.
 
     Args:
         found: The ids as a file has them, of any type, each once.

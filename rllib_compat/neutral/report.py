@@ -44,7 +44,7 @@ class Verdict(str, Enum):
     DERIVED = "derived"
     RESET = "reset"
     ABSENT = "not in the source"
-    # of anything worth telling
+    # of anything worth a row
     NOTE = "note"
 
 
@@ -195,14 +195,7 @@ class Report:
             "title": self.title,
             "facts": self.facts,
             "findings": [
-                {
-                    "rule": f.rule,
-                    "severity": f.severity.value,
-                    "verdict": f.verdict.value,
-                    "path": f.path,
-                    "message": f.message,
-                    "hint": f.hint,
-                }
+                {**vars(f), "severity": f.severity.value, "verdict": f.verdict.value}
                 for f in self.findings
             ],
         }

@@ -169,7 +169,7 @@ class Folder:
         )
 
     def read(self, name: str) -> Any:
-        """Reads a file in the form that its ending tells; anything unknown is a pickle."""
+        """Reads a file in the form that its ending stands for; without a known one, as a pickle."""
         return _READERS.get(Path(name).suffix, Folder.pickle)(self, name)
 
     def try_side_file(self, name: str) -> Any:
@@ -283,7 +283,7 @@ def as_mapping(value: Any) -> Mapping[Any, Any]:
 
 
 def with_text_keys(mapping: Any) -> dict[str, Any]:
-    """A dict with the text of its keys; keys of one text (`1` and `"1"`) are told apart.
+    """A dict with the text of its keys; keys of the same text (`1` and `"1"`) get different names.
 
     Of what is no mapping it is empty.
     """

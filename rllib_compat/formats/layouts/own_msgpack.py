@@ -24,7 +24,7 @@ _POLICY = "policy_state.msgpck"
 
 
 def read(path: Path, budget: Budget) -> LegacyCheckpoint:
-    """Reads a folder; its source tells of the checkpoint that was converted, with today's path."""
+    """Reads a folder. Its source is that of the checkpoint that was converted, but for the path."""
     folder = Folder(path, budget)
     if not path.is_dir() or not folder.has(_ALGORITHM):
         raise LayoutMismatch(f"no `{_ALGORITHM}`")

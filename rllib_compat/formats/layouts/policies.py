@@ -179,8 +179,8 @@ def number(value: Any) -> float | None:
     """A real number, or None where it is none, or one that no honest file has."""
     if isinstance(value, (float, np.floating)):
         return float(value)
-    whole = integer(value)
-    return None if whole is None else float(whole)
+    count = integer(value)
+    return None if count is None else float(count)
 
 
 def integer(value: Any) -> int | None:

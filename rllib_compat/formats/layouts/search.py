@@ -67,7 +67,7 @@ def find_checkpoints(folder: Path, *, skip: Path | None = None) -> Iterator[Path
 
 
 def is_folder_checkpoint(path: Path, folders: Sequence[str], files: Sequence[str]) -> bool:
-    """Whether a folder is a checkpoint of versions 1.x or 2.x, as far as its names tell."""
+    """Whether a folder is a checkpoint of versions 1.x or 2.x, judged by the names in it."""
     first = _FIRST_STATE in files and "policies" in folders
     return first or any(state in files for state in _STATES) or (path / MODULES).is_dir()
 

@@ -29,7 +29,7 @@ Makers = Mapping[str, Callable[[Mapping[str, Any]], Any]]
 
 
 def is_tree(path: Path) -> bool:
-    """Whether a folder is an algorithm's Checkpointable tree, as far as its names tell."""
+    """Whether a folder is an algorithm's Checkpointable tree, judged by the names in it."""
     return (
         any((path / f"algorithm_state{end}").is_file() for end in (".pkl", ".msgpack"))
         and (path / "learner_group").is_dir()

@@ -52,14 +52,14 @@ _TRIAL_FOLDER = re.compile(r"checkpoint_\w+", re.IGNORECASE)
 _FOLDER_NUMBER = re.compile(r"checkpoint_0*(\d+)", re.IGNORECASE)
 _NAMED = 5
 _METADATA_ENDING = ".tune_metadata"
-#: How the files beside `checkpoint-N` end that tell that it was there.
+#: How files beside `checkpoint-N` end, which show that it was there where it is lost.
 SIDE_ENDINGS = (".extra_data", _METADATA_ENDING)
 _SIDE_FILES = re.compile(r"(\.tune_metadata|\.json|\.csv|params\.pkl)$|^\.|^events\.")
 
 #: The keys under which the worker's pickle was stored, and the Ray that a file with it is from.
 _WORKER_KEYS = {"worker": None, "evaluator": "0.6", "local_state": "0.5"}
 
-#: Keys that tell a `checkpoint-N` from any other pickled dict.
+#: Keys by which a `checkpoint-N` is known from any other pickled dict.
 _KNOWN_KEYS = {*_WORKER_KEYS, "weights", "remote_state"}
 
 #: The places in Tune's metadata list of Ray 0.5.
@@ -195,7 +195,7 @@ def _as_dict(outer: Any) -> dict[str, Any] | None:
 
 
 def _era(outer: Mapping[str, Any]) -> str | None:
-    """The Ray that a file is from, by its keys; metadata tells it only from Ray 0.8.0 on."""
+    """The Ray that a file is from, by its keys; metadata has it only from Ray 0.8.0 on."""
     for key, ray in _WORKER_KEYS.items():
         if key in outer and ray:
             return ray
@@ -305,5 +305,5 @@ def _read_config(
 
 def _first(*values: Any) -> int | None:
     """The first that is an integer; Ray left out or zeroed what it did not count."""
-    numbers = [whole for value in values if (whole := integer(value)) is not None]
+    numbers = [n for value in values if (n := integer(value)) is not None]
     return next((n for n in numbers if n), numbers[0] if numbers else None)

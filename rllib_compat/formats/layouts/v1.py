@@ -256,7 +256,7 @@ def _counters(state: dict[str, Any], folder: Folder) -> Counters:
     tune = as_mapping(folder.try_side_file(".tune_metadata"))
 
     def first(*values: Any) -> int | None:
-        return next((whole for value in values if (whole := integer(value)) is not None), None)
+        return next((n for value in values if (n := integer(value)) is not None), None)
 
     return Counters(
         iteration=first(state.pop("training_iteration", None), tune.get("iteration")),

@@ -23,13 +23,14 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeAlias
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
 from rllib_compat.formats.pickles.machine import check_key
 from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+from rllib_compat.neutral.spaces import Array
 
 # Not from `msgpack` itself: Ray patches the names there for the whole process (with versions that
 # unpickle), as soon as it loads or saves a state as msgpack.
@@ -37,8 +38,6 @@ try:
     from msgpack._cmsgpack import Packer, unpackb
 except ImportError:  # no C extension on this platform
     from msgpack.fallback import Packer, unpackb
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 # Deeper than any honest state, and shallow enough for every recursive walk over it.
 MAX_DEPTH = 128

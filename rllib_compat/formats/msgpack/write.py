@@ -99,7 +99,7 @@ def write(
                 where="policies",
                 fix="Rename the policy; Ray refuses such ids as well.",
             )
-    whole = _algorithm_state(checkpoint, form)
+    algorithm = _algorithm_state(checkpoint, form)
     for policy_id, policy in checkpoint.policies.items():
         folder = target / "policies" / policy_id
         folder.mkdir(parents=True)
@@ -107,10 +107,10 @@ def write(
         _write_state(folder / _POLICY_STATE, state, policy, budget)
         _write_metadata(folder, checkpoint, "Policy", _POLICY_STATE)
     # Last: it holds the source's digests, which may still be computed.
-    # The path is the writer's business; the name alone tells the reader which file it was.
+    # The path is the writer's business; the name is enough to know which file it was.
     source = replace(checkpoint.source, path=Path(checkpoint.source.path.name))
     own = replace(checkpoint, source=source, policies={})
-    _write_state(target / _ALGORITHM_STATE, whole, own, budget)
+    _write_state(target / _ALGORITHM_STATE, algorithm, own, budget)
     _write_metadata(target, checkpoint, "Algorithm", _ALGORITHM_STATE)
     return form.findings
 

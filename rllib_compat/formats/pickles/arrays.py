@@ -139,7 +139,7 @@ def ndarray(machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
 def from_buffer(
     machine: Machine, data: Any, kind: Any, shape: Any, order: Any, axes: Any = None
 ) -> Array:
-    """`_frombuffer`, of protocol 5; numpy 2.3 and later tell an order of axes."""
+    """`_frombuffer`, of protocol 5; numpy 2.3 and later give an order of axes."""
     if order == "K" and axes is not None:
         return to_array(machine, data, kind, shape).transpose(_shape(axes))
     if order not in ("C", "F", "A"):
@@ -353,11 +353,11 @@ def read_legacy(view: memoryview, read: _Nested, budget: Budget) -> tuple[Any, i
             budget.spend("copies", 2 * count * _dtype_of(code).itemsize)
             room = _elements(bytes(count * _dtype_of(code).itemsize), code).copy()
             storages[name] = code, Storage(room)
-        whole = storages[name][1]
+        storage = storages[name][1]
         if part is None:
-            return whole
+            return storage
         _, start, length = part
-        return Storage(whole.data[start : start + length])
+        return Storage(storage.data[start : start + length])
 
     def next_pickle(maker: Callable[[Any], Any] | None = None) -> Any:
         nonlocal pos

@@ -129,7 +129,7 @@ class Machine(Reader):
             value = self.stack.pop()
             check_finished(value, self.budget)
         # A hostile file can make any expression of ours fail; whichever it is, the file is at
-        # fault, and the reader is told where.
+        # fault, and the error says where.
         except Exception as error:
             raise self.error(error, f"offset {start} ({_name_of(opcode)})") from error
         return value
@@ -138,7 +138,7 @@ class Machine(Reader):
         """The error to raise for one that came up at `place`."""
         where = ", ".join(filter(None, (self.where, place)))
         if isinstance(error, CorruptCheckpointError):
-            if error.where is not None:  # a nested pickle told already
+            if error.where is not None:  # of a nested pickle
                 where = " → ".join(filter(None, (where, error.where)))
             return type(error)(error.found, where=where, fix=error.fix)
         if isinstance(error, IndexError):
@@ -191,6 +191,14 @@ class Machine(Reader):
             value = value.value
         return value
 
+    def pop(self, count: int) -> list[Any]:
+        """Takes so many values off the stack."""
+        if len(self.stack) < count:
+            raise IndexError
+        values = self.stack[-count:]
+        del self.stack[-count:]
+        return values
+
     def pop_mark(self) -> list[Any]:
         """Takes everything above the last MARK off the stack."""
         items = self.stack
@@ -223,6 +231,8 @@ class Machine(Reader):
         """What the pickle wants to come of calling `callee`."""
         if type(args) is not tuple:
             raise ValueError("arguments that are not a tuple")
+        if kwargs is not None and type(kwargs) is not dict:
+            raise ValueError("keyword arguments that are not a dict")
         if type(callee) is GlobalRef:
             if callee in _RECONSTRUCTORS and len(args) == 3 and args[2] is None:
                 callee, _, args = *args[:2], ()  # how protocols 0 and 1 spell NEWOBJ

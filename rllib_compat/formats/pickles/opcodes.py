@@ -180,18 +180,6 @@ def _dict(machine: Machine) -> dict[Any, Any]:
     return made
 
 
-HANDLERS: list[Handler] = [_unknown] * 256
-
-
-def _on(*opcodes: bytes) -> Callable[[Handler], Handler]:
-    def register(handler: Handler) -> Handler:
-        for opcode in opcodes:
-            HANDLERS[opcode[0]] = handler
-        return handler
-
-    return register
-
-
 def _push(read: Callable[[Any], Any]) -> Handler:
     """Pushes what `read` makes of the bytes after the opcode, or of what lies above a mark."""
 
@@ -210,14 +198,32 @@ def _get(read: Callable[[Machine], int]) -> Handler:
     return _push(lambda machine: machine.recall(read(machine)))
 
 
-def _tuple_of(size: int) -> Handler:
-    def make(machine: Machine) -> None:
-        stack = machine.stack
-        if len(stack) < size:
-            raise IndexError
-        stack[-size:] = [tuple(stack[-size:])]
+def _append(take: Callable[[Machine], list[Any]]) -> Handler:
+    def append(machine: Machine) -> None:
+        items = take(machine)
+        machine.append(machine.stack[-1], items)
 
-    return make
+    return append
+
+
+def _set_items(take: Callable[[Machine], list[Any]]) -> Handler:
+    def set_items(machine: Machine) -> None:
+        flat = take(machine)
+        machine.set_items(machine.stack[-1], flat)
+
+    return set_items
+
+
+def _object(machine: Machine) -> Any:
+    """What OBJ makes: the class lies above the mark, before its arguments."""
+    callee, *args = machine.pop_mark()
+    return machine.construct(callee, tuple(args))
+
+
+def _instance(machine: Machine) -> Any:
+    """What INST makes: the class is named as lines."""
+    callee = _name(machine)
+    return machine.construct(callee, tuple(machine.pop_mark()))
 
 
 def _extension(read: Callable[[Machine], int]) -> Handler:
@@ -244,7 +250,48 @@ def _persistent(read: Callable[[Machine], Any]) -> Handler:
     return push
 
 
+def _proto(machine: Machine) -> None:
+    protocol = _uint1(machine)
+    if protocol > _HIGHEST_PROTOCOL:
+        raise ValueError(f"protocol {protocol} is not known")
+
+
+def _frame(machine: Machine) -> None:
+    size = _uint8(machine)
+    if size > len(machine.data) - machine.pos:
+        raise ValueError("a frame reaches beyond the end")
+
+
+def _mark(machine: Machine) -> None:
+    machine.marks.append(machine.stack)
+    machine.stack = []
+
+
+def _pop(machine: Machine) -> None:
+    if machine.stack:
+        machine.stack.pop()
+    else:
+        machine.pop_mark()
+
+
+def _additems(machine: Machine) -> None:
+    items = machine.pop_mark()
+    target = machine.stack[-1]
+    if type(target) is not set:
+        raise ValueError(f"elements for a {type(target).__name__}")
+    target.update(machine.checked_keys(items, len(target)))
+
+
+def _next_buffer(_machine: Machine) -> None:
+    raise ValueError("it needs a buffer that was kept outside of the file")
+
+
+HANDLERS: list[Handler] = [_unknown] * 256
 for _opcode, _handler in (
+    (b"\x80", _proto),
+    (b"\x95", _frame),
+    (b"(", _mark),
+    (b"0", _pop),
     (b"N", _push(lambda _: None)),
     (b"\x88", _push(lambda _: True)),
     (b"\x89", _push(lambda _: False)),
@@ -288,9 +335,23 @@ for _opcode, _handler in (
     (b"g", _get(_memo_line)),
     (b"h", _get(_uint1)),
     (b"j", _get(_uint4)),
-    (b"\x85", _tuple_of(1)),
-    (b"\x86", _tuple_of(2)),
-    (b"\x87", _tuple_of(3)),
+    (b"\x85", _push(lambda machine: tuple(machine.pop(1)))),
+    (b"\x86", _push(lambda machine: tuple(machine.pop(2)))),
+    (b"\x87", _push(lambda machine: tuple(machine.pop(3)))),
+    (b"a", _append(lambda machine: machine.pop(1))),
+    (b"e", _append(lambda machine: machine.pop_mark())),
+    (b"s", _set_items(lambda machine: machine.pop(2))),
+    (b"u", _set_items(lambda machine: machine.pop_mark())),
+    (b"\x93", _push(lambda machine: machine.name(*machine.pop(2), machine.pos - 1))),
+    (b"R", _push(lambda machine: machine.construct(*machine.pop(2)))),
+    (b"\x81", _push(lambda machine: machine.construct(*machine.pop(2)))),
+    (b"\x92", _push(lambda machine: machine.construct(*machine.pop(3)))),
+    (b"o", _push(_object)),
+    (b"i", _push(_instance)),
+    (b"b", _push(lambda machine: machine.build(*machine.pop(2)))),
+    (b"\x90", _additems),
+    (b"\x97", _next_buffer),
+    (b"\x98", _next_buffer),
     (b"P", _persistent(_name_line)),
     (b"Q", _persistent(lambda machine: machine.stack.pop())),
     (b"\x82", _extension(_uint1)),
@@ -298,114 +359,3 @@ for _opcode, _handler in (
     (b"\x84", _extension(_int4)),
 ):
     HANDLERS[_opcode[0]] = _handler
-
-
-@_on(b"\x80")
-def _proto(machine: Machine) -> None:
-    protocol = _uint1(machine)
-    if protocol > _HIGHEST_PROTOCOL:
-        raise ValueError(f"protocol {protocol} is not known")
-
-
-@_on(b"\x95")
-def _frame(machine: Machine) -> None:
-    size = _uint8(machine)
-    if size > len(machine.data) - machine.pos:
-        raise ValueError("a frame reaches beyond the end")
-
-
-@_on(b"(")
-def _mark(machine: Machine) -> None:
-    machine.marks.append(machine.stack)
-    machine.stack = []
-
-
-@_on(b"0")
-def _pop(machine: Machine) -> None:
-    if machine.stack:
-        machine.stack.pop()
-    else:
-        machine.pop_mark()
-
-
-@_on(b"a")
-def _append(machine: Machine) -> None:
-    item = machine.stack.pop()
-    machine.append(machine.stack[-1], [item])
-
-
-@_on(b"e")
-def _appends(machine: Machine) -> None:
-    items = machine.pop_mark()
-    machine.append(machine.stack[-1], items)
-
-
-@_on(b"s")
-def _setitem(machine: Machine) -> None:
-    value = machine.stack.pop()
-    key = machine.stack.pop()
-    machine.set_items(machine.stack[-1], [key, value])
-
-
-@_on(b"u")
-def _setitems(machine: Machine) -> None:
-    flat = machine.pop_mark()
-    machine.set_items(machine.stack[-1], flat)
-
-
-@_on(b"\x90")
-def _additems(machine: Machine) -> None:
-    items = machine.pop_mark()
-    target = machine.stack[-1]
-    if type(target) is not set:
-        raise ValueError(f"elements for a {type(target).__name__}")
-    target.update(machine.checked_keys(items, len(target)))
-
-
-@_on(b"\x93")
-def _stack_global(machine: Machine) -> None:
-    name = machine.stack.pop()
-    module = machine.stack.pop()
-    machine.stack.append(machine.name(module, name, machine.pos - 1))
-
-
-@_on(b"R", b"\x81")
-def _reduce(machine: Machine) -> None:
-    args = machine.stack.pop()
-    callee = machine.stack.pop()
-    machine.stack.append(machine.construct(callee, args))
-
-
-@_on(b"\x92")
-def _newobj_ex(machine: Machine) -> None:
-    kwargs = machine.stack.pop()
-    args = machine.stack.pop()
-    callee = machine.stack.pop()
-    if type(kwargs) is not dict:
-        raise ValueError("keyword arguments that are not a dict")
-    machine.stack.append(machine.construct(callee, args, kwargs))
-
-
-@_on(b"o")
-def _obj(machine: Machine) -> None:
-    callee, *args = machine.pop_mark()
-    machine.stack.append(machine.construct(callee, tuple(args)))
-
-
-@_on(b"i")
-def _inst(machine: Machine) -> None:
-    callee = _name(machine)
-    args = tuple(machine.pop_mark())
-    machine.stack.append(machine.construct(callee, args))
-
-
-@_on(b"b")
-def _build(machine: Machine) -> None:
-    state = machine.stack.pop()
-    target = machine.stack.pop()
-    machine.stack.append(machine.build(target, state))
-
-
-@_on(b"\x97", b"\x98")
-def _next_buffer(_machine: Machine) -> None:
-    raise ValueError("it needs a buffer that was kept outside of the file")

@@ -136,7 +136,7 @@ def date(_machine: Machine, state: Any) -> Any:
 
 
 def date_time(_machine: Machine, state: Any, zone: Any = None) -> Any:
-    """`datetime.datetime` of ten bytes; the highest bit of the month tells of a repeated hour."""
+    """`datetime.datetime` of ten bytes; the highest bit of the month marks a repeated hour."""
     if not isinstance(zone, (datetime.tzinfo, type(None))):
         return NotImplemented
     high, low, month, day, hour, minute, second, *micro = raw_bytes(state)
