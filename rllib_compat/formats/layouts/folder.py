@@ -9,7 +9,7 @@ checkpoint's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -195,11 +195,13 @@ class Folder:
         )
 
     def finish(self, checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
-        """The checkpoint that was read of this folder, if no file of it was missing.
+        """The checkpoint that was read of this folder, with what was noticed.
 
         Raises:
             MissingFileError: Files were missing; the error has the checkpoint as its `rest`.
         """
+        checkpoint = replace(checkpoint, stand_ins=self.stand_ins or checkpoint.stand_ins)
+        checkpoint = checkpoint.with_findings(self.findings)
         if not self.missing:
             return checkpoint
         first, *others = self.missing

@@ -34,6 +34,9 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     if not isinstance(state, Mapping) or OWN_KEY not in state:
         raise LayoutMismatch(f"`{_ALGORITHM}` was written by Ray")
     checkpoint: LegacyCheckpoint = _own_part(state, LegacyCheckpoint, _ALGORITHM, budget)
+    parts: tuple[Any, Any] = (checkpoint.source, checkpoint.findings)
+    if not isinstance(parts[0], Source) or not isinstance(parts[1], (list, tuple)):
+        raise CorruptCheckpointError("It does not say where it came from.", where=_ALGORITHM)
     policies: dict[str, PolicyState] = {}
     names = [path.name for path in folder.folders("policies")]
     ids = folder.policy_ids(names, "policies")
@@ -48,14 +51,9 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         policy_id = ids[policy_name]
         found_as = ids.found_as(policy_id) or policy.found_as
         policies[policy_id] = replace(policy, policy_id=policy_id, found_as=found_as)
-    if folder.missing:
-        return folder.finish(checkpoint.with_policies(policies.values()))
-    checkpoint = checkpoint.with_policies(_in_order(state, policies))
-    parts: tuple[Any, Any] = (checkpoint.source, checkpoint.findings)
-    if not isinstance(parts[0], Source) or not isinstance(parts[1], (list, tuple)):
-        raise CorruptCheckpointError("It does not say where it came from.", where=_ALGORITHM)
+    found = policies.values() if folder.missing else _in_order(state, policies)
     source = replace(checkpoint.source, path=path)
-    return replace(checkpoint, source=source).with_findings(folder.findings)
+    return folder.finish(replace(checkpoint.with_policies(found), source=source))
 
 
 def _own_part(state: Any, kind: type, file: str, budget: Budget) -> Any:

@@ -88,8 +88,6 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         policy_mapping_fn=mapping.get("policy_mapping_fn"),
         policies_to_train=mapping.get("is_policy_to_train"),
         counters=counters,
-        findings=tuple(folder.findings),
-        stand_ins=folder.stand_ins,
         extra=outer,
     )
     return folder.finish(checkpoint)

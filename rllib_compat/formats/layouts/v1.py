@@ -125,8 +125,6 @@ def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
         policy_mapping_fn=mapping,
         policies_to_train=to_train,
         counters=counters,
-        findings=tuple(folder.findings),
-        stand_ins=folder.stand_ins,
         extra={**state, **worker},
     )
     return folder.finish(checkpoint)
@@ -166,8 +164,6 @@ def _single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpo
         config_is_complete=bool(policy.config),
         policies={policy.policy_id: policy},
         counters=Counters(env_steps=policy.global_timestep),
-        findings=tuple(folder.findings),
-        stand_ins=folder.stand_ins,
     )
     return folder.finish(checkpoint)
 

@@ -124,8 +124,6 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         policy_mapping_fn=config.get("policy_mapping_fn") or config.get("_policy_mapping_fn"),
         policies_to_train=config.get("policies_to_train"),
         counters=_counters(state, folder),
-        findings=tuple(folder.findings),
-        stand_ins=folder.stand_ins,
         extra={
             **with_text_keys({name: state[name] for name in state if name != _ITERATION}),
             **other_filters,
