@@ -39,7 +39,9 @@ from rllib_compat.neutral.spaces import (
     Space,
     TupleSpace,
     box,
+    dict_space,
     distinct_entries,
+    tuple_space,
 )
 
 _FEED = 1 << 14
@@ -191,7 +193,7 @@ def _collect(
             raise ValueError(f"an array of shape {shape} has more than {size} bytes")
         if data is None:
             one = one or piece[: dtype.itemsize]
-            if not _repeats(one, found, piece):
+            if piece != _repeated(one, len(piece), found):
                 budget.spend("copies", size)
                 data = bytearray(_repeated(one, found))
         if data is not None:
@@ -204,17 +206,12 @@ def _collect(
     return np.ndarray(shape, dtype, data, order=order)
 
 
-def _repeated(one: bytes, size: int) -> bytes:
-    return (one * (size // len(one) + 1))[:size] if one else b""
-
-
-def _repeats(one: bytes, start: int, piece: bytes) -> bool:
-    """Whether `piece`, which starts at byte `start`, goes on repeating `one`."""
-    if len(one) == 0:
-        return True
+def _repeated(one: bytes, size: int, start: int = 0) -> bytes:
+    """So many bytes of a repeated pattern, from its byte `start` on."""
+    if not one:
+        return b""
     phase = start % len(one)
-    turned = one[phase:] + one[:phase]
-    return piece == _repeated(turned, len(piece))
+    return ((one[phase:] + one[:phase]) * (size // len(one) + 1))[:size]
 
 
 def _write_multi_binary(space: MultiBinary) -> dict[str, Any]:
@@ -292,15 +289,12 @@ def _read_multi_discrete(data: Mapping[str, Any], budget: Budget, _: int) -> Spa
 
 
 def _read_tuple(data: Mapping[str, Any], budget: Budget, depth: int) -> Space | None:
-    parts = [_read(part, budget, depth + 1) for part in data["spaces"]]
-    known = tuple(part for part in parts if part is not None)
-    return TupleSpace(known) if len(known) == len(parts) else None
+    return tuple_space(_read(part, budget, depth + 1) for part in data["spaces"])
 
 
 def _read_dict(data: Mapping[str, Any], budget: Budget, depth: int) -> Space | None:
-    parts = {name: _read(part, budget, depth + 1) for name, part in data["spaces"].items()}
-    known = {name: part for name, part in parts.items() if part is not None}
-    return DictSpace(known) if len(known) == len(parts) else None
+    parts = data["spaces"].items()
+    return dict_space({name: _read(part, budget, depth + 1) for name, part in parts})
 
 
 _WITHOUT_RECORD = frozenset({"text", "simplex", "repeated", "flex_dict"})

@@ -263,6 +263,19 @@ def box(low: Any, high: Any, shape: tuple[int, ...] | None = None, dtype: Any = 
     )
 
 
+def tuple_space(parts: Iterable[Space | None]) -> TupleSpace | None:
+    """Makes a `TupleSpace`; None if a part is of a kind that has no record."""
+    parts = tuple(parts)
+    known = tuple(part for part in parts if part is not None)
+    return TupleSpace(known) if len(known) == len(parts) else None
+
+
+def dict_space(parts: Mapping[Any, Space | None]) -> DictSpace | None:
+    """Makes a `DictSpace`; None if a part is of a kind that has no record."""
+    known = {name: part for name, part in parts.items() if part is not None}
+    return DictSpace(known) if len(known) == len(parts) else None
+
+
 def to_gymnasium(space: Space) -> gymnasium.Space[Any]:
     """Makes the gymnasium space that `space` records."""
     import gymnasium.spaces as g
@@ -290,21 +303,8 @@ def from_object(obj: Any) -> Space | None:
     """
     if obj is None or isinstance(obj, Space):
         return obj
-    # `original_space` is what RLlib's preprocessors hang on their flattened Box.
-    kind = type(obj).__name__
-    reader = _READERS.get(kind)
+    reader = _READERS.get(type(obj).__name__)
     return reader(obj) if reader else None
-
-
-def _read_dict(obj: Any) -> Space | None:
-    parts = {k: from_object(s) for k, s in obj.spaces.items()}
-    known = {k: s for k, s in parts.items() if s is not None}
-    return DictSpace(known) if len(known) == len(parts) else None
-
-
-def _read_tuple(obj: Any) -> Space | None:
-    known = tuple(s for s in map(from_object, obj.spaces) if s is not None)
-    return TupleSpace(known) if len(known) == len(obj.spaces) else None
 
 
 def _read_multi_binary(obj: Any) -> Space:
@@ -316,6 +316,6 @@ _READERS: Mapping[str, Callable[[Any], Space | None]] = {
     "Discrete": lambda o: Discrete(int(o.n), int(getattr(o, "start", 0))),
     "MultiDiscrete": lambda o: MultiDiscrete(tuple(int(n) for n in np.ravel(o.nvec))),
     "MultiBinary": _read_multi_binary,
-    "Tuple": _read_tuple,
-    "Dict": _read_dict,
+    "Tuple": lambda o: tuple_space(map(from_object, o.spaces)),
+    "Dict": lambda o: dict_space({k: from_object(s) for k, s in o.spaces.items()}),
 }
