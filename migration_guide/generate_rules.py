@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat import registry
-from rllib_compat.config import engine, keys
+from rllib_compat.config import engine
 from rllib_compat.config.code import Program, format_line
 from rllib_compat.config.defaults import IMPLIED_DEFAULTS
 from rllib_compat.config.rule import Context, Rule, nested
@@ -20,6 +20,7 @@ from rllib_compat.config.rules.training import OPTIMIZER
 from rllib_compat.config.steps import FIRST, STEPS
 from rllib_compat.config.steps.step import ABSENT, COMPUTED, Step
 from rllib_compat.neutral.report import Verdict
+from rllib_compat.registry import keys
 
 TABLE = ("| old | era | today | note |", "|---|---|---|---|")
 PAGES = Path(__file__).parent / "rules"

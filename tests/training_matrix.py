@@ -30,8 +30,8 @@ from ray.rllib.models import ModelCatalog
 from ray.rllib.models.torch.torch_modelv2 import TorchModelV2
 
 import rllib_compat as compat
-from rllib_compat.config import keys
 from rllib_compat.errors import CompatError
+from rllib_compat.registry import keys
 from tests.legacy.new_networks import cases
 
 RAYS = ("0.5.3", "0.6.6", "0.8.5", "1.0.1", "1.3.0", "1.13.0", "2.0.1", "2.3.1", "2.10.0")

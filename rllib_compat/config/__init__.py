@@ -15,18 +15,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rllib_compat.config.keys import default_config as default_config
-    from rllib_compat.config.keys import find_algorithm as find_algorithm
     from rllib_compat.config.translation import Translation as Translation
     from rllib_compat.config.translator import translate as translate
     from rllib_compat.config.values.validator import Origin as Origin
+    from rllib_compat.registry.keys import default_config as default_config
+    from rllib_compat.registry.keys import find_algorithm as find_algorithm
 
 _HOMES = {
-    "Origin": "values.validator",
-    "Translation": "translation",
-    "default_config": "keys",
-    "find_algorithm": "keys",
-    "translate": "translator",
+    "Origin": "rllib_compat.config.values.validator",
+    "Translation": "rllib_compat.config.translation",
+    "default_config": "rllib_compat.registry.keys",
+    "find_algorithm": "rllib_compat.registry.keys",
+    "translate": "rllib_compat.config.translator",
 }
 
 __all__ = ["Origin", "Translation", "default_config", "find_algorithm", "translate"]
@@ -35,4 +35,4 @@ __all__ = ["Origin", "Translation", "default_config", "find_algorithm", "transla
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from rllib_compat.config import engine
-from rllib_compat.config import keys as table
 from rllib_compat.config.defaults import is_todays, legacy_defaults, same, todays_default
 from rllib_compat.config.rule import Context, Settings
 from rllib_compat.config.rules import find
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.registry import keys as table
 
 #: Another `type` in these means another set of keys, so that nothing of the default may stay.
 _REPLACED_WITH_TYPE = ("exploration_config", "replay_buffer_config")

@@ -12,9 +12,9 @@ from typing import Any
 
 from rllib_compat import ray_versions, registry
 from rllib_compat.algorithms.defaults import DEFAULTS, MODEL_DEFAULTS
-from rllib_compat.config import keys as table
 from rllib_compat.neutral.errors import RayNotSupportedError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.registry import keys as table
 from rllib_compat.runtime.atari import DEFAULTS as ATARI_DEFAULTS
 
 #: From this Ray on, configs are today's own.

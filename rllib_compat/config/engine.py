@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from rllib_compat import registry
-from rllib_compat.config import keys as table
 from rllib_compat.config.defaults import same
 from rllib_compat.config.rule import (
     Context,
@@ -23,6 +22,7 @@ from rllib_compat.config.rules import find
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import Later
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.registry import keys as table
 
 
 @frozen

@@ -11,11 +11,9 @@ from packaging.version import Version
 from rllib_compat import ray_versions, registry
 from rllib_compat.algorithms.ways import Ways, is_simple, ways_of
 from rllib_compat.config import completion, engine
-from rllib_compat.config import keys as table
 from rllib_compat.config.completion import CompletedConfig, complete
 from rllib_compat.config.defaults import TODAY, newest_release_with
 from rllib_compat.config.deferred import AdaptedEnv, DeferredPolicy
-from rllib_compat.config.keys import find_algorithm
 from rllib_compat.config.rule import Context, Settings, nested
 from rllib_compat.config.rules.training import NEWEST_WITHOUT_VTRACE
 from rllib_compat.config.steps import apply_first, apply_steps
@@ -24,6 +22,8 @@ from rllib_compat.config.validation import validate_config
 from rllib_compat.config.values.validator import Origin
 from rllib_compat.neutral.errors import ConfigError, UnknownKeysError
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
+from rllib_compat.registry import keys as table
+from rllib_compat.registry.keys import find_algorithm
 from rllib_compat.runtime.atari_names import may_be_atari
 
 OnUnknown = Literal["error", "warn", "pass"]

@@ -15,7 +15,6 @@ from dataclasses import field
 from functools import partial
 from typing import Any
 
-from rllib_compat.config import keys as table
 from rllib_compat.config.rules import find
 from rllib_compat.config.values.kinds import Unread
 from rllib_compat.config.values.validator import (
@@ -31,6 +30,7 @@ from rllib_compat.config.values.validator import (
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.registry import keys as table
 
 #: Configs inside configs (an `evaluation_config`, a policy's own) are at most this deep.
 DEEPEST_CONFIG = 6

@@ -22,7 +22,6 @@ from typing import Any
 from packaging.version import Version
 
 from rllib_compat import registry
-from rllib_compat.config import keys as table
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.policy_spaces import add_spaces
 from rllib_compat.networks import own
@@ -31,6 +30,7 @@ from rllib_compat.neutral.errors import ConfigError, MissingInformationError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.policy_id import SHARED, PolicyId
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.registry import keys as table
 
 #: What Ray 0.5 called the only policy, and what every later Ray calls it.
 _OLD_ID, _ONLY_ID = "default", PolicyId("default_policy")

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 from rllib_compat import ray_versions, registry
 from rllib_compat.config import Origin, Translation, default_config, translate
-from rllib_compat.config import keys as table
 from rllib_compat.conversion import environment
 from rllib_compat.conversion.config_sources import ConfigSources, diff
 from rllib_compat.conversion.given import Given
@@ -24,6 +23,7 @@ from rllib_compat.conversion.multi_agent import with_policies
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.registry import keys as table
 
 #: Methods of `AlgorithmConfig` and their arguments.
 Calls: TypeAlias = "dict[str, dict[str, Any]]"

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.config import keys as table
 from rllib_compat.networks import ModelSettings, Network
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.heads.q_head import exploring
@@ -29,6 +28,7 @@ from rllib_compat.policy.distributions import (
     default_distribution,
     distribution_from_settings,
 )
+from rllib_compat.registry import keys as table
 
 #: Draws actions by Q-values `[B, actions]`.
 Explore: TypeAlias = Callable[[Array, np.random.Generator], Array]

@@ -1,6 +1,6 @@
 """Every algorithm that any RLlib had, and what can be asked about all of them.
 
-What an algorithm is *asked* (its keys, its defaults) is in `config/keys/`; how its networks are
+What an algorithm is *asked* (its keys, its defaults) is in `keys`; how its networks are
 read is in `networks/`, by the `reader` that its row names.
 """
 

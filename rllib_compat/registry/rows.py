@@ -8,7 +8,7 @@ from __future__ import annotations
 from rllib_compat.registry.algorithm import SOFT_ACTOR_CRITIC, Algorithm
 
 # The order matters in one place: where a config's keys belong to several algorithms, the first is
-# assumed (`config.keys`). Today's come first.
+# assumed (`keys`). Today's come first.
 ROWS = (
     Algorithm(
         "PPO", becomes="PPO", modules=("ppo", "ppo.ppo"), reader="actor_critic", trains_on=True

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rllib_compat.config import default_config
-from rllib_compat.config import keys as table
+from rllib_compat.registry import keys as table
 
 # The Ray whose defaults are meant where nobody says which; algorithms that came later have those
 # of their first one.

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.config import keys
 from rllib_compat.neutral.errors import GoneError
+from rllib_compat.registry import keys
 from rllib_compat.trainer import own_parts
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
 

@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_compat import registry
-from rllib_compat.config import keys, translate
+from rllib_compat.config import translate
 from rllib_compat.config.rules import every_rule
 from rllib_compat.neutral.later import Later
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Verdict
+from rllib_compat.registry import keys
 from tests.marks import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -9,11 +9,11 @@ from typing import Any
 from packaging.version import Version
 
 from rllib_compat.config.deferred import ImportedName
-from rllib_compat.config.keys import was_default
 from rllib_compat.config.rule import Context, Convert, Outcome, drop, is_off, refuse
 from rllib_compat.config.rules.common import warn_if_set, warn_unless
 from rllib_compat.networks.heads.q_head import EXPLORING
 from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.registry.keys import was_default
 
 OLD = "env_runners.exploration_config"
 EPSILON = "training.epsilon"

@@ -9,10 +9,10 @@ from typing import Any
 from packaging.version import Version
 
 from rllib_compat import registry
-from rllib_compat.config import keys
 from rllib_compat.config.rule import Context, Convert, Outcome, Rule, drop, is_off, refuse
 from rllib_compat.config.rules.common import refuse_unless, warn_if_set
 from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.registry import keys
 from rllib_compat.runtime.atari import atari_settings
 from rllib_compat.runtime.atari_names import is_atari_name, is_registered_name
 

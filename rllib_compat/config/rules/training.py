@@ -9,10 +9,10 @@ from packaging.version import Version
 
 from rllib_compat import ray_versions, registry
 from rllib_compat.config import values as v
-from rllib_compat.config.keys import was_default
 from rllib_compat.config.rule import Context, Outcome, drop, refuse
 from rllib_compat.config.rules.common import keep_on_old_stack, warn_if_set, warn_unless
 from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.registry.keys import was_default
 
 #: What `runtime.learners.give_optimizer` reads; the learner's other settings stand beside it.
 OPTIMIZER = "training.learner_config_dict.legacy_optimizer"

@@ -11,7 +11,6 @@ from typing import Any
 from packaging.version import Version
 
 from rllib_compat import ray_versions
-from rllib_compat.config import keys as table
 from rllib_compat.config.defaults import todays_default
 from rllib_compat.config.deferred import PreviousStepsConnector, adapted
 from rllib_compat.config.rule import Context
@@ -25,6 +24,7 @@ from rllib_compat.config.steps.step import (
     are_counts,
 )
 from rllib_compat.neutral.report import Severity
+from rllib_compat.registry import keys as table
 from rllib_compat.runtime.atari import clips
 from rllib_compat.runtime.atari_names import is_atari_name, is_registered_name
 

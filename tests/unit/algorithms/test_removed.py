@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from rllib_compat import ray_versions, registry
 from rllib_compat.algorithms.advantages import advantages
 from rllib_compat.algorithms.defaults import DEFAULTS
-from rllib_compat.config import keys, translate
+from rllib_compat.config import translate
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Severity
+from rllib_compat.registry import keys
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_losses import MODULE, Recorded, learner_of, updated
 

@@ -5,8 +5,8 @@ import zipfile
 
 import pytest
 
-from rllib_compat.config.keys.generate import TABLE, differences, write
-from rllib_compat.config.keys.sources import EXPRESSION, PLACEHOLDER, SECTION, Release
+from tests.legacy_keys.__main__ import TABLE, differences, write
+from tests.legacy_keys.sources import EXPRESSION, PLACEHOLDER, SECTION, Release
 
 DICTS = {
     "agents/trainer.py": "COMMON_CONFIG: dict = {'lr': 1e-3, 'model': MODEL_DEFAULTS, 'cb': f()}\n"

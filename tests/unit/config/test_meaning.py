@@ -4,13 +4,14 @@ import gymnasium
 import pytest
 from packaging.version import Version
 
-from rllib_compat.config import default_config, find_algorithm, keys, translate
+from rllib_compat.config import default_config, find_algorithm, translate
 from rllib_compat.config.deferred import PreviousStepsConnector
 from rllib_compat.config.rules import models
 from rllib_compat.config.rules.env_versions import GONE
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError, UnknownKeysError
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.ray_versions import weighted_buffer
+from rllib_compat.registry import keys
 from rllib_compat.runtime.envs import resolve_env_name
 from tests.unit.config.samples import setting, verdicts
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rllib_compat.config import keys
+from rllib_compat.registry import keys
 
 
 @pytest.mark.parametrize("ray", keys.versions())

@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.config import keys
 from rllib_compat.config.rules import FAMILIES, every_rule, find
 from rllib_compat.networks.heads.q_head import EXPLORING
 from rllib_compat.neutral.report import Verdict
+from rllib_compat.registry import keys
 
 RULES = list(every_rule())
 

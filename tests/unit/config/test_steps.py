@@ -86,7 +86,7 @@ def test_a_step_that_reads_what_it_does_not_declare_is_found():
 
 
 def test_todays_defaults_are_those_of_the_installed_ray():
-    from rllib_compat.config import keys
+    from rllib_compat.registry import keys
 
     defaults._installed.cache_clear()
     assert defaults._installed() in keys.versions()

@@ -192,9 +192,9 @@ def default_config(algorithm: str, legacy_ray: str = "0.8.5") -> dict[str, Any]:
     config: dict[str, Any] = {}
     for part in ("model", "multiagent", "tf_session_args", "local_tf_session_args"):
         if default_at("common", part, release)[1] is not None:
-            config[part] = dict(_defaults(part, release))
+            config[part] = dict(defaults(part, release))
     for home in ("common", algorithm):
-        for key, value in copy.deepcopy(_defaults(home, release)).items():
+        for key, value in copy.deepcopy(dict(defaults(home, release))).items():
             head, _, tail = key.partition(".")
             if tail and isinstance(config.get(head, {}), dict):
                 config.setdefault(head, {})[tail] = value
@@ -204,7 +204,8 @@ def default_config(algorithm: str, legacy_ray: str = "0.8.5") -> dict[str, Any]:
 
 
 @cache
-def _defaults(home: str, release: str) -> dict[str, Any]:
+def defaults(home: str, release: str) -> Mapping[str, Any]:
+    """The defaults of a section at a release, as far as they are known."""
     found = {key: default_at(home, key, release) for key in section(home)}
     return {key: value for key, (known, value) in found.items() if known}
 

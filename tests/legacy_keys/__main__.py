@@ -4,7 +4,7 @@ It compares a release with the table, section by section ("common", "model", eac
 with `--write` puts what it read in place of what the table says of that release, or adds it::
 
     pip download --no-deps --only-binary :all: --python-version 37 -d wheels ray==0.8.5
-    python -m rllib_compat.config.keys.generate --write wheels/ray-0.8.5-*.whl
+    python -m tests.legacy_keys --write wheels/ray-0.8.5-*.whl
 
 The table was written from all releases that it names (Ray 0.5.3 – 2.60.0). Three things no default
 tells, so they were read by hand and stay as they are: the bandits and AlphaZero before Ray 2.0, BC
@@ -22,10 +22,10 @@ from typing import Any
 import click
 from packaging.version import Version
 
-from rllib_compat.config import keys
-from rllib_compat.config.keys.sources import Release
+from rllib_compat.registry import keys
+from tests.legacy_keys.sources import Release
 
-TABLE = Path(__file__).with_name("legacy_keys.json")
+TABLE = Path(keys.__file__).with_name("legacy_keys.json")
 
 
 def in_table(section: str, release: str) -> dict[str, Any]:
