@@ -1,7 +1,8 @@
 """What the configs of these algorithms start from, where that is not what all configs do.
 
-The defaults of the last Ray that had them (2.10). The translation of a config reads them, too, and
-needs no Ray for it.
+These are the defaults of the last Ray that had them, which stand in the table of legacy keys; here
+are the names that they have today, and what that Ray had no setting for. The translation of a
+config reads them, too, and needs no Ray for it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,91 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-_BANDIT: Mapping[str, Any] = {
-    "min_sample_timesteps_per_iteration": 100,
-    "rollout_fragment_length": 1,
-    "train_batch_size": 1,
+from rllib_compat.registry import keys
+
+#: The last Ray that had them; RNNSAC's config was there for longer.
+_LAST, _LAST_RNNSAC = "2.10.0", "2.35.0"
+
+#: Keys with other names today.
+_RENAMED = {
+    "grad_norm_clipping": "grad_clip",
+    "max_requests_in_flight_per_sampler_worker": "max_requests_in_flight_per_env_runner",
+    "num_envs_per_worker": "num_envs_per_env_runner",
+    "num_rollout_workers": "num_env_runners",
+    "num_sgd_iter": "num_epochs",
+    "optimization.actor_learning_rate": "actor_lr",
+    "optimization.critic_learning_rate": "critic_lr",
+    "optimization.entropy_learning_rate": "alpha_lr",
+    "sgd_minibatch_size": "minibatch_size",
+    "shuffle_sequences": "shuffle_batch_per_epoch",
 }
+#: Keys that are no settings of these configs, or that all configs have a default for.
+_NO_SETTINGS = frozenset(
+    (
+        *("adv_policy", "before_learn_on_batch", "entropy_coeff_schedule", "good_policy"),
+        *("lr_schedule", "mini_batch_size_per_learner", "noisy", "num_gpus"),
+        *("num_gpus_per_worker", "observation_filter", "offline_sampling", "sample_async"),
+        *("simple_optimizer", "tf_single_threaded", "timeout_s_replay_manager"),
+        *("timeout_s_sampler_manager", "_deterministic_loss", "_disable_preprocessor_api"),
+        "_use_beta_distribution",
+    )
+)
+
+
+def _defaults(
+    algorithm: str, without: str = "", release: str = _LAST, **own: Any
+) -> dict[str, Any]:
+    """The defaults of an algorithm by their names of today.
+
+    Args:
+        algorithm: Its name.
+        without: Keys that are no settings of its config here.
+        release: The Ray.
+        **own: Settings that its Ray did not have by themselves.
+    """
+    left_out = {*_NO_SETTINGS, *without.split()}
+    return {
+        **{
+            _RENAMED.get(key, key): default
+            for key, default in keys.defaults(algorithm, release).items()
+            if key not in left_out and (key in _RENAMED or "." not in key)
+        },
+        **own,
+    }
+
+
+def _section(algorithm: str, name: str) -> dict[str, Any]:
+    """The defaults of the keys of a section of an algorithm's config."""
+    found = keys.defaults(algorithm, _LAST).items()
+    return {k.partition(".")[2]: value for k, value in found if k.startswith(f"{name}.")}
+
+
+def _buffer(algorithm: str, *, prioritized: bool = True) -> dict[str, Any]:
+    """A replay buffer of today with the size and the exponents of an old one."""
+    old = _section(algorithm, "replay_buffer_config")
+    if not prioritized:
+        return {"type": "EpisodeReplayBuffer", "capacity": old["capacity"]}
+    return {
+        "type": "PrioritizedEpisodeReplayBuffer",
+        "capacity": old["capacity"],
+        "alpha": old["prioritized_replay_alpha"],
+        "beta": old["prioritized_replay_beta"],
+    }
+
+
+def _replayed(algorithm: str) -> int:
+    capacity: int = _section(algorithm, "replay_buffer_config")["capacity"]
+    return capacity
+
+
+def _ddpg(algorithm: str, **own: Any) -> dict[str, Any]:
+    settings = {
+        "exploration_noise": _section("DDPG", "exploration_config"),
+        "parameter_noise": None,
+        "replay_buffer_config": _buffer(algorithm, prioritized=algorithm != "TD3"),
+    }
+    return _defaults(algorithm, "lr adam_epsilon", **{**settings, **own})
+
 
 #: Sequences are drawn evenly; these say how they are drawn otherwise.
 _PRIORITIES: Mapping[str, Any] = {
@@ -24,297 +105,74 @@ _PRIORITIES: Mapping[str, Any] = {
     "prioritized_replay_eps": 1e-6,
 }
 
-_DDPG: Mapping[str, Any] = {
-    "actor_hidden_activation": "relu",
-    "actor_hiddens": [400, 300],
-    "actor_lr": 0.001,
-    "critic_hidden_activation": "relu",
-    "critic_hiddens": [400, 300],
-    "critic_lr": 0.001,
-    "exploration_noise": {
-        "type": "OrnsteinUhlenbeckNoise",
-        "random_timesteps": 1000,
-        "ou_base_scale": 0.1,
-        "ou_theta": 0.15,
-        "ou_sigma": 0.2,
-        "initial_scale": 1.0,
-        "final_scale": 0.02,
-        "scale_timesteps": 10000,
-    },
-    "huber_threshold": 1.0,
-    "l2_reg": 1e-6,
-    "min_sample_timesteps_per_iteration": 1000,
-    "n_step": 1,
-    "num_steps_sampled_before_learning_starts": 1500,
-    "parameter_noise": None,
-    "policy_delay": 1,
-    "replay_buffer_config": {
-        "type": "PrioritizedEpisodeReplayBuffer",
-        "capacity": 50000,
-        "alpha": 0.6,
-        "beta": 0.4,
-    },
-    "rollout_fragment_length": "auto",
-    "smooth_target_policy": False,
-    "store_buffer_in_checkpoints": False,
-    "target_network_update_freq": 0,
-    "target_noise": 0.2,
-    "target_noise_clip": 0.5,
-    "tau": 0.002,
-    "train_batch_size": 256,
-    "training_intensity": None,
-    "twin_q": False,
-    "use_huber": False,
-    "use_state_preprocessor": False,
-}
-
-_A3C: Mapping[str, Any] = {
-    "entropy_coeff": 0.01,
-    "grad_clip": 40.0,
-    "lambda_": 1.0,
-    "lr": 0.0001,
-    "num_env_runners": 2,
-    "use_critic": True,
-    "use_gae": True,
-    "vf_loss_coeff": 0.5,
-}
-
-#: What distributed replay adds to DQN and DDPG, and what it changes.
-_APEX: Mapping[str, Any] = {
-    "debug_replay": False,
+_OF_APEX, _BUFFER_OF_APEX = _section("APEX", "optimizer"), _section("APEX", "replay_buffer_config")
+#: What distributed replay adds to DQN and DDPG.
+_DISTRIBUTED: Mapping[str, Any] = {
+    "debug_replay": _OF_APEX["debug"],
     "max_requests_in_flight_per_env_runner": 2,
     "max_requests_in_flight_per_replay_worker": None,
-    "max_weight_sync_delay": 400,
-    "min_sample_timesteps_per_iteration": 25000,
-    "min_time_s_per_iteration": 30,
-    "n_step": 3,
-    "num_env_runners": 32,
-    "num_replay_buffer_shards": 4,
-    "num_steps_sampled_before_learning_starts": 50000,
+    "max_weight_sync_delay": _OF_APEX["max_weight_sync_delay"],
+    "num_replay_buffer_shards": _OF_APEX["num_replay_buffer_shards"],
     "per_worker_exploration": True,
-    "prioritized_replay_eps": 1e-6,
-    "replay_buffer_config": {
-        "type": "PrioritizedEpisodeReplayBuffer",
-        "capacity": 2_000_000,
-        "alpha": 0.6,
-        "beta": 0.4,
+    **{
+        key: _BUFFER_OF_APEX[key]
+        for key in ("prioritized_replay_eps", "replay_buffer_shards_colocated_with_driver")
     },
-    "replay_buffer_shards_colocated_with_driver": True,
-    "rollout_fragment_length": 50,
-    "target_network_update_freq": 500_000,
-    "train_batch_size": 512,
-    "training_intensity": 1,
-    "worker_side_prioritization": True,
 }
 
 #: Algorithm → attribute of its config → default.
 DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        "A2C": {
-            **_A3C,
-            "microbatch_size": None,
-            "min_time_s_per_iteration": 10,
-            "rollout_fragment_length": "auto",
+        **{
+            name: _defaults(name)
+            for name in ("A2C", "A3C", "ARS", "BanditLinTS", "BanditLinUCB", "DDPPO", "ES", "PG")
         },
-        "A3C": {**_A3C, "min_time_s_per_iteration": 5, "rollout_fragment_length": 10},
-        "APEX": {
-            "double_q": True,
-            "dueling": True,
-            "epsilon": [[0, 1.0], [10000, 0.02]],
-            "grad_clip": 40.0,
-            "lr": 0.0005,
-            "num_atoms": 1,
-            "sigma0": 0.5,
-            "store_buffer_in_checkpoints": False,
-            "tau": 1.0,
-            "td_error_loss_fn": "huber",
-            "v_max": 10.0,
-            "v_min": -10.0,
-            **_APEX,
-        },
-        "APEX_DDPG": {**_DDPG, **_APEX, "worker_side_prioritization": False},
-        "ARS": {
-            "action_noise_std": 0.0,
-            "eval_prob": 0.03,
-            "noise_size": 250_000_000,
-            "noise_stdev": 0.02,
-            "num_env_runners": 2,
-            "num_rollouts": 32,
-            "offset": 0,
-            "report_length": 10,
-            "rollouts_used": 32,
-            "sgd_stepsize": 0.01,
-        },
-        "CRR": {
-            "actor_hidden_activation": "relu",
-            "actor_hiddens": [256, 256],
-            "actor_lr": 0.0003,
-            "advantage_type": "mean",
-            "categorical_distribution_temperature": 1.0,
-            "critic_hidden_activation": "relu",
-            "critic_hiddens": [256, 256],
-            "critic_lr": 0.0003,
-            "max_weight": 20.0,
-            "min_time_s_per_iteration": 10.0,
-            "n_action_sample": 4,
-            "target_network_update_freq": None,
-            "tau": 0.005,
-            "td_error_loss_fn": "mse",
-            "temperature": 1.0,
-            "train_batch_size": 128,
-            "twin_q": True,
-            "weight_type": "bin",
-        },
-        "BanditLinTS": _BANDIT,
-        "BanditLinUCB": _BANDIT,
-        "ES": {
-            "action_noise_std": 0.01,
-            "episodes_per_batch": 1000,
-            "eval_prob": 0.03,
-            "l2_coeff": 0.005,
-            "noise_size": 250_000_000,
-            "noise_stdev": 0.02,
-            "num_env_runners": 10,
-            "report_length": 10,
-            "stepsize": 0.01,
-            "train_batch_size": 10_000,
-        },
-        "DDPG": _DDPG,
-        "DDPPO": {
-            "clip_param": 0.3,
-            "entropy_coeff": 0.0,
-            "keep_local_weights_in_sync": True,
-            "kl_coeff": 0.0,
-            "kl_target": 0.0,
-            "lambda_": 1.0,
-            "lr": 5e-5,
-            "minibatch_size": 50,
-            "num_env_runners": 2,
-            "num_envs_per_env_runner": 5,
-            "num_epochs": 10,
-            "rollout_fragment_length": "auto",
-            "shuffle_batch_per_epoch": True,
-            "torch_distributed_backend": "gloo",
-            "train_batch_size": 500,
-            "use_critic": True,
-            "use_gae": True,
-            "use_kl_loss": True,
-            "vf_clip_param": 10.0,
-            "vf_loss_coeff": 1.0,
-        },
-        "MADDPG": {
-            "actor_feature_reg": 0.001,
-            "actor_hidden_activation": "relu",
-            "actor_hiddens": [64, 64],
-            "actor_lr": 0.01,
-            "agent_id": None,
-            "buffer_size": 1_000_000,
-            "critic_hidden_activation": "relu",
-            "critic_hiddens": [64, 64],
-            "critic_lr": 0.01,
-            "grad_clip": 0.5,
-            "n_step": 1,
-            "num_env_runners": 1,
-            "num_steps_sampled_before_learning_starts": 25600,
-            "rollout_fragment_length": 100,
-            "target_network_update_freq": 0,
-            "tau": 0.01,
-            "train_batch_size": 1024,
-            "training_intensity": None,
-            "use_local_critic": False,
-        },
-        "PG": {
-            "lr": 0.0004,
-            "rollout_fragment_length": "auto",
-            "train_batch_size": 200,
-        },
-        "QMIX": {
-            "double_q": True,
-            "grad_clip": 10.0,
-            "lr": 0.0005,
-            "batch_mode": "complete_episodes",
-            "min_sample_timesteps_per_iteration": 1000,
-            "min_time_s_per_iteration": 1,
-            "mixer": "qmix",
-            "mixing_embed_dim": 32,
-            "num_env_runners": 0,
-            "num_steps_sampled_before_learning_starts": 1000,
-            "optim_alpha": 0.99,
-            "optim_eps": 1e-5,
-            "rollout_fragment_length": 4,
-            "target_network_update_freq": 500,
-            "tau": 1.0,
-            "train_batch_size": 32,
-        },
-        "R2D2": {
+        "APEX": _defaults(
+            "APEX",
+            "hiddens adam_epsilon categorical_distribution_temperature",
+            **_DISTRIBUTED,
+            epsilon=[[0, 1.0], [10000, 0.02]],
+            replay_buffer_config=_buffer("APEX"),
+            worker_side_prioritization=True,
+        ),
+        "APEX_DDPG": _ddpg("APEX_DDPG", **_DISTRIBUTED, worker_side_prioritization=False),
+        "CRR": _defaults("CRR", "num_rollout_workers"),
+        "DDPG": _ddpg("DDPG"),
+        "MADDPG": _defaults(
+            "MADDPG",
+            "use_state_preprocessor min_time_s_per_iteration",
+            buffer_size=_replayed("MADDPG"),
+        ),
+        "QMIX": _defaults(
+            "QMIX",
+            "adam_epsilon store_buffer_in_checkpoints",
+            num_env_runners=0,
+            train_batch_size=32,
+        ),
+        "R2D2": _defaults(
+            "R2D2",
+            "num_atoms v_min v_max sigma0 td_error_loss_fn categorical_distribution_temperature "
+            "store_buffer_in_checkpoints",
             **_PRIORITIES,
-            "adam_epsilon": 0.001,
-            "batch_mode": "complete_episodes",
-            "buffer_size": 100_000,
-            "burn_in": 0,
-            "double_q": True,
-            "dueling": True,
-            "gamma": 0.997,
-            "grad_clip": 40.0,
-            "h_function_epsilon": 0.001,
-            "hiddens": [256],
-            "lr": 0.0001,
-            "min_sample_timesteps_per_iteration": 1000,
-            "n_step": 1,
-            "num_env_runners": 2,
-            "num_steps_sampled_before_learning_starts": 1000,
-            "rollout_fragment_length": "auto",
-            "target_network_update_freq": 1000,
-            "tau": 1.0,
-            "train_batch_size": 1000,
-            "training_intensity": 150,
-            "use_h_function": True,
-            "zero_init_states": True,
-        },
-        "RNNSAC": {
+            buffer_size=_replayed("R2D2"),
+            burn_in=0,
+        ),
+        "RNNSAC": _defaults(
+            "RNNSAC",
+            "store_buffer_in_checkpoints",
+            _LAST_RNNSAC,
             **_PRIORITIES,
-            "actor_lr": 0.0003,
-            "alpha_lr": 0.0003,
-            "batch_mode": "complete_episodes",
-            "buffer_size": 1_000_000,
-            "burn_in": 0,
-            "critic_lr": 0.0003,
-            "grad_clip": None,
-            "initial_alpha": 1.0,
-            "min_sample_timesteps_per_iteration": 100,
-            "min_time_s_per_iteration": 1,
-            "n_step": 1,
-            "num_env_runners": 0,
-            "num_steps_sampled_before_learning_starts": 1500,
-            "rollout_fragment_length": "auto",
-            "target_entropy": "auto",
-            "target_network_update_freq": 0,
-            "tau": 0.005,
-            "train_batch_size": 256,
-            "training_intensity": None,
-            "twin_q": True,
-            "zero_init_states": True,
-        },
+            buffer_size=1_000_000,
+            burn_in=0,
+            grad_clip=None,
+            num_env_runners=0,
+        ),
         "Random": {},
-        "TD3": {
-            **_DDPG,
-            "exploration_noise": {
-                "type": "GaussianNoise",
-                "random_timesteps": 10000,
-                "stddev": 0.1,
-                "initial_scale": 1.0,
-                "final_scale": 1.0,
-                "scale_timesteps": 1,
-            },
-            "l2_reg": 0.0,
-            "num_steps_sampled_before_learning_starts": 10000,
-            "policy_delay": 2,
-            "replay_buffer_config": {"type": "EpisodeReplayBuffer", "capacity": 1000000},
-            "smooth_target_policy": True,
-            "tau": 0.005,
-            "train_batch_size": 100,
-            "twin_q": True,
-        },
+        "TD3": _ddpg(
+            "TD3",
+            exploration_noise=_section("TD3", "exploration_config"),
+            smooth_target_policy=True,
+        ),
     }
 )
 
