@@ -40,7 +40,7 @@ def add_preprocessors(config: AlgorithmConfig, *, flat: bool = False) -> None:
     if not (isinstance(made, partial) and made.func is with_preprocessors):
         multi_agent = ray_versions.is_multi_agent(config)
         keeps = getattr(config, "keeps_observations", ())
-        structured = not keeps and multi_agent and _flatten_policies(config)
+        structured = multi_agent and _flatten_policies(config, keeps)
         made = partial(with_preprocessors, made, multi_agent, structured=structured)
         if (legacy := legacy_preprocessor(config)) is not None:
             made = partial(made, legacy=legacy)
@@ -69,10 +69,11 @@ def leave_in_parts(config: AlgorithmConfig, spaces: Mapping[str, Any]) -> None:
         config.multi_agent(policies=policies)
 
 
-def _flatten_policies(config: AlgorithmConfig) -> bool:
+def _flatten_policies(config: AlgorithmConfig, keeps: tuple[str, ...]) -> bool:
     """Gives modules the flat spaces of their policies; says whether any was structured.
 
-    Environments go on with the spaces that the policies were given.
+    Environments go on with the spaces that the policies were given, and so do policies that take a
+    Dict with a part that the algorithm keeps.
     """
     import gymnasium
     import numpy as np
@@ -83,7 +84,9 @@ def _flatten_policies(config: AlgorithmConfig) -> bool:
     structured = False
     for name, spec in policies.items():
         space = getattr(spec, "observation_space", None)
-        if space is not None and not _is_vector_or_image(space):
+        if space is None or _is_kept(space, keeps):
+            continue
+        if not _is_vector_or_image(space):
             shape = (gymnasium.spaces.flatdim(space),)
             policies[name] = copy.copy(spec)
             flat = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float32)

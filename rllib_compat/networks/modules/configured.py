@@ -76,7 +76,13 @@ class ConfiguredModule:
         module = module_class(
             observation_space=observation_space,
             action_space=action_space,
-            model_config={**told, "max_seq_len": length, **target.model_config},
+            # Deviations apart from the observation are asked of networks that have them.
+            model_config={
+                **told,
+                "free_log_std": False,
+                "max_seq_len": length,
+                **target.model_config,
+            },
             # Modules of ours are told their network; no catalog has to choose one.
             catalog_class=catalog_class if target.module is None else None,
             **others,

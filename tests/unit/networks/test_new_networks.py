@@ -226,6 +226,7 @@ def module_of(name, **given):
         catalog_class=default.catalog_class,
         model_config={
             **ray_versions.plain_model_config(config.model_config),
+            "free_log_std": settings.free_log_std,  # as a trainer's config tells its modules
             **network_of(settings, default.module_class),
         },
         inference_only=False,
@@ -266,6 +267,16 @@ def test_networks_with_images_never_asked_for_deviations_apart(model, monkeypatc
     monkeypatch.setitem(ALL, "free", ("PPO", "vector", acts, {"model": {"free_log_std": True}}))
     with pytest.raises(ConfigError, match="halves"):
         module_of("free")
+
+
+@pytest.mark.parametrize("acts", ["continuous", "dict_of_actions"])
+def test_what_an_lstm_looks_at_has_no_deviations_apart(acts, monkeypatch):
+    model = {**cases.LSTM, "free_log_std": True}
+    monkeypatch.setitem(ALL, "free", ("PPO", "vector", acts, {"model": model}))
+    module, settings, seen, actions = module_of("free")
+    network = fresh.network(settings, seen, actions, np.random.default_rng(3))
+    out = Loaded(module)(inputs_of(network))
+    assert out["action_dist_inputs"].shape[-1] == 4
 
 
 @pytest.mark.parametrize("name", ["PPO lstm", "PPO camera"])

@@ -44,6 +44,23 @@ def test_policies_with_structured_spaces_get_flat_ones_for_their_modules():
     assert type(connector).__name__ == "FlattenObservations"
 
 
+def test_policies_of_bandits_get_flat_spaces_unless_they_see_a_table_of_items():
+    spaces_of = {
+        "flat": spaces.Discrete(4),
+        "table": spaces.Dict({"item": spaces.Box(0, 1, (3, 2))}),
+    }
+    given = {
+        name: PolicySpec(observation_space=space, action_space=spaces.Discrete(3))
+        for name, space in spaces_of.items()
+    }
+    config = ray_versions.todays_config("BanditLinUCB").multi_agent(
+        policies=given, policy_mapping_fn=lambda agent, *_, **__: agent
+    )
+    add_preprocessors(config)
+    assert config.policies["flat"].observation_space.shape == (4,)
+    assert config.policies["table"].observation_space is spaces_of["table"]
+
+
 @pytest.mark.parametrize(
     "factory",
     [lambda env: [env], lambda env, spaces, device: [env], lambda *given: given[:1]],
