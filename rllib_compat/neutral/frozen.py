@@ -2,7 +2,8 @@
 
 `dataclass(frozen=True)` compiles six methods for every class when its module is imported, which is
 half a millisecond, and there are enough records here for a fifth of what `inspect` takes. These
-compile `__init__` alone; the other methods are the same functions for all.
+compile `__init__` alone, which is an eighth of a millisecond; the other methods are the same
+functions for all. (msgspec defines a class in a hundredth of one, and takes 23 to be imported.)
 """
 
 from __future__ import annotations
