@@ -81,6 +81,14 @@ def test_a_git_lfs_pointer_in_any_place_is_told_with_the_command(make, file, tmp
     assert caught.value.where == place.relative_to(folder).as_posix()
 
 
+def test_a_pointer_in_the_place_of_a_json_file_is_reported_as_one(tmp_path):
+    folder = policies_folder(tmp_path)
+    (folder / "rllib_checkpoint.json").write_bytes(POINTER)
+    rows = [row for row in layouts.read(folder).findings if row.path == "rllib_checkpoint.json"]
+    assert [row.message.partition(":")[0] for row in rows] == ["left out"]
+    assert "Git-LFS" in rows[0].message
+
+
 def test_inspect_shows_config_and_counters_beside_a_pointer(trial):
     file_of(trial).write_bytes(POINTER)
     found = inspect(trial)
