@@ -34,7 +34,7 @@ _MOST_AXES = 64  # numpy's own limit
 _UNITS = frozenset({"Y", "M", "W", "D", "h", "m", "s", "ms", "us", "μs", "ns", "ps", "fs", "as"})
 
 
-def dtype(machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
+def fill_dtype(machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
     """`numpy.dtype`: a code, and a state with byte order, fields and units of time."""
     code = args[0]
     if isinstance(code, (bytes, memoryview)):
@@ -128,7 +128,7 @@ def _object_array(machine: Machine, items: Any, count: int) -> Array:
     return np.fromiter(items, object, count)
 
 
-def ndarray(machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
+def fill_ndarray(machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
     """`_reconstruct(ndarray, (0,), 'b')`, and a state with all that matters."""
     if not is_named(args[0], "numpy", "ndarray"):
         return NotImplemented  # a subclass: masked arrays and the like
@@ -136,7 +136,7 @@ def ndarray(machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
     return to_array(machine, data, kind, shape, "F" if fortran is True or fortran == 1 else "C")
 
 
-def from_buffer(
+def make_from_buffer(
     machine: Machine, data: Any, kind: Any, shape: Any, order: Any, axes: Any = None
 ) -> Array:
     """`_frombuffer`, of protocol 5; numpy 2.3 and later give an order of axes."""
@@ -147,7 +147,7 @@ def from_buffer(
     return to_array(machine, data, kind, shape, order)
 
 
-def scalar(machine: Machine, kind: Any, data: Any = None) -> Any:
+def make_scalar(machine: Machine, kind: Any, data: Any = None) -> Any:
     """`scalar`: one element of its own."""
     if _as_dtype(kind).hasobject:
         return data
@@ -226,7 +226,9 @@ def _code(storage_type: Any) -> str | None:
 _STORAGE_MODULES = frozenset({"torch", "torch.cuda", "torch.storage"})
 
 
-def tensor(machine: Machine, storage: Any, offset: int, shape: Any, strides: Any, *_: Any) -> Any:
+def make_tensor(
+    machine: Machine, storage: Any, offset: int, shape: Any, strides: Any, *_: Any
+) -> Any:
     """`_rebuild_tensor` and `_rebuild_tensor_v2`; gradients and hooks are of no use here."""
     if type(storage) is not Storage:
         return NotImplemented
@@ -245,7 +247,7 @@ def tensor(machine: Machine, storage: Any, offset: int, shape: Any, strides: Any
     )
 
 
-def tensor_v3(
+def make_tensor_v3(
     machine: Machine, storage: Any, offset: int, shape: Any, strides: Any, *rest: Any
 ) -> Any:
     """`_rebuild_tensor_v3`: the dtype stands beside an untyped storage."""
@@ -253,27 +255,27 @@ def tensor_v3(
     if type(storage) is not Storage or code is None:
         return NotImplemented
     typed = Storage(storage.data.view(_dtype_of(code)))
-    return tensor(machine, typed, offset, shape, strides)
+    return make_tensor(machine, typed, offset, shape, strides)
 
 
-def parameter(_machine: Machine, data: Any, *_: Any) -> Any:
+def make_parameter(_machine: Machine, data: Any, *_: Any) -> Any:
     """`_rebuild_parameter`: a parameter is its tensor."""
     return data
 
 
-def size(_machine: Machine, sizes: Any = ()) -> tuple[int, ...]:
+def make_size(_machine: Machine, sizes: Any = ()) -> tuple[int, ...]:
     """`torch.Size`."""
     return _shape(sizes)
 
 
-def device(_machine: Machine, kind: Any, index: int | None = None) -> Any:
+def make_device(_machine: Machine, kind: Any, index: int | None = None) -> Any:
     """`torch.device` becomes its name."""
     if not (isinstance(kind, str) and len(kind) < 20):
         return NotImplemented
     return kind if index is None else f"{kind}:{int(index)}"
 
 
-def load_from_bytes(machine: Machine, data: Any) -> Any:
+def make_from_bytes(machine: Machine, data: Any) -> Any:
     """`torch.storage._load_from_bytes`: a whole file of torch inside of a pickle."""
     view = memoryview(data)
     if bytes(view[:4]) == ZIP_MAGIC:

@@ -48,7 +48,7 @@ def encode(machine: Machine, text: str, encoding: str = "latin1") -> Any:
     return text.encode("latin-1")
 
 
-def byte_array(machine: Machine, data: Any = b"", encoding: str = "latin-1") -> Any:
+def make_bytearray(machine: Machine, data: Any = b"", encoding: str = "latin-1") -> Any:
     """`bytearray`; a size instead of bytes would only ask for memory."""
     if not _is_latin_1(encoding):
         return NotImplemented
@@ -56,12 +56,12 @@ def byte_array(machine: Machine, data: Any = b"", encoding: str = "latin-1") -> 
     return bytearray(raw_bytes(data))
 
 
-def byte_string(_machine: Machine, *args: Any) -> Any:
+def make_bytes(_machine: Machine, *args: Any) -> Any:
     """`bytes`, which protocols 0 to 2 call only for none at all."""
     return NotImplemented if args else b""
 
 
-def ordered_dict(machine: Machine, pairs: Any = ()) -> OrderedDict[Any, Any]:
+def make_ordered_dict(machine: Machine, pairs: Any = ()) -> OrderedDict[Any, Any]:
     """`OrderedDict`; Python 2 gives the pairs at once, as lists."""
     made: OrderedDict[Any, Any] = OrderedDict()
     for key, value in _copied(machine, pairs):
@@ -69,12 +69,12 @@ def ordered_dict(machine: Machine, pairs: Any = ()) -> OrderedDict[Any, Any]:
     return made
 
 
-def default_dict(_machine: Machine, _factory: Any = None) -> dict[Any, Any]:
+def make_default_dict(_machine: Machine, _factory: Any = None) -> dict[Any, Any]:
     """`defaultdict` becomes a plain dict: what its factory names is not called."""
     return {}
 
 
-def counter(machine: Machine, counts: Any = None) -> Counter[Any]:
+def make_counter(machine: Machine, counts: Any = None) -> Counter[Any]:
     """`Counter`, whose counts come at once."""
     made: Counter[Any] = Counter()
     for key, count in _copied(machine, counts or {}).items():
@@ -82,7 +82,7 @@ def counter(machine: Machine, counts: Any = None) -> Counter[Any]:
     return made
 
 
-def queue(machine: Machine, items: Any = (), limit: int | None = None) -> deque[Any]:
+def make_deque(machine: Machine, items: Any = (), limit: int | None = None) -> deque[Any]:
     """`deque`; an empty one takes more than what its opcode is charged."""
     machine.budget.spend("made", 300)
     return deque(_copied(machine, items), limit)
@@ -119,7 +119,7 @@ def make_slice(_machine: Machine, *args: Any) -> Any:
     return slice(*args)
 
 
-def path(kind: type[PurePath]) -> Any:
+def path_maker(kind: type[PurePath]) -> Any:
     """A path of either system, which is text with parts and touches no disk."""
 
     def make(machine: Machine, *parts: str) -> PurePath:
@@ -129,13 +129,13 @@ def path(kind: type[PurePath]) -> Any:
     return make
 
 
-def date(_machine: Machine, state: Any) -> Any:
+def make_date(_machine: Machine, state: Any) -> Any:
     """`datetime.date` of four bytes."""
     high, low, month, day = raw_bytes(state)
     return datetime.date(high << 8 | low, month, day)
 
 
-def date_time(_machine: Machine, state: Any, zone: Any = None) -> Any:
+def make_datetime(_machine: Machine, state: Any, zone: Any = None) -> Any:
     """`datetime.datetime` of ten bytes; the highest bit of the month marks a repeated hour."""
     if not isinstance(zone, (datetime.tzinfo, type(None))):
         return NotImplemented
@@ -153,7 +153,7 @@ def date_time(_machine: Machine, state: Any, zone: Any = None) -> Any:
     )
 
 
-def time(_machine: Machine, state: Any, zone: Any = None) -> Any:
+def make_time(_machine: Machine, state: Any, zone: Any = None) -> Any:
     """`datetime.time` of six bytes."""
     if not isinstance(zone, (datetime.tzinfo, type(None))):
         return NotImplemented
@@ -165,17 +165,17 @@ def _micro(high: int, mid: int, low: int) -> int:
     return high << 16 | mid << 8 | low
 
 
-def time_delta(_machine: Machine, *parts: int) -> datetime.timedelta:
+def make_timedelta(_machine: Machine, *parts: int) -> datetime.timedelta:
     """`datetime.timedelta`."""
     return datetime.timedelta(*parts)
 
 
-def time_zone(_machine: Machine, *args: Any) -> datetime.timezone:
+def make_timezone(_machine: Machine, *args: Any) -> datetime.timezone:
     """`datetime.timezone`."""
     return datetime.timezone(*args)
 
 
-def version(_machine: Machine, _args: tuple[Any, ...], state: Any) -> Any:
+def fill_version(_machine: Machine, _args: tuple[Any, ...], state: Any) -> Any:
     """`packaging.version.Version` becomes the text that it was made of."""
     parts = _version_parts(state)
     # Real ones are short; a long one, shared by many, would be copied for each.

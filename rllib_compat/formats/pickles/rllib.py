@@ -119,7 +119,9 @@ _STATISTICS = (
 )
 
 
-def running_stat(_machine: Machine, _args: tuple[Any, ...], state: dict[str, Any]) -> RunningStat:
+def fill_running_stat(
+    _machine: Machine, _args: tuple[Any, ...], state: dict[str, Any]
+) -> RunningStat:
     """`RunningStat` of all Rays."""
     (names,) = (names for names in _STATISTICS if all(name in state for name in names))
     count, mean, m2 = (state[name] for name in names)
@@ -158,7 +160,7 @@ def _leaves(machine: Machine, stats: Any) -> Iterator[RunningStat]:
     raise ValueError("a filter of too many statistics")
 
 
-def mean_std_filter(kind: str) -> Callable[..., ObservationFilter]:
+def mean_std_filter_filler(kind: str) -> Callable[..., ObservationFilter]:
     """`MeanStdFilter` and the like; `rs` became `running_stats` in Ray 2.1."""
 
     def fill(machine: Machine, _args: tuple[Any, ...], state: dict[str, Any]) -> ObservationFilter:
@@ -175,7 +177,7 @@ def mean_std_filter(kind: str) -> Callable[..., ObservationFilter]:
     return fill
 
 
-def no_filter(_machine: Machine, *_args: Any) -> ObservationFilter:
+def make_no_filter(_machine: Machine, *_args: Any) -> ObservationFilter:
     """`NoFilter`, which has no state."""
     return ObservationFilter("NoFilter")
 
@@ -183,7 +185,7 @@ def no_filter(_machine: Machine, *_args: Any) -> ObservationFilter:
 _POLICY_SPEC = ("policy_class", "observation_space", "action_space", "config")
 
 
-def policy_spec(_machine: Machine, *args: Any) -> StandIn:
+def make_policy_spec(_machine: Machine, *args: Any) -> StandIn:
     """`PolicySpec` stays a record; its attributes are in `state` for all Rays.
 
     It was a named tuple at first, whose fields are arguments.

@@ -111,7 +111,7 @@ OURSELVES = [
     ("rllib_compat.formats.pickles", "load"),
     ("rllib_compat.formats.pickles.names", "NAMES"),
     ("rllib_compat.formats.pickles.machine", "Machine"),
-    ("rllib_compat.formats.pickles.python_types", "byte_array"),
+    ("rllib_compat.formats.pickles.python_types", "make_bytearray"),
     ("rllib_compat.conversion.convert", "convert"),
     ("rllib_compat.neutral.records", "StandIn"),
     ("fickling", "load"),
