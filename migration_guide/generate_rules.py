@@ -225,7 +225,8 @@ def _step(step: Step) -> str:
     if step.reads:
         lines.append(f"Looks at {', '.join(map(_name, step.reads))}.")
     done = "; ".join(fates)
-    lines.append(f"{done[0].upper()}{done[1:]}{', unless it is given' if step.fills else ''}.")
+    unless = ", unless it is given" if step.unless_given else ""
+    lines.append(f"{done[0].upper()}{done[1:]}{unless}.")
     bullets = "\n".join(f"- {line}" for line in lines)
     return f"## {step.id}\n\n{step.why}\n\n{bullets}"
 

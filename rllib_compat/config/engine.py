@@ -34,6 +34,12 @@ class Leaf:
     value: Any
     rule: Rule | None
 
+    @property
+    def needs_old(self) -> bool:
+        """Whether only the old API stack can run its value."""
+        asks = self.rule.needs_old if self.rule is not None else None
+        return asks is not None and asks(_plain(self.value))
+
 
 #: Whether somebody chose the value of a leaf, or some Ray put it there by itself.
 Chosen: TypeAlias = "Callable[[Leaf], bool]"
@@ -89,11 +95,11 @@ def settings_of(entries: list[Entry]) -> Settings:
 
 def _entry(leaf: Leaf, context: Context, chosen: Chosen) -> Entry:
     if leaf.rule is None:
-        return Entry(leaf, _foreign_or_unknown(leaf, context), {})
+        return Entry(leaf, _without_rule(leaf, context), {})
     rule = leaf.rule
     at = replace(context, path=leaf.path, id=rule.id, applied=rule)
     outcome = _outcome(rule, leaf.value, at)
-    needs_old = rule.needs_old is not None and rule.needs_old(plain(leaf.value))
+    needs_old = leaf.needs_old
     if context.stack == "new" and needs_old:
         by_default = context.legacy_ray is not None and not chosen(leaf)
         new_only = registry.of(context.algorithm).new_stack_only
@@ -163,7 +169,7 @@ def _converted(convert: Convert, value: Any, at: Context) -> Outcome:
         return refuse(message, "give it a value of the right kind, or take it out")
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """A value, or of a grid search the first alternative that does anything."""
     if isinstance(value, Mapping) and set(value) == {"grid_search"}:
         return next((v for v in value["grid_search"] if not is_off(v)), None)
@@ -184,41 +190,26 @@ def _call(setting: str) -> str:
     return f"{method}({name}=…)"
 
 
-def _foreign_or_unknown(leaf: Leaf, context: Context) -> Finding:
-    lifetime = table.lifetime(leaf.key)
-    if lifetime is not None:
-        untouched = is_off(leaf.value) or _by_itself(leaf, context)
-        untouched = untouched or table.is_placeholder(leaf.key, leaf.value)
-        owners = [home for home in table.homes(leaf.key) if home != "common"]
-        if context.legacy_algorithm in owners:
-            return Finding(
-                "removed.key",
-                Severity.INFO,
-                Verdict.DROPPED,
-                leaf.path,
-                f"{context.legacy_algorithm} is gone, and its key with it",
-            )
-        whose = f"a key of {', '.join(owners[:4])}" if owners else "a key of other algorithms"
-        return Finding(
-            "engine.foreign_key",
-            Severity.INFO if untouched else Severity.WARNING,
-            Verdict.DROPPED,
-            leaf.path,
-            f"{whose} (Ray {' – '.join(lifetime)}); {context.legacy_algorithm} never read it",
-        )
-    near = table.nearest(leaf.key)
-    hint = ""
-    if near is not None:
-        first, last = table.lifetime(near) or ("", "")
-        hint = f"did you mean {near.rpartition('.')[2]!r} (Ray {first} – {last})?"
-    return Finding(
-        "engine.unknown_key",
-        Severity.ERROR,
-        Verdict.UNKNOWN,
-        leaf.path,
-        "no Ray from 0.5 on had this key",
-        hint,
-    )
+def _without_rule(leaf: Leaf, context: Context) -> Finding:
+    """The row of a key of another algorithm, or of one that no Ray had."""
+    name, lifetime = context.legacy_algorithm, table.lifetime(leaf.key)
+    if lifetime is None:
+        near = table.nearest(leaf.key)
+        first, last = (table.lifetime(near) if near else None) or ("", "")
+        hint = f"did you mean {near.rpartition('.')[2]!r} (Ray {first} – {last})?" if near else ""
+        message = "no Ray from 0.5 on had this key"
+        rule, error = "engine.unknown_key", Severity.ERROR
+        return Finding(rule, error, Verdict.UNKNOWN, leaf.path, message, hint)
+    owners = [home for home in table.homes(leaf.key) if home != "common"]
+    if name in owners:
+        message = f"{name} is gone, and its key with it"
+        return Finding("removed.key", Severity.INFO, Verdict.DROPPED, leaf.path, message)
+    idle = is_off(leaf.value) or _by_itself(leaf, context)
+    idle = idle or table.is_placeholder(leaf.key, leaf.value)
+    whose = f"a key of {', '.join(owners[:4])}" if owners else "a key of other algorithms"
+    message = f"{whose} (Ray {' – '.join(lifetime)}); {name} never read it"
+    severity = Severity.INFO if idle else Severity.WARNING
+    return Finding("engine.foreign_key", severity, Verdict.DROPPED, leaf.path, message)
 
 
 def _by_itself(leaf: Leaf, context: Context) -> bool:

@@ -74,7 +74,7 @@ def translate(
         legacy_ray = table.nearest_release(legacy_ray)
     given = {**(given or {}), **({} if env is None else {"env": env})}
     legacy_algorithm, how = find_algorithm({**config, **given}, algorithm)
-    target = _target(legacy_algorithm)
+    target = registry.of(legacy_algorithm).becomes or legacy_algorithm
     others = {key: config[key] for key in config if key not in given}
     valid = validate_config(others, (legacy_algorithm, target), origin, trust)
     ours = validate_config(given, (legacy_algorithm, target), Origin.USER)
@@ -99,15 +99,11 @@ def translate(
     completion.leave_out_todays(settings, adopted, target)
     _leave_out_unknown_settings(settings, context)
 
-    findings = [
-        e.finding for e in entries if not completed.is_added(e.leaf.path)
-    ] + context.findings
-    findings += valid.findings + ours.findings
+    findings = [e.finding for e in entries if not completed.is_added(e.leaf.path)]
+    findings += context.findings + valid.findings + ours.findings
     findings = _about_unknown(findings, on_unknown)
-    report = Report(
-        f"{legacy_algorithm} config",
-        {"algorithm": f"{target} ({how})", "API stack": stack},
-    )
+    facts = {"algorithm": f"{target} ({how})", "API stack": stack}
+    report = Report(f"{legacy_algorithm} config", facts)
     if legacy_ray is not None:
         report.facts["legacy Ray"] = legacy_ray
     if valid.trusted:
@@ -116,7 +112,10 @@ def translate(
         report.facts["old API stack because of"] = ", ".join(decided_by)
     report.extend(_about_algorithm(legacy_algorithm, target, how))
     if api_stack == "old" and stack == "new":
-        report.extend([_only_on_the_new_stack(target)])
+        message = f"{target} runs on the new API stack only"
+        hint = "leave api_stack as it is by default"
+        new_only = "algorithm.new_stack_only"
+        report.extend([_row(new_only, Severity.ERROR, Verdict.REFUSED, message, hint)])
     report.extend(findings)
 
     wrapping = {"env": None, **nested(settings, "env"), **_agents(settings)}
@@ -164,10 +163,6 @@ def _copied_value(value: Any) -> Any:
     return value
 
 
-def _target(legacy_algorithm: str) -> str:
-    return registry.of(legacy_algorithm).becomes or legacy_algorithm
-
-
 def _choose_stack(
     completed: CompletedConfig, algorithms: tuple[str, ...], asked: Stack
 ) -> tuple[str, list[str]]:
@@ -176,10 +171,7 @@ def _choose_stack(
     need_old = [
         leaf.path
         for leaf in engine.leaves(completed.config, algorithms)
-        if leaf.rule is not None
-        and leaf.rule.needs_old is not None
-        and leaf.rule.needs_old(engine.plain(leaf.value))
-        and chosen(leaf)
+        if leaf.needs_old and chosen(leaf)
     ]
     if registry.of(algorithms[1]).new_stack_only:
         return "new", need_old
@@ -213,16 +205,9 @@ def _leave_out_unknown_settings(settings: Settings, context: Context) -> None:
     """Takes out what the installed Ray has no argument for."""
     for name in [n for n in settings if not ray_versions.has_setting(n)]:
         del settings[name]
-        context.findings.append(
-            Finding(
-                "engine.newer_ray",
-                Severity.WARNING,
-                Verdict.DROPPED,
-                f"$.{name}",
-                f"the installed Ray has no {name}",
-                hint="it came with a later Ray",
-            )
-        )
+        message, hint = f"the installed Ray has no {name}", "it came with a later Ray"
+        warning = (Severity.WARNING, Verdict.DROPPED)
+        context.findings.append(_row("engine.newer_ray", *warning, message, hint, f"$.{name}"))
 
 
 def _about_unknown(findings: list[Finding], on_unknown: OnUnknown) -> list[Finding]:
@@ -238,52 +223,29 @@ def _about_unknown(findings: list[Finding], on_unknown: OnUnknown) -> list[Findi
 
 
 def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:
-    if not registry.of(target).becomes:
-        return [
-            Finding(
-                "algorithm.removed",
-                Severity.ERROR,
-                Verdict.REFUSED,
-                "$",
-                f"{legacy} was removed from RLlib",
-                registry.of(legacy).why,
-            )
-        ]
+    row, gone = registry.of(target), f"{legacy} was removed from RLlib"
+    if not row.becomes:
+        why = registry.of(legacy).why
+        return [_row("algorithm.removed", Severity.ERROR, Verdict.REFUSED, gone, why)]
     if legacy != target:
-        return [
-            Finding(
-                "algorithm.successor",
-                Severity.WARNING,
-                Verdict.CONVERTED,
-                "$",
-                f"{legacy} was removed from RLlib; {target} takes its place: {_why(legacy)}",
-            )
-        ]
-    if registry.of(target).ours:
-        return [
-            Finding(
-                "algorithm.ours",
-                Severity.INFO,
-                Verdict.NOTE,
-                "$",
-                f"{legacy} was removed from RLlib; {registry.of(target).why}",
-            )
-        ]
+        message = f"{gone}; {target} takes its place: {_difference(legacy)}"
+        return [_row("algorithm.successor", Severity.WARNING, Verdict.CONVERTED, message)]
+    if row.ours:
+        return [_row("algorithm.ours", Severity.INFO, Verdict.NOTE, f"{gone}; {row.why}")]
     if how == "assumed":
-        return [
-            Finding(
-                "algorithm.assumed",
-                Severity.WARNING,
-                Verdict.NOTE,
-                "$",
-                "no key shows which algorithm it is for; PPO is assumed",
-                "pass algorithm=",
-            )
-        ]
+        message = "no key shows which algorithm it is for; PPO is assumed"
+        severity = Severity.WARNING
+        return [_row("algorithm.assumed", severity, Verdict.NOTE, message, "pass algorithm=")]
     return []
 
 
-def _why(legacy: str) -> str:
+def _row(
+    rule: str, severity: Severity, verdict: Verdict, message: str, hint: str = "", path: str = "$"
+) -> Finding:
+    return Finding(rule, severity, verdict, path, message, hint)
+
+
+def _difference(legacy: str) -> str:
     """How what takes an algorithm's place is different."""
     row = registry.of(legacy)
     if not row.ours:
@@ -291,17 +253,6 @@ def _why(legacy: str) -> str:
     return (
         f"on the old API stack, where this package has no {legacy}; its replay buffer is not "
         "distributed over actors"
-    )
-
-
-def _only_on_the_new_stack(target: str) -> Finding:
-    return Finding(
-        "algorithm.new_stack_only",
-        Severity.ERROR,
-        Verdict.REFUSED,
-        "$",
-        f"{target} runs on the new API stack only",
-        "leave api_stack as it is by default",
     )
 
 

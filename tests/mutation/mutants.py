@@ -512,8 +512,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "an unknown key is no error",
-            '        "engine.unknown_key",\n        Severity.ERROR,',
-            '        "engine.unknown_key",\n        Severity.INFO,',
+            '        rule, error = "engine.unknown_key", Severity.ERROR',
+            '        rule, error = "engine.unknown_key", Severity.INFO',
         ),
         (
             "a grid search of different settings is cut without a word",
@@ -532,8 +532,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "another algorithm's key that was set is told as if it did not matter",
-            "            Severity.INFO if untouched else Severity.WARNING,",
-            "            Severity.INFO,",
+            "    severity = Severity.INFO if idle else Severity.WARNING\n    return Finding(",
+            "    severity = Severity.INFO\n    return Finding(",
         ),
     ),
     *_in(
@@ -870,8 +870,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "prioritized buffers begin with other exponents",
-            "        sets={ALPHA: 0.6, BETA: 0.4},\n        fills=True",
-            "        sets={ALPHA: 0.4, BETA: 0.6},\n        fills=True",
+            "        sets={ALPHA: 0.6, BETA: 0.4},\n        unless_given=True",
+            "        sets={ALPHA: 0.4, BETA: 0.6},\n        unless_given=True",
         ),
     ),
     *_in(

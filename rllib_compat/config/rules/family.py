@@ -6,6 +6,7 @@ A row names one key, or several that are alike. In a target, `*` stands for the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeAlias
 
 from rllib_compat.config import values as v
@@ -91,39 +92,23 @@ def row(
     return make
 
 
-def kept(keys: str, value: Kind, target: str, why: str = "", **options: Any) -> Row:
-    """Keys that an argument of today has by the same name."""
-    return row(Verdict.KEPT, keys, value, target, why, **options)
+#: Keys that an argument of today has by the same name.
+kept = partial(row, Verdict.KEPT)
+#: Keys that have another name today.
+renamed = partial(row, Verdict.RENAMED)
+#: Keys that belong to something else today.
+moved = partial(row, Verdict.MOVED)
+#: Keys whose value means the same in another form.
+converted = partial(row, Verdict.CONVERTED)
+#: Keys that this package does what they say for.
+wrapped = partial(row, Verdict.WRAPPED)
+#: Keys that no Ray of today can do anything for.
+refused = partial(row, Verdict.REFUSED)
 
 
-def renamed(keys: str, value: Kind, target: str, why: str = "", **options: Any) -> Row:
-    """Keys that have another name today."""
-    return row(Verdict.RENAMED, keys, value, target, why, **options)
-
-
-def moved(keys: str, value: Kind, target: str, why: str = "", **options: Any) -> Row:
-    """Keys that belong to something else today."""
-    return row(Verdict.MOVED, keys, value, target, why, **options)
-
-
-def converted(keys: str, value: Kind, target: str, why: str = "", **options: Any) -> Row:
-    """Keys whose value means the same in another form."""
-    return row(Verdict.CONVERTED, keys, value, target, why, **options)
-
-
-def wrapped(keys: str, value: Kind, target: str, why: str = "", **options: Any) -> Row:
-    """Keys that this package does what they say for."""
-    return row(Verdict.WRAPPED, keys, value, target, why, **options)
-
-
-def refused(keys: str, value: Kind, why: str, **options: Any) -> Row:
-    """Keys that no Ray of today can do anything for."""
-    return row(Verdict.REFUSED, keys, value, "", why, **options)
-
-
-def dropped(keys: str, why: str, value: Kind = v.UNREAD, target: str = "", **options: Any) -> Row:
+def dropped(keys: str, why: str, value: Kind = v.UNREAD, **options: Any) -> Row:
     """Keys that mean nothing any more, or nothing on the new API stack."""
-    return row(Verdict.DROPPED, keys, value, target, why, **options)
+    return row(Verdict.DROPPED, keys, value, "", why, **options)
 
 
 def lost(keys: str, why: str, **options: Any) -> Row:

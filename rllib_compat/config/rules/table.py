@@ -191,7 +191,7 @@ FAMILIES = families(
         dropped("model.custom_model_config", "arguments of `custom_model`", v.ARGUMENTS, old="training.model.*", convert=common.keep_on_old_stack),
         dropped("model.custom_options", "arguments of `custom_model`", v.ARGUMENTS, old="training.model.custom_model_config", convert=models.custom_options),
         dropped("model.custom_action_dist", "an action distribution of the old models runs on the old API stack only", v.ACTION_DISTRIBUTION, old="training.model.*", needs_old=common.is_set, hint="give it as the RLModule's action_dist_cls, or pass api_stack='old'"),
-        refused("model.custom_preprocessor", v.CODE, "custom preprocessors are gone", convert=models.custom_preprocessor),
+        refused("model.custom_preprocessor", v.CODE, "", "custom preprocessors are gone", convert=models.custom_preprocessor),
         dropped("model.use_attention", "the new API stack has no attention nets (GTrXL)", v.FLAG, old="training.model.*", needs_old=bool, hint="pass api_stack='old', or write the net as an RLModule"),
         dropped("model.attention_dim model.attention_head_dim model.attention_position_wise_mlp_dim", "a key of the attention net", v.SIZE, old="training.model.*"),
         dropped("model.attention_num_transformer_units model.attention_num_heads", "a key of the attention net", v.UNITS, old="training.model.*"),

@@ -18,7 +18,7 @@ from rllib_compat.config.rules.exploration import (
 )
 from rllib_compat.config.rules.replay import BUFFER, buffer_type
 from rllib_compat.config.rules.training import was_tensorflow
-from rllib_compat.config.steps.step import ABSENT, COMPUTED, REPLAYING, Change, Given, Step
+from rllib_compat.config.steps.step import ABSENT, COMPUTED, REPLAYING, Change, SettingsView, Step
 
 # Replay buffers
 
@@ -36,7 +36,7 @@ PRIORITIES = (
 )
 
 
-def _type(given: Given, context: Context) -> Change | None:
+def _type(given: SettingsView, context: Context) -> Change | None:
     several = "multi_agent.policies" in given
     own = list(given.below(BUFFER))
     if not (own or several or context.stack == "old"):
@@ -51,14 +51,14 @@ def _type(given: Given, context: Context) -> Change | None:
     return Change({TYPE: f"MultiAgent{kind}" if several and kind[:10] != "MultiAgent" else kind})
 
 
-def _capacity(given: Given, context: Context) -> Change | None:
+def _capacity(given: SettingsView, context: Context) -> Change | None:
     if not isinstance(given.get(TYPE), str) or CAPACITY in given:
         return None
     capacity = todays_default(context.algorithm, CAPACITY)[1]
     return Change({CAPACITY: capacity}, f"{given.get(TYPE)} of {capacity} steps")
 
 
-def _no_priorities(given: Given, _: Context) -> Change | None:
+def _no_priorities(given: SettingsView, _: Context) -> Change | None:
     there = [name for name in PRIORITIES if given.get(name) is not None]
     if not isinstance(given.get(TYPE), str) or _is_prioritized(given) or not there:
         return None
@@ -67,11 +67,11 @@ def _no_priorities(given: Given, _: Context) -> Change | None:
     return Change(dict.fromkeys(PRIORITIES, ABSENT), message)
 
 
-def _is_prioritized(given: Given) -> bool:
+def _is_prioritized(given: SettingsView) -> bool:
     return isinstance(given.get(TYPE), str) and "Prioritized" in given.get(TYPE)
 
 
-def _weights(given: Given, _: Context) -> Change | None:
+def _weights(given: SettingsView, _: Context) -> Change | None:
     kind = given.get(TYPE)
     weighted = ray_versions.weighted_buffer(kind) if isinstance(kind, str) else None
     if weighted is None:
@@ -80,7 +80,7 @@ def _weights(given: Given, _: Context) -> Change | None:
     return Change({TYPE: weighted, ALPHA: 0.0, BETA: 0.0}, message)
 
 
-def _class(given: Given, _: Context) -> Change | None:
+def _class(given: SettingsView, _: Context) -> Change | None:
     kind = given.get(TYPE)
     return Change({TYPE: OldReplayBuffer(kind)}) if isinstance(kind, str) else None
 
@@ -123,7 +123,7 @@ REPLAY = (
         stack="new",
         reads=(TYPE,),
         sets={ALPHA: 0.6, BETA: 0.4},
-        fills=True,
+        unless_given=True,
         when=_is_prioritized,
     ),
     Step(
@@ -155,7 +155,7 @@ BATCH_MODE = "env_runners.batch_mode"
 EXPLORATION_CONFIG = "env_runners.exploration_config"
 
 
-def _one_by_one(given: Given, _: Context) -> Change | None:
+def _one_by_one(given: SettingsView, _: Context) -> Change | None:
     """Gives each key of a whole `exploration_config` a setting of its own."""
     config = given.get(EXPLORATION_CONFIG)
     if not isinstance(config, dict):
@@ -179,7 +179,7 @@ EXPLORATION = (
         reads=(TEMPERATURE, EPSILON),
         sets={EPSILON: 0.0},
         when=lambda g: TEMPERATURE in g and _ends_above_zero(g.effective(EPSILON)),
-        says="soft Q drew actions by their values, whatever epsilon was",
+        message="soft Q drew actions by their values, whatever epsilon was",
     ),
     Step(
         "parameter_noise",
@@ -193,7 +193,7 @@ EXPLORATION = (
             (NOISE_ON_WEIGHTS in g or PARAMETER_NOISE in g)
             and g.get(BATCH_MODE) != "complete_episodes"
         ),
-        says="noise on weights needs whole episodes",
+        message="noise on weights needs whole episodes",
     ),
     Step(
         "exploration_config",
@@ -210,7 +210,7 @@ EXPLORATION = (
         algorithms=("DQN",),
         stack="old",
         sets={f"{EXPLORATION_CONFIG}.type": "EpsilonGreedy"},
-        fills=True,
+        unless_given=True,
     ),
     Step(
         "stochastic_sampling",
@@ -218,7 +218,7 @@ EXPLORATION = (
         "have by default. All but DQN sampled their actions.",
         stack="old",
         sets={f"{EXPLORATION_CONFIG}.type": "StochasticSampling"},
-        fills=True,
+        unless_given=True,
     ),
 )
 
@@ -228,7 +228,7 @@ EXPLORATION = (
 CLIP, CLIP_BY = "training.grad_clip", "training.grad_clip_by"
 
 
-def _each_by_itself(given: Given, context: Context) -> Change | None:
+def _each_by_itself(given: SettingsView, context: Context) -> Change | None:
     if given.get(CLIP_BY) not in (None, "global_norm"):  # which those policies never read
         return None
     if given.effective(CLIP) is None or not was_tensorflow(context):
@@ -264,6 +264,6 @@ SUCCESSORS = (
             "training.dueling": False,
             "training.replay_buffer_config.type": "EpisodeReplayBuffer",
         },
-        fills=True,
+        unless_given=True,
     ),
 )

@@ -8,7 +8,7 @@ from rllib_compat import registry
 from rllib_compat.config.deferred import AdaptedEnv, EnvSpace, adapted
 from rllib_compat.config.rule import Context, nested
 from rllib_compat.config.rules.offline import writes_as_today
-from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, Given, Step
+from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, SettingsView, Step
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.runtime.offline.files import Recording
 
@@ -24,12 +24,12 @@ SAMPLED = "reporting.min_sample_timesteps_per_iteration"
 TRAINED = "reporting.min_train_timesteps_per_iteration"
 
 
-def _is_not_evaluated(given: Given) -> bool:
+def _is_not_evaluated(given: SettingsView) -> bool:
     names = ("evaluation.evaluation_interval", "evaluation.evaluation_num_env_runners")
     return not any(given.get(name) for name in names)
 
 
-def _spaces(given: Given, context: Context) -> Change | None:
+def _spaces(given: SettingsView, context: Context) -> Change | None:
     missing = [name for name in SPACES if f"environment.{name}" not in given]
     if not missing or INPUT not in given or not _is_not_evaluated(given):
         return None
@@ -49,7 +49,7 @@ def _spaces(given: Given, context: Context) -> Change | None:
     )
 
 
-def _trained_steps(given: Given, _: Context) -> Change | None:
+def _trained_steps(given: SettingsView, _: Context) -> Change | None:
     sampled = given.get(SAMPLED)
     if not sampled:
         return None
@@ -59,7 +59,7 @@ def _trained_steps(given: Given, _: Context) -> Change | None:
     )
 
 
-def _recorded_by_callbacks(given: Given, context: Context) -> Change | None:
+def _recorded_by_callbacks(given: SettingsView, context: Context) -> Change | None:
     output = given.get(OUTPUT)
     if not isinstance(output, str) or writes_as_today(context):
         return None
@@ -74,7 +74,7 @@ def _recorded_by_callbacks(given: Given, context: Context) -> Change | None:
     return Change({OUTPUT: ABSENT, COMPRESSED: ABSENT, CALLBACKS: recorded})
 
 
-def _writes_fragments(given: Given) -> bool:
+def _writes_fragments(given: SettingsView) -> bool:
     whole = given.get("env_runners.batch_mode") == "complete_episodes"
     return isinstance(given.get(OUTPUT), str) and not whole
 
@@ -96,7 +96,7 @@ STEPS = (
         sets={PASSES: 1},
         key="train_batch_size",
         when=lambda g: not g.get("learners.num_learners") and g.get(PASSES) is None,
-        says="one train batch per iteration, as before",
+        message="one train batch per iteration, as before",
     ),
     Step(
         "spaces",
@@ -133,7 +133,7 @@ STEPS = (
         stack="old",
         reads=(OUTPUT,),
         sets={WHOLE_EPISODES: False},
-        fills=True,
+        unless_given=True,
         when=lambda given: given.get(OUTPUT) is not None,
     ),
     Step(
@@ -153,8 +153,8 @@ STEPS = (
         reads=(OUTPUT, "env_runners.batch_mode"),
         sets={WHOLE_EPISODES: False},
         key="output",
-        fills=True,
+        unless_given=True,
         when=_writes_fragments,
-        says="single steps are written, as fragments cut through episodes",
+        message="single steps are written, as fragments cut through episodes",
     ),
 )

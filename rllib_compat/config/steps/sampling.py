@@ -19,7 +19,7 @@ from rllib_compat.config.steps.step import (
     COMPUTED,
     REPLAYING,
     Change,
-    Given,
+    SettingsView,
     Step,
     are_counts,
 )
@@ -50,7 +50,7 @@ def is_todays(context: Context) -> bool:
     return any(key in context.config for key in _TODAYS_KEYS)
 
 
-def _deepmind(given: Given, context: Context) -> Change | None:
+def _deepmind(given: SettingsView, context: Context) -> Change | None:
     env = given.get("env.env")
     is_game = is_atari_name(env)
     if env is None or (is_registered_name(env) and not is_game):
@@ -71,7 +71,7 @@ def _deepmind(given: Given, context: Context) -> Change | None:
     )
 
 
-def _curriculum(given: Given, _: Context) -> Change | None:
+def _curriculum(given: SettingsView, _: Context) -> Change | None:
     function = given.get(TASKS)
     if function is None:
         return None
@@ -121,7 +121,7 @@ N_STEP = "training.n_step"
 _LAST_DDPPO = "2.1.0"
 
 
-def _one_env_per_runner(given: Given, _: Context) -> Change | None:
+def _one_env_per_runner(given: SettingsView, _: Context) -> Change | None:
     envs = given.get(ENVS)
     if "multi_agent.policies" not in given or not are_counts(envs) or envs <= 1:
         return None
@@ -135,7 +135,7 @@ def _fragment_of_old_ddppo() -> Any:
     return table.default_at("DDPPO", "rollout_fragment_length", _LAST_DDPPO)[1]
 
 
-def _own_fragments(given: Given, context: Context) -> Change | None:
+def _own_fragments(given: SettingsView, context: Context) -> Change | None:
     fragment, envs = given.get(FRAGMENT), given.effective(ENVS)
     if BATCH in given and not are_counts(fragment):
         return None
@@ -149,7 +149,7 @@ def _own_fragments(given: Given, context: Context) -> Change | None:
     return Change({BATCH: fragment * envs, FRAGMENT: ABSENT}, said)
 
 
-def _round_for_ppo(given: Given, _: Context) -> Change | None:
+def _round_for_ppo(given: SettingsView, _: Context) -> Change | None:
     counts = runners, envs = given.effective(RUNNERS), given.effective(ENVS)
     fragment, minibatch = given.get(FRAGMENT), given.effective(MINIBATCH)
     if fragment is None:
@@ -165,7 +165,7 @@ def _round_for_ppo(given: Given, _: Context) -> Change | None:
     )
 
 
-def _round_of_fragments(given: Given, _: Context) -> Change | None:
+def _round_of_fragments(given: SettingsView, _: Context) -> Change | None:
     counts = fragment, runners, envs = tuple(map(given.effective, (FRAGMENT, RUNNERS, ENVS)))
     if not are_counts(*counts):
         return None
@@ -177,7 +177,7 @@ def _round_of_fragments(given: Given, _: Context) -> Change | None:
     )
 
 
-def _whole_rounds(given: Given, context: Context) -> Change | None:
+def _whole_rounds(given: SettingsView, context: Context) -> Change | None:
     fragment, learners = given.get(FRAGMENT), given.get(LEARNERS) or 1
     batch = given.get(WHOLE_BATCH) or given.effective(BATCH)
     runners, envs = given.effective(RUNNERS), given.effective(ENVS)
@@ -197,7 +197,7 @@ def _whole_rounds(given: Given, context: Context) -> Change | None:
     )
 
 
-def _minibatch_that_fits(given: Given, _: Context) -> Change | None:
+def _minibatch_that_fits(given: SettingsView, _: Context) -> Change | None:
     batch = given.get(WHOLE_BATCH) or given.effective(BATCH)
     minibatch = given.effective(MINIBATCH)
     if not are_counts(batch, minibatch) or minibatch <= batch:
@@ -206,7 +206,7 @@ def _minibatch_that_fits(given: Given, _: Context) -> Change | None:
     return Change({MINIBATCH: batch}, message)
 
 
-def _fragment_of_n_steps(given: Given, _: Context) -> Change | None:
+def _fragment_of_n_steps(given: SettingsView, _: Context) -> Change | None:
     fragment, steps = given.get(FRAGMENT), given.effective(N_STEP) or 1
     if isinstance(steps, (list, tuple)):
         steps = steps[1]  # a range that n is drawn from
@@ -215,21 +215,21 @@ def _fragment_of_n_steps(given: Given, _: Context) -> Change | None:
     return Change({FRAGMENT: steps}, f"{fragment} is shorter than n_step={steps}")
 
 
-def _one_step_at_least(given: Given, _: Context) -> Change | None:
+def _one_step_at_least(given: SettingsView, _: Context) -> Change | None:
     """The old Rays' default was 0, which is what a config of theirs says that says nothing."""
     if given.get(SAMPLED):
         return None
     return Change({SAMPLED: 1}, "no iteration ends before a step was sampled, as ever")
 
 
-def _one_update_at_least(given: Given, context: Context) -> Change | None:
+def _one_update_at_least(given: SettingsView, context: Context) -> Change | None:
     trained = context.get("multiagent.policies_to_train", context.get("policies_to_train"))
     if given.get(TRAINED) or trained in ([], ()):
         return None
     return Change({TRAINED: 1}, "no iteration ends before an update, as ever")
 
 
-def _gpu_in_this_process(given: Given, _: Context) -> Change | None:
+def _gpu_in_this_process(given: SettingsView, _: Context) -> Change | None:
     if given.get(LEARNERS) not in (None, 1) or not given.get(GPUS):
         return None  # one remote learner is this Ray's default
     return Change({LEARNERS: 0}, "this Ray wants a single learner with a GPU in its own process")
@@ -266,7 +266,7 @@ BATCHES = (
         sets={LEARNERS: ABSENT, GPUS: ABSENT},
         key="num_gpus",
         when=lambda given: bool(given.get(LEARNERS) or given.get(GPUS)),
-        says="env runners learn themselves; `num_gpus_per_worker` is what gives them GPUs",
+        message="env runners learn themselves; `num_gpus_per_worker` is what gives them GPUs",
         severity=Severity.WARNING,
     ),
     Step(
@@ -304,8 +304,8 @@ BATCHES = (
         when=lambda _: ray_versions.learns_in_its_process(),
         sets={LEARNERS: 0},
         key="num_learners",
-        fills=True,
-        says="it learns in the process of the algorithm, as it did; `num_learners` changes that",
+        unless_given=True,
+        message="it learns in the process of the algorithm, as it did; `num_learners` changes that",
     ),
     Step(
         "gpu_learner",
@@ -329,9 +329,9 @@ BATCHES = (
         reads=(STATE_SERVER,),
         when=lambda _: ray_versions.has_setting(STATE_SERVER),
         sets={STATE_SERVER: False},
-        fills=True,
+        unless_given=True,
         key="num_workers",
-        says="env runners are sent their weights, as they were; `use_env_runner_state_server` "
+        message="env runners are sent their weights, as they were; `use_env_runner_state_server` "
         "changes that",
     ),
     Step(
@@ -394,7 +394,7 @@ EVALUATION_RUNNERS = "evaluation.evaluation_num_env_runners"
 DURATION = "evaluation.evaluation_duration"
 
 
-def _fixed_duration(given: Given, context: Context) -> Change | None:
+def _fixed_duration(given: SettingsView, context: Context) -> Change | None:
     if given.get(DURATION) != "auto" or given.get(PARALLEL) is True:
         return None
     duration = todays_default(context.algorithm, DURATION)[1]
@@ -410,7 +410,7 @@ EVALUATION = (
         sets={PARALLEL: False},
         key="evaluation_parallel_to_training",
         when=lambda given: given.get(PARALLEL) is True and not given.get(EVALUATION_RUNNERS),
-        says="there are no evaluation env runners that could work in parallel",
+        message="there are no evaluation env runners that could work in parallel",
         severity=Severity.WARNING,
     ),
     Step(
@@ -436,14 +436,14 @@ PREVIOUS_ACTION, PREVIOUS_REWARD = (
 CONNECTOR = "env_runners.env_to_module_connector"
 
 
-def _length(given: Given, context: Context) -> Change | None:
+def _length(given: SettingsView, context: Context) -> Change | None:
     if given.get(LSTM) is not True or SEQUENCE_LENGTH in given:
         return None
     length = todays_default(context.algorithm, SEQUENCE_LENGTH)[1]
     return Change({SEQUENCE_LENGTH: length}, f"sequences of {length} steps, as by default before")
 
 
-def _previous(given: Given, context: Context) -> Change | None:
+def _previous(given: SettingsView, context: Context) -> Change | None:
     asked = {name: given.get(name) for name in (PREVIOUS_ACTION, PREVIOUS_REWARD) if name in given}
     if not any(value is True for value in asked.values()):
         return None
@@ -459,7 +459,7 @@ def _previous(given: Given, context: Context) -> Change | None:
     return Change({CONNECTOR: connector}, "what was done and given before goes into the LSTM")
 
 
-def _asks_for_steps(given: Given) -> bool:
+def _asks_for_steps(given: SettingsView) -> bool:
     return any(given.get(name) is True for name in (PREVIOUS_ACTION, PREVIOUS_REWARD))
 
 
@@ -474,7 +474,7 @@ SEQUENCES = (
         algorithms=("BC", "MARWIL"),
         stack="new",
         when=_asks_for_steps,
-        says="recorded observations have no step before behind them: the LSTM sees them alone",
+        message="recorded observations have no step before behind them: the LSTM sees them alone",
         severity=Severity.WARNING,
     ),
     Step(

@@ -33,7 +33,7 @@ ABSENT = _Absent()
 
 
 @frozen
-class Given:
+class SettingsView:
     """The settings that a step reads.
 
     Attributes:
@@ -97,10 +97,10 @@ class Step:
         algorithms: The target algorithms that it is for; empty: all.
         legacy: The legacy algorithms that it is for; empty: all.
         stack: The API stack that it is for; empty: both.
-        fills: Whether settings that the config gives stay as they are.
+        unless_given: Whether settings that the config gives stay as they are.
         when: Whether the settings need it. Not asked where there is a `change`.
         change: Computes what to set; None where nothing is to be done.
-        says: The sentence for the report, where `change` gives none.
+        message: The sentence for the report, where `change` gives none.
         severity: How much it matters.
     """
 
@@ -112,10 +112,10 @@ class Step:
     algorithms: tuple[str, ...] = ()
     legacy: tuple[str, ...] = ()
     stack: Literal["", "new", "old"] = ""
-    fills: bool = False
-    when: Callable[[Given], bool] = field(default=lambda _: True)
-    change: Callable[[Given, Context], Change | None] | None = None
-    says: str = ""
+    unless_given: bool = False
+    when: Callable[[SettingsView], bool] = field(default=lambda _: True)
+    change: Callable[[SettingsView, Context], Change | None] | None = None
+    message: str = ""
     severity: Severity = Severity.INFO
 
     @property
@@ -123,7 +123,7 @@ class Step:
         """The name that report and guide share."""
         return f"settle.{self.name}"
 
-    def concerns(self, context: Context) -> bool:
+    def applies_to(self, context: Context) -> bool:
         """Whether it is for a config's algorithm and API stack."""
         return (
             (not self.algorithms or context.algorithm in self.algorithms)
@@ -133,16 +133,18 @@ class Step:
 
     def apply(self, settings: Settings, context: Context) -> None:
         """Mends `settings` in place, and says so in the context's findings."""
-        if not self.concerns(context):
+        if not self.applies_to(context):
             return
-        given = Given(settings, self.reads, context.algorithm)
+        given = SettingsView(settings, self.reads, context.algorithm)
         if self.change is not None:
             change = self.change(given, context)
         else:
-            change = Change(self.sets, self.says) if self.when(given) else None
+            change = Change(self.sets, self.message) if self.when(given) else None
         if change is None:
             return
-        new = {k: v for k, v in change.settings.items() if not (self.fills and k in settings)}
+        new = {
+            k: v for k, v in change.settings.items() if not (self.unless_given and k in settings)
+        }
         for name, value in new.items():
             if value is ABSENT:
                 settings.pop(name, None)

@@ -5,7 +5,7 @@ import pytest
 from rllib_compat import ray_versions, registry
 from rllib_compat.config import defaults, translate
 from rllib_compat.config.steps import FIRST, STEPS
-from rllib_compat.config.steps.step import COMPUTED, Given, Step
+from rllib_compat.config.steps.step import COMPUTED, SettingsView, Step
 
 ROWS = (*FIRST, *STEPS)
 APPLY = Step.apply
@@ -79,7 +79,7 @@ def test_the_cases_reach_every_step_but_those_of_other_rays(recorded):
 
 def test_a_step_that_reads_what_it_does_not_declare_is_found():
     step = Step("x", "", sets={}, reads=("a.b", "c"), change=lambda g, _: g.get("a.x"))
-    read = Given({"a.b": 1, "c.d": 2}, step.reads, "PPO")
+    read = SettingsView({"a.b": 1, "c.d": 2}, step.reads, "PPO")
     assert (read.get("a.b"), read.get("c.d")) == (1, 2)
     with pytest.raises(KeyError, match=r"reads a\.x"):
         read.get("a.x")
