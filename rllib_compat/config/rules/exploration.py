@@ -61,17 +61,17 @@ def needs_old(config: Any) -> bool:
 
 
 def needs_old_of_q(config: Any) -> bool:
-    """The same for policies of Q-values."""
+    """Whether only old policies of Q-values explore so."""
     return type_name(config) not in (SOFT_Q, ON_WEIGHTS) and needs_old(config)
 
 
 def needs_old_of_apex(config: Any) -> bool:
-    """The same for APEX."""
+    """Whether only old policies of APEX explore so."""
     return type_name(config) != PER_WORKER_EPSILON and needs_old_of_q(config)
 
 
 def needs_old_of_ddpg(config: Any) -> bool:
-    """The same for DDPG and TD3."""
+    """Whether only old policies of DDPG and TD3 explore so."""
     return type_name(config) not in (None, *_TYPES_OF_DDPG)
 
 
@@ -96,7 +96,7 @@ def _epsilon_schedule(config: Mapping[str, Any]) -> list[list[float]]:
 
 
 def exploration_config(value: Any, context: Context) -> Outcome:
-    """What an algorithm without rules of its own makes of it."""
+    """Epsilon for DQN, random first steps for SAC; what else it says is dropped with a note."""
     if context.stack == "old":
         if type_name(value) == "Random":  # Ray's draws single arrays only
             value = {**value, "type": ImportedName("rllib_compat.adapters", "RandomActions")}
@@ -139,7 +139,7 @@ def _random_start(steps: int, context: Context) -> dict[str, Any]:
 
 
 def exploration_config_of_q(value: Any, context: Context) -> Outcome:
-    """What a policy of Q-values makes of it."""
+    """Epsilon, or a module of this package with soft Q or noise on its weights."""
     kind = type_name(value)
     if context.stack == "old":
         return exploration_config(value, context)
@@ -221,7 +221,7 @@ def exploration_config_of_apex(value: Any, context: Context) -> Outcome:
 
 
 def exploration_config_of_bandits(value: Any, context: Context) -> Outcome:
-    """The algorithm is the way to explore."""
+    """Nothing: each bandit explores by one method, and other methods are refused."""
     asked = type_name(value)
     own = _BANDITS.get(context.algorithm)
     if asked is None or own is None or asked in own:
@@ -353,7 +353,7 @@ def per_worker_exploration(value: Any, context: Context) -> Outcome:
 
 
 def noisy_of_q(value: Any, context: Context) -> Outcome:
-    """Whether layers have noise."""
+    """Whether layers have noise, and how much: today's setting is sigma itself."""
     if context.stack == "old":
         return Outcome({context.target: value}, Verdict.KEPT)
     if not value:
@@ -372,7 +372,7 @@ def sigma_of_q(value: Any, context: Context) -> Outcome:
 
 
 def soft_q_of_q(value: Any, context: Context) -> Outcome:
-    """Whether actions are drawn by their values."""
+    """Whether actions are drawn by their values: today's setting is the temperature."""
     if context.stack == "old" or is_off(value):
         return _without(_old_soft_q(value, context), context, TEMPERATURE)
     return Outcome({context.target: context.get("softmax_temp", 1.0)})
@@ -423,7 +423,7 @@ def noise_argument(name: str, only: str = "") -> Convert:
 
 
 def noise_type(_: Any, context: Context) -> Outcome:
-    """Its class."""
+    """The class of the noise: Gaussian or Ornstein-Uhlenbeck."""
     return Outcome({f"{NOISE}.type": _noise_type(context)})
 
 
@@ -434,21 +434,21 @@ def noise_scale(value: Any, context: Context) -> Outcome:
 
 
 def noise_length(_: Any, context: Context) -> Outcome:
-    """After how many steps its scale has fallen."""
+    """After how many steps the noise's scale has fallen: a fraction of a number of steps."""
     most, part = context.get("schedule_max_timesteps"), context.get("exploration_fraction")
     most, part = 100_000 if most is None else most, 0.1 if part is None else part
     return Outcome({f"{NOISE}.scale_timesteps": max(1, int(part * most))})
 
 
 def noise_anneals(value: Any, _: Context) -> Outcome:
-    """Whether its scale falls."""
+    """Whether the noise's scale falls."""
     if value:
         return Outcome(message="the noise's scale falls, as by default")
     return Outcome({f"{NOISE}.final_scale": 1.0})
 
 
 def noise_final_scale(value: Any, context: Context) -> Outcome:
-    """What its scale falls to."""
+    """What the noise's scale falls to, if it falls."""
     if not context.get("exploration_should_anneal", True):
         return drop("the noise's scale did not fall")
     return Outcome({f"{NOISE}.final_scale": value})

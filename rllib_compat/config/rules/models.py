@@ -52,7 +52,7 @@ def model_config(value: Any, _: Context) -> Outcome:
 
 
 def lstm_use_prev_action_reward(value: Any, context: Context) -> Outcome:
-    """One key for two."""
+    """One key for two, until Ray 1.2."""
     place = NEW if context.stack == "new" else OLD
     return Outcome({f"{place}.lstm_use_prev_{what}": value for what in ("action", "reward")})
 
@@ -147,7 +147,7 @@ def custom_model_of_ddpg(value: Any, context: Context) -> Outcome:
 
 
 def layers_of_sac(value: Any, context: Context) -> Outcome:
-    """The layers of a network."""
+    """The layers of one of SAC's networks."""
     section, _, key = context.rule.key.partition(".")
     return _shared(value, context, section, key)
 

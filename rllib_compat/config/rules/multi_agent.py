@@ -209,7 +209,7 @@ def _nest(settings: dict[str, Any], path: str, value: Any) -> None:
 
 
 def policy_mapping_fn(value: Any, context: Context) -> Outcome:
-    """Which agent follows which policy."""
+    """The function that gives each agent a policy, with whatever arguments it takes."""
     if value is None or "DEFAULT_POLICY_MAPPING_FN" in getattr(value, "__qualname__", ""):
         return drop(f"all agents follow {DEFAULT_POLICY!r}")
     if isinstance(value, Mapping) and value.get("type") == _EXAMPLE_MAPPING:
@@ -221,7 +221,7 @@ def policy_mapping_fn(value: Any, context: Context) -> Outcome:
 
 
 def policies_to_train(value: Any, context: Context) -> Outcome:
-    """Their names, or a function."""
+    """Names of policies, or a function; None trains all."""
     if value is None:
         return drop("all policies are trained")
     if isinstance(value, (set, frozenset)):

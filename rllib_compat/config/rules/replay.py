@@ -34,14 +34,14 @@ def buffer_type(prioritized: bool, context: Context) -> str:
 
 
 def prioritized_replay(value: Any, context: Context) -> Outcome:
-    """A switch that became the buffer's type."""
+    """A switch that is the buffer's type today."""
     if value in (None, -1):
         return drop("it was left to the buffer's type")
     return Outcome({context.target: buffer_type(bool(value), context)})
 
 
 def replay_buffer_type(value: Any, context: Context) -> Outcome:
-    """The class of the buffer."""
+    """The class of the buffer, as one of those that the API stack has."""
     name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
     name = name.rpartition(".")[2].strip("'>")
     if _took_no_class(context):

@@ -82,7 +82,7 @@ def preprocessor_pref(value: Any, context: Context) -> Outcome:
 
 
 def space(value: Any, context: Context) -> Outcome:
-    """A space of the environment."""
+    """A space: an object of gym or gymnasium, a record, or its `repr`."""
     if value is None:
         return drop("it is taken from the environment")
     record = parse_repr(value) if isinstance(value, str) else from_object(value)
@@ -101,7 +101,7 @@ def keep_function(value: Any, context: Context) -> Outcome:
 
 
 def observation_filter(value: Any, context: Context) -> Outcome:
-    """A filter of observations, as a connector."""
+    """A filter of observations: a connector on the new API stack."""
     if context.stack == "old":
         return Outcome({context.target: value}, Verdict.KEPT)
     if registry.of(context.algorithm).reader == "evolution" and value in v.FILTER_NAME.words:
@@ -134,7 +134,7 @@ observation_filter_of_qmix = refuse_unless(
 
 
 def remote_worker_envs(value: Any, context: Context) -> Outcome:
-    """Environments in processes of their own."""
+    """Environments in processes of their own: gymnasium's asynchronous vector environment."""
     if context.stack == "old":
         return Outcome({context.target: bool(value)}, Verdict.KEPT)
     if not value:
@@ -149,7 +149,7 @@ def vectorize_mode(value: Any, _: Context) -> Outcome:
 
 
 def synchronize_filters(value: Any, context: Context) -> Outcome:
-    """Whether the filters of the env runners are merged."""
+    """Whether the filters of the env runners are merged, as connectors always are."""
     if context.stack == "old":
         return Outcome({context.target: bool(value)})
     if value:
@@ -161,7 +161,7 @@ def synchronize_filters(value: Any, context: Context) -> Outcome:
 
 
 def callbacks(value: Any, context: Context) -> Outcome:
-    """A dict of functions, or classes."""
+    """A dict of functions, of which those that Ray called are kept, or a class, or several."""
     if value is None or value == {} or value == []:
         return drop("there were none")
     if getattr(value, "__name__", "") in _BASE_CALLBACKS:
@@ -205,24 +205,24 @@ def evaluation_interval(value: Any, context: Context) -> Outcome:
 
 
 def evaluation_num_episodes(value: Any, context: Context) -> Outcome:
-    """How many episodes."""
+    """A duration in episodes; since Ray 1.10 it has a unit of its own."""
     return Outcome({context.target: value, "evaluation.evaluation_duration_unit": "episodes"})
 
 
 def enable_async_evaluation(value: Any, context: Context) -> Outcome:
-    """Evaluation beside training."""
+    """Evaluation beside training, which is asynchronous by itself today."""
     return Outcome({context.target: True}) if value else drop("it was switched off")
 
 
 def custom_evaluation(value: Any, context: Context) -> Outcome:
-    """A function that evaluates."""
+    """A function that evaluates, behind an adapter for its old arguments."""
     if value is None:
         return drop("there was none")
     return Outcome({context.target: AdaptedEvaluation(value)})
 
 
 def input_evaluation(value: Any, _: Context) -> Outcome:
-    """Off-policy estimators."""
+    """Off-policy estimators, which the new API stack does not have."""
     if is_off(value) or value == -1:
         return drop("none was asked for")
     return drop(

@@ -77,7 +77,7 @@ def gpu_fraction(_: Any, context: Context) -> Outcome:
 
 
 def use_gpu_for_workers(value: Any, context: Context) -> Outcome:
-    """A switch."""
+    """One GPU for each env runner, or none (a switch of Ray 0.5)."""
     return Outcome({context.target: int(bool(value))})
 
 
@@ -102,7 +102,7 @@ def _was_torch(context: Context) -> bool:
 
 
 def framework(value: Any, context: Context) -> Outcome:
-    """Torch, whatever it was."""
+    """Torch, with a warning where it was TensorFlow."""
     if value not in v.TENSORFLOW:
         return Outcome({context.target: "torch"})
     return Outcome(
@@ -114,12 +114,12 @@ def framework(value: Any, context: Context) -> Outcome:
 
 
 def use_pytorch(value: Any, context: Context) -> Outcome:
-    """The switch before `framework`."""
+    """What Ray had in the place of `framework` until 0.8.6."""
     return framework("torch" if value else "tf", context)
 
 
 def eager(value: Any, _: Context) -> Outcome:
-    """A switch of TensorFlow."""
+    """TensorFlow's eager mode (Ray 0.7 – 0.8.6), which torch always has."""
     return Outcome(message="torch is always eager" if value else "it was switched off")
 
 
@@ -127,7 +127,7 @@ def eager(value: Any, _: Context) -> Outcome:
 
 
 def minimum(value: Any, context: Context) -> Outcome:
-    """At least so much in an iteration."""
+    """What an iteration samples, trains or takes at least; -1 left it to Ray."""
     return _minimum(value, context.rule.target)
 
 
@@ -150,7 +150,7 @@ def _minimum(value: Any, target: str) -> Outcome:
 
 
 def train_batch_size(value: Any, context: Context) -> Outcome:
-    """What all learners share, and what each of them has today."""
+    """Divides the batch by the number of learners: today's setting is the share of each."""
     if context.stack == "old":
         return Outcome({context.target: value}, Verdict.KEPT)
     if not isinstance(value, (int, float)) or value <= 0:
@@ -205,7 +205,7 @@ def lr(value: Any, context: Context) -> Outcome:
 
 
 def lr_schedule(value: Any, context: Context) -> Outcome:
-    """The schedule of the learning rate."""
+    """The learning rate's schedule, which `lr` takes today."""
     return _scheduled(value, context, "lr")
 
 
@@ -228,7 +228,7 @@ def _negative_entropy(value: float, context: Context) -> Outcome:
 
 
 def entropy_coeff_schedule(value: Any, context: Context) -> Outcome:
-    """The schedule of the coefficient."""
+    """The coefficient's schedule, which `entropy_coeff` takes today."""
     return _scheduled(value, context, "entropy_coeff")
 
 
@@ -284,12 +284,12 @@ def _never_read_rate(value: Any) -> Outcome:
 
 
 def vf_share_layers(value: Any, context: Context) -> Outcome:
-    """The key of Ray 0.x."""
+    """Whether policy and value function share layers: PPO's own key until Ray 1.2."""
     return Outcome({context.target: bool(value)})
 
 
 def use_gae(value: Any, context: Context) -> Outcome:
-    """Whether advantages are estimated with GAE."""
+    """Whether advantages are estimated with GAE, as the new API stack always does."""
     if value or context.stack == "old":
         return Outcome({context.target: bool(value)})
     return Outcome()
@@ -323,14 +323,14 @@ def vtrace(value: Any, context: Context) -> Outcome:
 
 
 def num_sgd_iter(value: Any, context: Context) -> Outcome:
-    """How often a train batch is used."""
+    """Passes over a train batch; APPO's circular buffer counts them otherwise."""
     if _learns_as_appo(context):
         return Outcome({"training.circular_buffer_iterations_per_batch": value})
     return Outcome({context.target: value})
 
 
 def minibatch_buffer_size(value: Any, context: Context) -> Outcome:
-    """How many train batches are kept for a second pass."""
+    """How many train batches are kept for a second pass: only APPO has a place for them."""
     if context.stack == "old":
         return Outcome({context.target: value}, Verdict.KEPT)
     if context.algorithm == "APPO":
@@ -341,14 +341,14 @@ def minibatch_buffer_size(value: Any, context: Context) -> Outcome:
 
 
 def learner_queue_size(value: Any, context: Context) -> Outcome:
-    """How many batches may wait for the learner."""
+    """How many batches may wait for the learner; APPO has a circular buffer instead."""
     if _learns_as_appo(context):
         return drop("the circular buffer takes the queue's place")
     return Outcome({context.target: value})
 
 
 def num_aggregation_workers(value: Any, context: Context) -> Outcome:
-    """Actors that put batches together."""
+    """How many actors put batches together: on the new API stack they belong to learners."""
     if context.stack == "old":
         return warn_if_set(value, context)
     return Outcome({context.target: value})
@@ -430,7 +430,7 @@ def categorical_temperature(value: Any, context: Context) -> Outcome:
 
 
 def adam_epsilon(value: Any, context: Context) -> Outcome:
-    """An argument of Adam."""
+    """Adam's epsilon, which is a setting of the learner unless it is torch's own."""
     if context.stack == "old":
         return Outcome({context.target: value}, Verdict.KEPT)
     if value in (None, _EPSILON_OF_ADAM):
@@ -439,7 +439,7 @@ def adam_epsilon(value: Any, context: Context) -> Outcome:
 
 
 def atoms_of_r2d2(value: Any, _: Context) -> Outcome:
-    """How many values a distribution has."""
+    """How many values a distribution has; R2D2 learns none."""
     if value in (None, 1):
         return drop("it learns values, not distributions")
     why = "R2D2 learns values, no distributions; RLlib's refused them, too"
@@ -455,7 +455,7 @@ def loss_of_r2d2(value: Any, context: Context) -> Outcome:
 
 
 def target_entropy(value: Any, context: Context) -> Outcome:
-    """A number, or what the action space says."""
+    """A number; None is "auto", which takes the size of the action space."""
     return Outcome({context.target: "auto" if value is None else value})
 
 
