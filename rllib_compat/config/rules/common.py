@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from rllib_compat.config.deferred import ImportedName
@@ -32,11 +33,20 @@ def warn_if_set(value: Any, _: Context) -> Outcome:
     return Outcome(severity=Severity.WARNING)
 
 
-def keep_on_old_stack(value: Any, context: Context) -> Outcome:
-    """Keeps a value on the old API stack; the new one has nothing like it."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
-    return warn_if_set(value, context)
+def for_new_stack(convert: Convert) -> Convert:
+    """A conversion for the new API stack; the old one keeps the value."""
+
+    @wraps(convert)
+    def convert_or_keep(value: Any, context: Context) -> Outcome:
+        if context.stack == "old":
+            return Outcome({context.target: value}, Verdict.KEPT)
+        return convert(value, context)
+
+    return convert_or_keep
+
+
+#: Keeps a value on the old API stack; the new one has nothing like it.
+keep_on_old_stack = for_new_stack(warn_if_set)
 
 
 def keep_unless_placeholder(value: Any, context: Context) -> Outcome:

@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from rllib_compat.config.deferred import ImportedName
 from rllib_compat.config.rule import Context, Convert, Outcome, drop, is_off, refuse
-from rllib_compat.config.rules.common import warn_if_set, warn_unless
+from rllib_compat.config.rules.common import for_new_stack, warn_if_set, warn_unless
 from rllib_compat.networks.heads.q_head import EXPLORING
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.registry.keys import was_default
@@ -352,20 +352,18 @@ def per_worker_exploration(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: bool(value)})
 
 
+@for_new_stack
 def noisy_of_q(value: Any, context: Context) -> Outcome:
     """Whether layers have noise, and how much: today's setting is sigma itself."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     if not value:
         settings = _reset_of_policy(context, context.target)
         return Outcome(settings, Verdict.DROPPED, "its layers had no noise")
     return Outcome({context.target: context.get("sigma0", 0.5)})
 
 
+@for_new_stack
 def sigma_of_q(value: Any, context: Context) -> Outcome:
     """The noise of noisy layers at first."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     if context.get("noisy"):
         return Outcome({context.target: value}, Verdict.MOVED)
     return drop("only noisy nets read it")

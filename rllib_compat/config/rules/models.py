@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from rllib_compat import registry
 from rllib_compat.config.rule import Context, Convert, Outcome, Rule, drop, is_off, refuse
-from rllib_compat.config.rules.common import refuse_unless, warn_if_set
+from rllib_compat.config.rules.common import for_new_stack, refuse_unless, warn_if_set
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.registry import keys
 from rllib_compat.runtime.atari import atari_settings
@@ -79,10 +79,9 @@ def squash_to_range(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: bool(value)})
 
 
+@for_new_stack
 def frames(value: Any, context: Context) -> Outcome:
     """What becomes of Atari frames; other environments have none."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     env = context.get("env")
     if is_registered_name(env) and not is_atari_name(env):
         return Outcome(message="only Atari games have frames")

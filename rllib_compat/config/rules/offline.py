@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rllib_compat.config.rule import Context, Outcome, drop, is_off, refuse
+from rllib_compat.config.rules.common import for_new_stack
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.runtime.offline.files import find_files
@@ -93,10 +94,9 @@ def needs_old_writers(value: Any) -> bool:
     return callable(value) or value == "dataset"
 
 
+@for_new_stack
 def input_config(value: Any, context: Context) -> Outcome:
     """Arguments of the reading function."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     if is_off(value):
         return drop("empty")
     if context.get("input", context.get("input_")) == "dataset":
@@ -123,10 +123,9 @@ def writes_as_today(context: Context) -> bool:
     return any(context.get(key) is not None for key in _TODAYS_WRITING)
 
 
-def output_max_file_size(value: Any, context: Context) -> Outcome:
+@for_new_stack
+def output_max_file_size(_: Any, context: Context) -> Outcome:
     """After how many bytes a new file begins."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     if writes_as_today(context):
         hint = "give output_max_rows_per_file"
         return drop("files are bounded by rows, not by bytes", hint=hint)

@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from rllib_compat import registry
 from rllib_compat.config.rule import Context, Outcome, drop, is_off
-from rllib_compat.config.rules.common import warn_if_set, warn_unless
+from rllib_compat.config.rules.common import for_new_stack, warn_if_set, warn_unless
 from rllib_compat.config.rules.exploration import type_name
 from rllib_compat.neutral.report import Severity, Verdict
 
@@ -76,10 +76,9 @@ def replay_sequence_length(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: value}, Verdict.MOVED if context.stack == "old" else None)
 
 
+@for_new_stack
 def replay_burn_in(value: Any, context: Context) -> Outcome:
     """How many steps a recurrent state is warmed up for."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     if context.algorithm in ("DQN", "APEX"):
         return Outcome({context.target: value})
     return warn_if_set(value, context)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,9 +18,9 @@ from rllib_compat.config.deferred import (
     MeanStdConnector,
 )
 from rllib_compat.config.rule import Context, Outcome, drop, is_off, nested, refuse
-from rllib_compat.config.rules.common import refuse_unless
-from rllib_compat.config.rules.env_versions import find_successor
+from rllib_compat.config.rules.common import for_new_stack, refuse_unless
 from rllib_compat.networks.heads.q_head import EXPLORING
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import from_object
@@ -43,9 +44,100 @@ _EPSILON, _MODEL_CONFIG = "training.epsilon", "rl_module.model_config"
 # The environment
 
 
+@frozen
+class Gone:
+    """Versions of one environment that gymnasium no longer makes.
+
+    Attributes:
+        stem: The name without its version.
+        versions: Those that are gone.
+        now: The one that takes their place: the next that gymnasium has.
+        differs: What is not the same there.
+        matters: Whether an agent would notice.
+    """
+
+    stem: str
+    versions: tuple[int, ...]
+    now: int
+    differs: str
+    matters: bool = True
+
+
+_BINDINGS = (
+    "it runs on MuJoCo's own bindings instead of mujoco-py, and versions before 3 took no options"
+)
+_ROBOTS = ("HalfCheetah", "Hopper", "Swimmer", "Walker2d")
+_STEPS = "; version 1 ended episodes earlier"
+
+#: By the version histories in gymnasium's documentation (1.0), and gym's release notes.
+GONE = (
+    Gone("Pendulum", (0,), 1, "the equations were simplified; rewards and limits stay", False),
+    Gone(
+        "LunarLander",
+        (1, 2),
+        3,
+        "wind and turbulence, off by default, begin anew with each episode, and resets with one "
+        "seed are alike; rewards and limits stay those of version 2",
+    ),
+    Gone(
+        "LunarLanderContinuous",
+        (1, 2),
+        3,
+        "wind and turbulence, off by default, begin anew with each episode, and resets with one "
+        "seed are alike; rewards and limits stay those of version 2",
+    ),
+    Gone("BipedalWalker", (1, 2), 3, "lidar gives the closest trace, not the furthest"),
+    Gone("BipedalWalkerHardcore", (1, 2), 3, "lidar gives the closest trace, not the furthest"),
+    Gone(
+        "CarRacing",
+        (0, 1, 2),
+        3,
+        "a lap counts as done by other rules, and a finished lap terminates the episode",
+    ),
+    Gone("FrozenLake", (0,), 1, "rewards were mended"),
+    Gone("FrozenLake8x8", (0,), 1, "rewards were mended"),
+    Gone("Taxi", (0, 1, 2), 3, "the map was corrected"),
+    Gone("Blackjack", (0,), 1, "a natural is rewarded as the rules of the game say"),
+    Gone("CliffWalking", (0,), 1, "it can be slippery, which is off by default", False),
+    Gone("Acrobot", (0,), 1, "observations hold sine and cosine of the angles; 500 steps, not 200"),
+    *(Gone(stem, (1,), 4, _BINDINGS + _STEPS) for stem in _ROBOTS),
+    *(Gone(stem, (2, 3), 4, _BINDINGS) for stem in _ROBOTS),
+    *(
+        Gone(
+            "Ant",
+            versions,
+            4,
+            f"{_BINDINGS}; observations have 27 numbers instead of 111, without contact forces, "
+            f"and contacts cost nothing{tail}",
+        )
+        for versions, tail in (((1,), _STEPS), ((2, 3), ""))
+    ),
+    Gone("Humanoid", (1,), 4, _BINDINGS + _STEPS),
+    Gone("Humanoid", (2, 3), 4, f"{_BINDINGS}; contacts cost nothing"),
+    *(
+        Gone(stem, (1, 2), 4, _BINDINGS)
+        for stem in ("Reacher", "Pusher", "InvertedPendulum", "InvertedDoublePendulum")
+    ),
+    Gone("HumanoidStandup", (1, 2), 4, _BINDINGS),
+)
+
+
+def _find_successor(name: object) -> tuple[str, Gone] | None:
+    """The name that takes the place of a version that is gone, and what differs."""
+    match = (
+        re.fullmatch(r"(?P<stem>\w+)-v(?P<version>\d+)", name) if isinstance(name, str) else None
+    )
+    if match is None:
+        return None
+    for row in GONE:
+        if row.stem == match["stem"] and int(match["version"]) in row.versions:
+            return f"{row.stem}-v{row.now}", row
+    return None
+
+
 def env(value: Any, _: Context) -> Outcome:
     """The environment; with a warning where gymnasium's next version of it is another."""
-    found = find_successor(value)
+    found = _find_successor(value)
     if found is None:
         return Outcome({"env.env": value})
     name, row = found
@@ -63,18 +155,16 @@ def wrap(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: value}, Verdict.KEPT if is_off(value) else None)
 
 
+@for_new_stack
 def clip_rewards(value: Any, context: Context) -> Outcome:
     """Whether rewards are clipped; None is for Atari games to decide."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     message = "clips to the sign, for Atari games only" if value is None else ""
     return Outcome({context.target: value}, message=message)
 
 
+@for_new_stack
 def preprocessor_pref(value: Any, context: Context) -> Outcome:
     """How frames are preprocessed."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     ray = context.legacy_ray
     if value is None and ray is not None and Version(ray) < _NO_PREPROCESSING:
         value = "rllib"
@@ -100,10 +190,9 @@ def keep_function(value: Any, context: Context) -> Outcome:
 # Env runners
 
 
+@for_new_stack
 def observation_filter(value: Any, context: Context) -> Outcome:
     """A filter of observations: a connector on the new API stack."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     if registry.of(context.algorithm).reader == "evolution" and value in v.FILTER_NAME.words:
         return _filter_of_evolution(value, context)
     if value in (None, "NoFilter"):

@@ -10,7 +10,12 @@ from packaging.version import Version
 from rllib_compat import ray_versions, registry
 from rllib_compat.config import values as v
 from rllib_compat.config.rule import Context, Outcome, drop, refuse
-from rllib_compat.config.rules.common import keep_on_old_stack, warn_if_set, warn_unless
+from rllib_compat.config.rules.common import (
+    for_new_stack,
+    keep_on_old_stack,
+    warn_if_set,
+    warn_unless,
+)
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.registry.keys import was_default
 
@@ -149,10 +154,9 @@ def _minimum(value: Any, target: str) -> Outcome:
 # Batches
 
 
+@for_new_stack
 def train_batch_size(value: Any, context: Context) -> Outcome:
     """Divides the batch by the number of learners: today's setting is the share of each."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     if not isinstance(value, (int, float)) or value <= 0:
         return drop(f"{value!r} left the size to the algorithm")
     count = count_learners(context)
@@ -329,10 +333,9 @@ def num_sgd_iter(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: value})
 
 
+@for_new_stack
 def minibatch_buffer_size(value: Any, context: Context) -> Outcome:
     """How many train batches are kept for a second pass: only APPO has a place for them."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     if context.algorithm == "APPO":
         return Outcome({context.target: value or 1})
     if value in (None, 1):
@@ -363,19 +366,17 @@ def target_update_frequency(value: Any, context: Context) -> Outcome:
     )
 
 
-def optimizer_argument(value: Any, context: Context) -> Outcome:
+@for_new_stack
+def optimizer_argument(_: Any, context: Context) -> Outcome:
     """An argument of RMSprop."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     if context.get("opt_type", "adam") == "adam":
         return drop("Adam never read it")
     return Outcome(_rmsprop(context))
 
 
+@for_new_stack
 def opt_type(value: Any, context: Context) -> Outcome:
     """Which optimizer; RMSprop with its arguments."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     if value in (None, "adam"):
         return drop("Adam, as by default")
     settings = _rmsprop(context)
@@ -416,10 +417,9 @@ def broadcast_interval(value: Any, context: Context) -> Outcome:
 # DQN and R2D2
 
 
+@for_new_stack
 def hiddens(value: Any, context: Context) -> Outcome:
     """The layers of the advantage and value streams."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     return Outcome({context.target: list(value or [])})
 
 
@@ -429,10 +429,9 @@ def categorical_temperature(value: Any, context: Context) -> Outcome:
     return keep_on_old_stack(None if none else value, context)
 
 
-def adam_epsilon(value: Any, context: Context) -> Outcome:
+@for_new_stack
+def adam_epsilon(value: Any, _: Context) -> Outcome:
     """Adam's epsilon, which is a setting of the learner unless it is torch's own."""
-    if context.stack == "old":
-        return Outcome({context.target: value}, Verdict.KEPT)
     if value in (None, _EPSILON_OF_ADAM):
         return drop("torch's Adam has it by itself")
     return Outcome({_optimizer("eps"): value})

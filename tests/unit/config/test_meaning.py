@@ -7,7 +7,7 @@ from packaging.version import Version
 from rllib_compat.config import default_config, find_algorithm, translate
 from rllib_compat.config.deferred import PreviousStepsConnector
 from rllib_compat.config.rules import models
-from rllib_compat.config.rules.env_versions import GONE
+from rllib_compat.config.rules.sampling import GONE
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError, UnknownKeysError
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.ray_versions import weighted_buffer
