@@ -275,7 +275,7 @@ def test_what_an_lstm_looks_at_has_no_deviations_apart(acts, monkeypatch):
     monkeypatch.setitem(ALL, "free", ("PPO", "vector", acts, {"model": model}))
     module, settings, seen, actions = module_of("free")
     network = fresh.network(settings, seen, actions, np.random.default_rng(3))
-    out = Loaded(module)(inputs_of(network))
+    out = ModuleNetwork(module)(inputs_of(network))
     assert out["action_dist_inputs"].shape[-1] == 4
 
 
