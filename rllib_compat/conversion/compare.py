@@ -18,8 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.networks import Network, Outputs
-from rllib_compat.networks.compiled import Compiled
-from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.graph import Compiled, Graph
 from rllib_compat.neutral.errors import VerificationError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, Space

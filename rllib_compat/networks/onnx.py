@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks import Network, Outputs
-from rllib_compat.networks.compiled import Compiled
-from rllib_compat.networks.graph import OF_CRITICS, Graph
+from rllib_compat.networks.graph import OF_CRITICS, Compiled, Graph
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.ops.in_onnx import OPS, Nodes, Taken
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rllib_compat.networks import Network
-from rllib_compat.networks.compiled import Compiled
+from rllib_compat.networks.graph import Compiled
 from rllib_compat.networks.wrappers.previous_steps import (
     PREVIOUS_ACTIONS,
     PREVIOUS_REWARDS,
