@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rllib_compat.cli import options, output, proof
+from rllib_compat.cli import options, output
 
 if TYPE_CHECKING:
     from rllib_compat.conversion.convert import Conversion
@@ -94,9 +95,7 @@ def command(
     if recursive:
         if recorded:
             raise click.UsageError("--recorded is of one checkpoint; leave out --recursive.")
-        from rllib_compat.cli.convert_many import convert_below
-
-        return convert_below(old, new, jobs=jobs, as_json=as_json, **how)
+        return _convert_below(old, new, jobs=jobs, as_json=as_json, **how)
     if write_model is not None:
         return _write_model(old, new, write_model, how["given"], recorded)
     from rllib_compat import convert
@@ -148,9 +147,62 @@ def show(done: Conversion, verbose: int) -> None:
     shown = Report(done.report.title, done.report.facts)
     shown.extend(f for f in done.report if not (f.rule == "verify" and f.verdict is Verdict.EXACT))
     output.report(shown, verbose=verbose)  # what is equal has its own table
-    proof.show(done.differences, done.assumptions, verbose)
+    output.proof(done.differences, done.assumptions, verbose)
     if done.target is None:
         said = f"dry run: nothing was written; as planned: {done.report.facts['result']}"
         output.say(said)
     else:
         output.say(f"{done.target}: {done.report.facts['result']}")
+
+
+def _convert_below(old: Path, new: Path, *, jobs: int, as_json: bool, **options: Any) -> int:
+    """Converts all checkpoints below a folder, with a bar, a table at the end, and a log.
+
+    Args:
+        old: The folder.
+        new: The folder that gets all the new ones, and the log.
+        jobs: How many are converted at once.
+        as_json: Whether stdout gets JSON.
+        **options: What `convert` takes beside the paths.
+
+    Returns:
+        The exit code.
+    """
+    from dataclasses import asdict
+
+    from rich.console import Console
+    from rich.progress import track
+
+    from rllib_compat.conversion.convert_many import LOG, convert_many, find_jobs
+
+    found = find_jobs(old, new)
+    output.progress(f"{len(found)} checkpoints below {old}")
+    outcomes = list(
+        track(
+            convert_many(found, new / LOG, processes=jobs, **options),
+            "converting",
+            total=len(found),
+            console=Console(stderr=True),
+        )
+    )
+    if as_json:
+        output.emit_json([asdict(outcome) for outcome in outcomes])
+    else:
+        output.table(
+            "",
+            ("checkpoint", "status", "largest difference", "warnings", "what happened"),
+            [
+                (
+                    Path(o.old).relative_to(old),
+                    o.status,
+                    "" if o.largest_difference is None else f"{o.largest_difference:.2e}",
+                    o.warnings or "",
+                    tuple(o.message.split("\n")),
+                )
+                for o in sorted(outcomes, key=lambda o: o.old)
+            ],
+        )
+        counts = Counter(o.status for o in outcomes)
+        shown = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+        output.say(f"{shown}; the log is {new / LOG}")
+    return int(not all(o.is_done and not o.warnings for o in outcomes))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rllib_compat.cli import options, output, proof
+from rllib_compat.cli import options, output
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CompatError
 
@@ -114,7 +114,7 @@ def _grouped(policies: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     ids: dict[tuple[str, ...], list[str]] = {}
     for policy_id, *rest in policies:
         ids.setdefault(tuple(rest), []).append(policy_id)
-    rows = [(proof.names(alike), *rest) for rest, alike in ids.items()]
+    rows = [(output.shortened(alike), *rest) for rest, alike in ids.items()]
     left = len(rows) - _POLICIES
     return [*rows[:_POLICIES], *([("…", f"{left} more, -v", "", "", "")] if left > 0 else [])]
 
@@ -174,7 +174,7 @@ def _show(found: Inspection, verbose: int) -> None:
             [*shown, *([("…", f"{len(rows) - 10} more, -v")] if len(shown) < len(rows) else [])],
         )
     if assumptions := found.assumptions:
-        told = proof.grouped(assumptions)
+        told = output.grouped_assumptions(assumptions)
         rest = len(told) - _ASSUMED
         more = [("…", f"{rest} more, -v", "", "")] if rest > 0 and not verbose else []
         output.table(

@@ -6,14 +6,18 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
+    from rllib_compat.conversion.assumptions import Assumption
+    from rllib_compat.conversion.compare import OutputDifference
     from rllib_compat.neutral.report import Report
+
+Row = TypeVar("Row")
 
 
 def progress(message: str) -> None:
@@ -35,7 +39,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     """Prints a table; what checkpoints put into it is shown as text, never as markup.
 
     On a terminal, or where `COLUMNS` says how wide, it fits the width and has borders. In a pipe or
-    a file, a row is one line that nothing cuts, whatever its length, for `grep` and `less -S`.
+    a file, a row is one line that nothing cuts, whatever its length, for `grep` and `less -S`; rich
+    is not imported then, which would take a quarter of the time of `inspect`.
 
     Args:
         title: The line above it, or an empty one.
@@ -101,3 +106,87 @@ def report(shown: Report, *, verbose: int) -> None:
     hidden = len(rows) - len(notable) - cut
     if hidden:
         say(f"{hidden} more that need no attention (-v shows them)")
+
+
+_PROOF_COLUMNS = (
+    *("policy", "output", "inputs", "off by", "relative"),
+    *("float32's own error", "equal"),
+)
+
+#: The order of the rows: what proves most comes first.
+_KINDS = {"recorded": 0, "given": 1, "random": 2, "stored": 3}
+
+#: How many rows of each table are shown without `-v`; what differs comes first.
+_PROOF_ROWS = 12
+
+
+def proof(
+    differences: Sequence[OutputDifference], assumed: Sequence[Assumption], verbose: int
+) -> None:
+    """Prints a proof.
+
+    Args:
+        differences: What was compared.
+        assumed: What no array shows.
+        verbose: Whether every row is shown.
+    """
+    if differences:
+        rows = _first(sorted(differences, key=lambda row: (row.ok, _KINDS[row.kind])), verbose)
+        table("old against new", _PROOF_COLUMNS, [_cells(row) for row in rows])
+        _more(len(differences) - len(rows))
+    proven = sum(row.proven for row in assumed)
+    open_rows = [row for row in assumed if not row.proven]
+    if open_rows:
+        cells = grouped_assumptions(open_rows)
+        shown = _first(cells, verbose)
+        table(
+            "assumed, not proven: no array shows it",
+            ("policy", "what", "assumed", "from"),
+            shown,
+        )
+        _more(len(cells) - len(shown))
+    if proven:
+        said = f"{proven} of {len(assumed)} things that no array shows agree with the recording"
+        say(said)
+    elif open_rows and differences:
+        say("to prove them: --recorded FILE (`rllib-compat recorder` prints what makes one)")
+
+
+def grouped_assumptions(assumed: Sequence[Assumption]) -> list[tuple[str, str, str, str]]:
+    """A row for each thing that was assumed: the policies that it is assumed of, and its cells."""
+    policies: dict[tuple[str, str, str], list[str]] = {}
+    for row in assumed:
+        policies.setdefault((row.what, row.value, row.source), []).append(row.policy_id)
+    return [(shortened(ids), *key) for key, ids in policies.items()]
+
+
+def _cells(row: OutputDifference) -> tuple[object, ...]:
+    from rllib_compat.conversion.compare import WEIGHTS
+
+    equal = "yes" if row.ok else "NO"
+    if row.output == WEIGHTS:
+        off = "same numbers" if row.ok else f"{row.absolute:.2e}"
+        return row.policy_id, row.output, f"{row.inputs:,} numbers", off, "", "", equal
+    return (
+        row.policy_id,
+        row.output,
+        f"{row.inputs} {row.kind}",
+        f"{row.absolute:.2e}",
+        f"{row.relative:.2e}",
+        f"{row.own_error:.2e}",
+        equal,
+    )
+
+
+def _first(rows: Sequence[Row], verbose: int) -> list[Row]:
+    return list(rows) if verbose else list(rows[:_PROOF_ROWS])
+
+
+def shortened(ids: Sequence[str]) -> str:
+    """The first of many policies, and how many more there are."""
+    return ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
+
+
+def _more(count: int) -> None:
+    if count:
+        say(f"{count} more rows (-v shows them)")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rllib_compat.cli import options, output, proof
+from rllib_compat.cli import options, output
 
 
 @click.command("verify")
@@ -58,5 +58,5 @@ def command(
     if as_json:
         output.emit_json(found.to_dict())
     else:
-        proof.show(found.differences, found.assumptions, verbose)
+        output.proof(found.differences, found.assumptions, verbose)
     return 0 if found.equal else 1
