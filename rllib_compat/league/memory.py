@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
 from rllib_compat import ray_versions
-from rllib_compat.league.modules import give_back, take
+from rllib_compat.league.modules import freeze, thaw
 from rllib_compat.league.packed import pack
 from rllib_compat.neutral.errors import CompatError
 
@@ -48,7 +47,7 @@ def has_policies(algorithm: Any) -> bool:
 
 
 class LeagueMemory:
-    """Puts frozen policies' weights into the object store, and tells env runners where they are.
+    """Puts frozen policies' weights into the object store, and sends env runners references.
 
     Ray sends weights by `EnvRunnerGroup.sync_weights`, whoever asks for it: a training step, an
     evaluation, a policy that was added, a restore. This stands in its place: it sends what is
@@ -65,35 +64,24 @@ class LeagueMemory:
         self._training = False
         self._versions: dict[str, Any] = {}  # what the learners' tensors were when they were put
         self._stored: dict[str, tuple[bytes, Any]] = {}  # digest and reference by policy
-        self._told: dict[int, dict[str, Any]] = {}  # what the runners of a group have, by its id
+        self._sent: dict[int, dict[str, Any]] = {}  # references that a group has, by the group's id
 
     def begin(self) -> None:
         """Takes the place of Ray's methods, and shares what is frozen now."""
         algorithm = self._algorithm
         algorithm.training_step = partial(self._train, algorithm.training_step)
-        ray_versions.after_restores(algorithm, self._tell_again)
-        for group in self._groups():
-            self._told[id(group)] = {}
+        ray_versions.after_restores(algorithm, self._resend)
+        for group in filter(None, (algorithm.env_runner_group, algorithm.eval_env_runner_group)):
+            self._sent[id(group)] = {}
             group.sync_weights = partial(self._sync, group.sync_weights, group)
             group.sync_weights(
                 from_worker_or_learner_group=algorithm.learner_group, inference_only=True
             )
 
-    def _groups(self) -> Iterator[Any]:
-        algorithm = self._algorithm
-        for group in (algorithm.env_runner_group, algorithm.eval_env_runner_group):
-            if group is not None:
-                yield group
-
     def _train(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        with self._in_training():
-            return step(*args, **kwargs)
-
-    @contextmanager
-    def _in_training(self) -> Iterator[None]:
         self._training = True
         try:
-            yield
+            return step(*args, **kwargs)
         finally:
             self._training = False
 
@@ -111,10 +99,10 @@ class LeagueMemory:
         answers = ray_versions.foreach_learner(self._algorithm, ray_versions.frozen_and_trained)
         versions, trained = answers[0]
         frozen = set(versions)
-        told = self._told[id(group)]
-        self._forget(group, told.keys() - frozen)
+        sent = self._sent[id(group)]
+        self._forget(group, sent.keys() - frozen)
         source = from_worker_or_learner_group
-        if source is None:
+        if source is None:  # a learner group in this process is false
             source = group.local_env_runner
         asked = frozen if policies is None else frozen.intersection(policies)
         if self._training:
@@ -125,8 +113,8 @@ class LeagueMemory:
         self._put(source, asked, inference_only)
         self._versions.update({policy: versions[policy] for policy in asked})
         refs = {p: self._stored[p][1] for p in frozen}
-        if not self._training or refs != told or to_worker_indices is not None:
-            self._tell(group, refs, remote_worker_ids=to_worker_indices)
+        if not self._training or refs != sent or to_worker_indices is not None:
+            self._send_refs(group, refs, remote_worker_ids=to_worker_indices)
         if frozen:
             policies = [p for p in trained if policies is None or p in policies]
         if policies is not None and not policies:
@@ -156,25 +144,27 @@ class LeagueMemory:
             if policy not in self._stored or self._stored[policy][0] != digest:
                 self._stored[policy] = (digest, ray.put(pack(arrays)))
 
-    def _tell(self, group: Any, refs: Mapping[str, Any], **to: Any) -> None:
+    def _send_refs(self, group: Any, refs: Mapping[str, Any], **to: Any) -> None:
         if refs:
-            ray_versions.foreach_env_runner(group, partial(take, dict(refs), self._capacity), **to)
-        self._told[id(group)] = dict(refs)
+            ray_versions.foreach_env_runner(
+                group, partial(freeze, dict(refs), self._capacity), **to
+            )
+        self._sent[id(group)] = dict(refs)
 
-    def _tell_again(self, group: Any) -> None:
+    def _resend(self, group: Any) -> None:
         """Env runners were replaced; those that were not know it all and do nothing."""
-        if id(group) in self._told:
-            self._tell(group, self._told[id(group)])
+        if id(group) in self._sent:
+            self._send_refs(group, self._sent[id(group)])
 
     def _forget(self, group: Any, policies: Collection[str]) -> None:
         """Makes policies private again that are trained from now on, or gone."""
         if not policies:
             return
-        ray_versions.foreach_env_runner(group, partial(give_back, frozenset(policies)))
+        ray_versions.foreach_env_runner(group, partial(thaw, frozenset(policies)))
         for policy in policies:
-            del self._told[id(group)][policy]
+            del self._sent[id(group)][policy]
             self._versions.pop(policy, None)
-            if not any(policy in told for told in self._told.values()):
+            if not any(policy in sent for sent in self._sent.values()):
                 self._stored.pop(policy, None)
 
 

@@ -1,66 +1,75 @@
-"""In an env runner's process: modules whose tensors are views on Ray's object store."""
+"""In an env runner's process: frozen modules that compute with weights in Ray's object store.
+
+Freezing changes a module's class to a subclass of it (`FrozenModule`), so it stays the object that
+Ray and the user have. Thawing gives it its class, and writable tensors, back.
+"""
 
 from __future__ import annotations
 
-import ctypes
+import copy
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, MutableMapping
-from functools import partial
+from collections.abc import Callable, Collection, Mapping
+from functools import cache, partial
+from threading import RLock
 from typing import Any
 
-from rllib_compat.league.layers import Children, Layers, children_of, hollow, shape_of, tensors_of
+import numpy as np
+from torch.func import functional_call
+from torch.nn import Module, Parameter
+
 from rllib_compat.league.packed import Packed, arrays_of, tensors_on
 
-#: What reads a module's tensors on an env runner; a module that was let go of gets them back first.
-READING = ("forward_inference", "forward_exploration", "state_dict", "get_initial_state")
-#: What writes to them; the module gets tensors of its own first.
-WRITING = ("forward_train", "load_state_dict")
+#: Packages whose layers compute with their tensors and settings alone, and keep no state.
+_STATELESS = ("torch", "ray", "rllib_compat")
+#: What a module is built from, and so is its spec; and what Ray derives from that.
+_SETTINGS = ("observation_space", "action_space", "model_config")
+_DERIVED = ("catalog", "config", "action_dist_cls")
 
 
-def take(refs: Mapping[str, Any], capacity: int | None, env_runner: Any) -> None:
-    """Lets modules of an env runner have the weights that references lead to.
+def freeze(refs: Mapping[str, Any], capacity: int | None, env_runner: Any) -> None:
+    """Makes modules of an env runner compute with the weights that references lead to.
 
     Args:
-        refs: The references by module; of modules that the runner does not have, nothing is done.
-        capacity: How many of these modules hold their weights at a time; None for all.
+        refs: References to weights by module id; ids that the runner lacks are ignored.
+        capacity: How many frozen modules hold their weights at a time; None for all.
         env_runner: The runner.
     """
-    held = _held(env_runner, capacity)
+    if not hasattr(env_runner, "frozen_modules"):
+        env_runner.frozen_modules = FrozenModules(capacity)
     for module_id, ref in refs.items():
         if module_id in env_runner.module:
             spec = env_runner.module.rl_module_specs.get(module_id)
-            held.take(env_runner.module[module_id], ref, spec)
-    _trim()
+            env_runner.frozen_modules.freeze(env_runner.module[module_id], ref, spec)
 
 
-def give_back(modules: Collection[str], env_runner: Any) -> None:
+def thaw(modules: Collection[str], env_runner: Any) -> None:
     """Gives modules of an env runner writable tensors of their own, with the same values."""
     for module_id in modules:
-        shared = getattr(env_runner.module.get(module_id), "shared_weights", None)
-        if shared is not None:
-            shared.release()
+        if (weights := weights_of(env_runner.module.get(module_id))) is not None:
+            weights.thaw()
 
 
-def _held(env_runner: Any, capacity: int | None) -> Held:
-    if not hasattr(env_runner, "shared_policies"):
-        env_runner.shared_policies = Held(capacity)
-    return env_runner.shared_policies  # type: ignore[no-any-return]
+def weights_of(module: Any) -> Weights | None:
+    """The weights in the object store that a module computes with; None if it is not frozen."""
+    return vars(module).get("frozen_weights") if module is not None else None
 
 
-class Held:
-    """The modules of one env runner that hold shared weights now, those used last at the end.
+class FrozenModules:
+    """The frozen modules of one env runner.
 
     Args:
-        capacity: How many they may be; None for any number.
+        capacity: How many hold their weights at a time, those used last; None for all.
     """
 
     def __init__(self, capacity: int | None) -> None:
-        self._capacity = capacity
-        self._modules: OrderedDict[int, SharedWeights] = OrderedDict()
-        self._layers: dict[bytes, Layers] = {}
+        self.capacity = capacity
+        self._attached: OrderedDict[int, Weights] = OrderedDict()
+        self._layers: list[Layers] = []
 
-    def take(self, module: Any, ref: Any, spec: Any = None) -> None:
-        """Lets a module have the weights of a reference, shared if it can be done.
+    def freeze(self, module: Any, ref: Any, spec: Any = None) -> None:
+        """Makes a module compute with the weights of a reference.
+
+        A module with a state of its own kind gets private copies, as with Ray alone.
 
         Args:
             module: The module.
@@ -69,202 +78,318 @@ class Held:
         """
         import ray
 
-        shared = getattr(module, "shared_weights", None)
-        if shared is not None and shared.ref == ref:
+        weights = weights_of(module)
+        if weights is not None and weights.ref == ref:
             return
         stored = ray.get(ref)
-        if shared is None:
+        if weights is None:
             arrays = arrays_of(stored)
-            if not (can_share(module) and fits(tensors := tensors_of(module), arrays)):
-                module.set_state(arrays)  # private copies, as with Ray
+            if not (_is_plain(module) and _fit(_tensors(module), arrays)):
+                module.set_state(arrays)
                 return
-            layers = self._layers_for(module) if tensors.keys() <= arrays.keys() else None
-            if layers is not None and spec is not None:
-                layers.settle(module, spec)
-            shared = SharedWeights(module, self, layers)
-        shared.ref = ref
-        shared.attach(stored)
+            weights = Weights(module, self, self._layers_of(module, spec, arrays.keys()))
+        weights.attach(stored, ref)
 
-    def used(self, shared: SharedWeights) -> None:
-        """Notes that a module is used, and lets go of those beyond the limit."""
-        self._modules[id(shared)] = shared
-        if self._capacity is None:
+    def used(self, weights: Weights) -> None:
+        """Notes that a module is used, and detaches those beyond the capacity."""
+        self._attached[id(weights)] = weights
+        if self.capacity is None:
             return
-        self._modules.move_to_end(id(shared))
-        while len(self._modules) > max(self._capacity, 1):
-            _, oldest = self._modules.popitem(last=False)
+        self._attached.move_to_end(id(weights))
+        while len(self._attached) > max(self.capacity, 1):
+            _, oldest = self._attached.popitem(last=False)
             oldest.detach()
 
-    def forget(self, shared: SharedWeights) -> None:
-        """A module has tensors of its own again."""
-        self._modules.pop(id(shared), None)
+    def forget(self, weights: Weights) -> None:
+        """A module was thawed."""
+        self._attached.pop(id(weights), None)
 
-    def _layers_for(self, module: Any) -> Layers | None:
-        """The layers that modules of this one's shape share, or None if it keeps its own."""
-        shape = shape_of(module)
-        if shape is None:
-            return None
-        if shape not in self._layers:
-            self._layers[shape] = Layers(module)
-        return self._layers[shape]
+    def _layers_of(self, module: Any, spec: Any, names: Collection[str]) -> Layers:
+        """Layers for a module: those of one that differs in numbers alone, or its own.
+
+        Args:
+            module: The module.
+            spec: What the runner would build it from, if that is known.
+            names: The tensors that have their values from the object store.
+        """
+        own = Layers(module, names)
+        if not (_is_stateless(module) and _tensors(module).keys() <= set(names)):
+            own.clear()
+            return own
+        layers = next((layers for layers in self._layers if layers.equal(own)), own)
+        if layers is own:
+            self._layers.append(own)
+            own.clear()
+        layers.replace_settings(module, spec)
+        for name, layer in layers.children.items():
+            setattr(module, name, layer)
+        return layers
 
 
-class SharedWeights:
-    """Lets one module read weights in Ray's object store, without copying them.
+class Layers:
+    """Layers that have the weights of a module only while it computes.
 
-    Modules of one shape have their layers together (`layers`). A module with layers of its own has
-    its tensors replaced where they are, so that whoever holds a layer goes on. What writes by the
-    module's own methods gets private copies first: nothing reaches the store.
+    The layers of a small policy are a dozen objects of torch, which take more memory than three of
+    a hundred of its weights, so modules of one shape share them.
 
     Args:
-        module: A module that `can_share`.
-        held: The modules of the same runner.
-        layers: Layers of its shape, or None if it keeps its own.
+        module: The module whose layers these are.
+        names: The tensors that have their values from the object store.
 
     Attributes:
-        ref: The reference to the weights.
+        children: The layers by name.
+        tensors: Those tensors by name; they are empty while nothing computes.
+        lock: Whoever computes has it.
     """
 
-    def __init__(self, module: Any, held: Held, layers: Layers | None = None) -> None:
+    def __init__(self, module: Any, names: Collection[str]) -> None:
+        self.children = dict(module.named_children())
+        self.tensors = {n: tensor for n, tensor in _tensors(module).items() if n in names}
+        self.lock = RLock()
+        self._settings = {n: vars(module).get(n) for n in (*_SETTINGS, *_DERIVED)}
+        shapes = {name: (t.shape, t.dtype) for name, t in self.tensors.items()}
+        self._shape = type(module), type(self._settings["catalog"]), repr(module), shapes
+        self._caller = _MethodCaller()
+
+    def equal(self, other: Layers) -> bool:
+        """Whether other layers differ in nothing but their numbers."""
+        return self._shape == other._shape and all(
+            _equal(self._settings[name], other._settings[name]) for name in _SETTINGS
+        )
+
+    def replace_settings(self, module: Any, spec: Any) -> None:
+        """Gives a module and its spec the spaces and settings of the first of their shape.
+
+        Ray sends those of each policy by themselves; they take as much memory as its layers.
+        """
+        for owner, names in ((module, self._settings), (spec, _SETTINGS)):
+            if owner is not None:
+                vars(owner).update({n: self._settings[n] for n in names if n in vars(owner)})
+
+    def clear(self) -> None:
+        """Leaves tensors of the same shapes, without memory and values (NaN)."""
+        for tensor in self.tensors.values():
+            empty = tensor.new_full((), float("nan") if tensor.is_floating_point() else 0)
+            tensor.data = empty.expand(tensor.shape)
+
+    def call(self, weights: Mapping[str, Any], method: Callable[..., Any], *given: Any) -> Any:
+        """Calls a method of a module, which is given first, with weights in the layers."""
+        named = {f"module.{name}": tensor for name, tensor in weights.items()}
+        self._caller.module = given[0]
+        return functional_call(self._caller, named, (method, *given), tie_weights=False)
+
+
+class Weights:
+    """The weights of one frozen module, in Ray's object store.
+
+    Args:
+        module: The module, which becomes a frozen one.
+        owner: The frozen modules of the same env runner.
+        layers: The module's layers.
+
+    Attributes:
+        ref: The reference to the weights; None for those that a broadcast of Ray has brought.
+        names: What the module calls its layers and its own tensors.
+        computing: Whether the module computes now, with its weights in its layers.
+    """
+
+    def __init__(self, module: Any, owner: FrozenModules, layers: Layers) -> None:
         self.ref: Any = None
-        self._module = module
-        self._held = held
-        self._weights: dict[str, Any] | None = None
-        # Each step, a runner asks a dozen times for this, and it is always the same.
-        stateful, no_state = bool(module.is_stateful()), module.get_initial_state() == {}
-        self._layers = layers
-        if layers is not None:
-            vars(module)["_modules"] = Children(self, layers.children)
-        module.shared_weights = self
-        for names, method in ((READING, self._read), (WRITING, self._write)):
-            for name in names:
-                setattr(module, name, partial(method, name))
-        module.set_state = self._set_state
-        module.is_stateful = partial(bool, stateful)
-        if no_state:
-            module.get_initial_state = dict
+        self.computing = False
+        self.names = frozenset({*layers.children, *layers.tensors})
+        self._module, self._owner, self._layers = module, owner, layers
+        self._views: dict[str, Any] | None = None
+        # Ray asks for these a dozen times a step, and the answer is always the same.
+        self.is_stateful = bool(module.is_stateful())
+        self.has_state = module.get_initial_state() != {}
+        module.frozen_weights = self
+        own: Any = type(module)
+        module.__class__ = _frozen_class(own)
 
     @property
     def attached(self) -> bool:
-        """Whether the module has its weights now."""
-        return self._weights is not None
+        """Whether the weights are held now."""
+        return self._views is not None
 
-    def attach(self, stored: Packed | Mapping[str, Any] | None = None) -> None:
-        """Makes the module's tensors views on arrays, or on the weights of the reference."""
-        if stored is None:
-            import ray
-
-            stored = ray.get(self.ref)
-        own, views = self._tensors(), tensors_on(stored)
-        # Tensors that arrays lack are the module's own.
-        self._weights = {name: views[name] for name in own if name in views}
-        if self._layers is None:
-            for name, view in self._weights.items():
-                own[name].data = view
-        self._held.used(self)
-
-    def _tensors(self) -> dict[str, Any]:
-        return tensors_of(self._module) if self._layers is None else self._layers.tensors
+    def attach(self, stored: Packed | Mapping[str, Any], ref: Any) -> None:
+        """Holds weights, and the reference that leads to them."""
+        views = tensors_on(stored)
+        self.ref = ref
+        self._views = {n: _as(tensor, views[n]) for n, tensor in self._layers.tensors.items()}
+        self._owner.used(self)
 
     def detach(self) -> None:
-        """Lets go of the weights: Ray may move them to disk.
+        """Lets go of weights that a reference gives back: Ray may move them to disk."""
+        if self.ref is not None:
+            self._views = None
 
-        Meanwhile tensors of the module's own have their shapes, no memory and no values (NaN).
-        """
-        if self.ref is None or self._weights is None:  # nobody else has them, or they are gone
-            return
-        weights, self._weights = self._weights, None
-        if self._layers is not None:
-            self._layers.let_go(weights)
-            return
-        own = self._tensors()
-        for name in weights:
-            own[name].data = hollow(own[name].data)
+    def fit(self, state: Mapping[str, Any]) -> bool:
+        """Whether a state is read-only arrays for all tensors, as Ray's broadcasts bring them."""
+        tensors = self._layers.tensors
+        return (
+            tensors.keys() <= state.keys()
+            and _fit(tensors, state)
+            and not any(array.flags.writeable for array in state.values())
+        )
 
-    def release(self) -> MutableMapping[str, Any]:
-        """Gives the module writable tensors of its own, with the same values.
+    def call(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Calls a method of the module's class that computes."""
+        views = self._present()
+        self._owner.used(self)
+        with self._layers.lock:
+            before, self.computing = self.computing, True
+            try:
+                bound = partial(method, **kwargs)
+                return self._layers.call(views, bound, self._module, *args)
+            finally:
+                self.computing = before
 
-        Returns:
-            Its layers.
-        """
-        children = children_of(self._module)
-        if not hasattr(
-            self._module, "shared_weights"
-        ):  # done, and somebody goes on with the old ones
-            return children
-        weights = self._present()
-        if self._layers is not None:
-            children = vars(self._module)["_modules"] = self.copied()
-            self._layers.let_go(weights)
-        else:
-            own = self._tensors()
-            for name in weights:
-                own[name].data = own[name].data.clone()
-        for name in (*READING, *WRITING, "set_state", "is_stateful", "shared_weights"):
-            delattr(self._module, name)
-        self._held.forget(self)
-        return children
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A copy of the module has layers and tensors of its own."""
-        private = self._layers is not None or self._weights is not None
-        return {
-            "ref": None if private else self.ref,
-            "_module": self._module,
-            "_held": Held(None),
-            "_layers": None,
-            "_weights": {} if private else None,
-        }
-
-    def copied(self) -> dict[str, Any]:
-        """Layers of the module's own, for a copy of it."""
-        assert self._layers is not None
-        return self._layers.copied(self._present())
+    def thaw(self) -> None:
+        """Gives the module its class back, and layers with copies of the weights."""
+        module, views = self._module, self._present()
+        with self._layers.lock:
+            children = copy.deepcopy(self._layers.children)
+        del module.frozen_weights
+        module.__class__ = type(module).thawed
+        for name, layer in children.items():
+            setattr(module, name, layer)
+        for name, tensor in _tensors(module).items():
+            if name in views:
+                tensor.data = views[name].detach().clone()
+        self._owner.forget(self)
 
     def _present(self) -> dict[str, Any]:
-        if self._weights is None:
-            self.attach()
-        assert self._weights is not None
-        return self._weights
+        if self._views is None:
+            import ray
 
-    def _read(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        module, layers = self._module, self._layers
-        compute = getattr(type(module), method)
-        weights = self._present()
-        self._held.used(self)
-        if layers is None:
-            return compute(module, *args, **kwargs)
-        inside, shown = vars(module), layers.children
-        with layers.lock:
-            layers.hold(weights)
-            before, inside["_modules"] = inside["_modules"], shown
-            reader, shown.reader = shown.reader, self
-            try:
-                return compute(module, *args, **kwargs)
-            finally:
-                shown.reader = reader
-                if inside["_modules"] is shown:  # else it has layers of its own by now
-                    inside["_modules"] = before
-
-    def _write(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        self.release()
-        return getattr(self._module, method)(*args, **kwargs)
-
-    def _set_state(self, state: Mapping[str, Any]) -> None:
-        """Takes what a broadcast of Ray's brings: read-only arrays are views on the store, too."""
-        tensors = self._tensors()
-        fitting = fits(tensors, state) and tensors.keys() <= state.keys()
-        if not fitting or any(a.flags.writeable for a in state.values()):
-            self._write("set_state", state)
-            return
-        self.ref = None
-        self.attach(state)
+            self.attach(ray.get(self.ref), self.ref)
+        assert self._views is not None
+        return self._views
 
 
-def can_share(module: Any) -> bool:
+def _computing(name: str) -> Callable[..., Any]:
+    """A method that needs the weights and leaves the module frozen."""
+
+    def compute(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.frozen_weights.call(getattr(self.thawed, name), *args, **kwargs)
+
+    return compute
+
+
+def _thawing(name: str) -> Callable[..., Any]:
+    """A method after which somebody may keep layers, or write to them."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        method = getattr(self.thawed, name)
+        if not self.frozen_weights.computing:
+            self.frozen_weights.thaw()
+        return method(self, *args, **kwargs)
+
+    return call
+
+
+class FrozenModule:
+    """What a frozen module's class has before the module's own.
+
+    Attributes:
+        thawed: The module's own class.
+    """
+
+    frozen_weights: Weights
+    thawed: Any
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Builds an ordinary module: `RLModuleSpec.from_module` may name this class."""
+        return cls.thawed(*args, **kwargs)
+
+    forward_inference = _computing("forward_inference")
+    forward_exploration = _computing("forward_exploration")
+    state_dict = _computing("state_dict")
+    forward_train = _thawing("forward_train")
+    load_state_dict = _thawing("load_state_dict")
+    named_children = _thawing("named_children")
+    named_modules = _thawing("named_modules")
+    __reduce_ex__ = _thawing("__reduce_ex__")
+
+    def is_stateful(self) -> bool:
+        """Whether it has a recurrent state."""
+        return self.frozen_weights.is_stateful
+
+    def get_initial_state(self) -> Any:
+        """The recurrent state at the beginning of an episode."""
+        weights = self.frozen_weights
+        return weights.call(self.thawed.get_initial_state) if weights.has_state else {}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Computes with arrays of the object store as they are; takes copies of others."""
+        if self.frozen_weights.fit(state):
+            self.frozen_weights.attach(state, None)
+        else:
+            self.frozen_weights.thaw()
+            self.set_state(state)
+
+    def __getattr__(self, name: str) -> Any:
+        thawed, weights = type(self).thawed, weights_of(self)
+        if weights is not None and name in weights.names and not weights.computing:
+            weights.thaw()
+        return thawed.__getattr__(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        thawed, weights = type(self).thawed, weights_of(self)
+        layer = isinstance(value, (Module, Parameter))
+        if weights is not None and layer and not weights.computing:
+            weights.thaw()
+        thawed.__setattr__(self, name, value)
+
+
+@cache
+def _frozen_class(module_class: type) -> type:
+    members = {name: getattr(module_class, name) for name in ("__module__", "__qualname__")}
+    bases = (FrozenModule, module_class)
+    return type(module_class)(module_class.__name__, bases, {**members, "thawed": module_class})
+
+
+class _MethodCaller(Module):  # type: ignore[misc]  # torch is not checked
+    """Calls any method of its module; `functional_call` calls `forward` alone."""
+
+    def forward(self, method: Callable[..., Any], *given: Any) -> Any:
+        return method(*given)
+
+
+def _tensors(module: Any) -> dict[str, Any]:
+    """Parameters and buffers of a torch module by name; one with two names is there twice."""
+    return {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
+
+
+def _as(tensor: Any, view: Any) -> Any:
+    """A view as what a tensor is: torch computes with other kernels without parameters."""
+    parameter = isinstance(tensor, Parameter)
+    return Parameter(view, requires_grad=tensor.requires_grad) if parameter else view
+
+
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return type(one) is type(other) and bool(one == other)
+    except Exception:  # whatever arrays in them, or classes of people's own, raise
+        return False
+
+
+def _is_stateless(module: Any) -> bool:
+    """Whether all of a module are known layers without hooks, and its tensors are in layers."""
+    own = (*module.parameters(recurse=False), *module.buffers(recurse=False))
+    return not own and all(
+        type(layer).__module__.partition(".")[0] in _STATELESS
+        and not any(found for name, found in vars(layer).items() if name.endswith("_hooks"))
+        for layer in module.modules()
+    )
+
+
+def _is_plain(module: Any) -> bool:
     """Whether a module's tensors are all its state, and set and read by torch's own methods."""
     from ray.rllib.core.rl_module.torch import TorchRLModule
-    from torch.nn import Module
 
     own = type(module)
     return (
@@ -272,14 +397,12 @@ def can_share(module: Any) -> bool:
         and own.set_state is TorchRLModule.set_state
         and own.get_state is TorchRLModule.get_state
         and own.load_state_dict is Module.load_state_dict
-        and not vars(module).keys() & {*READING, *WRITING, "set_state", "is_stateful"}
+        and not vars(module).keys() & vars(FrozenModule).keys()
     )
 
 
-def fits(tensors: Mapping[str, Any], arrays: Mapping[str, Any]) -> bool:
+def _fit(tensors: Mapping[str, Any], arrays: Mapping[str, Any]) -> bool:
     """Whether arrays are what a module's tensors hold, and those are in the CPU's memory."""
-    import numpy as np
-
     return all(
         name not in tensors  # Ray's `set_state` ignores it
         or (
@@ -290,11 +413,3 @@ def fits(tensors: Mapping[str, Any], arrays: Mapping[str, Any]) -> bool:
         )
         for name, array in arrays.items()
     )
-
-
-def _trim() -> None:
-    """Gives memory that private copies have left back to the system; the C library may keep it."""
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError, TypeError):
-        return  # not the GNU C library

@@ -10,7 +10,7 @@ import torch
 
 import rllib_compat as compat
 from rllib_compat import league, ray_versions
-from rllib_compat.league.modules import SharedWeights
+from rllib_compat.league.modules import weights_of
 from rllib_compat.league.packed import arrays_of
 from rllib_compat.neutral.errors import CompatError
 from tests.integration.test_league import ACT, OBS, Duel, sides
@@ -54,7 +54,7 @@ def look(worker):
     """What each module of a worker computes, whether it shares, and how often it is writable."""
     seen = {}
     for name, module in worker.env_runner.module.items():
-        shared = isinstance(getattr(module, "shared_weights", None), SharedWeights)
+        shared = weights_of(module) is not None
         batch = {"obs": torch.linspace(-1, 1, 24).reshape(8, 3)}
         out = module.forward_inference(batch)["action_dist_inputs"].numpy()
         seen[name] = (shared, out)
@@ -195,11 +195,11 @@ def test_a_checkpoint_brings_weights_and_sharing_back(trainer):
 
 def hold_one(runner, *_):
     """Lets a runner hold one shared policy at a time; returns what it has after playing each."""
-    runner.shared_policies._capacity = 1
+    runner.frozen_modules.capacity = 1
     found = []
     for name in ("main", "old", "main"):
         out = runner.module[name].forward_inference({"obs": torch.zeros(1, 3)})
-        held = {other for other in ("main", "old") if runner.module[other].shared_weights.attached}
+        held = {other for other in ("main", "old") if weights_of(runner.module[other]).attached}
         found.append((held, not out["action_dist_inputs"].isnan().any()))
     return found
 
@@ -218,7 +218,7 @@ def test_training_without_workers_leaves_what_is_in_the_object_store_as_it_is(mo
     alone = compat.A2CTrainer(config={**config, "num_workers": 0, "min_time_s_per_reporting": 0})
     try:
         alone.workers.foreach_worker(lambda w: w.set_policies_to_train(["old"]))
-        stored = alone.algorithm.env_runner.module["older"].shared_weights.ref
+        stored = weights_of(alone.algorithm.env_runner.module["older"]).ref
         before = {name: np.copy(array) for name, array in arrays_of(ray.get(stored)).items()}
         learner = ray_versions.local_learner(alone.algorithm)
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Frozen modules of one shape share their layers, and nobody can tell."""
+"""Frozen modules compute with shared weights and layers, and nobody can tell."""
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +14,7 @@ from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from rllib_compat.league.layers import Children, children_of, shape_of
-from rllib_compat.league.modules import Held
+from rllib_compat.league.modules import FrozenModules, weights_of
 from rllib_compat.league.packed import arrays_of, pack
 
 Module = PPOConfig().get_default_rl_module_spec().module_class  # its name is another on old Rays
@@ -109,23 +108,28 @@ def outputs(module):
     return module.forward_inference(batch)["action_dist_inputs"]
 
 
-def share(store, model, capacity=None):
-    modules = [build(model) for _ in range(3)]
+def layers_of(module):
+    """The layers that a frozen module computes with; None if it is not frozen."""
+    weights = weights_of(module)
+    return weights and weights._layers
+
+
+def share(store, model=FULLY_CONNECTED, capacity=None, module_class=Module):
+    modules = [build(model, module_class) for _ in range(3)]
     right = [outputs(module) for module in modules]
-    held = Held(capacity)
+    frozen = FrozenModules(capacity)
     for ref, module in enumerate(modules):
         store.put(ref, module)
-        held.take(module, ref)
-    return modules, right, held
+        frozen.freeze(module, ref)
+    return modules, right, frozen
 
 
 @pytest.fixture(params=[FULLY_CONNECTED, LSTM], ids=["dense", "lstm"])
 def league(request, store):
     """Three modules that share their layers, what each computed before, and who holds them."""
-    modules, right, held = share(store, request.param)
-    assert len({id(module.shared_weights._layers) for module in modules}) == 1
-    assert isinstance(children_of(modules[0]), Children)
-    return modules, right, held
+    modules, right, frozen = share(store, request.param)
+    assert len(set(map(layers_of, modules))) == 1
+    return modules, right, frozen
 
 
 def check(modules, right):
@@ -137,14 +141,20 @@ def check(modules, right):
 def test_each_computes_what_it_computed_alone(league):
     modules, right, _ = league
     check(modules, right)
-    assert all(hasattr(module, "shared_weights") for module in modules)
     for module in modules:  # what Ray's runners and people ask, and what is not there
         assert not hasattr(module, "nothing")
+        assert isinstance(module, Module)
         assert module.is_stateful() == bool(module.get_initial_state())
-        assert list(children_of(module))
-    for module in modules:
         module.get_state()
-    assert all(hasattr(module, "shared_weights") for module in modules)
+    assert all(map(layers_of, modules))
+
+
+def test_a_spec_of_a_frozen_module_builds_an_ordinary_one(league):
+    modules, right, _ = league
+    made = cloudpickle.loads(cloudpickle.dumps(RLModuleSpec.from_module(modules[0]))).build()
+    assert type(made) is Module
+    made.set_state(modules[0].get_state())
+    assert torch.equal(outputs(made), right[0])
 
 
 @pytest.mark.parametrize(
@@ -173,28 +183,21 @@ def test_threads_do_not_mix_the_weights_of_two(league):
 
 def test_a_copy_has_layers_of_its_own(league):
     modules, right, _ = league
-    for other in (
-        copy.deepcopy(modules[1]),
-        cloudpickle.loads(cloudpickle.dumps(modules[1])),
-    ):
-        assert torch.equal(outputs(other), right[1])
+    for i, make in enumerate((copy.deepcopy, lambda m: cloudpickle.loads(cloudpickle.dumps(m)))):
+        other = make(modules[i])
+        assert torch.equal(outputs(other), right[i])
         other.load_state_dict(modules[2].state_dict())
         assert torch.equal(outputs(other), right[2])
     check(modules, right)
-    assert all(hasattr(module, "shared_weights") for module in modules)
+    assert layers_of(modules[2])
 
 
 def test_a_layer_that_is_made_while_one_computes_is_its_own(store):
-    modules = [build(module_class=Lazy) for _ in range(2)]
-    held = Held(None)
-    for ref, module in enumerate(modules):
-        store.put(ref, module)
-        held.take(module, ref)
-    first = outputs(modules[0])
-    assert not hasattr(modules[0], "shared_weights")
-    assert isinstance(children_of(modules[1]), Children)
-    assert not hasattr(modules[1], "late")
-    assert torch.equal(outputs(modules[0]), first)
+    modules, right, _ = share(store, module_class=Lazy)
+    assert not hasattr(build(module_class=Lazy), "late")
+    late = [module.late for module in modules]
+    assert len(set(late)) == 3
+    check(modules, right)
 
 
 @pytest.mark.parametrize("model", [FULLY_CONNECTED, LSTM], ids=["dense", "lstm"])
@@ -202,53 +205,57 @@ def test_one_that_was_let_go_of_has_its_weights_when_it_is_used(store, model):
     modules, right, _ = share(store, model, capacity=1)
     for module, expected in zip(modules, right, strict=True):
         assert torch.equal(outputs(module), expected)
-        assert [m.shared_weights.attached for m in modules] == [m is module for m in modules]
+        assert [weights_of(m).attached for m in modules] == [m is module for m in modules]
 
 
 def test_new_weights_of_one_change_no_other(league, store):
-    modules, right, held = league
+    modules, right, frozen = league
     store.put("new", modules[2])
-    held.take(modules[0], "new")
+    frozen.freeze(modules[0], "new")
     check(modules, [right[2], *right[1:]])
+
+
+def test_read_only_arrays_that_ray_broadcasts_are_not_copied(league, store):
+    modules, right, _ = league
+    modules[0].set_state(arrays_of(store[1]))
+    check(modules, [right[1], *right[1:]])
+    assert layers_of(modules[0])
+    modules[0].set_state({name: np.copy(array) for name, array in arrays_of(store[2]).items()})
+    check(modules, [right[2], *right[1:]])
+    assert not layers_of(modules[0])
 
 
 @pytest.mark.parametrize("module_class", [Kept, Own, Hooked, Temperature])
 def test_layers_that_could_be_more_than_their_numbers_are_not_shared(store, module_class):
-    modules = [build(module_class=module_class) for _ in range(2)]
-    assert [shape_of(module) for module in modules] == [None, None]
-    if module_class is not Own:  # whose layer is called otherwise
-        right = [outputs(module) for module in modules]
-        held = Held(None)
-        for ref, module in enumerate(modules):
-            store.put(ref, module)
-            held.take(module, ref)
-        check(modules, right)
+    modules, right, _ = share(store, module_class=module_class)
+    assert len(set(map(layers_of, modules))) == 3
+    check(modules, right)
+    with torch.no_grad():  # whatever is written reaches no other module, and not the store
+        for parameter in modules[0].parameters():
+            parameter.add_(1)
+    check(modules[1:], right[1:])
+    assert not torch.equal(outputs(modules[0]), right[0])
 
 
 def test_modules_with_other_bounds_keep_their_spaces(store):
-    held, specs = Held(None), []
+    frozen, specs = FrozenModules(None), []
     for ref, box in enumerate((BOX, gym.spaces.Box(-1, 1, (8,)), gym.spaces.Box(-2, 2, (8,)))):
         module = build(space=box)
         specs.append(RLModuleSpec.from_module(module))
         store.put(ref, module)
-        held.take(module, ref, specs[-1])
+        frozen.freeze(module, ref, specs[-1])
         assert module.observation_space == box == specs[-1].observation_space
         assert module.catalog.observation_space == box
     assert specs[1].observation_space is specs[0].observation_space
     assert specs[1].model_config is specs[0].model_config
 
 
-def test_other_sizes_have_other_layers():
-    shapes = {shape_of(build({"fcnet_hiddens": [n, n]})) for n in (8, 16)}
-    shapes.add(shape_of(build({"fcnet_hiddens": [8, 8], "fcnet_activation": "relu"})))
-    shapes.add(shape_of(build(LSTM)))
-    assert len(shapes) == 4
-    assert None not in shapes
-
-
-def test_a_layer_that_somebody_holds_is_not_shared():
-    module = build()
-    held = module.pi
-    assert shape_of(module) is None
-    del held
-    assert shape_of(module) is not None
+def test_other_sizes_have_other_layers(store):
+    models = [{"fcnet_hiddens": [n, n]} for n in (8, 16, 8)]
+    modules = [build(model) for model in (*models, {**models[0], "fcnet_activation": "relu"})]
+    modules.append(build(LSTM))
+    frozen = FrozenModules(None)
+    for ref, module in enumerate(modules):
+        store.put(ref, module)
+        frozen.freeze(module, ref)
+    assert len(set(map(layers_of, modules))) == 4
