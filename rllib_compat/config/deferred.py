@@ -214,16 +214,21 @@ class EnvSpace(Later):
     Attributes:
         which: "observation_space" or "action_space".
         env: The environment.
+        env_config: What it gets as its context.
     """
 
     which: str
     env: AdaptedEnv
+    env_config: Mapping[str, Any]
 
     def build(self) -> Any:
         """Makes the environment once, only to ask it."""
+        from ray.rllib.env.env_context import EnvContext
+
         from rllib_compat.runtime.envs import make_env
 
-        env = make_env(EnvSettings(**build(dict(self.env.settings))), {})
+        context = EnvContext(build(dict(self.env_config)), 0)
+        env = make_env(EnvSettings(**build(dict(self.env.settings))), context)
         space = getattr(env, self.which)
         env.close()
         return space
@@ -231,7 +236,9 @@ class EnvSpace(Later):
     def code(self, writer: Writer) -> ast.expr | None:
         """The same as an expression."""
         settings = writer.call(writer.imported(PUBLIC, "EnvSettings"), **self.env.settings)
-        env = settings and writer.call(writer.imported(PUBLIC, "make_env"), settings, {})
+        env = settings and writer.call(
+            writer.imported(PUBLIC, "make_env"), settings, self.env_config
+        )
         return env and ast.Attribute(env, self.which, ast.Load())
 
 

@@ -15,6 +15,7 @@ from rllib_compat.runtime.offline.files import Recording
 OFFLINE = tuple(row.name for row in registry.trained() if row.offline)
 
 SPACES = ("observation_space", "action_space")
+CONTEXT = "environment.env_config"
 INPUT = "offline_data.input_"
 PASSES = "offline_data.dataset_num_iters_per_learner"
 OUTPUT, COMPRESSED = "offline_data.output", "offline_data.output_compress_columns"
@@ -43,8 +44,9 @@ def _spaces(given: SettingsView, context: Context) -> Change | None:
             "pass env=, or observation_space and action_space",
         )
         return None
+    told = given.get(CONTEXT) or {}
     return Change(
-        {f"environment.{name}": EnvSpace(name, AdaptedEnv(env)) for name in missing},
+        {f"environment.{name}": EnvSpace(name, AdaptedEnv(env), told) for name in missing},
         "asked once for its spaces, as nothing is evaluated in it",
     )
 
@@ -109,6 +111,7 @@ STEPS = (
             "evaluation.evaluation_interval",
             "evaluation.evaluation_num_env_runners",
             INPUT,
+            CONTEXT,
             "env",
         ),
         sets={f"environment.{name}": COMPUTED for name in SPACES},

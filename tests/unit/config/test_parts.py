@@ -193,6 +193,18 @@ class TestOfflineData:
         space = setting(translation, "environment.observation_space").build()
         assert space.shape == (4,)
 
+    def test_the_environment_is_asked_for_its_spaces_in_its_own_context(self):
+        def made(context):
+            env = gymnasium.Env()
+            env.observation_space = gymnasium.spaces.Box(-1, 1, (context["size"],))
+            env.action_space = gymnasium.spaces.Discrete(2 + context.worker_index)
+            return env
+
+        config = {"input": "/tmp/out", "env": made, "env_config": {"size": 3}}
+        translation = translate(config, algorithm="BC")
+        assert setting(translation, "environment.observation_space").build().shape == (3,)
+        assert setting(translation, "environment.action_space").build().n == 2
+
     def test_a_dataset_of_json_files_is_recordings(self):
         config = {"input": "dataset", "input_config": {"paths": "/tmp/out", "format": "json"}}
         translation = translate(config, algorithm="CRR", env="CartPole-v1")
