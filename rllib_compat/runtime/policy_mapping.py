@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import inspect
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.policy_id import SHARED
 from rllib_compat.neutral.public import public
 
 #: Who acts where there is one agent only.
 ONLY_AGENT = "agent0"
 ONLY_POLICY = "default_policy"
+
+#: What the only policy was called up to Ray 0.5; `compute_action` had it as its default.
+_OLDEST_ONLY_POLICY = "default"
+
+
+def known_as(policy_id: str, policies: Container[str]) -> str:
+    """What a policy that old code asks for is called here.
+
+    The one policy of many agents was the default one, too, where a config named none.
+
+    Args:
+        policy_id: Its id in old code.
+        policies: The ids that there are.
+    """
+    if policy_id in policies or policy_id not in (ONLY_POLICY, _OLDEST_ONLY_POLICY):
+        return policy_id
+    return SHARED if SHARED in policies else ONLY_POLICY
 
 
 class MappedEpisode:

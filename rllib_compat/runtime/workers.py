@@ -10,7 +10,7 @@ from rllib_compat.neutral.errors import GoneError
 from rllib_compat.runtime.connectors import REPLACING
 from rllib_compat.runtime.handed_out import handed_out
 from rllib_compat.runtime.policies import LegacyPolicy
-from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, known_as
 from rllib_compat.runtime.remote_envs import each_environment
 
 GONE = {
@@ -86,7 +86,9 @@ class LegacyPolicies(Mapping[str, LegacyPolicy]):
         self._env_runner = env_runner
 
     def __getitem__(self, policy_id: str) -> LegacyPolicy:
-        return LegacyPolicy(policy_id, self._modules()[policy_id], self._env_runner.config)
+        modules = self._modules()
+        policy_id = known_as(policy_id, modules)
+        return LegacyPolicy(policy_id, modules[policy_id], self._env_runner.config)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules())

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rllib_compat.runtime.policy_mapping import ONLY_POLICY
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, known_as
 from rllib_compat.trainer import inference
-
-# What the only policy was called up to Ray 0.5; `compute_action` had it as its default.
-OLDEST_ONLY_POLICY = "default"
 
 
 class Acting:
@@ -151,8 +148,7 @@ class Acting:
         clip: bool | None,
     ) -> list[inference.Computed]:
         config = self.algorithm.config
-        if policy_id == OLDEST_ONLY_POLICY and policy_id not in config.policies:
-            policy_id = ONLY_POLICY
+        policy_id = known_as(policy_id, config.policies)
         if not config.enable_env_runner_and_connector_v2:
             return inference.compute_on_old_stack(
                 self.algorithm,

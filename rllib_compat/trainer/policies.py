@@ -12,7 +12,7 @@ from rllib_compat.league.memory import has_policies, share_frozen
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CompatError, GoneError, RayNotSupportedError
 from rllib_compat.runtime.policies import LegacyPolicy
-from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, known_as
 from rllib_compat.trainer import inference, templates
 from rllib_compat.trainer.defaults import merge
 from rllib_compat.trainer.workers import LegacyWorkers
@@ -95,6 +95,7 @@ class Policies:
         found = self.workers.local_worker().get_policy(policy_id)
         if not isinstance(found, LegacyPolicy):
             return found  # nothing, or the old API stack's own policy
+        policy_id = found.policy_id
         return LegacyPolicy(
             policy_id,
             found.model,
@@ -105,10 +106,15 @@ class Policies:
 
     def get_weights(self, policies: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """The weights by policy and name, as arrays."""
-        return dict(self.algorithm.get_weights(None if policies is None else list(policies)))
+        if policies is not None:
+            there = self.algorithm.config.policies
+            policies = [known_as(policy, there) for policy in policies]
+        return dict(self.algorithm.get_weights(policies))
 
     def set_weights(self, weights: Mapping[str, Mapping[str, Any]]) -> None:
         """Sets weights by policy and name, in the learners and in all workers."""
+        there = self.algorithm.config.policies
+        weights = {known_as(policy, there): values for policy, values in weights.items()}
         if self.algorithm.learner_group is None:
             self.algorithm.set_weights(weights)
             self._send_weights()

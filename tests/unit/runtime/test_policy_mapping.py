@@ -6,7 +6,12 @@ import pytest
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from rllib_compat.neutral.errors import LegacyEnvError
-from rllib_compat.runtime.policy_mapping import MappingFn, PolicyOfSameName, episode_number
+from rllib_compat.runtime.policy_mapping import (
+    MappingFn,
+    PolicyOfSameName,
+    episode_number,
+    known_as,
+)
 
 
 def test_the_number_of_an_episode_decides_who_plays_which_side():
@@ -43,3 +48,17 @@ def test_a_policy_of_the_same_name():
     assert mapping("a") == "a"
     with pytest.raises(LegacyEnvError, match="No policy is named like the agent"):
         mapping("c")
+
+
+@pytest.mark.parametrize(
+    ("asked", "policies", "found"),
+    [
+        ("default_policy", {"default_policy"}, "default_policy"),
+        ("default", {"default_policy"}, "default_policy"),
+        ("default_policy", {"shared_policy"}, "shared_policy"),
+        ("default_policy", {"one", "two"}, "default_policy"),
+        ("three", {"shared_policy"}, "three"),
+    ],
+)
+def test_the_one_policy_of_many_agents_is_the_default_one(asked, policies, found):
+    assert known_as(asked, policies) == found
