@@ -23,13 +23,15 @@ PER_WORKER = "training.per_worker_exploration"
 #: DDPG's noise on actions and on weights.
 NOISE, PARAMETER_NOISE = "training.exploration_noise", "training.parameter_noise"
 
-SOFT_Q, ON_WEIGHTS = "SoftQ", "ParameterNoise"
+SOFT_Q, ON_WEIGHTS, RANDOM = "SoftQ", "ParameterNoise", "Random"
 EPSILON_GREEDY, SAMPLING = "EpsilonGreedy", "StochasticSampling"
 PER_WORKER_EPSILON = "PerWorkerEpsilonGreedy"
 GAUSSIAN, OU = "GaussianNoise", "OrnsteinUhlenbeckNoise"
 #: The classes by which each worker had noise of its own scale → what all would have.
 _PER_WORKER_NOISE = {"PerWorkerOrnsteinUhlenbeckNoise": OU, "PerWorkerGaussianNoise": GAUSSIAN}
-_TYPES_OF_DDPG = (GAUSSIAN, OU, *_PER_WORKER_NOISE, SAMPLING, ON_WEIGHTS)
+_TYPES_OF_DDPG = (GAUSSIAN, OU, *_PER_WORKER_NOISE, SAMPLING, ON_WEIGHTS, RANDOM)
+#: More steps than anybody samples.
+_ALWAYS = 10**15
 #: What the noise of DDPG's module can't do.
 _HELPERS = ("scale_schedule", "sub_exploration")
 #: The bandits' ways to explore; the second name was that of Ray 0.8 – 1.10.
@@ -98,7 +100,7 @@ def _epsilon_schedule(config: Mapping[str, Any]) -> list[list[float]]:
 def exploration_config(value: Any, context: Context) -> Outcome:
     """Epsilon for DQN, random first steps for SAC; what else it says is dropped with a note."""
     if context.stack == "old":
-        if type_name(value) == "Random":  # Ray's draws single arrays only
+        if type_name(value) == RANDOM:  # Ray's draws single arrays only
             value = {**value, "type": ImportedName("rllib_compat.adapters", "RandomActions")}
         return Outcome({OLD: dict(value)} if value else {}, Verdict.KEPT)
     if not value:
@@ -210,6 +212,18 @@ def _epsilon_of_helper(helper: Mapping[str, Any], context: Context) -> list[list
     return _epsilon_schedule(helper)
 
 
+def needs_old_of_r2d2(config: Any) -> bool:
+    """Whether nothing explores so any more: R2D2 has no policies of the old API stack."""
+    return type_name(config) not in (RANDOM, SOFT_Q) and needs_old(config)
+
+
+def exploration_config_of_r2d2(value: Any, context: Context) -> Outcome:
+    """As for DQN, and at random."""
+    if type_name(value) == RANDOM:
+        return Outcome({EPSILON: 1.0}, Verdict.CONVERTED, "all actions are drawn at random")
+    return exploration_config_of_q(value, context)
+
+
 def exploration_config_of_apex(value: Any, context: Context) -> Outcome:
     """As for DQN; whether each env runner has its own epsilon is a setting."""
     outcome = exploration_config_of_q(value, context)
@@ -265,6 +279,9 @@ def exploration_config_of_ddpg(value: Any, context: Context) -> Outcome:
         return warn_if_set(value, context)
     settings: dict[str, Any] = {}
     kind = type_name(value) or ""
+    if kind == RANDOM:
+        settings = {f"{NOISE}.type": GAUSSIAN, f"{NOISE}.random_timesteps": _ALWAYS}
+        return Outcome(settings, Verdict.CONVERTED, "all actions are drawn at random")
     if kind == ON_WEIGHTS:
         settings[PARAMETER_NOISE] = _noise_on_weights(value)
         # The noise on actions that went with that on weights.

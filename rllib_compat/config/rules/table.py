@@ -48,6 +48,7 @@ DISTRIBUTED = ("APEX", "APEX_DDPG")
 #: Those that replay sequences.
 SEQUENCES = ("R2D2", "RNNSAC")
 EVOLUTION = ("ES", "ARS")
+NO_LSTM = ("SAC", "CQL", "CRR", "MADDPG", *DDPG, *QMIX)
 
 # fmt: off
 FAMILIES = families(
@@ -211,6 +212,10 @@ FAMILIES = families(
         dropped("model.conv_transpose_kernel_initializer model.conv_transpose_bias_initializer", "an inner switch of the old models", v.INITIALIZER, old="training.model.*"),
         dropped("model.conv_transpose_kernel_initializer_config model.conv_transpose_bias_initializer_config", "an inner switch of the old models", v.INITIALIZER_ARGUMENTS, old="training.model.*"),
         dropped("model.channel_major model.state_shape model._use_default_native_models", "an inner switch of the old models"),
+    )),
+    ("memory", "LSTMs and attention that no network had", "LSTMs and attention, asked of algorithms whose networks never had any. RLlib died of them (SAC, DDPG, QMIX, DQN), or made none (MADDPG, CRR).", NO_LSTM, (
+        dropped("model.use_attention", "its networks have no attention", v.FLAG, convert=common.warn_if_set, algorithms=(*NO_LSTM, "DQN", "SimpleQ", "APEX")),
+        dropped("model.use_lstm model.lstm_use_prev_action model.lstm_use_prev_reward model.lstm_use_prev_action_reward", "its networks have no LSTM", v.FLAG, convert=common.warn_if_set),
     )),
     ("exploration", "Exploration", "Exploration: schedules and noise that policies added to their actions.", (), (
         kept("explore", v.FLAG, "env_runners.*"),
@@ -522,8 +527,8 @@ FAMILIES = families(
     )),
     ("q_exploration", "How DQN explores", "How policies of Q-values explored, beside epsilon: noisy nets, soft Q, noise on weights.", PLAIN_DQN, (
         converted("exploration_config", v.EXPLORATION, "training.epsilon", "how policies explored", old="env_runners.*", convert=exploration.exploration_config_of_q, needs_old=exploration.needs_old_of_q, algorithms=DQN_IN_ONE_PROCESS),
-        moved("noisy", v.FLAG, "rl_module.model_config.sigma0", "a module of this package has noisy layers", old="training.*", convert=exploration.noisy_of_q),
-        moved("sigma0", v.NUMBER, "rl_module.model_config.*", "the noise of noisy layers at first", old="training.*", convert=exploration.sigma_of_q),
+        moved("noisy", v.FLAG, "rl_module.model_config.sigma0", "a module of this package has noisy layers", old="training.*", convert=exploration.noisy_of_q, algorithms=DQN),
+        moved("sigma0", v.NUMBER, "rl_module.model_config.*", "the noise of noisy layers at first", old="training.*", convert=exploration.sigma_of_q, algorithms=DQN),
         moved("soft_q", v.FLAG, "rl_module.model_config.soft_q_temperature", "a module of this package draws actions by their values", old="env_runners.exploration_config.type", convert=exploration.soft_q_of_q),
         moved("softmax_temp", v.NONNEGATIVE, "rl_module.model_config.soft_q_temperature", "what values are divided by in soft Q", old="env_runners.exploration_config.temperature", convert=exploration.softmax_temp_of_q),
         moved("parameter_noise", v.FLAG, "rl_module.model_config.*", "a module of this package explores with noise on its weights", old="env_runners.exploration_config.type", convert=exploration.parameter_noise_of_q),
@@ -706,8 +711,7 @@ FAMILIES = families(
         dropped("num_atoms", "it learns values, no distributions", v.ATOMS, convert=training.atoms_of_r2d2, algorithms=("R2D2",)),
         dropped("td_error_loss_fn", "its loss is Huber's, as it always was", v.TD_LOSS, convert=training.loss_of_r2d2, algorithms=("R2D2",)),
         dropped("v_min v_max", "only distributions of values read it", algorithms=("R2D2",)),
-        dropped("noisy", "R2D2 has no noisy nets here", v.FLAG, needs_old=bool, algorithms=("R2D2",)),
-        dropped("sigma0", "only noisy nets read it", algorithms=("R2D2",)),
+        converted("exploration_config", v.EXPLORATION, "training.epsilon", "how policies explored", convert=exploration.exploration_config_of_r2d2, needs_old=exploration.needs_old_of_r2d2, algorithms=("R2D2",)),
         dropped("replay_batch_size storage_unit replay_buffer_config.replay_batch_size replay_buffer_config.storage_unit", "sequences are replayed, as many as `train_batch_size` steps hold"),
         dropped("replay_buffer_config.underlying_buffer_config", "sequences are replayed, as many as `train_batch_size` steps hold"),
         lost("worker_side_prioritization replay_buffer_config.worker_side_prioritization", "learners set all priorities"),

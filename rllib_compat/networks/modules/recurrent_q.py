@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from rllib_compat import ray_versions
 from rllib_compat.networks.modules.exploring_q import QF_PREDS
 from rllib_compat.networks.modules.initial_weights import EncoderCatalog, glorot
+from rllib_compat.networks.modules.noisy import noise, noisy_layers
 from rllib_compat.networks.modules.q import QModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
@@ -53,13 +54,18 @@ class _Unrolled:
         return self._forward(batch)
 
     def _forward_exploration(self, batch: dict[str, Any], t: int = 0, **_: Any) -> dict[str, Any]:
-        """Acts at random with probability epsilon."""
-        return ray_versions.explore(self, batch, t)
+        """Acts at random with probability epsilon; soft Q draws actions by their values."""
+        module: Any = self
+        temperature = module.model_config.get("soft_q_temperature")
+        with noise(*noisy_layers(module)):
+            return ray_versions.explore(module, batch, t, temperature=temperature)
 
     def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
-        values, _states = self.values_of(batch)
-        with torch.no_grad():
-            targets, _states = self.values_of(batch, target=True)
+        module: Any = self
+        with noise(*noisy_layers(module)):
+            values, _states = self.values_of(batch)
+            with torch.no_grad():
+                targets, _states = self.values_of(batch, target=True)
         return {QF_PREDS: values, TARGETS: targets}
 
 
@@ -81,6 +87,12 @@ class R2D2Module(_Unrolled, TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI): 
                 f"R2D2 has Discrete actions, not {self.action_space}.",
                 where="action_space",
                 fix="Train with SAC.",
+            )
+        if told.get("sigma0") is not None:
+            raise ConfigError(
+                "Today's layers of R2D2 are not noisy.",
+                where="model_config.sigma0",
+                fix="Leave it out, or take the networks of an old Ray: legacy_ray='1.13.0'.",
             )
         if not told["use_lstm"]:
             raise ConfigError(

@@ -18,8 +18,10 @@ from rllib_compat import ray_versions
 from rllib_compat.algorithms.r2d2 import original, rescaled
 from rllib_compat.algorithms.recurrent_replay import WEIGHTS, Cut, SequenceBuffer
 from rllib_compat.config import translate
-from rllib_compat.modules import R2D2GraphModule
+from rllib_compat.modules import R2D2GraphModule, R2D2Module
 from rllib_compat.networks import ModelSettings, read
+from rllib_compat.networks.modules.configured import ConfiguredModule, network_of
+from rllib_compat.networks.modules.exploring_q import QF_PREDS
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
@@ -353,6 +355,8 @@ def test_a_network_that_it_cannot_train_is_refused_by_name(model, actions, what)
             {"exploration_config": {"epsilon_timesteps": 50}, "hiddens": [], "adam_epsilon": 0.1},
             {"epsilon": [[0, 1.0], [50, 0.05]], "hiddens": [], "adam_epsilon": 0.1},
         ),
+        ({"exploration_config": {"type": "Random"}}, {"epsilon": 1.0}),
+        ({"exploration_config": {"type": "SoftQ", "temperature": 0.5}}, {"epsilon": 0.0}),
     ],
 )
 def test_keys_of_every_era_mean_what_they_meant(old, settings):
@@ -364,10 +368,38 @@ def test_keys_of_every_era_mean_what_they_meant(old, settings):
     "old",
     [
         {"num_atoms": 51},
-        {"noisy": True},
+        {"exploration_config": {"type": "ParameterNoise"}},
         {"model": {"use_attention": True}},
         {"model": {"custom_model": "mine"}},
     ],
 )
 def test_what_it_never_could_or_no_longer_can_is_refused(old):
     assert translate(old, algorithm="R2D2").refused
+
+
+@pytest.mark.parametrize(
+    ("config", "told"), [({"noisy": True}, {}), ({}, {"soft_q_temperature": 10.0})]
+)
+def test_a_recurrent_network_explores_by_noisy_layers_and_by_its_values(config, told):
+    config = {"hiddens": [6], "model": {"fcnet_hiddens": [5], "use_lstm": True}, **config}
+    settings = ModelSettings.from_config(config, {}, algorithm="R2D2", ray="1.13.0")
+    module = ConfiguredModule(
+        observation_space=gymnasium.spaces.Box(-1.0, 1.0, (3,)),
+        action_space=gymnasium.spaces.Discrete(4),
+        model_config={"double_q": True, **told, **network_of(settings, R2D2Module)},
+    )
+    module.make_target_networks()
+    states = {name: torch.zeros(2, size) for name, (size,) in sizes_of(module).items()}
+    batch = {Columns.OBS: torch.rand(2, 5, 3), Columns.STATE_IN: states}
+
+    def acted(forward):
+        return {tuple(forward(batch)[Columns.ACTIONS].ravel().tolist()) for _ in range(9)}
+
+    assert len(acted(module.forward_inference)) == 1
+    assert len(acted(module.forward_exploration)) > 1
+    learned = [module.forward_train(batch)[QF_PREDS] for _ in range(2)]
+    assert torch.equal(*learned) == ("noisy" not in config)
+
+
+def sizes_of(module):
+    return {name: tuple(state.shape) for name, state in module.get_initial_state().items()}

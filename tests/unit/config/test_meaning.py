@@ -520,6 +520,32 @@ class TestAlgorithms:
             assert translation.refused
         assert not translate({"Q_model": {"use_lstm": False}}, algorithm="SAC").refused
 
+    @pytest.mark.parametrize("algorithm", ["SAC", "CQL", "TD3", "QMIX", "MADDPG", "CRR"])
+    @pytest.mark.parametrize(
+        "asked",
+        ["use_lstm", "use_attention", "lstm_use_prev_action", "lstm_use_prev_action_reward"],
+    )
+    def test_networks_without_a_memory_get_none_aloud(self, algorithm, asked):
+        translation = translate({"model": {"use_lstm": True, asked: True}}, algorithm=algorithm)
+        assert translation.api_stack == "new"
+        told = {row.path for row in translation.report.at_least(Severity.WARNING)}
+        assert told == {"$.model.use_lstm", f"$.model.{asked}"}
+        assert "env_to_module_connector" not in translation.calls.get("env_runners", {})
+        assert not setting(translation, "rl_module.model_config", {}).get("use_lstm")
+
+    def test_q_networks_without_a_memory_get_no_attention(self):
+        translation = translate({"model": {"use_attention": True}}, algorithm="DQN")
+        assert (translation.api_stack, translation.refused, translation.lost) == (
+            "new",
+            False,
+            True,
+        )
+
+    def test_ddpg_acts_at_random_where_it_is_told_to(self):
+        told = one({"exploration_config": {"type": "Random"}}, "training.exploration_noise", "TD3")
+        assert told["type"] == "GaussianNoise"
+        assert told["random_timesteps"] > 1e12
+
     def test_successors(self):
         translation = translate({}, algorithm="SimpleQ")
         assert translation.algorithm == "DQN"
