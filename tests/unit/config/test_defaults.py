@@ -145,3 +145,9 @@ def test_no_default_of_an_old_ray_needs_the_old_api_stack(algorithm, release):
         for f in found.report
         if f.path == "$.exploration_config" and f.severity.value == "warning"
     ]
+
+
+@pytest.mark.parametrize("release", ["1.13.0", "2.0.1", "2.1.0", "2.10.0"])
+def test_a_section_is_a_dict_in_each_ray(release):
+    assert isinstance(default_config("RNNSAC", release)["replay_buffer_config"], dict)
+    assert not translate({}, algorithm="RNNSAC", legacy_ray=release).refused
