@@ -68,7 +68,7 @@ def _fragments(
     policy: str, columns: Columns, where: str
 ) -> Iterator[tuple[tuple[str, Any, Any], dict[str, Any]]]:
     """The parts of a batch that belong to one episode, with what identifies it."""
-    arrays = {name: _column(values) for name, values in columns.items() if name not in _DERIVED}
+    arrays = {name: _column(name, v) for name, v in columns.items() if name not in _DERIVED}
     for name in ("obs", "actions", "rewards"):
         if name not in arrays:
             raise CorruptCheckpointError(f"A recorded batch has no `{name}`.", where=where)
@@ -121,7 +121,10 @@ def _episode(parts: list[dict[str, Any]], number: int) -> Any:
     return ray_versions.to_numpy(episode)
 
 
-def _column(values: Any) -> Any:
+def _column(name: str, values: Any) -> Any:
     array = np.asarray(values)
+    # Modules take floats; only images may stay bytes, of which their layers make floats. An
+    # observation that is a number alone is no vector, but a choice.
+    is_vector = name in ("obs", "new_obs") and array.dtype != object and array.ndim in (2, 3)
     # JSON has one kind of float, and modules compute with 32 bits.
-    return array.astype(np.float32) if array.dtype == np.float64 else array
+    return array.astype(np.float32) if is_vector or array.dtype == np.float64 else array

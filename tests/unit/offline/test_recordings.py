@@ -117,6 +117,20 @@ def test_no_step_is_lost_or_doubled(tmp_path_factory, parts):
     assert ends == sorted((n, end == "terminated") for n, end in parts)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8, bool])
+def test_what_is_no_image_becomes_floats_that_layers_take(tmp_path, dtype):
+    steps = {"actions": [0, 1], "rewards": [0.0, 1.0], "dones": [False, True]}
+    vectors = np.array([[0, 1], [1, 0]], dtype)
+    for number, seen in enumerate((vectors, np.zeros((2, 4, 4, 1), np.uint8))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        line = {"type": "SampleBatch", "obs": pack(seen), "new_obs": pack(seen), **steps}
+        (folder / "steps.json").write_text(json.dumps(line))
+        (episode,) = episodes_of(find_files(str(folder)))
+        kept = np.uint8 if number else np.float32
+        assert episode.get_observations().dtype == kept
+
+
 def test_a_new_file_begins_when_one_is_full(tmp_path):
     files = record(tmp_path, [played(2)], [played(2)], [played(2)], max_file_size=1)
     assert len(files) == 3
