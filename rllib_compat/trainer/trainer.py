@@ -26,7 +26,7 @@ from rllib_compat.runtime.learners import report_as_before
 from rllib_compat.runtime.overrides import tame
 from rllib_compat.runtime.placeholders import placeholder_env
 from rllib_compat.runtime.results import complete_evaluation
-from rllib_compat.trainer import coefficients, own_parts, templates
+from rllib_compat.trainer import coefficients, old_stack, own_parts, templates
 from rllib_compat.trainer.acting import Acting
 from rllib_compat.trainer.checkpoints import Checkpoints
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
@@ -240,11 +240,13 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
                 replay_columns(config)
         try:
             return ray_versions.build_algorithm(config)
-        except Exception:
+        except Exception as error:
             # An error in a remote environment comes out as another one, and in the log only.
             if self.config.get("env") is not None:
                 context = EnvContext(self.config.get("env_config") or {}, 0)
                 make_env(self.translation.env_settings, context)
+            if (why := old_stack.refused(error, self.translation)) is not None:
+                raise why from error
             raise
 
     def name_networks(self, config: Any, more: Mapping[str, Any] | None = None) -> None:

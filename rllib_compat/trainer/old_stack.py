@@ -1,0 +1,59 @@
+"""Why the old API stack can't build what a config asks it for, in words of the config."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.config import Translation
+from rllib_compat.neutral.errors import CompatError, ConfigError
+
+#: Where an error was raised that no user's code has anything to do with.
+_OTHERS = ("ray", "torch", "gymnasium", "numpy")
+#: Keys that name code of the user's own, which Ray calls: it may be what is wrong.
+_OWN = ("custom_model", "custom_action_dist", "policies", "input", "input_")
+
+
+def refused(error: Exception, translation: Translation) -> ConfigError | None:
+    """What to raise in the place of an error of Ray, which says nothing of the config.
+
+    Old policies take some keys with some spaces only, and old Rays failed with the same errors.
+
+    Args:
+        error: What Ray raised when it built the algorithm.
+        translation: The config.
+
+    Returns:
+        An error that names the keys which need the old API stack; None where the error is no
+        matter of these, or code of the user's own may have raised it.
+    """
+    keys = translation.needs_old_stack
+    if translation.api_stack != "old" or not keys or isinstance(error, CompatError):
+        return None
+    if not _is_others(error) or any(_is_own(key, translation.legacy_config) for key in keys):
+        return None
+    found = " ".join(str(error).split()) or "it says no more"
+    return ConfigError(
+        f"The old API stack can't build {translation.legacy_algorithm} with this config, which "
+        f"needs that stack: {type(error).__name__}: {found}",
+        where=", ".join(keys),
+        fix="Take these keys out, or give the environment spaces that go with them: noise on "
+        "actions goes with Box actions, what draws among values with Discrete ones.",
+    )
+
+
+def _is_others(error: Exception) -> bool:
+    frames = traceback.extract_tb(error.__traceback__)
+    parts = Path(frames[-1].filename).parts if frames else ()
+    return "site-packages" in parts and any(name in parts for name in _OTHERS)
+
+
+def _is_own(path: str, config: Mapping[str, Any]) -> bool:
+    keys = path.removeprefix("$.").split(".")
+    value: Any = config
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    kind = value.get("type") if isinstance(value, Mapping) else value
+    return keys[-1] in _OWN or callable(kind)

@@ -1,0 +1,45 @@
+"""What a config can't have on the old API stack is refused in words of the config."""
+
+import pytest
+
+from rllib_compat.config import translate
+from rllib_compat.errors import ConfigError
+from rllib_compat.trainer.old_stack import refused
+
+NOISE = {"exploration_config": {"type": "OrnsteinUhlenbeckNoise"}}
+
+
+def error_of(call):
+    try:
+        call()
+    except Exception as error:
+        return error
+
+
+def of_ray():
+    from ray.rllib.utils.exploration.ornstein_uhlenbeck_noise import OrnsteinUhlenbeckNoise
+
+    OrnsteinUhlenbeckNoise(None, framework="torch", policy_config={}, model=None)
+
+
+def of_the_user():
+    raise ValueError("mine")
+
+
+@pytest.mark.parametrize(
+    ("config", "call", "is_said"),
+    [
+        (NOISE, of_ray, True),
+        (NOISE, of_the_user, False),
+        ({"exploration_config": {"type": dict}}, of_ray, False),
+        ({"model": {"custom_model": "mine"}}, of_ray, False),
+        ({}, of_ray, False),
+    ],
+)
+def test_an_error_of_ray_names_the_keys_unless_own_code_may_be_wrong(config, call, is_said):
+    why = refused(error_of(call), translate(config, algorithm="DQN"))
+    assert (why is not None) == is_said
+    if is_said:
+        assert isinstance(why, ConfigError)
+        assert "$.exploration_config" in str(why)
+        assert why.fix
