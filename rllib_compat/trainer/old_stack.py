@@ -3,12 +3,90 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rllib_compat.config import Translation
+from rllib_compat.config.rules.exploration import type_name
 from rllib_compat.neutral.errors import CompatError, ConfigError
+from rllib_compat.neutral.frozen import frozen
+
+
+@frozen
+class Need:
+    """Something in a config, and the action spaces that it works with.
+
+    Attributes:
+        key: The key that asks for it.
+        asked: What of a config does: its value, or nothing.
+        spaces: The names of the spaces' classes.
+        fix: What to do.
+    """
+
+    key: str
+    asked: Callable[[Mapping[str, Any]], Any]
+    spaces: tuple[str, ...]
+    fix: str
+
+
+def _explores(*kinds: str) -> Callable[[Mapping[str, Any]], Any]:
+    def asked(config: Mapping[str, Any]) -> Any:
+        name = type_name(config.get("exploration_config"))
+        return name if name in kinds else None
+
+    return asked
+
+
+def _previous_actions(config: Mapping[str, Any]) -> Any:
+    if config.get("_disable_action_flattening"):
+        return None
+    return (config.get("model") or {}).get("attention_use_n_prev_actions")
+
+
+_SAMPLE = "Leave exploration_config out: actions are then drawn from the policy's distribution."
+NEEDS = (
+    Need("exploration_config", _explores("SoftQ"), ("Discrete",), _SAMPLE),
+    Need("exploration_config", _explores("Curiosity"), ("Discrete", "MultiDiscrete"), _SAMPLE),
+    Need(
+        "exploration_config",
+        _explores(
+            *("GaussianNoise", "PerWorkerGaussianNoise"),
+            *("OrnsteinUhlenbeckNoise", "PerWorkerOrnsteinUhlenbeckNoise"),
+        ),
+        ("Box",),
+        _SAMPLE,
+    ),
+    Need(
+        "model.attention_use_n_prev_actions",
+        _previous_actions,
+        ("Discrete", "Box"),
+        "Leave it out: attention nets see the actions before of Discrete and Box spaces only.",
+    ),
+)
+
+
+def require(config: Mapping[str, Any], spaces: Iterable[Any]) -> None:
+    """Refuses a config that asks for what its actions can't have.
+
+    Args:
+        config: The legacy config.
+        spaces: The action spaces of its policies.
+
+    Raises:
+        ConfigError: It does.
+    """
+    for space in spaces:
+        for need in NEEDS:
+            asked, kind = need.asked(config), type(space).__name__
+            if asked and kind not in need.spaces:
+                raise ConfigError(
+                    f"{asked!r} works with actions of {' or '.join(need.spaces)} only, in every "
+                    f"Ray; these are {space}.",
+                    where=need.key,
+                    fix=need.fix,
+                )
+
 
 #: Where an error was raised that no user's code has anything to do with.
 _OTHERS = ("ray", "torch", "gymnasium", "numpy")

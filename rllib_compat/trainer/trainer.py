@@ -239,15 +239,21 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
             if self.replay_columns or may_replay_columns(config):
                 replay_columns(config)
         try:
-            return ray_versions.build_algorithm(config)
+            algorithm = ray_versions.build_algorithm(config)
         except Exception as error:
             # An error in a remote environment comes out as another one, and in the log only.
             if self.config.get("env") is not None:
                 context = EnvContext(self.config.get("env_config") or {}, 0)
-                make_env(self.translation.env_settings, context)
+                env = make_env(self.translation.env_settings, context)
+                if self.translation.api_stack == "old":
+                    old_stack.require(self.config, [getattr(env, "action_space", None)])
             if (why := old_stack.refused(error, self.translation)) is not None:
                 raise why from error
             raise
+        if self.translation.api_stack == "old":
+            policies = algorithm.env_runner.policy_map.values()
+            old_stack.require(self.config, [policy.action_space for policy in policies])
+        return algorithm
 
     def name_networks(self, config: Any, more: Mapping[str, Any] | None = None) -> None:
         """Lets the modules of a config be those that the trainer's networks are, in place.

@@ -99,8 +99,15 @@ def _epsilon_schedule(config: Mapping[str, Any]) -> list[list[float]]:
 
 def exploration_config(value: Any, context: Context) -> Outcome:
     """Epsilon for DQN, random first steps for SAC; what else it says is dropped with a note."""
+    asked = type_name(value)
+    if any(asked in kinds for kinds in _BANDITS.values()):
+        return refuse(
+            f"only models of bandits explore by {asked}; policies of {context.legacy_algorithm} "
+            "failed at their first action",
+            "leave it out, or train BanditLinTS or BanditLinUCB",
+        )
     if context.stack == "old":
-        if type_name(value) == RANDOM:  # Ray's draws single arrays only
+        if asked == RANDOM:  # Ray's draws single arrays only
             value = {**value, "type": ImportedName("rllib_compat.adapters", "RandomActions")}
         return Outcome({OLD: dict(value)} if value else {}, Verdict.KEPT)
     if not value:

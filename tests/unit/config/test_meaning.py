@@ -689,3 +689,11 @@ def test_what_learns_from_recordings_is_not_told_of_a_step_before_that_these_lac
 )
 def test_what_an_algorithm_never_read_is_no_reason_to_refuse(algorithm, config):
     assert not translate(config, algorithm=algorithm).refused
+
+
+def test_policies_that_are_no_bandits_do_not_explore_as_those_do():
+    config = {"exploration_config": {"type": "ThompsonSampling"}}
+    (refused,) = [f for f in translate(config, algorithm="A2C").report if f.verdict == "refused"]
+    assert refused.path == "$.exploration_config"
+    assert "BanditLinTS" in refused.hint
+    assert not translate(config, algorithm="BanditLinTS").refused
