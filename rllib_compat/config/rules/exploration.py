@@ -106,6 +106,11 @@ def exploration_config(value: Any, context: Context) -> Outcome:
             "failed at their first action",
             "leave it out, or train BanditLinTS or BanditLinUCB",
         )
+    if asked == "Curiosity" and context.algorithm in ("IMPALA", "APPO"):
+        return refuse(
+            f"torch's policies of {context.algorithm} never trained the networks of Curiosity",
+            "leave it out, or train PPO",
+        )
     if context.stack == "old":
         if asked == RANDOM:  # Ray's draws single arrays only
             value = {**value, "type": ImportedName("rllib_compat.adapters", "RandomActions")}

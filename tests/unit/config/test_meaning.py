@@ -697,3 +697,6 @@ def test_policies_that_are_no_bandits_do_not_explore_as_those_do():
     assert refused.path == "$.exploration_config"
     assert "BanditLinTS" in refused.hint
     assert not translate(config, algorithm="BanditLinTS").refused
+    config = {"exploration_config": {"type": "Curiosity"}}
+    assert translate(config, algorithm="IMPALA").refused
+    assert not translate(config, algorithm="PPO").refused
