@@ -73,8 +73,9 @@ class OldCQLLearner:
                 ],
                 dim=1,
             )
-            most = torch.logsumexp(others / config.temperature, dim=1).mean() * config.temperature
-            gap = config.min_q_weight * (most - values.mean())
+            heat = config.temperature
+            soft = heat * (others / heat).logsumexp(dim=1)
+            gap = config.min_q_weight * (soft.mean() - values.mean())
             losses.append((values - targets).square().mean() + gap)
             errors.append((values - targets).abs().detach())
             told.setdefault("cql_loss", gap)
