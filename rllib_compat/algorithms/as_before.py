@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 from ray.rllib.algorithms import appo, bc, cql, impala, marwil, ppo, sac
 
 from rllib_compat import ray_versions
+from rllib_compat.algorithms.columns import REPLAYING
 from rllib_compat.algorithms.cql import OldCQLLearner
 from rllib_compat.algorithms.marwil import OldMARWILLearner
 from rllib_compat.algorithms.ppo import PPO, OldPPOLearner
+from rllib_compat.algorithms.replaying import AS_BEFORE, ReplaysColumns
 from rllib_compat.algorithms.sac import OldSACLearner
 from rllib_compat.algorithms.vtrace import OldAPPOLearner, OldIMPALALearner
 from rllib_compat.algorithms.ways import Ways
@@ -57,6 +59,8 @@ def learn_as_before(config: AlgorithmConfig, ways: Ways) -> None:
         config: A config of the new API stack.
         ways: Those of its Ray.
     """
+    if config.algo_class in REPLAYING or issubclass(config.algo_class, ReplaysColumns):
+        config.learner_config_dict = {**config.learner_config_dict, AS_BEFORE: True}
     homes = {part.__module__.partition(".")[0] for part in config.learner_class.__mro__}
     if not homes <= _OURS:
         return

@@ -66,18 +66,20 @@ class Priorities:
     Args:
         places: How many there are.
         alpha: How much priorities count.
+        first: The priority of what is added; None: the greatest that any ever had.
     """
 
-    def __init__(self, places: int, alpha: float) -> None:
-        self._alpha = alpha
+    def __init__(self, places: int, alpha: float, first: float | None = None) -> None:
+        self._alpha, self._first = alpha, first
         self._places = places
         self._sums = Tree(places, np.add, 0.0)
         self._least = Tree(places, np.minimum, np.inf)
         self._greatest = 1.0
 
     def add(self, places: Array) -> None:
-        """Gives places the greatest priority that any ever had."""
-        self._set(places, np.full(len(places), self._greatest**self._alpha))
+        """Gives places the priority of what is new."""
+        first = self._greatest if self._first is None else self._first
+        self._set(places, np.full(len(places), first**self._alpha))
 
     def update(self, places: Array, priorities: Array) -> None:
         """Gives places other priorities."""

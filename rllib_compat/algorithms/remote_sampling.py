@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tree
 
+from rllib_compat.algorithms.replaying import AS_BEFORE
 from rllib_compat.algorithms.transitions import Chunks
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.runtime.results import RECORDS
@@ -70,7 +71,10 @@ def _chunks_of(env_runner: Any) -> Chunks:
     if not hasattr(env_runner, "waiting_transitions"):
         config = env_runner.config
         env_runner.waiting_transitions = Chunks(
-            config.n_step, config.gamma, patience=config.replay_buffer_config["capacity"]
+            config.n_step,
+            config.gamma,
+            patience=config.replay_buffer_config["capacity"],
+            waits=not config.learner_config_dict.get(AS_BEFORE),
         )
     found: Chunks = env_runner.waiting_transitions
     return found

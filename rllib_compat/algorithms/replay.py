@@ -43,6 +43,8 @@ class TransitionReplay(Checkpointable):  # type: ignore[misc]  # Ray has no type
         n_step: How many steps a target looks ahead; fewer, where an episode is over.
         gamma: The discount of the rewards of those steps.
         offset: What is added to each error; without priority, nothing would be drawn again.
+        first: The priority of new transitions; None: the greatest that any ever had.
+        waits: Whether a step whose target looks behind its chunk waits for the next one.
     """
 
     def __init__(
@@ -53,10 +55,13 @@ class TransitionReplay(Checkpointable):  # type: ignore[misc]  # Ray has no type
         n_step: int = 1,
         gamma: float = 0.99,
         offset: float = 0.0,
+        first: float | None = None,
+        waits: bool = True,
     ) -> None:
         self._alpha, self._n_step, self._gamma, self._offset = alpha, n_step, gamma, offset
+        self._first, self._waits = first, waits
         self._ring = Ring(capacity)
-        self._priorities = Priorities(capacity, alpha) if alpha else None
+        self._priorities = Priorities(capacity, alpha, first) if alpha else None
         self._chunks = self._new_chunks()
         self._drawn = Drawn(np.empty(0, np.int64), 0)
 
@@ -87,7 +92,7 @@ class TransitionReplay(Checkpointable):  # type: ignore[misc]  # Ray has no type
         Args:
             rows: Their columns.
             errors: What the network is wrong by, from which their priorities are made; None: they
-                get the greatest that any ever had.
+                get that of what is new.
         """
         places = self._ring.add(rows)
         if self._priorities is None or not len(places):
@@ -179,11 +184,11 @@ class TransitionReplay(Checkpointable):  # type: ignore[misc]  # Ray has no type
 
     def get_ctor_args_and_kwargs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments that made it."""
-        names = ("alpha", "n_step", "gamma", "offset")
+        names = ("alpha", "n_step", "gamma", "offset", "first", "waits")
         return (self.capacity,), {name: getattr(self, f"_{name}") for name in names}
 
     def _priority_of(self, errors: Array) -> Array:
         return np.abs(errors) + self._offset
 
     def _new_chunks(self) -> Chunks:
-        return Chunks(self._n_step, self._gamma, patience=self.capacity)
+        return Chunks(self._n_step, self._gamma, patience=self.capacity, waits=self._waits)

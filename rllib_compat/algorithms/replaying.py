@@ -28,6 +28,9 @@ REPLAY = "replay"
 #: hundreds of times less, while the optimizer still expects the gradients of before.
 OFFSET = 1e-6
 
+#: The key of `learner_config_dict` of configs whose steps are replayed as the old Rays did it.
+AS_BEFORE = "legacy_replay"
+
 
 class ReplaysColumns:
     """The first base of a subclass of Ray's DQN whose learner class is a `TakesArrays`.
@@ -165,11 +168,14 @@ def replay_settings(config: Any) -> dict[str, Any]:
     """What `TransitionReplay` takes beside its capacity, as a config has it."""
     told = config.replay_buffer_config
     offset = getattr(config, "prioritized_replay_eps", OFFSET)
+    before = bool(config.learner_config_dict.get(AS_BEFORE))
     return {
         "alpha": told.get("alpha", 1.0) if "Prioritized" in told["type"] else 0.0,
         "n_step": config.n_step,
         "gamma": config.gamma,
         "offset": offset if offset >= 0 else OFFSET,  # of Ray's own configs it is -1: unset
+        "first": 1.0 if before else None,  # the weight that policies gave each step
+        "waits": not before,
     }
 
 

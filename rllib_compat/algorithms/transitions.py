@@ -119,10 +119,13 @@ class Chunks:
         n_step: How many steps a target looks ahead.
         gamma: The discount of the rewards of those steps.
         patience: What waits is forgotten after so many steps of other chunks.
+        waits: Whether anything waits. In the old Rays nothing did: at the end of a fragment, too,
+            targets looked as far as it went, and were discounted as if they looked `n_step` ahead.
     """
 
-    def __init__(self, n_step: int, gamma: float, patience: int) -> None:
+    def __init__(self, n_step: int, gamma: float, patience: int, *, waits: bool = True) -> None:
         self._n_step, self._gamma, self._patience = n_step, gamma, patience
+        self._waits = waits
         #: Episode → the steps that wait, and how many had come when they did; the oldest first.
         self._waiting: dict[Hashable, tuple[Steps, int]] = {}
         self._come = 0
@@ -138,7 +141,8 @@ class Chunks:
         before, _ = self._waiting.pop(episode.id_, (None, 0))
         if before is not None:
             steps = before.followed_by(steps)
-        waiting = 0 if episode.is_done else min(self._n_step - 1, len(steps))
+        waits = self._waits and not episode.is_done
+        waiting = min(self._n_step - 1, len(steps)) if waits else 0
         if waiting:
             self._waiting[episode.id_] = steps.last(waiting), self._come
         self._forget()
@@ -148,6 +152,8 @@ class Chunks:
         ended = np.zeros(len(steps), bool)
         ended[-1] = episode.is_terminated
         made = transitions(steps, ended, self._n_step, self._gamma)
+        if not self._waits:
+            made[AHEAD] = np.full_like(made[AHEAD], self._n_step)
         if not waiting:
             return made
         return tree.map_structure(lambda part: part[:complete], made)  # type: ignore[no-any-return]

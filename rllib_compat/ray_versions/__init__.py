@@ -161,6 +161,7 @@ from rllib_compat.ray_versions.runners import (
     earlier_chunks,
     environments_of,
     foreach_env_runner,
+    go_on_exploring,
     has_only_a_local_one,
     is_in_this_process,
     numbered_env_runners,

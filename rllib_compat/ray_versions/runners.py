@@ -135,6 +135,20 @@ def count_sampled(env_runner: Any, steps: int, episodes: int) -> Any:
     return env_runner.get_metrics()
 
 
+def go_on_exploring(env_runner: Any, episodes: list[Any]) -> None:
+    """Lets schedules of exploration go on from one sample to the next.
+
+    Runners are told at the end of an iteration how many steps all of them have sampled. Until
+    Ray 2.53 they counted their own in between; since then each sample would begin where the
+    iteration did.
+    """
+    if hasattr(env_runner, "num_env_steps_sampled_lifetime"):
+        steps = sum(episode.env_steps() for episode in episodes)
+        env_runner.num_env_steps_sampled_lifetime += steps * (
+            env_runner.config.num_env_runners or 1
+        )
+
+
 def resets_at_the_next_step() -> dict[str, Any]:
     """The metadata of a vector environment that resets one step after an episode's end.
 

@@ -63,6 +63,12 @@ def _is_rays(function: Any) -> bool:
 class CountsOnce:
     """What an env runner needs to be counted right, however often it samples in an iteration."""
 
+    def sample(self, **kwargs: Any) -> list[Any]:
+        """Samples; what explores less and less knows of each step that was."""
+        episodes: list[Any] = super().sample(**kwargs)  # type: ignore[misc]
+        ray_versions.go_on_exploring(self, episodes)
+        return episodes
+
     def get_metrics(self) -> Any:
         """What was counted and timed since the last call."""
         return ray_versions.count_once(super().get_metrics())  # type: ignore[misc]
