@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from rllib_compat.ray_versions.configs import is_multi_agent
-from rllib_compat.ray_versions.metrics import log_item
+from rllib_compat.ray_versions.metrics import add_up, log_item
 from rllib_compat.ray_versions.releases import at_least
 from rllib_compat.ray_versions.tensors import target_of
 
@@ -206,10 +206,22 @@ def taking_arrays(learner_class: type) -> type:
 class CountsRealSteps:
     """The first base of a learner that counts as learned what was sampled, once.
 
-    Ray counts the step that it adds to each chunk of an episode, and the padding of sequences.
+    Ray counts the step that it adds to each chunk of an episode, and the padding of sequences; of
+    policies that are not trained it counts nothing, where the old Rays counted all of a batch.
     """
 
     config: Any
+    metrics: Any
+    #: The steps of policies that are not trained, in the batch that is learned from.
+    _steps_left_out = 0
+
+    def should_module_be_updated(self, module_id: str, multi_agent_batch: Any = None) -> bool:
+        """Whether a module learns from a batch; Ray asks it once of each before it does."""
+        updated: bool = super().should_module_be_updated(module_id, multi_agent_batch)  # type: ignore[misc]
+        if not updated and multi_agent_batch is not None:
+            columns = multi_agent_batch.policy_batches.get(module_id)
+            self._steps_left_out += 0 if columns is None else len(_real(columns))
+        return updated
 
     def _log_steps_trained_metrics(self, batch: Any) -> None:
         """Logs how many steps of the environment and of each module a batch has.
@@ -219,16 +231,23 @@ class CountsRealSteps:
         if self.config.input_ != "sampler":
             super()._log_steps_trained_metrics(batch)  # type: ignore[misc]
             return
-        from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+        from ray.rllib.policy.sample_batch import MultiAgentBatch
 
-        real = {
-            module_id: SampleBatch({LOSS_MASK: mask[mask]})
-            if (mask := columns.get(LOSS_MASK)) is not None
-            else columns
-            for module_id, columns in batch.policy_batches.items()
-        }
+        real = {name: _real(columns) for name, columns in batch.policy_batches.items()}
         steps = batch.env_steps() if is_multi_agent(self.config) else sum(map(len, real.values()))
         super()._log_steps_trained_metrics(MultiAgentBatch(real, steps))  # type: ignore[misc]
+        if self._steps_left_out:
+            for name in ("num_module_steps_trained", "num_module_steps_trained_lifetime"):
+                add_up(self.metrics, ("__all_modules__", name), self._steps_left_out)
+            self._steps_left_out = 0
+
+
+def _real(columns: Any) -> Any:
+    """The steps of a module's batch that were sampled."""
+    from ray.rllib.policy.sample_batch import SampleBatch
+
+    mask = columns.get(LOSS_MASK)
+    return columns if mask is None else SampleBatch({LOSS_MASK: mask[mask]})
 
 
 def rates_in_use(learner: Any) -> dict[tuple[str, str], float]:

@@ -80,12 +80,17 @@ def _counts_steps_read(algorithm: Algorithm) -> bool:
 
 def _log_steps_read(algorithm: Algorithm, steps: int) -> None:
     """Adds steps to what Ray's MARWIL counts: not below `env_runners`, which have no part in it."""
-    if not steps:
-        return
+    if steps:
+        add_up(algorithm.metrics, _STEPS, steps)
+
+
+def add_up(logger: Any, key: str | tuple[str, ...], count: int) -> None:
+    """Adds to a sum: one of an iteration, or of all where its name ends in `_lifetime`."""
+    lifetime = (key if isinstance(key, str) else key[-1]).endswith("_lifetime")
     if _has_class_per_reduction():
-        algorithm.metrics.log_value(_STEPS, steps, reduce="lifetime_sum")
+        logger.log_value(key, count, reduce="lifetime_sum" if lifetime else "sum")
     else:
-        algorithm.metrics.log_value(_STEPS, steps, reduce="sum", clear_on_reduce=False)
+        logger.log_value(key, count, reduce="sum", clear_on_reduce=not lifetime)
 
 
 def _has_class_per_reduction() -> bool:

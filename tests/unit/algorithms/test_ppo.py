@@ -174,11 +174,17 @@ def ways(release, *, simple=False):
     return ways_of(release, simple=simple)
 
 
-def test_each_policy_makes_its_own_passes():
-    """Today's learner makes as many minibatches for a rare agent as for the one with most steps."""
+@pytest.mark.parametrize("trained", [None, ["often"]])
+def test_each_policy_makes_its_own_passes(trained):
+    """Today's learner makes as many minibatches for a rare agent as for the one with most steps.
+
+    What is counted as trained has the steps of frozen policies in it, as it had.
+    """
     old = {"num_sgd_iter": 3, "sgd_minibatch_size": 8, "train_batch_size": 64, "num_gpus": 0}
     policies = {"often": (None, *SPACES, {}), "rare": (None, *SPACES, {})}
     agents = {"policies": policies, "policy_mapping_fn": lambda agent, *_, **__: agent}
+    if trained is not None:
+        agents["policies_to_train"] = trained
     translation = translate({**old, "multiagent": agents}, algorithm="PPO", legacy_ray=RAY)
     config = translation.algorithm_config
     report_as_before(config)
@@ -187,7 +193,7 @@ def test_each_policy_makes_its_own_passes():
     steps, counted, log_value = [], {}, learner.metrics.log_value
 
     def see(key, value, **how):
-        counted[key] = counted.get(key, 0) + value if key[-1].endswith("steps_trained") else value
+        counted[key] = counted.get(key, 0) + value if "steps_trained" in key[-1] else value
         log_value(key, value, **how)
 
     learner.metrics.log_value = see
@@ -197,10 +203,16 @@ def test_each_policy_makes_its_own_passes():
     batch = {name: rows(count) for name, count in (("often", 41), ("rare", 5))}
     update = learner.update if ray_versions.at_least("2.44") else learner.update_from_batch
     update(batch=MultiAgentBatch(batch, 44), timesteps={"num_env_steps_sampled_lifetime": 44})
-    assert steps == ["often"] * 15 + ["rare"] * 3
-    trained = "num_module_steps_trained"
-    names = [("often", trained), ("rare", trained), ("__all_modules__", trained)]
-    assert [counted[name] for name in names] == [41, 5, 46]  # without those that were added
+    name = "num_module_steps_trained"
+    if trained is None:
+        assert steps == ["often"] * 15 + ["rare"] * 3
+        assert counted["rare", name] == 5
+    else:
+        assert steps == ["often"] * 15
+        assert ("rare", name) not in counted
+    assert counted["often", name] == 41
+    assert counted["__all_modules__", name] == 46  # without those that were added
+    assert counted["__all_modules__", f"{name}_lifetime"] == 46
     assert counted["__all_modules__", "num_env_steps_trained"] == 44
 
 
