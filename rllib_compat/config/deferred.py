@@ -410,6 +410,8 @@ def _space_code(space: spaces.Space, writer: Writer) -> ast.expr | None:
     if isinstance(space, spaces.DictSpace):
         named = {name: _space_code(part, writer) for name, part in space.spaces.items()}
         return None if None in named.values() else make("Dict", named)
+    if isinstance(space, spaces.Repeated):  # the environment's wrapper makes vectors of lists
+        return _space_code(spaces.box(-np.inf, np.inf, (space.flat_size(),)), writer)
     return None
 
 

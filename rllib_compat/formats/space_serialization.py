@@ -36,6 +36,7 @@ from rllib_compat.neutral.spaces import (
     Discrete,
     MultiBinary,
     MultiDiscrete,
+    Repeated,
     Space,
     TupleSpace,
     box,
@@ -240,6 +241,11 @@ _WRITERS: Mapping[type[Space], Callable[[Any], dict[str, Any]]] = {
         "space": "dict",
         "spaces": {k: to_ray_dict(p) for k, p in s.spaces.items()},
     },
+    Repeated: lambda s: {
+        "space": "repeated",
+        "child_space": to_ray_dict(s.child_space),
+        "max_len": s.max_len,
+    },
 }
 
 
@@ -297,7 +303,12 @@ def _read_dict(data: Mapping[str, Any], budget: Budget, depth: int) -> Space | N
     return dict_space({name: _read(part, budget, depth + 1) for name, part in parts})
 
 
-_WITHOUT_RECORD = frozenset({"text", "simplex", "repeated", "flex_dict"})
+def _read_repeated(data: Mapping[str, Any], budget: Budget, depth: int) -> Space | None:
+    child = _read(data["child_space"], budget, depth + 1)
+    return None if child is None else Repeated(child, operator.index(data["max_len"]))
+
+
+_WITHOUT_RECORD = frozenset({"text", "simplex", "flex_dict"})
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any], Budget, int], Space | None]] = {
     "box": _read_box,
@@ -306,4 +317,5 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Budget, int], Space | None]]
     "multi-discrete": _read_multi_discrete,
     "tuple": _read_tuple,
     "dict": _read_dict,
+    "repeated": _read_repeated,
 }

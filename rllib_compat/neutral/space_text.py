@@ -21,6 +21,7 @@ from rllib_compat.neutral.spaces import (
     Discrete,
     MultiBinary,
     MultiDiscrete,
+    Repeated,
     Space,
     TupleSpace,
     box,
@@ -127,6 +128,11 @@ def _make_tuple(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Spac
     return TupleSpace(tuple(_of_call(part) for part in args))
 
 
+def _make_repeated(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
+    child, length = [*args, *named.values()]
+    return Repeated(_of_call(child), int(_literal(length)))
+
+
 _Maker: TypeAlias = Callable[[list[ast.expr], dict[str | None, ast.expr]], Space]
 _MAKERS: Mapping[str, _Maker] = {
     "Box": _make_box,
@@ -136,4 +142,5 @@ _MAKERS: Mapping[str, _Maker] = {
     "Tuple": _make_tuple,
     "TupleSpace": _make_tuple,
     "Dict": _make_dict,
+    "Repeated": _make_repeated,
 }

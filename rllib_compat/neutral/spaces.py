@@ -235,6 +235,27 @@ class DictSpace(Space):
         return sum(s.flat_size() for s in self.spaces.values())
 
 
+@frozen(eq=False)
+class Repeated(Space):
+    """Lists of up to `max_len` elements of a space, RLlib's own kind of space."""
+
+    child_space: Space
+    max_len: int
+
+    def _parts(self) -> Iterable[Any]:
+        return (self.child_space,)
+
+    def _check(self) -> None:
+        if type(self.max_len) is not int or not 0 <= self.max_len <= LARGEST:
+            raise ValueError("the length of a Repeated is not a sensible number")
+        if self.flat_size() > LARGEST:
+            raise ValueError(f"a Repeated of more than {LARGEST:,} numbers")
+
+    def flat_size(self) -> int:
+        """The list's length, and all elements that there may be."""
+        return 1 + self.max_len * self.child_space.flat_size()
+
+
 def _check_shape(shape: tuple[int, ...]) -> None:
     if not all(type(size) is int and size >= 0 for size in shape) or len(shape) > 32:
         raise ValueError("a shape of a space is not made of sizes")
@@ -277,7 +298,7 @@ def dict_space(parts: Mapping[Any, Space | None]) -> DictSpace | None:
 
 
 def to_gymnasium(space: Space) -> gymnasium.Space[Any]:
-    """Makes the gymnasium space that `space` records."""
+    """Makes the gymnasium space that `space` records; lists are the vectors made of them."""
     import gymnasium.spaces as g
 
     if isinstance(space, Box):
@@ -292,6 +313,8 @@ def to_gymnasium(space: Space) -> gymnasium.Space[Any]:
         return g.Tuple([to_gymnasium(s) for s in space.spaces])
     if isinstance(space, DictSpace):
         return g.Dict({k: to_gymnasium(s) for k, s in space.spaces.items()})
+    if isinstance(space, Repeated):
+        return g.Box(-np.inf, np.inf, (space.flat_size(),), np.float32)
     raise TypeError(f"not a space record: {space!r}")
 
 
@@ -307,6 +330,11 @@ def from_object(obj: Any) -> Space | None:
     return reader(obj) if reader else None
 
 
+def _read_repeated(obj: Any) -> Space | None:
+    child = from_object(getattr(obj, "child_space", None))
+    return None if child is None else Repeated(child, int(obj.max_len))
+
+
 def _read_multi_binary(obj: Any) -> Space:
     return MultiBinary((obj.n,) if np.ndim(obj.n) == 0 else tuple(obj.n))
 
@@ -318,4 +346,5 @@ _READERS: Mapping[str, Callable[[Any], Space | None]] = {
     "MultiBinary": _read_multi_binary,
     "Tuple": lambda o: tuple_space(map(from_object, o.spaces)),
     "Dict": lambda o: dict_space({k: from_object(s) for k, s in o.spaces.items()}),
+    "Repeated": _read_repeated,
 }

@@ -3,7 +3,8 @@
 Sources: `ray/rllib/models/preprocessors.py` (0.5 – 2.x). A Discrete became one-hot, a MultiDiscrete
 one-hot behind one-hot (its numbers themselves before Ray 1.2), the parts of a Dict or Tuple one
 vector in the order of the space, everything else its own numbers. Images were not scaled, other
-than whole Atari frames; vectors of an Atari's memory were shifted.
+than whole Atari frames; vectors of an Atari's memory were shifted. A list of varying length became
+one vector, too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.components import original_space
 from rllib_compat.networks.trunks.images import ATARI_FRAME, ATARI_RAM
 from rllib_compat.neutral.errors import CheckpointError
-from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
+from rllib_compat.neutral.spaces import (
+    Box,
+    DictSpace,
+    Discrete,
+    MultiDiscrete,
+    Repeated,
+    Space,
+    TupleSpace,
+)
+from rllib_compat.runtime import repeated
 from rllib_compat.runtime.preprocessors import LegacyPreprocessor
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -50,7 +60,7 @@ def preprocessor(
     size = math.prod(inputs)
     shifts = not settings.config.get("_disable_preprocessor_api", False)
     atari = LegacyPreprocessor.of(settings.model, settings.ray) if shifts else None
-    if isinstance(raw, (TupleSpace, DictSpace)):
+    if isinstance(raw, (TupleSpace, DictSpace, Repeated)):
         if _size(raw, atari) != size:
             raise _other_size(raw, inputs, where)
         return _Parts(raw, inputs, atari, where)
@@ -200,6 +210,8 @@ class _Parts:
             inner = [(part, batch[key]) for key, part in space.spaces.items()]
         elif isinstance(space, TupleSpace):
             inner = list(zip(space.spaces, batch, strict=True))
+        elif isinstance(space, Repeated):
+            return [np.stack([repeated.vector(space, one) for one in batch])]
         else:
             encode = _leaf(space, _size(space, self._atari), self._atari)
             assert encode is not None, "a space has its own size"
@@ -209,7 +221,7 @@ class _Parts:
 
 def _stacked(space: Space, batch: Any) -> Any:
     """A batch as one structure with arrays as leaves; of a list, each leaf is stacked."""
-    if not isinstance(batch, list):
+    if not isinstance(batch, list) or isinstance(space, Repeated):
         return batch
     if isinstance(space, DictSpace):
         return {

@@ -11,6 +11,7 @@ import numpy as np
 
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.runtime import repeated
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 from rllib_compat.runtime.wrapping import WrapsLegacyEnv, metadata_of
 
@@ -27,7 +28,9 @@ OTHER_KINDS = {
 def adapt_single_agent(env: Any, settings: EnvSettings) -> gymnasium.Env[Any, Any]:
     """Wraps `env` unless it is a gymnasium environment already and nothing else is asked."""
     if settings.plain and isinstance(env, gymnasium.Env) and is_todays(env):
-        return env
+        seen = spaces.from_object(env.observation_space)
+        if settings.old_stack or not repeated.has_lists(seen):
+            return env
     return GymAdapter(env, settings)
 
 
@@ -47,12 +50,11 @@ class GymAdapter(WrapsLegacyEnv, gymnasium.Env[Any, Any]):
     def __init__(self, env: Any, settings: EnvSettings) -> None:
         check(env, "reset", "step", "observation_space", "action_space")
         self.env = env
-        self.observation_space = to_gymnasium(env.observation_space, "observation_space")
+        self.observation_space, self._cast = observed(env.observation_space, settings)
         self.action_space = to_gymnasium(env.action_space, "action_space")
         self.metadata = metadata_of(env)
         self.render_mode = getattr(env, "render_mode", None)
         self._settings = settings
-        self._cast = caster(self.observation_space)
         self._length = 0
         self.last_raw_obs: Any = None
         # What was got in this episode, by agent, where rewards are clipped for the learner.
@@ -170,6 +172,21 @@ def caster(space: gymnasium.Space[Any]) -> Any:
     return lambda obs: obs
 
 
+def observed(space: Any, settings: EnvSettings) -> tuple[gymnasium.Space[Any], Any]:
+    """The gymnasium space of an environment's observations, and what makes them fit it.
+
+    Lists of varying length become vectors; the old API stack has a preprocessor of its own for
+    them, and custom models that take them apart again.
+    """
+    record = spaces.from_object(space)
+    if record is None or settings.old_stack or not repeated.has_lists(record):
+        made = to_gymnasium(space, "observation_space")
+        return made, caster(made)
+    made = spaces.to_gymnasium(record)
+    cast = caster(made)
+    return made, lambda obs: cast(repeated.unrolled(record, obs))
+
+
 def to_gymnasium(space: Any, name: str) -> gymnasium.Space[Any]:
     """The gymnasium space of any gym's space."""
     if isinstance(space, gymnasium.Space):
@@ -179,7 +196,7 @@ def to_gymnasium(space: Any, name: str) -> gymnasium.Space[Any]:
         raise LegacyEnvError(
             f"The {name} {space!r} is not of a kind that gym or gymnasium had.",
             where=f"$.env → {name}",
-            fix="use Box, Discrete, MultiDiscrete, MultiBinary, Tuple or Dict",
+            fix="use Box, Discrete, MultiDiscrete, MultiBinary, Tuple, Dict or RLlib's Repeated",
         )
     return spaces.to_gymnasium(record)
 

@@ -189,9 +189,9 @@ class MultiAgentAdapter(WrapsLegacyEnv, MultiAgentEnv):  # type: ignore[misc]  #
 
     def _look_at(self, agent: Hashable) -> None:
         observation, action = _agent_spaces(self.env, agent, self._settings)
-        self.observation_spaces[agent] = gym_api.to_gymnasium(observation, "observation_space")
+        seen, cast = gym_api.observed(observation, self._settings)
+        self.observation_spaces[agent], self._casts[agent] = seen, cast
         self.action_spaces[agent] = gym_api.to_gymnasium(action, "action_space")
-        self._casts[agent] = gym_api.caster(self.observation_spaces[agent])
 
 
 def _all(obs: Mapping[Any, Any]) -> dict[Any, bool]:

@@ -80,12 +80,12 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.env = env
         gym_api.check(env, "vector_reset", "vector_step", "reset_at", "num_envs")
         self.num_envs = int(env.num_envs)
-        for name in ("observation_space", "action_space"):
-            single = gym_api.to_gymnasium(getattr(env, name), name)
-            setattr(self, f"single_{name}", single)
-            setattr(self, name, batch_space(single, self.num_envs))
+        seen, self._cast = gym_api.observed(env.observation_space, settings)
+        self.single_observation_space = seen
+        self.single_action_space = gym_api.to_gymnasium(env.action_space, "action_space")
+        self.observation_space = batch_space(seen, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._settings = settings
-        self._cast = gym_api.caster(self.single_observation_space)
         self._lengths = np.zeros(self.num_envs, int)
         self._ended = np.zeros(self.num_envs, bool)
         # What was got in each episode, where rewards are clipped for the learner.

@@ -70,6 +70,7 @@ _RECORDS: Mapping[str, type] = {
         spaces.MultiBinary,
         spaces.TupleSpace,
         spaces.DictSpace,
+        spaces.Repeated,
     )
 }
 

@@ -68,6 +68,7 @@ _FILLED: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     (_FILTER, "MeanStdFilter", rllib.mean_std_filter_filler("MeanStdFilter")),
     (_FILTER, "ConcurrentMeanStdFilter", rllib.mean_std_filter_filler("ConcurrentMeanStdFilter")),
     (_FILTER, "RunningStat", rllib.fill_running_stat),
+    ("ray.rllib.utils.spaces.repeated", "Repeated", rllib.fill_repeated),
     *(
         (f"{gym}.spaces {' '.join(f'{gym}.spaces.{file}' for file in files.split())}", name, read)
         for name, (files, read) in rllib.SPACES.items()

@@ -17,6 +17,7 @@ from rllib_compat.neutral.spaces import (
     Discrete,
     MultiBinary,
     MultiDiscrete,
+    Repeated,
     Space,
     TupleSpace,
 )
@@ -88,6 +89,14 @@ def _dict(machine: Machine, state: dict[str, Any]) -> Any:
     return DictSpace(dict(parts)) if known else NotImplemented
 
 
+def _repeated(machine: Machine, state: dict[str, Any]) -> Any:
+    child = state["child_space"]
+    machine.budget.spend("elements", 1)
+    if not isinstance(child, Space):
+        return NotImplemented
+    return Repeated(child, int(state["max_len"]))
+
+
 def _space(read: Callable[[Machine, dict[str, Any]], Any]) -> Callable[..., Any]:
     def fill(machine: Machine, _args: tuple[Any, ...], state: Any) -> Any:
         made = read(machine, state)
@@ -108,6 +117,8 @@ SPACES: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "Tuple": ("tuple tuple_space", _space(_tuple)),
     "Dict": ("dict dict_space", _space(_dict)),
 }
+#: RLlib's own: lists of varying length.
+fill_repeated = _space(_repeated)
 
 
 # The names of count, mean and sum of squared deviations: since Ray 2.1, what is named `std_array`
