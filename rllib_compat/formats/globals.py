@@ -113,8 +113,8 @@ def list_globals(path: str | Path, budget: Budget | None = None) -> list[FileGlo
         )
     root = path if path.is_dir() else path.parent
     found = []
-    for file in _files(path):
-        names = _of_file(file, budget)
+    for file in _find_files(path):
+        names = _list_file(file, budget)
         if names is not None:
             below = file.is_relative_to(root)
             shown = file.relative_to(root).as_posix() if below else str(file)
@@ -122,10 +122,10 @@ def list_globals(path: str | Path, budget: Budget | None = None) -> list[FileGlo
     return found
 
 
-def _files(path: Path) -> Iterator[Path]:
+def _find_files(path: Path) -> Iterator[Path]:
     """The files of a checkpoint, and the params of the trial around it."""
     if path.is_dir():
-        found = sorted(_below(path))
+        found = sorted(_walk(path))
     else:
         beside = (f"{path.name}.tune_metadata", ".tune_metadata")
         found = [path, *(path.with_name(name) for name in beside)]
@@ -134,7 +134,7 @@ def _files(path: Path) -> Iterator[Path]:
     yield from dict.fromkeys(file for file in (*found, *around) if os.path.lexists(file))
 
 
-def _below(root: Path) -> Iterator[Path]:
+def _walk(root: Path) -> Iterator[Path]:
     count = 0
     for name, folders, files in os.walk(root):
         place = Path(name)
@@ -152,28 +152,28 @@ def _below(root: Path) -> Iterator[Path]:
             folders.clear()
 
 
-def _of_file(file: Path, budget: Budget) -> list[Global] | None:
+def _list_file(file: Path, budget: Budget) -> list[Global] | None:
     """What a file names; None where it is of a kind that names nothing."""
     if file.is_symlink():
-        return [_refused("a link, which is not followed")]
+        return [_refusal("a link, which is not followed")]
     if not file.is_file():
-        return [_refused("neither a file nor a folder; it is not opened")]
+        return [_refusal("neither a file nor a folder; it is not opened")]
     try:
         is_msgpack = file.suffix in _MSGPACK
         if not (is_msgpack or _PICKLES.fullmatch(file.name) or looks_like_pickle(file)):
             return None
         data = map_file(file)
         budget.take_input(len(data), str(file))
-        return [*(_of_msgpack if is_msgpack else _of_pickle)(data, budget)]
+        return [*(_list_msgpack if is_msgpack else _list_pickle)(data, budget)]
     except OSError as error:
-        return [_refused(f"it can't be read: {error.strerror}")]
+        return [_refusal(f"it can't be read: {error.strerror}")]
 
 
-def _refused(why: str) -> Global:
+def _refusal(why: str) -> Global:
     return Global("", Handling.REFUSED, 0, why=why)
 
 
-def _of_msgpack(data: memoryview, budget: Budget) -> Iterator[Global]:
+def _list_msgpack(data: memoryview, budget: Budget) -> Iterator[Global]:
     """What the pickles name that lie in a msgpack file as bytes."""
     packed, searched = bytes(data), 0
     try:
@@ -181,19 +181,19 @@ def _of_msgpack(data: memoryview, budget: Budget) -> Iterator[Global]:
     except BudgetExceededError:
         raise
     except CorruptCheckpointError as error:
-        yield _refused(error.found)
+        yield _refusal(error.found)
         return
-    objects = {id(part) for part in _data_of_objects(value)}
-    for inner in _pickles_in([value]):
+    objects = {id(part) for part in _find_object_data(value)}
+    for inner in _find_pickles([value]):
         at = packed.find(inner, searched)
         searched = at + inner.nbytes
         refused = _OBJECTS if id(inner.obj) in objects else ""
-        for found in _of_pickle(inner, budget, refused):
+        for found in _list_pickle(inner, budget, refused):
             offset = None if found.offset is None else at + found.offset
             yield replace(found, offset=offset, inside=(f"the bytes at {at}", *found.inside))
 
 
-def _data_of_objects(value: Any) -> Iterator[Any]:
+def _find_object_data(value: Any) -> Iterator[Any]:
     """The data of all arrays of objects in msgpack that was read without its arrays."""
     waiting = [value]
     while waiting:
@@ -206,7 +206,7 @@ def _data_of_objects(value: Any) -> Iterator[Any]:
             waiting += part
 
 
-def _of_pickle(data: memoryview, budget: Budget, refused: str = "") -> Iterable[Global]:
+def _list_pickle(data: memoryview, budget: Budget, refused: str = "") -> Iterable[Global]:
     """What a pickle, or a file of torch, names, and all pickles inside of it.
 
     Args:
@@ -219,7 +219,7 @@ def _of_pickle(data: memoryview, budget: Budget, refused: str = "") -> Iterable[
     return lister.found.values()
 
 
-def _pickles_in(values: Iterable[Any]) -> Iterator[memoryview]:
+def _find_pickles(values: Iterable[Any]) -> Iterator[memoryview]:
     """The byte strings inside of values that begin as pickles do, in their order."""
     waiting, seen = [*values][::-1], set[int]()
     while waiting:
@@ -274,7 +274,7 @@ class _Lister:
             left = [machine.stack, *machine.marks, *machine.memo.values()]  # made until then
         if len(inside) >= _DEEPEST_PICKLE:
             return
-        for inner in _pickles_in(left):
+        for inner in _find_pickles(left):
             self.budget.spend("nested", 1)
             self.budget.spend("bytes", inner.nbytes)
             self.run(inner, (*inside, self.label(inner)))

@@ -194,9 +194,9 @@ def _collect(
             raise ValueError(f"an array of shape {shape} has more than {size} bytes")
         if data is None:
             one = one or piece[: dtype.itemsize]
-            if piece != _repeated(one, len(piece), found):
+            if piece != _repeat(one, len(piece), found):
                 budget.spend("copies", size)
-                data = bytearray(_repeated(one, found))
+                data = bytearray(_repeat(one, found))
         if data is not None:
             data += piece
         found += len(piece)
@@ -207,7 +207,7 @@ def _collect(
     return np.ndarray(shape, dtype, data, order=order)
 
 
-def _repeated(one: bytes, size: int, start: int = 0) -> bytes:
+def _repeat(one: bytes, size: int, start: int = 0) -> bytes:
     """So many bytes of a repeated pattern, from its byte `start` on."""
     if not one:
         return b""
@@ -267,10 +267,10 @@ def _read_box(data: Mapping[str, Any], budget: Budget, _: int) -> Space:
     if dtype.kind not in "biuf" or not low.shape == high.shape == tuple(data["shape"]):
         raise ValueError(f"bounds of shape {low.shape} for {data['shape']} of type {dtype}")
     native = dtype.newbyteorder("=")
-    return Box(_as_type(low, native), _as_type(high, native), dtype.name)
+    return Box(_convert(low, native), _convert(high, native), dtype.name)
 
 
-def _as_type(bound: Array, dtype: np.dtype[Any]) -> Array:
+def _convert(bound: Array, dtype: np.dtype[Any]) -> Array:
     if bound.dtype == dtype:
         return bound
     return np.broadcast_to(distinct_entries(bound).astype(dtype), bound.shape)

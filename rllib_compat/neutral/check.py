@@ -203,7 +203,7 @@ _PLAIN: Mapping[Any, _Test] = {
 }
 
 
-def _parts(value: Any) -> Iterable[tuple[Any, Any]] | None:
+def _list_parts(value: Any) -> Iterable[tuple[Any, Any]] | None:
     """The parts of a container with their keys; None of what is no container."""
     if isinstance(value, Mapping):
         return value.items()
@@ -247,7 +247,7 @@ class _Walk:
         self._budget.check_time(where)
 
     def _measure(self, value: Any, where: str, room: int) -> tuple[int, int, int]:
-        parts = _parts(value)
+        parts = _list_parts(value)
         if parts is None:
             return 1, _bytes_of(value), 0
         if id(value) in self._sizes:

@@ -67,7 +67,7 @@ def to_policy_id(text: object) -> PolicyId:
         ValueError: It can't be one.
     """
     if why := why_unsafe(text):
-        raise ValueError(f"{_shown(text)} can't be the id of a policy: {why}")
+        raise ValueError(f"{_show(text)} can't be the id of a policy: {why}")
     return PolicyId(str(text))
 
 
@@ -90,34 +90,34 @@ class PolicyIds:
         changed: list[tuple[Any, str]] = []
         for raw in found:
             why = why_unsafe(raw)
-            if why is None and _folded(raw) in self._taken:
+            if why is None and _fold(raw) in self._taken:
                 why = "it differs from another id by case alone"
             if why is None:
-                self._taken.add(_folded(raw))
-                self._ids[_key(raw)] = PolicyId(raw)
+                self._taken.add(_fold(raw))
+                self._ids[_to_key(raw)] = PolicyId(raw)
             else:
                 changed.append((raw, why))
         for raw, why in changed:
-            safe = self._ids[_key(raw)] = self._free(_like(raw))
+            safe = self._ids[_to_key(raw)] = self._find_free(_make_safe(raw))
             self._changed[safe] = raw, why
 
-    def _free(self, name: str) -> PolicyId:
+    def _find_free(self, name: str) -> PolicyId:
         free = name
-        while _folded(free) in self._taken:
+        while _fold(free) in self._taken:
             self._numbers[name] = self._numbers.get(name, 1) + 1
             free = f"{name}_{self._numbers[name]}"
-        self._taken.add(_folded(free))
+        self._taken.add(_fold(free))
         return to_policy_id(free)
 
     def __getitem__(self, raw: Any) -> PolicyId:
-        return self._ids[_key(raw)]
+        return self._ids[_to_key(raw)]
 
     def __iter__(self) -> Iterator[PolicyId]:
         return iter(self._ids.values())
 
     def get(self, raw: Any) -> PolicyId | None:
         """The id of what a file calls `raw`, or None if it has no policy of that name."""
-        return self._ids.get(_key(raw))
+        return self._ids.get(_to_key(raw))
 
     def found_as(self, policy_id: PolicyId) -> str | None:
         """What the file called a policy, if that can't be its id; arrays may be named after it."""
@@ -134,19 +134,19 @@ class PolicyIds:
                 Severity.WARNING,
                 Verdict.RENAMED,
                 f"policies.{safe}",
-                f"the checkpoint calls it {_shown(found)}; {why}",
+                f"the checkpoint calls it {_show(found)}; {why}",
                 f"use {safe!r} in your policy mapping function",
             )
             for safe, (found, why) in self._changed.items()
         ]
 
 
-def _key(raw: Any) -> Hashable:
+def _to_key(raw: Any) -> Hashable:
     # Real ids are text or numbers. `1 == True`, and a nest of tuples may take for ever to hash.
     return (type(raw).__name__, raw if isinstance(raw, (str, int, float)) else id(raw))
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """What a file system that ignores case and composes characters makes of a name."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
@@ -159,13 +159,13 @@ def _as_text(raw: object) -> str:
     return str(raw) if small else ""
 
 
-def _shown(raw: object) -> str:
+def _show(raw: object) -> str:
     text = _as_text(raw)
     shown = text if len(text) <= LONGEST else text[:LONGEST] + "…"
     return ascii(shown) if isinstance(raw, str) else f"{shown} ({type(raw).__name__})".strip()
 
 
-def _like(raw: Any) -> str:
+def _make_safe(raw: Any) -> str:
     """A safe name that is like what was found."""
     text = "".join(
         "_" if unicodedata.category(character) in _UNPRINTABLE else character

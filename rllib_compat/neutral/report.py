@@ -105,29 +105,29 @@ def grouped(findings: Iterable[Finding]) -> list[Finding]:
         ids = groups.setdefault(replace(finding, path=_POLICY.sub("*", finding.path)), {})
         if match:
             ids[match[0]] = None
-    return _of_several_places(_of_several(row, list(ids)) for row, ids in groups.items())
+    return _group_places(_name_policies(row, list(ids)) for row, ids in groups.items())
 
 
-def _of_several_places(rows: Iterable[Finding]) -> list[Finding]:
+def _group_places(rows: Iterable[Finding]) -> list[Finding]:
     """One row for what several parts have in common, where it needs attention."""
     places: dict[Finding, list[str]] = {}
     for row in rows:
         key = row if row.severity is Severity.INFO else replace(row, path="")
         places.setdefault(key, []).append(row.path)
-    return [replace(row, path=_listed(paths)) for row, paths in places.items()]
+    return [replace(row, path=_join(paths)) for row, paths in places.items()]
 
 
-def _listed(names: list[str]) -> str:
+def _join(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
 
-def _of_several(row: Finding, ids: list[str]) -> Finding:
+def _name_policies(row: Finding, ids: list[str]) -> Finding:
     if not ids:
         return row
     if len(ids) == 1:
         return replace(row, path=row.path.replace("policies.*", f"policies.{ids[0]}", 1))
-    return replace(row, message=f"{row.message} ({_listed(ids)})")
+    return replace(row, message=f"{row.message} ({_join(ids)})")
 
 
 @dataclass

@@ -53,11 +53,11 @@ def parse_repr(text: str) -> Space | None:
     if len(text) > _LONGEST_REPR:
         return None
     try:
-        python = _KEY.sub(r"\1=", _ARRAY.sub(_commas, text.strip()))
+        python = _KEY.sub(r"\1=", _ARRAY.sub(_add_commas, text.strip()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python's, of literals that it dislikes
             tree = ast.parse(python, mode="eval").body
-        return _of_call(tree)
+        return _read_call(tree)
     except _FAILURES:
         return None
 
@@ -72,36 +72,36 @@ _ARRAY = re.compile(r"\[[^\[\]]*\]")
 _KEY = re.compile(r"(?<=[(,])\s*'?([A-Za-z_]\w*)'?\s*:")
 
 
-def _commas(match: re.Match[str]) -> str:
+def _add_commas(match: re.Match[str]) -> str:
     return re.sub(r"(?<=[\w.])\s+(?=[-+\w.])", ", ", match[0])
 
 
-def _of_call(node: ast.expr) -> Space:
+def _read_call(node: ast.expr) -> Space:
     """Reads one `Name(…)`; only names, literals and calls of known spaces are understood."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise ValueError("not a space")
     return _MAKERS[node.func.id](node.args, {k.arg: k.value for k in node.keywords})
 
 
-def _literal(node: ast.expr) -> Any:
+def _read_literal(node: ast.expr) -> Any:
     """A number, a tuple or list of numbers, `inf`, or a dtype's name."""
     if isinstance(node, ast.Name):
         return math.inf if node.id == "inf" else node.id
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_literal(node.operand)
+        return -_read_literal(node.operand)
     if isinstance(node, (ast.Tuple, ast.List)):
-        return [_literal(part) for part in node.elts]
+        return [_read_literal(part) for part in node.elts]
     return ast.literal_eval(node)
 
 
 def _make_box(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
-    values = [_literal(arg) for arg in args]
+    values = [_read_literal(arg) for arg in args]
     if values and all(isinstance(v, int) for v in values):
         values = [values]  # `Box(84, 84)` is a shape: bounds were never printed as integers
     if len(values) == 1:
         return replace(box(-math.inf, math.inf, tuple(values[0])), exact=False)
     low, high, *rest = values
-    names = {k: _literal(v) for k, v in named.items()}
+    names = {k: _read_literal(v) for k, v in named.items()}
     shape = names.get("shape", rest[0] if rest else None)
     dtype = names.get("dtype", rest[1] if len(rest) > 1 else "float32")
     space = box(low, high, None if shape is None else tuple(shape), dtype)
@@ -111,13 +111,15 @@ def _make_box(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
 
 
 def _make_discrete(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
-    n, *start = (int(_literal(arg)) for arg in args)
-    return Discrete(n, start[0] if start else int(_literal(named.get("start", ast.Constant(0)))))
+    n, *start = (int(_read_literal(arg)) for arg in args)
+    return Discrete(
+        n, start[0] if start else int(_read_literal(named.get("start", ast.Constant(0))))
+    )
 
 
 def _make_dict(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
     del args
-    return DictSpace({str(name): _of_call(part) for name, part in named.items()})
+    return DictSpace({str(name): _read_call(part) for name, part in named.items()})
 
 
 def _make_tuple(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
@@ -125,7 +127,7 @@ def _make_tuple(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Spac
     match args:
         case [ast.List(elts=args) | ast.Tuple(elts=args)]:
             pass
-    return TupleSpace(tuple(_of_call(part) for part in args))
+    return TupleSpace(tuple(_read_call(part) for part in args))
 
 
 def _make_repeated(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
@@ -137,8 +139,10 @@ _Maker: TypeAlias = Callable[[list[ast.expr], dict[str | None, ast.expr]], Space
 _MAKERS: Mapping[str, _Maker] = {
     "Box": _make_box,
     "Discrete": _make_discrete,
-    "MultiDiscrete": lambda args, _: MultiDiscrete(tuple(map(int, _literal(args[0])))),
-    "MultiBinary": lambda args, _: MultiBinary(tuple(np.atleast_1d(_literal(args[0])).tolist())),
+    "MultiDiscrete": lambda args, _: MultiDiscrete(tuple(map(int, _read_literal(args[0])))),
+    "MultiBinary": lambda args, _: MultiBinary(
+        tuple(np.atleast_1d(_read_literal(args[0])).tolist())
+    ),
     "Tuple": _make_tuple,
     "TupleSpace": _make_tuple,
     "Dict": _make_dict,

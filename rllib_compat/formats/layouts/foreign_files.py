@@ -58,7 +58,7 @@ def identify(path: Path) -> ForeignFile | None:
     if not head:
         fix = "Copy or download it again; the disk may have been full."
         return ForeignFile("The file is empty.", fix)
-    return _pointer(head, path) or _page(head)
+    return _identify_pointer(head, path) or _identify_page(head)
 
 
 def identify_archive(path: Path) -> ForeignFile | None:
@@ -85,7 +85,7 @@ def identify_archive(path: Path) -> ForeignFile | None:
     )
 
 
-def _pointer(head: bytes, path: Path) -> ForeignFile | None:
+def _identify_pointer(head: bytes, path: Path) -> ForeignFile | None:
     if head.startswith(b"version https://git-lfs.github.com/spec/"):
         match = _LFS_SIZE.search(head)
         size = f" of {int(match[1]):,} bytes" if match else ""
@@ -102,7 +102,7 @@ def _pointer(head: bytes, path: Path) -> ForeignFile | None:
     return None
 
 
-def _page(head: bytes) -> ForeignFile | None:
+def _identify_page(head: bytes) -> ForeignFile | None:
     found = ""
     if _PAGE.match(head):
         match = _TITLE.search(head)

@@ -33,7 +33,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     state = folder.msgpack(_ALGORITHM)
     if not isinstance(state, Mapping) or OWN_KEY not in state:
         raise LayoutMismatch(f"`{_ALGORITHM}` was written by Ray")
-    checkpoint: LegacyCheckpoint = _own_part(state, LegacyCheckpoint, _ALGORITHM, budget)
+    checkpoint: LegacyCheckpoint = _read_own_part(state, LegacyCheckpoint, _ALGORITHM, budget)
     parts: tuple[Any, Any] = (checkpoint.source, checkpoint.findings)
     if not isinstance(parts[0], Source) or not isinstance(parts[1], (list, tuple)):
         raise CorruptCheckpointError("It does not say where it came from.", where=_ALGORITHM)
@@ -44,26 +44,28 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         file = f"policies/{policy_name}/{_POLICY}"
         if folder.lacks(file):
             continue
-        policy: PolicyState = _own_part(folder.msgpack(file), PolicyState, file, budget)
+        policy: PolicyState = _read_own_part(folder.msgpack(file), PolicyState, file, budget)
         found: Any = policy.policy_id  # whatever the file says
         if not isinstance(found, str) or found != policy_name:
             raise CorruptCheckpointError("It holds the policy of another folder.", where=file)
         policy_id = ids[policy_name]
         found_as = ids.found_as(policy_id) or policy.found_as
         policies[policy_id] = replace(policy, policy_id=policy_id, found_as=found_as)
-    found = policies.values() if folder.missing else _in_order(state, policies)
+    found = policies.values() if folder.missing else _sort_policies(state, policies)
     source = replace(checkpoint.source, path=path)
     return folder.finish(replace(checkpoint.with_policies(found), source=source))
 
 
-def _own_part(state: Any, kind: type, file: str, budget: Budget) -> Any:
+def _read_own_part(state: Any, kind: type, file: str, budget: Budget) -> Any:
     value = from_plain(as_mapping(state).get(OWN_KEY), state, budget=budget, where=file)
     if not isinstance(value, kind):
         raise CorruptCheckpointError(f"It holds no {kind.__name__}.", where=file)
     return value
 
 
-def _in_order(state: Mapping[str, Any], policies: Mapping[str, PolicyState]) -> list[PolicyState]:
+def _sort_policies(
+    state: Mapping[str, Any], policies: Mapping[str, PolicyState]
+) -> list[PolicyState]:
     """The policies as they were listed: their folders come in alphabetical order."""
     listed = as_mapping(state.get("worker")).get("policy_ids")
     names = listed if isinstance(listed, list) else []

@@ -56,13 +56,13 @@ def read_policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyStat
     rest = with_text_keys(state)
     optimizer = rest.pop("_optimizer_variables", None)
     if rest.keys() >= _NETWORKS:
-        return _of_networks(policy_id, rest, where)
+        return _read_networks(policy_id, rest, where)
     if "weights" not in rest:
-        return PolicyState(policy_id, _weights(rest, where), optimizer=optimizer)
+        return PolicyState(policy_id, _read_weights(rest, where), optimizer=optimizer)
     spec = rest.pop("policy_spec", None)
     policy = PolicyState(
         policy_id,
-        _weights(rest.pop("weights"), where),
+        _read_weights(rest.pop("weights"), where),
         optimizer=optimizer,
         exploration=rest.pop("_exploration_state", None),
         kl_coeff=number(rest.pop("current_kl_coeff", None)),
@@ -72,7 +72,7 @@ def read_policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyStat
     return with_spec(policy, spec)
 
 
-def _of_networks(policy_id: PolicyId, state: Mapping[str, Any], where: str) -> PolicyState:
+def _read_networks(policy_id: PolicyId, state: Mapping[str, Any], where: str) -> PolicyState:
     """QMIX's networks; each weight is called `<network>.<name>`. It stored no optimizer."""
     networks = {name: part for name, part in state.items() if isinstance(part, Mapping)}
     weights = {
@@ -84,7 +84,7 @@ def _of_networks(policy_id: PolicyId, state: Mapping[str, Any], where: str) -> P
     return PolicyState(policy_id, weights, extra=rest)
 
 
-def _weights(weights: Any, where: str) -> Weights:
+def _read_weights(weights: Any, where: str) -> Weights:
     if isinstance(weights, np.ndarray):
         return weights
     if weights is None:  # as above
@@ -92,7 +92,7 @@ def _weights(weights: Any, where: str) -> Weights:
     if isinstance(weights, Mapping):
         named = with_text_keys(weights)
         inner = named.get("_state") if len(named) == 1 else None  # MADDPG's
-        return named_arrays(named, where) if inner is None else _weights(inner, where)
+        return named_arrays(named, where) if inner is None else _read_weights(inner, where)
     if isinstance(weights, (list, tuple)) and _all_arrays(weights):
         return [np.asarray(a) for a in weights]
     raise CorruptCheckpointError(f"Weights are {type(weights).__name__}.", where=where)
@@ -122,17 +122,17 @@ def named_arrays(weights: Mapping[Any, Any], where: str) -> dict[str, Array]:
 
 def with_spec(policy: PolicyState, spec: Any) -> PolicyState:
     """A policy with spaces, class and config of its `PolicySpec`, in any era's form."""
-    fields = _spec_fields(spec)
+    fields = _read_spec(spec)
     return replace(
         policy,
-        observation_space=_space(fields.get("observation_space")) or policy.observation_space,
-        action_space=_space(fields.get("action_space")) or policy.action_space,
+        observation_space=_read_space(fields.get("observation_space")) or policy.observation_space,
+        action_space=_read_space(fields.get("action_space")) or policy.action_space,
         policy_class=class_name(fields.get("policy_class")) or policy.policy_class,
         config=config_dict(fields.get("config")) or policy.config,
     )
 
 
-def _spec_fields(spec: Any) -> Mapping[str, Any]:
+def _read_spec(spec: Any) -> Mapping[str, Any]:
     if isinstance(spec, Mapping):
         return spec
     if isinstance(spec, StandIn):
@@ -150,7 +150,7 @@ def config_dict(config: Any) -> dict[str, Any]:
     return with_text_keys(config.state if isinstance(config, StandIn) else config)
 
 
-def _space(space: Any) -> Space | None:
+def _read_space(space: Any) -> Space | None:
     # The space that the user's env had, if a preprocessor flattened it.
     space = getattr(space, "original_space", None) or space
     if isinstance(space, Mapping):

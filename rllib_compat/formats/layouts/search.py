@@ -113,9 +113,9 @@ def last_of_trial(folder: Path) -> Path | None:
     """The last checkpoint of a trial's folder whose checkpoints are folders."""
     found = [
         inner
-        for inner in _folders(folder)
+        for inner in _list_folders(folder)
         if inner.name.lower().startswith("checkpoint")
-        and is_folder_checkpoint(inner, [p.name for p in _folders(inner)], _files(inner))
+        and is_folder_checkpoint(inner, [p.name for p in _list_folders(inner)], _list_files(inner))
     ]
     return max(found, key=lambda inner: (len(inner.name), inner.name), default=None)
 
@@ -158,22 +158,22 @@ def explain_missing(path: Path) -> tuple[str, str]:
         if change != text and change and Path(change).exists():
             return "There is no such file or folder.", f"Give {change!r}."
     folder = next((p for p in path.absolute().parents if p.is_dir()), Path("/"))
-    near = [p.name for p in _folders(folder) if p.name.lower().startswith("checkpoint")]
-    near += [name for name in _files(folder) if _FILE.fullmatch(name)]
+    near = [p.name for p in _list_folders(folder) if p.name.lower().startswith("checkpoint")]
+    near += [name for name in _list_files(folder) if _FILE.fullmatch(name)]
     if near:
         shown = ", ".join(near[-_LISTED:])
         return "There is no such file or folder.", f"In {folder} there are: {shown}."
     return "There is no such file or folder.", f"Check the path; {folder} is there."
 
 
-def _folders(folder: Path) -> list[Path]:
+def _list_folders(folder: Path) -> list[Path]:
     try:
         return sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
     except OSError:
         return []
 
 
-def _files(folder: Path) -> list[str]:
+def _list_files(folder: Path) -> list[str]:
     try:
         return sorted(p.name for p in folder.iterdir() if p.is_file())
     except OSError:

@@ -62,8 +62,8 @@ def read_states(
     folder = Folder(path, budget or Budget())
     return {
         stem: as_data(value, stem, folder.budget, makers, unless_code)
-        for name in _folders(folder, "")
-        for stem, value in _stored(folder, name)
+        for name in _list_folders(folder, "")
+        for stem, value in _read_folder(folder, name)
     }
 
 
@@ -87,26 +87,26 @@ def as_data(
         CheckpointError: There is something else in it.
         BudgetExceededError: It stands for more than the budget allows.
     """
-    copy = _Data(makers or {}, unless_code, where, budget).of(value)
+    copy = _Copier(makers or {}, unless_code, where, budget).copy(value)
     check_values(copy, budget, where)
     return copy
 
 
-def _folders(folder: Folder, name: str, depth: int = 0) -> list[str]:
+def _list_folders(folder: Folder, name: str, depth: int = 0) -> list[str]:
     if depth > _DEEPEST:
         raise CorruptCheckpointError("The folders are nested too deeply.", where=name)
     inner = [p.relative_to(folder.root).as_posix() for p in folder.folders(name or ".")]
-    return [name, *(found for path in inner for found in _folders(folder, path, depth + 1))]
+    return [name, *(found for path in inner for found in _list_folders(folder, path, depth + 1))]
 
 
-def _stored(folder: Folder, name: str) -> list[tuple[str, Any]]:
+def _read_folder(folder: Folder, name: str) -> list[tuple[str, Any]]:
     """The states in one folder, by their files without endings."""
     stems = [f"{name}/{stem}".lstrip("/") for stem in _STEMS]
     files = [(stem, folder.state_file(stem)) for stem in stems]
     return [(stem, folder.read(file)) for stem, file in files if file is not None]
 
 
-class _Data:
+class _Copier:
     """Makes sure that a value is data, and copies it.
 
     Args:
@@ -127,7 +127,7 @@ class _Data:
         self._made: dict[int, tuple[Any, Any]] = {}  # shared values are copied once
         self._open: set[int] = set()
 
-    def of(self, value: Any) -> Any:
+    def copy(self, value: Any) -> Any:
         """A copy of a value.
 
         Raises:
@@ -139,16 +139,16 @@ class _Data:
         if id(value) in self._made:
             return self._made[id(value)][1]
         if id(value) in self._open:
-            raise CorruptCheckpointError("A value holds itself.", where=self._shown())
+            raise CorruptCheckpointError("A value holds itself.", where=self._place())
         if len(self._open) > DEEPEST:
-            raise budget_error("depth", self._shown())
+            raise budget_error("depth", self._place())
         self._open.add(id(value))
-        made = self._copied(value)
+        made = self._copy_container(value)
         self._open.discard(id(value))
         self._made[id(value)] = value, made
         return made
 
-    def _copied(self, value: Any) -> Any:
+    def _copy_container(self, value: Any) -> Any:
         if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
             self._budget.spend("unfolded", value.nbytes, self._where)  # many may share their bytes
             return value.copy()
@@ -158,28 +158,28 @@ class _Data:
         if isinstance(value, Mapping):
             kind = OrderedDict if isinstance(value, OrderedDict) else dict
             kept = ((k, v) for k, v in value.items() if not self._is_left_out(k, v))
-            return kind((self.of(k), self._part(k, v)) for k, v in kept)
+            return kind((self.copy(k), self._copy_part(k, v)) for k, v in kept)
         if isinstance(value, (list, tuple, set, frozenset)):
-            parts = (self._part(i, v) for i, v in enumerate(value))
+            parts = (self._copy_part(i, v) for i, v in enumerate(value))
             return next(k for k in (list, tuple, set, frozenset) if isinstance(value, k))(parts)
         if isinstance(value, deque):
-            return deque((self._part("…", v) for v in value), value.maxlen)
+            return deque((self._copy_part("…", v) for v in value), value.maxlen)
         if isinstance(value, StandIn) and value.qualified in self._makers:
-            return self._object(value)
+            return self._make_object(value)
         raise CheckpointError(
-            f"There is {_described(value)} in a state, which is code, not data.",
-            where=self._shown(),
+            f"There is {_describe(value)} in a state, which is code, not data.",
+            where=self._place(),
             fix="If you own the file and trust it, say so: restore(path, trusted=True). "
             "Ray then loads it, and runs whatever is in it.",
         )
 
-    def _part(self, key: Any, value: Any) -> Any:
+    def _copy_part(self, key: Any, value: Any) -> Any:
         self._path.append(key)
-        made = self.of(value)
+        made = self.copy(value)
         self._path.pop()
         return made
 
-    def _shown(self) -> str:
+    def _place(self) -> str:
         """Where the copying is, for errors."""
         keys = (f"[{k}]" if isinstance(k, int) else f".{str(k)[:60]}" for k in self._path)
         return f"{self._where} ${''.join(keys)}"
@@ -187,16 +187,16 @@ class _Data:
     def _is_left_out(self, key: Any, value: Any) -> bool:
         return isinstance(key, str) and key in self._unless_code and is_stand_in(value)
 
-    def _object(self, value: StandIn) -> Any:
-        attributes = self.of(value.state)
+    def _make_object(self, value: StandIn) -> Any:
+        attributes = self.copy(value.state)
         try:
             return self._makers[value.qualified](attributes)
         except TypeError as error:
             raise CorruptCheckpointError(
                 f"The attributes of {value.label} are not its own: {error}.",
-                where=self._shown(),
+                where=self._place(),
             ) from error
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     return repr(value) if is_stand_in(value) else f"a value of type {type(value).__name__}"

@@ -71,15 +71,15 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     file, findings = _find_file(path)
     folder = Folder(file.parent, budget, findings)
     is_there = not folder.lacks(file.name)
-    outer = _outer(folder, file.name) if is_there else {}
-    metadata = _metadata(folder, file)
-    ray_version = text(metadata.pop("ray_version", None)) or _era(outer)
+    outer = _read_outer(folder, file.name) if is_there else {}
+    metadata = _read_metadata(folder, file)
+    ray_version = text(metadata.pop("ray_version", None)) or _guess_ray(outer)
     policies, mapping = _read_worker(outer, folder, file.name) if is_there else ({}, {})
     config, is_complete = _read_config(metadata, outer, folder)
     number = _FILE.fullmatch(file.name)
     if number:  # what `Trainer._save` called it
         metadata.setdefault("iteration", int(number[1]))
-    counters = _counters(outer, metadata, policies.values())
+    counters = _read_counters(outer, metadata, policies.values())
     checkpoint = LegacyCheckpoint(
         Source(path, name, ray_version, folder.digests),
         config=config,
@@ -93,7 +93,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     return folder.finish(checkpoint)
 
 
-def _outer(folder: Folder, file: str) -> dict[str, Any]:
+def _read_outer(folder: Folder, file: str) -> dict[str, Any]:
     """The content of the checkpoint's file."""
     if not pickles.looks_like_pickle(folder.path(file)):
         raise LayoutMismatch(f"{file} is not a pickle")
@@ -114,27 +114,27 @@ def _find_file(path: Path) -> tuple[Path, list[Finding]]:
         return path, []
     if not path.is_dir():
         raise LayoutMismatch("there is no such file or folder")
-    folders = [path] if _files(path) else [path, *_trial_folders(path)]
-    files = [file for folder in folders for file in _files(folder)]
-    lost = [file for d in folders if not _files(d) and (file := _of_metadata(d))]
+    folders = [path] if _find_files(path) else [path, *_find_trial_folders(path)]
+    files = [file for folder in folders for file in _find_files(folder)]
+    lost = [file for d in folders if not _find_files(d) and (file := _find_by_metadata(d))]
     if not files and lost:
         return lost[-1], []
     if not files:
         raise LayoutMismatch("no file `checkpoint-N`, in it or in a folder `checkpoint_N` below it")
     if len(files) == 1:
-        return files[0], [_lost(path, lost, files[0])] if lost else []
+        return files[0], [_lost_finding(path, lost, files[0])] if lost else []
     note = Finding(
         "several-checkpoints",
         Severity.WARNING,
         Verdict.NOTE,
         files[-1].relative_to(path).as_posix(),
-        f"the last of {len(files)} checkpoints was taken, of {_named(files)}",
+        f"the last of {len(files)} checkpoints was taken, of {_join_names(files)}",
         "give the path of another one to read that; --recursive converts all",
     )
-    return files[-1], [note, *([_lost(path, lost, files[-1])] if lost else [])]
+    return files[-1], [note, *([_lost_finding(path, lost, files[-1])] if lost else [])]
 
 
-def _lost(path: Path, lost: list[Path], taken: Path) -> Finding:
+def _lost_finding(path: Path, lost: list[Path], taken: Path) -> Finding:
     """What is said of checkpoints of a trial that have nothing but their metadata."""
     where = lost[-1].relative_to(path).as_posix()
     message = f"its metadata is there, and the file itself is not; {taken.name} was taken"
@@ -142,12 +142,12 @@ def _lost(path: Path, lost: list[Path], taken: Path) -> Finding:
     return Finding("missing", Severity.WARNING, Verdict.ABSENT, where, message, hint)
 
 
-def _named(files: list[Path]) -> str:
+def _join_names(files: list[Path]) -> str:
     names = [file.name for file in files]
     return ", ".join([*names[:2], "…", *names[-2:]] if len(names) > _NAMED else names)
 
 
-def _of_metadata(folder: Path) -> Path | None:
+def _find_by_metadata(folder: Path) -> Path | None:
     """Where the file was whose metadata is all that is left."""
     names = [path.name for path in folder.iterdir() if path.suffix == _METADATA_ENDING]
     if names:
@@ -158,7 +158,7 @@ def _of_metadata(folder: Path) -> Path | None:
     return None
 
 
-def _files(folder: Path) -> list[Path]:
+def _find_files(folder: Path) -> list[Path]:
     """The checkpoint files in a folder, oldest first; a renamed one is known by its content."""
     numbered = {
         file: int(match[1])
@@ -171,7 +171,7 @@ def _files(folder: Path) -> list[Path]:
     return [f for f in renamed if f.is_file() and f.suffix == "" and pickles.looks_like_pickle(f)]
 
 
-def _trial_folders(folder: Path) -> Iterator[Path]:
+def _find_trial_folders(folder: Path) -> Iterator[Path]:
     found = [d for d in folder.iterdir() if d.is_dir() and _TRIAL_FOLDER.fullmatch(d.name)]
     yield from sorted(found, key=lambda d: (len(d.name), d.name))
 
@@ -192,7 +192,7 @@ def _as_dict(outer: Any) -> dict[str, Any] | None:
     return None
 
 
-def _era(outer: Mapping[str, Any]) -> str | None:
+def _guess_ray(outer: Mapping[str, Any]) -> str | None:
     """The Ray that a file is from, by its keys; metadata has it only from Ray 0.8.0 on."""
     for key, ray in _WORKER_KEYS.items():
         if key in outer and ray:
@@ -202,7 +202,7 @@ def _era(outer: Mapping[str, Any]) -> str | None:
     return "0.7" if "optimizer" in outer else None
 
 
-def _metadata(folder: Folder, file: Path) -> dict[str, Any]:
+def _read_metadata(folder: Folder, file: Path) -> dict[str, Any]:
     stem = file.name.removesuffix(".extra_data")
     for side_file in (stem + _METADATA_ENDING, _METADATA_ENDING):
         content = folder.try_side_file(side_file)
@@ -251,7 +251,7 @@ def _read_worker(
     return policies, mapping
 
 
-def _counters(
+def _read_counters(
     outer: dict[str, Any], metadata: Mapping[str, Any], policies: Iterable[PolicyState]
 ) -> Counters:
     raw = with_text_keys(as_mapping(outer.pop("train_exec_impl", None)).get("counters"))
@@ -262,8 +262,8 @@ def _counters(
         optimizer = [None, None]
     trained, sampled = optimizer
     return Counters(
-        iteration=_first(metadata.get("iteration"), last.get("training_iteration")),
-        env_steps=_first(
+        iteration=_first_integer(metadata.get("iteration"), last.get("training_iteration")),
+        env_steps=_first_integer(
             raw.get("num_env_steps_sampled"),
             raw.get("num_steps_sampled"),
             metadata.get("timesteps_total"),
@@ -272,14 +272,16 @@ def _counters(
             sampled,
             *(policy.global_timestep for policy in policies),
         ),
-        agent_steps=_first(raw.get("num_agent_steps_sampled"), last.get("num_agent_steps_sampled")),
-        trained_steps=_first(
+        agent_steps=_first_integer(
+            raw.get("num_agent_steps_sampled"), last.get("num_agent_steps_sampled")
+        ),
+        trained_steps=_first_integer(
             raw.get("num_env_steps_trained"),
             raw.get("num_steps_trained"),
             last.get("num_env_steps_trained"),
             trained,
         ),
-        episodes=_first(metadata.get("episodes_total"), outer.get("episodes_so_far")),
+        episodes=_first_integer(metadata.get("episodes_total"), outer.get("episodes_so_far")),
         seconds=number(metadata.get("time_total")),
         raw=raw,
     )
@@ -301,7 +303,7 @@ def _read_config(
     return (complete, True) if complete and not given else (given, False)
 
 
-def _first(*values: Any) -> int | None:
+def _first_integer(*values: Any) -> int | None:
     """The first that is an integer; Ray left out or zeroed what it did not count."""
     numbers = [n for value in values if (n := integer(value)) is not None]
     return next((n for n in numbers if n), numbers[0] if numbers else None)

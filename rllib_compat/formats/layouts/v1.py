@@ -58,26 +58,26 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     if not path.is_dir():
         raise LayoutMismatch("not a folder")
     folder = Folder(path, budget)
-    algorithm_file = _state_file(folder, "algorithm_state") or _first_state_file(folder)
-    policy_file = _state_file(folder, "policy_state")
+    algorithm_file = _find_state_file(folder, "algorithm_state") or _find_first_state_file(folder)
+    policy_file = _find_state_file(folder, "policy_state")
     if algorithm_file and not (path / "learner_group").exists():
-        return _algorithm(path, folder, algorithm_file)
+        return _read_algorithm(path, folder, algorithm_file)
     if policy_file:
-        return _single_policy(path, folder, policy_file)
-    if _was_here(folder):
-        return _algorithm(path, folder, "algorithm_state.pkl")
+        return _read_single_policy(path, folder, policy_file)
+    if _is_incomplete(folder):
+        return _read_algorithm(path, folder, "algorithm_state.pkl")
     raise LayoutMismatch(
         "no `algorithm_state` or `policy_state` (.pkl, .msgpck) of the old API stack"
     )
 
 
-def _first_state_file(folder: Folder) -> str | None:
+def _find_first_state_file(folder: Folder) -> str | None:
     """`state.pkl`, as the file was called between Ray 2.0 and 2.1 (nightly builds)."""
     is_first = folder.has(_FIRST_STATE) and (folder.root / "policies").is_dir()
     return _FIRST_STATE if is_first else None
 
 
-def _was_here(folder: Folder) -> bool:
+def _is_incomplete(folder: Folder) -> bool:
     """Whether what is left shows that a checkpoint of this layout was here."""
     if not folder.has(_METADATA) or (folder.root / "learner_group").exists():
         return False
@@ -88,16 +88,16 @@ def _was_here(folder: Folder) -> bool:
     )
 
 
-def _state_file(folder: Folder, stem: str) -> str | None:
+def _find_state_file(folder: Folder, stem: str) -> str | None:
     return next((stem + e for e in _ENDINGS if folder.has(stem + e)), None)
 
 
-def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
-    metadata = _metadata(folder, state_file)
-    state = {} if folder.lacks(state_file) else _load(folder, state_file)
+def _read_algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
+    metadata = _read_metadata(folder, state_file)
+    state = {} if folder.lacks(state_file) else _read_state(folder, state_file)
     worker = dict(as_mapping(state.get("worker")))
-    version = _version(metadata, state, state_file)
-    algorithm = _class_name(state.pop("algorithm_class", None))
+    version = _name_version(metadata, state, state_file)
+    algorithm = _short_class_name(state.pop("algorithm_class", None))
     config, is_complete = config_dict(state.pop("config", None)), True
     if not config:
         config, is_complete = read_params(folder), False
@@ -113,7 +113,7 @@ def _algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     policies = with_filters(policies, ids, worker.pop("filters", None))
     mapping = worker.pop("policy_mapping_fn", None)
     to_train = worker.pop("is_policy_to_train", None)
-    counters = _counters(state, folder)
+    counters = _read_counters(state, folder)
     state.pop("worker", None)
     state.pop("checkpoint_version", None)
     checkpoint = LegacyCheckpoint(
@@ -140,7 +140,7 @@ def _read_policies(
     if folders:
         ids = folder.policy_ids(folders, "policies")
         for name, path in folders.items():
-            policies[ids[name]] = _policy(Folder(path, folder.budget), ids[name], folder)
+            policies[ids[name]] = _read_policy(Folder(path, folder.budget), ids[name], folder)
     else:
         states = as_mapping(inline)
         ids = folder.policy_ids(states, state_file)
@@ -150,14 +150,14 @@ def _read_policies(
     return {k: replace(p, found_as=ids.found_as(PolicyId(k))) for k, p in policies.items()}, ids
 
 
-def _single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
+def _read_single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     """A policy's folder alone: it becomes a checkpoint of one policy."""
-    metadata = _metadata(folder, state_file)
+    metadata = _read_metadata(folder, state_file)
     ids = folder.policy_ids([path.resolve().name], "policies")
     (policy_id,) = ids
-    policy = _policy(folder, policy_id, folder)
+    policy = _read_policy(folder, policy_id, folder)
     policy = replace(policy, found_as=ids.found_as(policy_id))
-    version = _version(metadata, policy.extra, state_file)
+    version = _name_version(metadata, policy.extra, state_file)
     checkpoint = LegacyCheckpoint(
         Source(path, f"{version} policy", text(metadata.get("ray_version")), folder.digests),
         config=policy.config,
@@ -168,19 +168,21 @@ def _single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpo
     return folder.finish(checkpoint)
 
 
-def _policy(folder: Folder, policy_id: PolicyId, outer: Folder) -> PolicyState:
-    state_file = _state_file(folder, "policy_state") or "policy_state.pkl"
+def _read_policy(folder: Folder, policy_id: PolicyId, outer: Folder) -> PolicyState:
+    state_file = _find_state_file(folder, "policy_state") or "policy_state.pkl"
     where = f"policies/{folder.root.name}"
     if folder.lacks(state_file):
         policy = PolicyState(policy_id, {})
     else:
-        policy = read_policy_state(policy_id, _load(folder, state_file), f"{where}/{state_file}")
+        policy = read_policy_state(
+            policy_id, _read_state(folder, state_file), f"{where}/{state_file}"
+        )
     if folder is not outer:
         outer.include(where, folder)
     return policy
 
 
-def _load(folder: Folder, file: str) -> dict[str, Any]:
+def _read_state(folder: Folder, file: str) -> dict[str, Any]:
     if file.endswith(".pkl") and not pickles.looks_like_pickle(folder.path(file)):
         raise CorruptCheckpointError("The state file is not a pickle.", where=file)
     state = folder.read(file)
@@ -191,7 +193,7 @@ def _load(folder: Folder, file: str) -> dict[str, Any]:
     return with_text_keys(state)
 
 
-def _metadata(folder: Folder, state_file: str) -> dict[str, Any]:
+def _read_metadata(folder: Folder, state_file: str) -> dict[str, Any]:
     metadata = dict(as_mapping(folder.try_side_file(_METADATA)))
     stored = str(metadata.get("state_file") or state_file)
     if stored != state_file:
@@ -205,12 +207,12 @@ def _metadata(folder: Folder, state_file: str) -> dict[str, Any]:
     return metadata
 
 
-def _version(metadata: Mapping[str, Any], state: Mapping[str, Any], state_file: str) -> str:
+def _name_version(metadata: Mapping[str, Any], state: Mapping[str, Any], state_file: str) -> str:
     version = str(metadata.get("checkpoint_version") or state.get("checkpoint_version") or "1.x")
     return f"{version} msgpack" if state_file.endswith(".msgpck") else version
 
 
-def _class_name(value: Any) -> str | None:
+def _short_class_name(value: Any) -> str | None:
     """`PPO`, of the class or its dotted name."""
     if isinstance(value, GlobalRef):
         return value.name
@@ -247,7 +249,7 @@ def _with_learners(policies: Mapping[str, PolicyState], folder: Folder) -> dict[
     return {policy.policy_id: policy for policy in by_name.values()}
 
 
-def _counters(state: dict[str, Any], folder: Folder) -> Counters:
+def _read_counters(state: dict[str, Any], folder: Folder) -> Counters:
     raw = with_text_keys(state.pop("counters", None))
     tune = as_mapping(folder.try_side_file(".tune_metadata"))
 

@@ -96,20 +96,20 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     metadata = as_mapping(metadata)
     is_complete = not folder.has(_MADE) or not folder.lacks(_MADE)
     made = folder.try_side_file(_MADE) if is_complete else None
-    state = _state(folder, "algorithm_state") or {}
-    cls, config = _class_and_config(made)
+    state = _read_state(folder, "algorithm_state") or {}
+    cls, config = _read_class_and_config(made)
     policies, ids = _read_modules(folder)
     filters, other_filters = _read_filters(folder, policies, ids)
     policies = with_filters(policies, ids, filters)
-    noise = _state(folder, f"{_WEIGHT_NOISE}/state") or {}
+    noise = _read_state(folder, f"{_WEIGHT_NOISE}/state") or {}
     coefficients = as_mapping(folder.try_side_file(COEFFICIENTS))
-    learner = _state(folder, "learner_group/learner/state") or {}
+    learner = _read_state(folder, "learner_group/learner/state") or {}
     policies = {
         policy_id: replace(
             policy,
-            **_weight_noise(policy, noise),
-            **_coefficients(policy, coefficients),
-            optimizer=_optimizers(as_mapping(learner.get("optimizer")), policy.old_id),
+            **_read_weight_noise(policy, noise),
+            **_read_coefficients(policy, coefficients),
+            optimizer=_read_optimizers(as_mapping(learner.get("optimizer")), policy.old_id),
         )
         for policy_id, policy in policies.items()
     }
@@ -123,7 +123,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         policies=policies,
         policy_mapping_fn=config.get("policy_mapping_fn") or config.get("_policy_mapping_fn"),
         policies_to_train=config.get("policies_to_train"),
-        counters=_counters(state, folder),
+        counters=_read_counters(state, folder),
         extra={
             **with_text_keys({name: state[name] for name in state if name != _ITERATION}),
             **other_filters,
@@ -135,7 +135,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
 def _read_modules(folder: Folder) -> tuple[dict[str, PolicyState], PolicyIds]:
     names = [path.name for path in folder.folders(MODULES)]
     ids = folder.policy_ids(names, "policies")
-    modules = [(ids[name], _module(folder, name, ids[name])) for name in names]
+    modules = [(ids[name], _read_module(folder, name, ids[name])) for name in names]
     policies: dict[str, PolicyState] = {
         policy_id: replace(policy, found_as=ids.found_as(policy_id))
         for policy_id, policy in modules
@@ -146,14 +146,14 @@ def _read_modules(folder: Folder) -> tuple[dict[str, PolicyState], PolicyIds]:
     return policies, ids
 
 
-def _weight_noise(policy: PolicyState, state: Mapping[str, Any]) -> dict[str, Any]:
+def _read_weight_noise(policy: PolicyState, state: Mapping[str, Any]) -> dict[str, Any]:
     """How large the noise on a policy's weights was, as old policies said it."""
     stored = as_mapping(state.get("deviations"))
     deviation = number(stored.get(policy.old_id, stored.get("")))
     return {} if deviation is None else {"exploration": {"cur_stddev": deviation}}
 
 
-def _coefficients(policy: PolicyState, stored: Mapping[str, Any]) -> dict[str, Any]:
+def _read_coefficients(policy: PolicyState, stored: Mapping[str, Any]) -> dict[str, Any]:
     """What a trainer has written of a policy's learner."""
     found = {
         own: as_mapping(stored.get(where)).get(policy.old_id)
@@ -163,21 +163,23 @@ def _coefficients(policy: PolicyState, stored: Mapping[str, Any]) -> dict[str, A
     return {k: v for k, v in found.items() if isinstance(v, float) and math.isfinite(v)}
 
 
-def _optimizers(stored: Mapping[str, Any], found: str) -> Any:
+def _read_optimizers(stored: Mapping[str, Any], found: str) -> Any:
     """The state of a module's only optimizer, or those of several (SAC) by their names."""
     if f"{found}_default_optimizer" in stored:
-        return _optimizer(stored[f"{found}_default_optimizer"])
+        return _read_optimizer(stored[f"{found}_default_optimizer"])
     own = {name: stored.get(f"{found}_{name}") for name in _OPTIMIZERS}
-    return {name: _optimizer(state) for name, state in own.items() if state is not None} or None
+    return {
+        name: _read_optimizer(state) for name, state in own.items() if state is not None
+    } or None
 
 
-def _optimizer(stored: Any) -> Any:
+def _read_optimizer(stored: Any) -> Any:
     """The state of a torch optimizer; later releases put it beside the id of its module."""
     wrapped = isinstance(stored, Mapping) and "module_id" in stored
     return stored.get("state") if wrapped else stored
 
 
-def _state(folder: Folder, stem: str) -> Mapping[str, Any] | None:
+def _read_state(folder: Folder, stem: str) -> Mapping[str, Any] | None:
     file = folder.state_file(stem)
     if file is None:
         return None
@@ -185,7 +187,7 @@ def _state(folder: Folder, stem: str) -> Mapping[str, Any] | None:
     return state if isinstance(state, Mapping) else None
 
 
-def _class_and_config(made: Any) -> tuple[str | None, dict[str, Any]]:
+def _read_class_and_config(made: Any) -> tuple[str | None, dict[str, Any]]:
     if not isinstance(made, Mapping):
         return None, {}
     cls = made.get("class")
@@ -193,13 +195,13 @@ def _class_and_config(made: Any) -> tuple[str | None, dict[str, Any]]:
     config: dict[str, Any] = {}
     if isinstance(arguments, tuple) and len(arguments) == 2:
         positional, named = arguments
-        config = config_dict(_argument(positional, named, "config"))
+        config = config_dict(_find_argument(positional, named, "config"))
     return cls.name if isinstance(cls, GlobalRef) else None, config
 
 
-def _module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyState | None:
+def _read_module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyState | None:
     place = f"{MODULES}/{module_name}"
-    weights = _state(folder, f"{place}/module_state")
+    weights = _read_state(folder, f"{place}/module_state")
     if weights is None:
         return None
     arrays: Weights = named_arrays(weights, f"{place}/module_state")
@@ -208,7 +210,7 @@ def _module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyStat
         return PolicyState(module_id, arrays)
     cls = made.get("class")
     policy_class = cls.qualified if isinstance(cls, GlobalRef) else None
-    named = _module_arguments(made.get("ctor_args_and_kwargs"))
+    named = _read_module_arguments(made.get("ctor_args_and_kwargs"))
     model = config_dict(named.get("model_config", named.get("model_config_dict")))
     # That of our own is a network's description, not a config; but where ours has Ray's network.
     is_ours = (policy_class or "").startswith("rllib_compat.") and policy_class != _RAYS_NETWORK
@@ -228,15 +230,15 @@ def _space(value: Any) -> Space | None:
     return value if isinstance(value, Space) else None
 
 
-def _module_arguments(arguments: Any) -> Mapping[str, Any]:
+def _read_module_arguments(arguments: Any) -> Mapping[str, Any]:
     """The keyword arguments of a module; up to Ray 2.3x they came as one `RLModuleConfig`."""
     if not isinstance(arguments, tuple) or len(arguments) != 2:
         return {}
     positional, named = arguments
-    return config_dict(_argument(positional, named, None))
+    return config_dict(_find_argument(positional, named, None))
 
 
-def _argument(positional: Any, named: Any, name: str | None) -> Any:
+def _find_argument(positional: Any, named: Any, name: str | None) -> Any:
     """The first positional argument, or the named one (all of them without a name)."""
     if isinstance(positional, (list, tuple)) and positional:
         return positional[0]
@@ -249,14 +251,14 @@ def _read_filters(
     """The states of the filter's connector: by what the file calls policies, and all others."""
     known: dict[str, ObservationFilter] = {}
     others: dict[str, ObservationFilter] = {}
-    states = {path: _state(folder, f"{path}/state") or {} for path in _FILTERS}
+    states = {path: _read_state(folder, f"{path}/state") or {} for path in _FILTERS}
     entries: list[tuple[str, Any, Any]] = [
         (path, name, entry) for path in states for name, entry in states[path].items()
     ]
     for path, agent, entry in entries:
         if not isinstance(entry, Mapping):
             continue
-        observation_filter = _filter(entry, folder, f"{path}/state")
+        observation_filter = _read_filter(entry, folder, f"{path}/state")
         if agent is None and len(policies) == 1:
             known |= {policy.old_id: observation_filter for policy in policies.values()}
         elif path == _FILTERS[1] and (ids.get(agent) or "") in policies:
@@ -267,7 +269,7 @@ def _read_filters(
     return known, others
 
 
-def _filter(entry: Mapping[str, Any], folder: Folder, where: str) -> ObservationFilter:
+def _read_filter(entry: Mapping[str, Any], folder: Folder, where: str) -> ObservationFilter:
     """A filter of its connector's state.
 
     Raises:
@@ -298,7 +300,7 @@ def _filter(entry: Mapping[str, Any], folder: Folder, where: str) -> Observation
     )
 
 
-def _counters(state: Mapping[str, Any], folder: Folder) -> Counters:
+def _read_counters(state: Mapping[str, Any], folder: Folder) -> Counters:
     """What was counted, by the algorithm's state or else that of its local env runner.
 
     Where there is no other runner, a converted checkpoint of Ray 2.40 – 2.52 has the steps in the
@@ -316,7 +318,7 @@ def _counters(state: Mapping[str, Any], folder: Folder) -> Counters:
         return integer(int(sum(numbers))) if numbers else None
 
     steps = lifetime(_STEPS) or lifetime(_STEPS_READ)
-    if not steps and (runner := _state(folder, "env_runner/state")):
+    if not steps and (runner := _read_state(folder, "env_runner/state")):
         steps = integer(runner.get(_STEPS[1])) or steps
     iteration = integer(state.get(_ITERATION))
     return Counters(iteration=iteration, env_steps=steps, episodes=lifetime(_EPISODES))

@@ -62,7 +62,7 @@ def pack(value: Any) -> bytes:
     Raises:
         CheckpointError: Something in it has no form in msgpack; `where` is its path.
     """
-    return b"".join(_parts(canonical(value)))
+    return b"".join(_pack_parts(canonical(value)))
 
 
 def pack_to(
@@ -73,7 +73,7 @@ def pack_to(
     Raises:
         BudgetExceededError: There are more bytes than the budget has.
     """
-    parts = list(_parts(canonical(value)))
+    parts = list(_pack_parts(canonical(value)))
     if budget is not None:
         budget.spend("written", sum(part.nbytes for part in parts), where or None)
     if isinstance(target, (str, Path)):
@@ -232,7 +232,7 @@ def _too_deep(where: str) -> BudgetExceededError:
     )
 
 
-def _parts(value: Any) -> Iterator[memoryview]:
+def _pack_parts(value: Any) -> Iterator[memoryview]:
     """A packed value, in parts; large arrays are not copied, but given as they lie there."""
     packer = Packer(default=_encode, autoreset=False)
     holders: set[int] = set()
@@ -331,21 +331,21 @@ def _decode_array(record: dict[Any, Any]) -> Any:
     data, is_array = record.get(b"data"), record[b"nd"]
     if not isinstance(data, bytes) or not isinstance(is_array, bool):
         raise ValueError("an array has no data")
-    dtype = _dtype(record.get(b"type"))
-    shape = _shape(record.get(b"shape")) if is_array else ()
+    dtype = _to_dtype(record.get(b"type"))
+    shape = _to_shape(record.get(b"shape")) if is_array else ()
     if math.prod(shape) * dtype.itemsize != len(data) or not dtype.itemsize:
         raise ValueError(f"an array of shape {shape} and type {dtype} has {len(data)} bytes")
     array: Array = np.ndarray(shape, dtype, bytearray(data))
     return array if is_array else array[()]
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
+def _to_shape(shape: Any) -> tuple[int, ...]:
     if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
         raise ValueError(f"an array has the shape {shape!r}")
     return tuple(shape)
 
 
-def _dtype(descr: Any, depth: int = 0) -> np.dtype[Any]:
+def _to_dtype(descr: Any, depth: int = 0) -> np.dtype[Any]:
     if isinstance(descr, bytes):
         descr = descr.decode()
     if isinstance(descr, str):
@@ -354,10 +354,10 @@ def _dtype(descr: Any, depth: int = 0) -> np.dtype[Any]:
         return np.dtype(descr)
     if not isinstance(descr, list) or depth > 16:
         raise ValueError("an array has no readable type")
-    return _structured(descr, depth)
+    return _to_structured_dtype(descr, depth)
 
 
-def _structured(descr: list[Any], depth: int) -> np.dtype[Any]:
+def _to_structured_dtype(descr: list[Any], depth: int) -> np.dtype[Any]:
     """The type that `dtype.descr` describes; nameless void entries are padding."""
     names, formats, offsets, titles = [], [], [], []
     offset = 0
@@ -366,9 +366,9 @@ def _structured(descr: list[Any], depth: int) -> np.dtype[Any]:
             raise ValueError("an array has a field without name and type")
         name, *rest = field
         title, name = name if isinstance(name, list) else (None, name)
-        part = _dtype(rest[0], depth + 1)
+        part = _to_dtype(rest[0], depth + 1)
         if len(rest) > 1:
-            part = np.dtype((part, _shape(rest[1])))
+            part = np.dtype((part, _to_shape(rest[1])))
         if name != "" or part.names is not None or part.kind != "V":
             names.append(name)
             formats.append(part)

@@ -111,7 +111,7 @@ def to_plain(
         CheckpointError: `value` holds an object that the neutral state does not know.
         BudgetExceededError: It is nested too deep, or unfolds to too many values.
     """
-    return _Encoder(_shared(value), placed or {}, budget or Budget()).encode(value, "$", 0)
+    return _Encoder(_find_shared(value), placed or {}, budget or Budget()).encode(value, "$", 0)
 
 
 def from_plain(
@@ -142,7 +142,7 @@ def from_plain(
         ) from error
 
 
-def _parts(value: Any) -> Iterable[Any]:
+def _list_parts(value: Any) -> Iterable[Any]:
     """What lies directly in `value`."""
     if isinstance(value, Mapping):
         return [*value.keys(), *value.values()]
@@ -161,7 +161,7 @@ def _may_be_shared(value: Any) -> bool:
     return isinstance(value, (list, Mapping, set, deque, np.ndarray)) or is_dataclass(value)
 
 
-def _shared(value: Any) -> set[int]:
+def _find_shared(value: Any) -> set[int]:
     """The ids of the objects below `value` that are met more than once."""
     met: set[int] = set()
     shared: set[int] = set()
@@ -172,7 +172,7 @@ def _shared(value: Any) -> set[int]:
             if _may_be_shared(value):
                 shared.add(id(value))
             continue
-        parts = _parts(value)
+        parts = _list_parts(value)
         if parts or _may_be_shared(value):
             met.add(id(value))
             waiting.extend(parts)

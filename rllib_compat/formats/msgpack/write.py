@@ -99,11 +99,11 @@ def write(
                 where="policies",
                 fix="Rename the policy; Ray refuses such ids as well.",
             )
-    algorithm = _algorithm_state(checkpoint, form)
+    algorithm = _make_algorithm_state(checkpoint, form)
     for policy_id, policy in checkpoint.policies.items():
         folder = target / "policies" / policy_id
         folder.mkdir(parents=True)
-        state = _policy_state(policy, checkpoint, form)
+        state = _make_policy_state(policy, checkpoint, form)
         _write_state(folder / _POLICY_STATE, state, policy, budget)
         _write_metadata(folder, checkpoint, "Policy", _POLICY_STATE)
     # Last: it holds the source's digests, which may still be computed.
@@ -118,7 +118,7 @@ def write(
 def _write_state(
     file: Path, state: dict[str, Any], own: LegacyCheckpoint | PolicyState, budget: Budget
 ) -> None:
-    placed = {id(array): place for place, array in _arrays(state, [])}
+    placed = {id(array): place for place, array in _find_arrays(state, [])}
     plain = to_plain(own, placed, budget=budget)
     msgpack_codec.pack_to({**state, OWN_KEY: plain}, file, budget=budget, where=file.name)
     budget.check_time(file.name)
@@ -137,23 +137,23 @@ def _write_metadata(folder: Path, checkpoint: LegacyCheckpoint, kind: str, file:
     (folder / _METADATA).write_text(json.dumps(metadata), "utf-8")
 
 
-def _arrays(value: Any, place: Place) -> list[tuple[Place, Any]]:
+def _find_arrays(value: Any, place: Place) -> list[tuple[Place, Any]]:
     """The arrays in Ray's part of a state, and where they lie."""
     if isinstance(value, np.ndarray):
         return [(place, value)]
     if isinstance(value, (dict, list)):
         parts = value.items() if isinstance(value, dict) else enumerate(value)
-        return [found for key, part in parts for found in _arrays(part, [*place, key])]
+        return [found for key, part in parts for found in _find_arrays(part, [*place, key])]
     return []
 
 
-def _algorithm_state(checkpoint: LegacyCheckpoint, form: _RayForm) -> dict[str, Any]:
+def _make_algorithm_state(checkpoint: LegacyCheckpoint, form: _RayForm) -> dict[str, Any]:
     form.note_code(checkpoint.policy_mapping_fn, "policy_mapping_fn")
     form.note_code(checkpoint.policies_to_train, "policies_to_train")
     for key in checkpoint.extra:
         form.note(f"extra.{key}", "Ray's form has no place for it; kept for rllib-compat only")
     return {
-        "algorithm_class": _algorithm_class(checkpoint.algorithm),
+        "algorithm_class": _full_class_name(checkpoint.algorithm),
         "config": form.config(checkpoint.config, "config"),
         "worker": {
             "policy_ids": list(checkpoint.policies),
@@ -168,14 +168,14 @@ def _algorithm_state(checkpoint: LegacyCheckpoint, form: _RayForm) -> dict[str, 
     }
 
 
-def _algorithm_class(name: str | None) -> str | None:
+def _full_class_name(name: str | None) -> str | None:
     """The dotted name by which Ray 2.x finds a registered algorithm's class."""
     if name is None or "." in name:
         return name
     return f"ray.rllib.algorithms.{name.lower()}.{name.lower()}.{name}"
 
 
-def _policy_state(
+def _make_policy_state(
     policy: PolicyState, checkpoint: LegacyCheckpoint, form: _RayForm
 ) -> dict[str, Any]:
     path = f"policies.{policy.policy_id}"
@@ -192,7 +192,7 @@ def _policy_state(
             "policy_class": policy.policy_class and policy.policy_class.rsplit(".", 1)[-1],
             "observation_space": form.observation_space(policy.observation_space, path),
             "action_space": policy.action_space and {"space": to_ray_dict(policy.action_space)},
-            "config": _policy_config(policy, checkpoint, form),
+            "config": _make_policy_config(policy, checkpoint, form),
         },
         "connector_configs": extra.pop("connector_configs", {}),
         "_optimizer_variables": form.optimizer(policy.optimizer, f"{path}.optimizer"),
@@ -206,7 +206,7 @@ def _policy_state(
     return {k: part for k, part in state.items() if part is not None or k not in optional}
 
 
-def _policy_config(
+def _make_policy_config(
     policy: PolicyState, checkpoint: LegacyCheckpoint, form: _RayForm
 ) -> dict[str, Any]:
     """The policy's whole config; old ones hold only what differs from the algorithm's."""
@@ -323,7 +323,7 @@ class _RayForm:
         except CheckpointError:
             self.note(
                 path,
-                f"{_name(value)} has no form in msgpack; kept for rllib-compat",
+                f"{_describe(value)} has no form in msgpack; kept for rllib-compat",
                 Verdict.DROPPED,
             )
             return NOT_SERIALIZABLE
@@ -340,5 +340,5 @@ def _is_pickle(data: bytes | bytearray | memoryview) -> bool:
     return bytes(data[:1]) == b"\x80" and bytes(data[-1:]) == b"."
 
 
-def _name(value: Any) -> str:
+def _describe(value: Any) -> str:
     return value.qualified if is_stand_in(value) else f"a value of type {type(value).__name__}"

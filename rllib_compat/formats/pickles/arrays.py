@@ -51,7 +51,7 @@ def fill_dtype(machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
         inner, shape = subarray
         return np.dtype((_as_dtype(inner), _shape(shape)))
     if names is not None:
-        return _structured(machine, names, fields, size)
+        return _structured_dtype(machine, names, fields, size)
     if base.kind in "mM" and version >= 4 and len(state) > 8:
         (_, (unit, step, *_)) = state[8]
         unit = str(unit, "utf-8") if isinstance(unit, bytes) else unit
@@ -60,7 +60,7 @@ def fill_dtype(machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
     return base.newbyteorder(order)
 
 
-def _structured(machine: Machine, names: Any, fields: Any, size: Any) -> Any:
+def _structured_dtype(machine: Machine, names: Any, fields: Any, size: Any) -> Any:
     machine.budget.spend("elements", len(names))
     parts = [fields[_as_text(name)] for name in names]
     made = np.dtype(
@@ -100,7 +100,7 @@ def to_array(machine: Machine, data: Any, kind: Any, shape: Any, order: Any = "C
     kind, shape = _as_dtype(kind), _shape(shape)
     count = math.prod(shape)
     if kind.hasobject:
-        return _object_array(machine, data, count).reshape(shape)
+        return _make_object_array(machine, data, count).reshape(shape)
     if isinstance(data, str):
         machine.budget.spend("copies", len(data))
     raw = memoryview(raw_bytes(data))
@@ -114,7 +114,7 @@ def to_array(machine: Machine, data: Any, kind: Any, shape: Any, order: Any = "C
     return np.ndarray(shape, kind, raw, order=order)
 
 
-def _object_array(machine: Machine, items: Any, count: int) -> Array:
+def _make_object_array(machine: Machine, items: Any, count: int) -> Array:
     """An array of Python objects, which always lie in C order in a pickle."""
     if type(items) is not list or len(items) != count:
         raise ValueError(f"an array of {count} objects that are not there")
@@ -211,12 +211,12 @@ def _dtype_of(code: str) -> np.dtype[Any]:
     return np.dtype("u2" if code == _BFLOAT16 else code).newbyteorder("<")
 
 
-def _elements(raw: bytes | memoryview, code: str) -> Array:
+def _read_elements(raw: bytes | memoryview, code: str) -> Array:
     data = np.frombuffer(raw, _dtype_of(code))
     return np.left_shift(data, 16, dtype=np.uint32).view("<f4") if code == _BFLOAT16 else data
 
 
-def _code(storage_type: Any) -> str | None:
+def _find_code(storage_type: Any) -> str | None:
     """The code of a class of storages, or None where it is not known (quantised ones)."""
     if type(storage_type) is GlobalRef and storage_type.module in _STORAGE_MODULES:
         return STORAGES.get(storage_type.name)
@@ -315,11 +315,11 @@ def read_zip(file: BinaryIO, read: _Nested, budget: Budget) -> Any:
 
         def persistent(key: Any) -> Any:
             kind, storage_type, name, _, count = key
-            code = _code(storage_type)
+            code = _find_code(storage_type)
             if kind != "storage" or code is None or not isinstance(name, str):
                 return StandIn(GlobalRef("torch.storage", "persistent_load"), (key,))
             if (name, code) not in storages:
-                storages[name, code] = Storage(_elements(member(f"data/{name}"), code))
+                storages[name, code] = Storage(_read_elements(member(f"data/{name}"), code))
             storage = storages[name, code]
             if storage.data.size != count:
                 raise ValueError(f"a storage of {storage.data.size} elements, and not {count}")
@@ -346,14 +346,14 @@ def read_legacy(view: memoryview, read: _Nested, budget: Budget) -> tuple[Any, i
     def persistent(key: Any) -> Any:
         # Storages come later in the file, so their room is made now, and filled at the end.
         kind, storage_type, name, _, count, part = key
-        code = _code(storage_type)
+        code = _find_code(storage_type)
         if kind != "storage" or code is None or not isinstance(name, str) or not count >= 0:
             raise ValueError("a storage of an unknown kind")
         if name not in storages:
             if count * _dtype_of(code).itemsize > len(view):
                 raise ValueError(f"a storage of {count} elements in a file of {len(view)} bytes")
             budget.spend("copies", 2 * count * _dtype_of(code).itemsize)
-            room = _elements(bytes(count * _dtype_of(code).itemsize), code).copy()
+            room = _read_elements(bytes(count * _dtype_of(code).itemsize), code).copy()
             storages[name] = code, Storage(room)
         storage = storages[name][1]
         if part is None:
@@ -383,5 +383,5 @@ def read_legacy(view: memoryview, read: _Nested, budget: Budget) -> tuple[Any, i
         start, pos = pos + 8, pos + 8 + storage.data.size * _dtype_of(code).itemsize
         if pos > len(view):
             raise ValueError(f"the storage {key} ends early")
-        storage.data[:] = _elements(view[start:pos], code)
+        storage.data[:] = _read_elements(view[start:pos], code)
     return value, pos

@@ -131,7 +131,7 @@ class Machine(Reader):
         # A hostile file can make any expression of ours fail; whichever it is, the file is at
         # fault, and the error says where.
         except Exception as error:
-            raise self.error(error, f"offset {start} ({_name_of(opcode)})") from error
+            raise self.error(error, f"offset {start} ({_opcode_name(opcode)})") from error
         return value
 
     def error(self, error: Exception, place: str = "") -> CorruptCheckpointError:
@@ -311,7 +311,7 @@ _RECONSTRUCTORS = frozenset(
 )
 
 
-def _name_of(opcode: int) -> str:
+def _opcode_name(opcode: int) -> str:
     """An opcode's name, for errors."""
     import pickletools
 
@@ -359,11 +359,11 @@ def check_key(key: Any, budget: Budget, others: int) -> None:
     raise ValueError("a key has too many parts")
 
 
-def _of_stand_in(value: StandIn) -> Iterable[Any]:
+def _stand_in_parts(value: StandIn) -> Iterable[Any]:
     return (value.ref, value.args, value.kwargs, value.state, value.items, value.pairs)
 
 
-def _of_array(value: np.ndarray[Any, Any]) -> Iterable[Any]:
+def _array_parts(value: np.ndarray[Any, Any]) -> Iterable[Any]:
     return value.flat if value.dtype.hasobject else ()
 
 
@@ -375,8 +375,8 @@ _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     dict: dict.values,
     OrderedDict: OrderedDict.values,
     Counter: Counter.values,
-    np.ndarray: _of_array,
-    StandIn: _of_stand_in,
+    np.ndarray: _array_parts,
+    StandIn: _stand_in_parts,
     TupleSpace: lambda space: space.spaces,
     DictSpace: lambda space: space.spaces.values(),
 }

@@ -86,7 +86,7 @@ def _uint1(reader: Reader) -> int:
     return reader.data[pos]
 
 
-def _packed(code: str) -> Callable[[Reader], Any]:
+def _packed_reader(code: str) -> Callable[[Reader], Any]:
     packing = struct.Struct(code)
     size, unpack_from = packing.size, packing.unpack_from
 
@@ -98,11 +98,11 @@ def _packed(code: str) -> Callable[[Reader], Any]:
     return read
 
 
-_uint2, _uint4, _uint8 = map(_packed, ("<H", "<I", "<Q"))
-_int4, _float8 = map(_packed, ("<i", ">d"))
+_uint2, _uint4, _uint8 = map(_packed_reader, ("<H", "<I", "<Q"))
+_int4, _float8 = map(_packed_reader, ("<i", ">d"))
 
 
-def _bytes(
+def _bytes_reader(
     size: Callable[[Reader], int], kind: Callable[[memoryview], bytes | bytearray] = bytes
 ) -> Callable[[Reader], bytes | bytearray | memoryview]:
     """Reads bytes that follow their length; many stay a (read-only) view, mutable ones as well."""
@@ -114,12 +114,12 @@ def _bytes(
     return read
 
 
-def _text(size: Callable[[Reader], int], encoding: str = "utf-8") -> Callable[[Reader], str]:
+def _text_reader(size: Callable[[Reader], int], encoding: str = "utf-8") -> Callable[[Reader], str]:
     errors = "surrogatepass" if encoding == "utf-8" else "strict"
     return lambda reader: str(reader.take(size(reader)), encoding, errors)
 
 
-def _integer(size: Callable[[Reader], int]) -> Callable[[Reader], int]:
+def _integer_reader(size: Callable[[Reader], int]) -> Callable[[Reader], int]:
     """Reads a two's complement integer that follows its length in bytes."""
 
     def read(reader: Reader) -> int:
@@ -168,13 +168,13 @@ def _unknown(machine: Machine) -> None:
     raise ValueError(f"no pickle has the opcode {machine.data[machine.pos - 1]:#04x}")
 
 
-def _name(machine: Machine) -> Any:
+def _read_name(machine: Machine) -> Any:
     """The name that GLOBAL and INST have as lines."""
     at = machine.pos - 1
     return machine.name(_name_line(machine), _name_line(machine), at)
 
 
-def _dict(machine: Machine) -> dict[Any, Any]:
+def _make_dict(machine: Machine) -> dict[Any, Any]:
     made: dict[Any, Any] = {}
     machine.set_items(made, machine.pop_mark())
     return made
@@ -214,15 +214,15 @@ def _set_items(take: Callable[[Machine], list[Any]]) -> Handler:
     return set_items
 
 
-def _object(machine: Machine) -> Any:
+def _make_object(machine: Machine) -> Any:
     """What OBJ makes: the class lies above the mark, before its arguments."""
     callee, *args = machine.pop_mark()
     return machine.construct(callee, tuple(args))
 
 
-def _instance(machine: Machine) -> Any:
+def _make_instance(machine: Machine) -> Any:
     """What INST makes: the class is named as lines."""
-    callee = _name(machine)
+    callee = _read_name(machine)
     return machine.construct(callee, tuple(machine.pop_mark()))
 
 
@@ -300,31 +300,31 @@ for _opcode, _handler in (
     (b"J", _push(_int4)),
     (b"K", _push(_uint1)),
     (b"M", _push(_uint2)),
-    (b"\x8a", _push(_integer(_uint1))),
-    (b"\x8b", _push(_integer(_uint4))),
+    (b"\x8a", _push(_integer_reader(_uint1))),
+    (b"\x8b", _push(_integer_reader(_uint4))),
     (b"F", _push(lambda reader: float(reader.line()))),
     (b"G", _push(_float8)),
     # The byte strings of Python 2 become text: they are names and keys, or the data of arrays,
     # whose constructors take text as well.
     (b"S", _push(_string_line)),
-    (b"T", _push(_text(_uint4, "latin-1"))),
-    (b"U", _push(_text(_uint1, "latin-1"))),
+    (b"T", _push(_text_reader(_uint4, "latin-1"))),
+    (b"U", _push(_text_reader(_uint1, "latin-1"))),
     (b"V", _push(lambda reader: reader.line().decode("raw_unicode_escape"))),
-    (b"X", _push(_text(_uint4))),
-    (b"\x8c", _push(_text(_uint1))),
-    (b"\x8d", _push(_text(_uint8))),
-    (b"B", _push(_bytes(_uint4))),
-    (b"C", _push(_bytes(_uint1))),
-    (b"\x8e", _push(_bytes(_uint8))),
-    (b"\x96", _push(_bytes(_uint8, bytearray))),
+    (b"X", _push(_text_reader(_uint4))),
+    (b"\x8c", _push(_text_reader(_uint1))),
+    (b"\x8d", _push(_text_reader(_uint8))),
+    (b"B", _push(_bytes_reader(_uint4))),
+    (b"C", _push(_bytes_reader(_uint1))),
+    (b"\x8e", _push(_bytes_reader(_uint8))),
+    (b"\x96", _push(_bytes_reader(_uint8, bytearray))),
     (b")", _push(lambda _: ())),
     (b"]", _push(lambda _: [])),
     (b"}", _push(lambda _: {})),
     (b"\x8f", _push(lambda _: set())),
-    (b"c", _push(_name)),
+    (b"c", _push(_read_name)),
     (b"t", _push(lambda machine: tuple(machine.pop_mark()))),
     (b"l", _push(lambda machine: machine.pop_mark())),
-    (b"d", _push(_dict)),
+    (b"d", _push(_make_dict)),
     (b"\x91", _push(lambda machine: frozenset(machine.checked_keys(machine.pop_mark())))),
     (b"2", _push(lambda machine: machine.stack[-1])),
     (b"1", lambda machine: machine.pop_mark()),
@@ -346,8 +346,8 @@ for _opcode, _handler in (
     (b"R", _push(lambda machine: machine.construct(*machine.pop(2)))),
     (b"\x81", _push(lambda machine: machine.construct(*machine.pop(2)))),
     (b"\x92", _push(lambda machine: machine.construct(*machine.pop(3)))),
-    (b"o", _push(_object)),
-    (b"i", _push(_instance)),
+    (b"o", _push(_make_object)),
+    (b"i", _push(_make_instance)),
     (b"b", _push(lambda machine: machine.build(*machine.pop(2)))),
     (b"\x90", _additems),
     (b"\x97", _next_buffer),

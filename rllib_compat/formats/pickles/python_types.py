@@ -20,7 +20,7 @@ def _is_latin_1(encoding: Any) -> bool:
     return isinstance(encoding, str) and encoding in ("latin1", "latin-1", "iso-8859-1")
 
 
-def _copied(machine: Machine, items: Any) -> Any:
+def _require_collection(machine: Machine, items: Any) -> Any:
     """Makes sure that `items` is a plain collection, whose copy is paid for.
 
     A file can ask to copy one large collection many times.
@@ -64,7 +64,7 @@ def make_bytes(_machine: Machine, *args: Any) -> Any:
 def make_ordered_dict(machine: Machine, pairs: Any = ()) -> OrderedDict[Any, Any]:
     """`OrderedDict`; Python 2 gives the pairs at once, as lists."""
     made: OrderedDict[Any, Any] = OrderedDict()
-    for key, value in _copied(machine, pairs):
+    for key, value in _require_collection(machine, pairs):
         machine.set_items(made, [key, value])
     return made
 
@@ -77,7 +77,7 @@ def make_default_dict(_machine: Machine, _factory: Any = None) -> dict[Any, Any]
 def make_counter(machine: Machine, counts: Any = None) -> Counter[Any]:
     """`Counter`, whose counts come at once."""
     made: Counter[Any] = Counter()
-    for key, count in _copied(machine, counts or {}).items():
+    for key, count in _require_collection(machine, counts or {}).items():
         machine.set_items(made, [key, count])
     return made
 
@@ -85,17 +85,17 @@ def make_counter(machine: Machine, counts: Any = None) -> Counter[Any]:
 def make_deque(machine: Machine, items: Any = (), limit: int | None = None) -> deque[Any]:
     """`deque`; an empty one takes more than what its opcode is charged."""
     machine.budget.spend("made", 300)
-    return deque(_copied(machine, items), limit)
+    return deque(_require_collection(machine, items), limit)
 
 
 def make_set(machine: Machine, items: Any = ()) -> set[Any]:
     """`set`."""
-    return set(machine.checked_keys(list(_copied(machine, items))))
+    return set(machine.checked_keys(list(_require_collection(machine, items))))
 
 
 def make_frozenset(machine: Machine, items: Any = ()) -> frozenset[Any]:
     """`frozenset`."""
-    return frozenset(machine.checked_keys(list(_copied(machine, items))))
+    return frozenset(machine.checked_keys(list(_require_collection(machine, items))))
 
 
 def make_complex(_machine: Machine, *parts: Any) -> Any:

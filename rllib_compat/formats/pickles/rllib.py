@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SCALARS = re.compile(r"bool_?|u?int(8|16|32|64)|float(16|32|64)")
 
 
-def _dtype_name(dtype: Any) -> str:
+def _to_dtype_name(dtype: Any) -> str:
     if isinstance(dtype, np.dtype):
         return dtype.name
     name = dtype.name if type(dtype) is GlobalRef else dtype
@@ -40,56 +40,60 @@ def _dtype_name(dtype: Any) -> str:
     return np.dtype(name).name
 
 
-def _numbers(value: Any) -> Array:
+def _require_numbers(value: Any) -> Array:
     if not (isinstance(value, np.ndarray) and value.dtype.kind in "biuf"):
         raise ValueError("an array of numbers is missing")
     return value
 
 
-def _integers(machine: Machine, value: Any) -> tuple[int, ...]:
+def _to_integers(machine: Machine, value: Any) -> tuple[int, ...]:
     """The integers of an array or a tuple, or a single one."""
     if isinstance(value, (int, np.integer)):
         return (int(value),)
-    numbers = value if type(value) in (tuple, list) else _numbers(value).ravel()
+    numbers = value if type(value) in (tuple, list) else _require_numbers(value).ravel()
     machine.budget.spend("elements", len(numbers))
     return tuple(int(number) for number in numbers)
 
 
-def _box(_machine: Machine, state: dict[str, Any]) -> Space:
-    return Box(_numbers(state["low"]), _numbers(state["high"]), _dtype_name(state.get("dtype")))
+def _read_box(_machine: Machine, state: dict[str, Any]) -> Space:
+    return Box(
+        _require_numbers(state["low"]),
+        _require_numbers(state["high"]),
+        _to_dtype_name(state.get("dtype")),
+    )
 
 
-def _discrete(_machine: Machine, state: dict[str, Any]) -> Space:
+def _read_discrete(_machine: Machine, state: dict[str, Any]) -> Space:
     return Discrete(int(state["n"]), int(state.get("start", 0)))
 
 
-def _multi_discrete(machine: Machine, state: dict[str, Any]) -> Space:
+def _read_multi_discrete(machine: Machine, state: dict[str, Any]) -> Space:
     if "nvec" in state:
-        return MultiDiscrete(_integers(machine, state["nvec"]))
+        return MultiDiscrete(_to_integers(machine, state["nvec"]))
     # gym before 0.9.6
-    low, high = _integers(machine, state["low"]), _integers(machine, state["high"])
+    low, high = _to_integers(machine, state["low"]), _to_integers(machine, state["high"])
     return MultiDiscrete(tuple(b - a + 1 for a, b in zip(low, high, strict=True)))
 
 
-def _multi_binary(machine: Machine, state: dict[str, Any]) -> Space:
-    return MultiBinary(_integers(machine, state["n"]))
+def _read_multi_binary(machine: Machine, state: dict[str, Any]) -> Space:
+    return MultiBinary(_to_integers(machine, state["n"]))
 
 
-def _tuple(machine: Machine, state: dict[str, Any]) -> Any:
+def _read_tuple(machine: Machine, state: dict[str, Any]) -> Any:
     parts = state["spaces"]
     machine.budget.spend("elements", len(parts))
     known = all(isinstance(part, Space) for part in parts)
     return TupleSpace(tuple(parts)) if known else NotImplemented
 
 
-def _dict(machine: Machine, state: dict[str, Any]) -> Any:
+def _read_dict(machine: Machine, state: dict[str, Any]) -> Any:
     parts = state["spaces"]
     machine.budget.spend("elements", len(parts))
     known = all(isinstance(part, Space) for part in parts.values())
     return DictSpace(dict(parts)) if known else NotImplemented
 
 
-def _repeated(machine: Machine, state: dict[str, Any]) -> Any:
+def _read_repeated(machine: Machine, state: dict[str, Any]) -> Any:
     child = state["child_space"]
     machine.budget.spend("elements", 1)
     if not isinstance(child, Space):
@@ -97,7 +101,7 @@ def _repeated(machine: Machine, state: dict[str, Any]) -> Any:
     return Repeated(child, int(state["max_len"]))
 
 
-def _space(read: Callable[[Machine, dict[str, Any]], Any]) -> Callable[..., Any]:
+def _space_filler(read: Callable[[Machine, dict[str, Any]], Any]) -> Callable[..., Any]:
     def fill(machine: Machine, _args: tuple[Any, ...], state: Any) -> Any:
         made = read(machine, state)
         original = state.get("original_space")
@@ -110,15 +114,15 @@ def _space(read: Callable[[Machine, dict[str, Any]], Any]) -> Callable[..., Any]
 
 #: The modules below `spaces` in which a kind of space was, in any gym, and what makes its record.
 SPACES: Mapping[str, tuple[str, Callable[..., Any]]] = {
-    "Box": ("box", _space(_box)),
-    "Discrete": ("discrete", _space(_discrete)),
-    "MultiDiscrete": ("multi_discrete", _space(_multi_discrete)),
-    "MultiBinary": ("multi_binary", _space(_multi_binary)),
-    "Tuple": ("tuple tuple_space", _space(_tuple)),
-    "Dict": ("dict dict_space", _space(_dict)),
+    "Box": ("box", _space_filler(_read_box)),
+    "Discrete": ("discrete", _space_filler(_read_discrete)),
+    "MultiDiscrete": ("multi_discrete", _space_filler(_read_multi_discrete)),
+    "MultiBinary": ("multi_binary", _space_filler(_read_multi_binary)),
+    "Tuple": ("tuple tuple_space", _space_filler(_read_tuple)),
+    "Dict": ("dict dict_space", _space_filler(_read_dict)),
 }
 #: RLlib's own: lists of varying length.
-fill_repeated = _space(_repeated)
+fill_repeated = _space_filler(_read_repeated)
 
 
 # The names of count, mean and sum of squared deviations: since Ray 2.1, what is named `std_array`
@@ -136,19 +140,19 @@ def fill_running_stat(
     """`RunningStat` of all Rays."""
     (names,) = (names for names in _STATISTICS if all(name in state for name in names))
     count, mean, m2 = (state[name] for name in names)
-    return RunningStat(int(count), _statistic(mean), _statistic(m2))
+    return RunningStat(int(count), _to_statistic(mean), _to_statistic(m2))
 
 
-def _statistic(value: Any) -> Array:
+def _to_statistic(value: Any) -> Array:
     if isinstance(value, (float, int, np.number)):
         return np.asarray(value, np.float64)
-    return _numbers(value)
+    return _require_numbers(value)
 
 
 _MOST_STATISTICS = 10_000
 
 
-def _leaves(machine: Machine, stats: Any) -> Iterator[RunningStat]:
+def _flatten(machine: Machine, stats: Any) -> Iterator[RunningStat]:
     """The leaves of nested statistics in the order of `tree.flatten`: dicts sorted by key.
 
     It keeps a list of what is left to visit, as the nesting may be of any depth, and even a circle.
@@ -182,7 +186,7 @@ def mean_std_filter_filler(kind: str) -> Callable[..., ObservationFilter]:
             demean=bool(state.get("demean", True)),
             destd=bool(state.get("destd", True)),
             clip=None if clip is None else float(clip),
-            stats=tuple(_leaves(machine, nested)),
+            stats=tuple(_flatten(machine, nested)),
         )
 
     return fill
