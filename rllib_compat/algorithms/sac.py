@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
+import torch
 from ray.rllib.algorithms import sac
+from ray.rllib.core.columns import Columns
 
 from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import GivesEnvRunners
 from rllib_compat.algorithms.replaying import ReplaysColumns
+from rllib_compat.algorithms.ways import Ways
 
 
 class SAC(ReplaysColumns, sac.SAC):  # type: ignore[misc]  # Ray has no types
@@ -45,6 +48,7 @@ class OldSACLearner:
     smaller value of both critics, where the old one looked at the first.
     """
 
+    ways: ClassVar[Ways]
     module: Any
     metrics: Any
 
@@ -74,5 +78,29 @@ class OldSACLearner:
             policy_loss = -(fwd_out["action_probs"] * worth).sum(-1).mean()
             self._temp_losses[module_id, "policy_loss"] = policy_loss  # type: ignore[attr-defined]
             told["policy_loss"] = policy_loss
+        if not self.ways.limits_errors:
+            told |= self._squared_errors(module_id, config, batch, fwd_out)
         self.metrics.log_dict(told, key=module_id, window=1)
         return loss
+
+    def _squared_errors(
+        self, module_id: str, config: Any, batch: Any, fwd_out: Any
+    ) -> dict[str, Any]:
+        """Lets the critics learn from the squares of all their errors; their losses."""
+        weight = self.curr_log_alpha[module_id].detach().exp()  # type: ignore[attr-defined]
+        discrete, actions = "action_probs" in fwd_out, batch[Columns.ACTIONS]
+        if discrete:
+            worth = fwd_out["q_target_next"] - weight * fwd_out["action_log_probs_next"]
+            after = (fwd_out["action_probs_next"] * worth).sum(-1)
+        else:
+            after = fwd_out["q_target_next"] - weight * fwd_out["logp_next_resampled"]
+        discounts = torch.where(batch[Columns.TERMINATEDS].bool(), 0.0, config.gamma**config.n_step)
+        targets = (discounts * after + batch[Columns.REWARDS]).detach()
+        losses = {}
+        for name in ("qf", "qf_twin") if config.twin_q else ("qf",):
+            said = fwd_out[f"{name}_preds"]
+            if discrete:
+                said = torch.take_along_dim(said, actions.long().view(-1, 1), dim=-1).squeeze(-1)
+            losses[f"{name}_loss"] = 0.5 * (said - targets).square().mean()
+            self._temp_losses[module_id, f"{name}_loss"] = losses[f"{name}_loss"]  # type: ignore[attr-defined]
+        return losses

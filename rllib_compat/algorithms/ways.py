@@ -14,6 +14,8 @@ _TRUNCATED = Version("2.3")
 _LOADED = Version("1.6")
 #: The first Ray in which PPO clipped the critic's error, not what the critic says.
 _CLIPPED_ERROR = Version("1.12")
+#: The first Ray whose SAC took Huber's loss for the error of a critic.
+_HUBER = Version("1.1")
 
 
 @frozen
@@ -30,6 +32,8 @@ class Ways:
             the minibatches of the last pass; else of all passes.
         clips_values: Whether PPO's critic may go no further than `vf_clip_param` from what it has
             said; else its squared error counts no more than that.
+        limits_errors: Whether errors of SAC's critics above 1 counted as they are, and all by the
+            weights of what is replayed; else with their squares.
         drops_last: Whether the last step of a fragment only told IMPALA and APPO what is expected
             after the one before it (`vtrace_drop_last_ts`, which Rays before 1.9 did not ask).
         traces: Whether APPO's advantages are those of V-trace (`vtrace`).
@@ -42,6 +46,7 @@ class Ways:
     keeps_rest: bool
     tells_last_pass: bool
     clips_values: bool
+    limits_errors: bool = True
     drops_last: bool = True
     traces: bool = True
     first_lr: float | None = None
@@ -64,6 +69,7 @@ def ways_of(release: str, *, simple: bool, **more: Any) -> Ways:
         keeps_rest=simple,
         tells_last_pass=not loaded,
         clips_values=ray < _CLIPPED_ERROR,
+        limits_errors=ray >= _HUBER,
         **more,
     )
 
