@@ -264,7 +264,7 @@ def acts_as_recorded(trainer, case, policy_id, network):
     """Holds what a trainer learns and acts with against what the old network gave."""
     inputs, outputs = recorded(case, policy_id, network)
     learned = ray_versions.local_learner(trainer.algorithm).module[policy_id]
-    made = modules.Loaded(learned)(inputs)
+    made = modules.ModuleNetwork(learned)(inputs)
     for name, array in outputs.items():
         np.testing.assert_allclose(made[name], array, rtol=1e-4, atol=1e-5)
     acting = trainer.get_policy(policy_id).model.get_state()
