@@ -1,4 +1,4 @@
-"""What no array of a checkpoint tells, so that only a recording of the old Ray can prove it.
+"""What no array of a checkpoint shows, so that only a recording of the old Ray can prove it.
 
 The proof of a conversion compares what was read with what was written. Where reading took a
 setting from the config, a space or a default, both sides have it, and the proof can't see whether
@@ -54,21 +54,21 @@ class Assumption:
 
 @frozen
 class _Setting:
-    """A setting of a graph's steps that arrays do not tell.
+    """A setting of a graph's steps that arrays do not show.
 
     Attributes:
         what: What it is.
         names: The settings of a step that hold it.
-        keys: The keys of a legacy config that tell it, in `model` or at the top.
+        keys: The keys of a legacy config that hold it, in `model` or at the top.
         ops: The operations that have it; empty: all.
-        else_from: What told it where no key did.
+        default_source: Where it is from if no key holds it.
     """
 
     what: str
     names: tuple[str, ...]
     keys: tuple[str, ...]
     ops: tuple[str, ...] = ()
-    else_from: str = "the default of its Ray"
+    default_source: str = "the default of its Ray"
 
 
 _SPACE = "the action space"
@@ -181,13 +181,13 @@ def _source(setting: _Setting, settings: ModelSettings) -> str:
             return f"config: model.{key}"
         if settings.config.get(key) is not None:
             return f"config: {key}"
-    return setting.else_from
+    return setting.default_source
 
 
 def _head_assumptions(
     policy: PolicyState, network: Network, recorded: Collection[str], *, deterministic: bool
 ) -> Iterator[Assumption]:
-    """What the numbers of the head mean: arrays tell how many there are, not what they are of."""
+    """What the numbers of the head mean: arrays show how many there are, not what they are of."""
     space = policy.action_space
     if space is None or "action_dist_inputs" not in network.graph.outputs:
         return

@@ -3,11 +3,11 @@
 A v0.1 checkpoint has no algorithm, no config and mostly no spaces. Each of them is taken from the
 first source that has it, in this order: what the caller gave; the checkpoint itself; the trial's
 params; the environment, where gymnasium offers one of that name; the weights, where they leave
-only one answer. A finding tells which it was. What is found nowhere is asked for, not guessed.
+only one answer. A finding says which it was. What is found nowhere is asked for, not guessed.
 
 Signs of the algorithm are asked in order: the class of a policy, the name of the trial's folder,
 the names of the arrays, the keys of the config. The first sign gives candidates, those after it
-narrow them down. Where several are left, the caller is asked. What only arrays or keys tell is a
+narrow them down. Where several are left, the caller is asked. What only arrays or keys suggest is a
 guess: a warning.
 """
 
@@ -83,7 +83,7 @@ def _with_env(checkpoint: LegacyCheckpoint, env: Any) -> LegacyCheckpoint:
 def _with_epsilon(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
     """Filters add to each deviation what those of their Ray added.
 
-    Layouts 1.0 and later are all of Ray 2.1 and later, whether they tell their Ray or not.
+    Layouts 1.0 and later are all of Ray 2.1 and later, whether they name their Ray or not.
     """
     ray, layout = checkpoint.source.ray_version, checkpoint.source.layout
     late = layout.startswith(("1.", "2.")) if ray is None else Version(ray) >= Version("1.10")
@@ -185,7 +185,7 @@ def _require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
         MissingInformationError: There is none.
     """
     found = given.config is not None or any(f.rule == "params" for f in checkpoint.findings)
-    known = checkpoint.config.keys() - {"env"}  # which the name of a folder told
+    known = checkpoint.config.keys() - {"env"}  # which may come from the name of a folder
     if not (found or known or any(p.config for p in checkpoint.policies.values())):
         damaged = [
             f"{f.path} was {f.message}"

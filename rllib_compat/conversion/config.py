@@ -1,10 +1,10 @@
 """The legacy config of a checkpoint, translated for the installed Ray and for this machine.
 
 A checkpoint of Ray 2.1 and later holds the whole config, defaults included. Only what differs
-from the defaults of that Ray was anybody's choice; the rest is told in one line. The policies are
-those that the checkpoint really has, with the spaces that were found for them. A checkpoint of a
-machine with four GPUs and thirty workers would not load on a laptop: more than there is becomes
-what there is, with a row that tells both.
+from the defaults of that Ray was anybody's choice; the rest is one line of the report. The policies
+are those that the checkpoint really has, with the spaces that were found for them. A checkpoint of
+a machine with four GPUs and thirty workers would not load on a laptop: more than there is becomes
+what there is, with a row that names both.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _is_of_ray(value: Any) -> bool:
 def _is_of_this_package(value: Any, deepest: int = 8) -> bool:
     """Whether a value is a function of this package with its arguments: it is made anew.
 
-    What a user's own function among them would have done is lost, and is told.
+    What a user's own function among them would have done is lost, and reported.
     """
     if not isinstance(value, StandIn) or value.qualified != "functools.partial" or not deepest:
         return False
@@ -175,7 +175,7 @@ def _without_custom_model(
 ) -> ConfigSources:
     """The `model` part without a custom model that the modules stand for.
 
-    It is the one that the caller gives as a module, or one that DDPG was told and never asked.
+    It is the one that the caller gives as a module, or one that DDPG was given and never used.
     """
     model = sources.from_file.get("model")
     stands = given.model or registry.of(checkpoint.algorithm).reader == "ddpg"
@@ -202,16 +202,16 @@ def _without_shapes_of_critics(
     algorithm = registry.of(checkpoint.algorithm)
     if not algorithm.soft_actor_critic or algorithm.name == "RNNSAC":
         return sources
-    config, told = dict(sources.from_file), dict[str, Any]()
+    config, removed = dict(sources.from_file), dict[str, Any]()
     for critic, actor in _CRITIC_AND_ACTOR:
         ours, theirs = config.get(critic), config.get(actor)
         if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
             other = {k: v for k, v in ours.items() if k in theirs and theirs[k] != v}
             config[critic] = {k: v for k, v in ours.items() if k not in other}
-            told |= {f"{critic}.{key}": value for key, value in other.items()}
-    if not told:
+            removed |= {f"{critic}.{key}": value for key, value in other.items()}
+    if not removed:
         return sources
-    shapes = ", ".join(f"{key} {value!r}" for key, value in told.items())
+    shapes = ", ".join(f"{key} {value!r}" for key, value in removed.items())
     finding = Finding.info(
         "critics",
         Verdict.CONVERTED,
@@ -234,19 +234,19 @@ def _without_recordings(
     algorithm = registry.of(checkpoint.algorithm)
     if not algorithm.offline or any(key in given.overrides for key in keys):
         return sources
-    told = [v for k in keys if (v := sources.from_file.get(k)) not in (None, "", "sampler")]
+    inputs = [v for k in keys if (v := sources.from_file.get(k)) not in (None, "", "sampler")]
     finding = Finding.warning(
         "offline-data",
         Verdict.RESET,
         "config.input",
-        f"training read recorded steps from {told[0]!r}; the checkpoint loads without them"
-        if told
+        f"training read recorded steps from {inputs[0]!r}; the checkpoint loads without them"
+        if inputs
         else f"{algorithm.name} learns from recorded steps, and the config does not name any; the "
         "checkpoint loads, and train() fails until it has some",
         'to train on: rllib_compat.load(CHECKPOINT, input="/path/to/recordings").train(); old '
         "JSON files will do. With Ray alone: AlgorithmConfig.offline_data(input_=…)",
     )
-    if not told:
+    if not inputs:
         return sources.with_findings(finding)
     return sources.without(*keys).with_findings(finding)
 

@@ -138,7 +138,7 @@ def convert(
         to: `checkpointable` (what the installed Ray reads), or one of those that need no Ray:
             `msgpack` (all of it), `onnx` or `safetensors` (the networks, for other libraries).
         state_format: How the Checkpointable tree keeps its state: `pkl` or `msgpack`.
-        algorithm: The algorithm that was trained, where the checkpoint does not tell.
+        algorithm: The algorithm that was trained, where the checkpoint does not say.
         config: The trainer's config, likewise; `{}` for its defaults.
         env: The environment: a registered name, a class, or a function of the env config.
         observation_space: The environment's observations, likewise: a space of gymnasium or gym,
@@ -216,8 +216,8 @@ def verify(
 ) -> Verification:
     """Compares an old checkpoint with a converted one that is there already.
 
-    Nothing in either is executed. A difference is no error: `equal` tells. The arguments are those
-    of `convert`.
+    Nothing in either is executed. A difference is no error: `equal` is false then. The arguments
+    are those of `convert`.
 
     Raises:
         CheckpointError: One of them can't be read, or the old network is not known.
@@ -297,7 +297,7 @@ def _size(policy: PolicyState) -> str:
 
 
 def _foreseen(plan: Plan) -> list[Finding]:
-    """What writing would tell, as far as a dry run can."""
+    """What writing would report, as far as a dry run can know."""
     findings: list[Finding] = []
     if plan.form.needs_ray:
         findings += optimizers.plan(plan.checkpoint.policies, plan.networks)[1]

@@ -56,8 +56,8 @@ def read_stored_env(config: Mapping[str, Any], algorithm: str | None) -> StoredE
         config: The config, of a file.
         algorithm: Whose keys it has.
     """
-    told, env = config.get("env_config"), config.get("env")
-    env_config = {str(k): v for k, v in told.items()} if isinstance(told, Mapping) else {}
+    stored, env = config.get("env_config"), config.get("env")
+    env_config = {str(k): v for k, v in stored.items()} if isinstance(stored, Mapping) else {}
     placed = env_config.pop(STORED, None)
     settings = _settings_of_class(env)
     if isinstance(placed, Mapping):
@@ -78,10 +78,13 @@ def _settings_of_class(env: Any) -> Mapping[str, Any] | None:
     if not isinstance(env, StandIn) or env.class_name is None or not isinstance(env.state, tuple):
         return None
     attributes = env.state[0] if env.state else None
-    told = attributes.get("settings") if isinstance(attributes, Mapping) else None
-    if not isinstance(told, StandIn) or told.qualified.rpartition(".")[2] != EnvSettings.__name__:
+    settings = attributes.get("settings") if isinstance(attributes, Mapping) else None
+    if (
+        not isinstance(settings, StandIn)
+        or settings.qualified.rpartition(".")[2] != EnvSettings.__name__
+    ):
         return None
-    return told.state if isinstance(told.state, Mapping) else None
+    return settings.state if isinstance(settings.state, Mapping) else None
 
 
 def _admitted_settings(settings: Mapping[str, Any], algorithm: str) -> dict[str, Any]:
@@ -233,10 +236,10 @@ def _without_paths(sources: ConfigSources) -> ConfigSources:
     """Without text in the file's `env_config` that an environment of gymnasium would open."""
     from rllib_compat.runtime.envs import without_paths
 
-    told = sources.from_file.get("env_config")
-    if not isinstance(told, Mapping) or "env_config" in sources.from_caller:
+    env_config = sources.from_file.get("env_config")
+    if not isinstance(env_config, Mapping) or "env_config" in sources.from_caller:
         return sources
-    kept = without_paths({str(key): value for key, value in told.items()})
+    kept = without_paths({str(key): value for key, value in env_config.items()})
     findings = [
         Finding.warning(
             "environment",
@@ -245,7 +248,7 @@ def _without_paths(sources: ConfigSources) -> ConfigSources:
             "it could be the name of a file, and environments of gymnasium open such files",
             "if it is right, say so: rllib_compat.load(OLD, env_config={…})",
         )
-        for key in told
+        for key in env_config
         if str(key) not in kept
     ]
     if not findings:
@@ -262,8 +265,8 @@ def _is_trusted(env: Any, given: Given) -> bool:
 def _valid_env_config(sources: ConfigSources, checkpoint: LegacyCheckpoint) -> dict[str, Any]:
     """What of the file's `env_config` may go on."""
     algorithm = registry.of(checkpoint.algorithm)
-    told = {key: value for key, value in sources.from_file.items() if key == "env_config"}
-    valid = validate_config(told, (algorithm.name, algorithm.becomes), Origin.FILE).config
+    part = {key: value for key, value in sources.from_file.items() if key == "env_config"}
+    valid = validate_config(part, (algorithm.name, algorithm.becomes), Origin.FILE).config
     env_config = valid.get("env_config")
     return dict(env_config) if isinstance(env_config, Mapping) else {}
 

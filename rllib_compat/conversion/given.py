@@ -1,4 +1,4 @@
-"""What the caller knows about a checkpoint that the checkpoint does not tell."""
+"""What the caller knows about a checkpoint and the checkpoint does not say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rllib_compat.neutral.spaces import Space
 
 @frozen
 class Given:
-    """What the caller knows about a checkpoint that the checkpoint does not tell.
+    """What the caller knows about a checkpoint and the checkpoint does not say.
 
     Attributes:
         algorithm: Its name (`PPO`).

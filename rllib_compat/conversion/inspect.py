@@ -87,7 +87,7 @@ class ArraySummary:
 
 @frozen
 class Inspection:
-    """A checkpoint, and what could be told of it: what `inspect` returns.
+    """A checkpoint and what is known of it: what `inspect` returns.
 
     Attributes:
         checkpoint: What was read, with what was found around it.
@@ -108,7 +108,7 @@ class Inspection:
 
     @property
     def ray_version(self) -> str | None:
-        """The Ray that wrote it, where the checkpoint tells."""
+        """The Ray that wrote it, where the checkpoint says so."""
         return self.checkpoint.source.ray_version
 
     @property
@@ -252,13 +252,13 @@ def inspect(
     given: Given | None = None,
     budget: Budget | None = None,
 ) -> Inspection:
-    """Reads a checkpoint and tells what it can; only a checkpoint that can't be read is an error.
+    """Reads a checkpoint and describes it; only a checkpoint that can't be read is an error.
 
     Nothing in the checkpoint is executed, and neither Ray nor torch is imported.
 
     Args:
         path: A checkpoint file, its folder, or the trial's folder above it.
-        algorithm: The algorithm that was trained, where the checkpoint does not tell.
+        algorithm: The algorithm that was trained, where the checkpoint does not say.
         config: The trainer's config, likewise; `{}` for its defaults.
         env: The environment: a registered name, a class, or a function of the env config.
         observation_space: The environment's observations, likewise: a space of gymnasium or gym,

@@ -1,6 +1,6 @@
 """Writes the source of an RLModule for a custom model that is a plain chain of layers.
 
-The old model is code, and is not run. Its arrays tell the layers; the activation is taken from a
+The old model is code, and is not run. Its arrays show the layers; the activation is taken from a
 recording of the old Ray if there is one, and is to be filled in otherwise. The module's arrays have
 the old names, so that `--model` finds them.
 """
@@ -65,7 +65,7 @@ def make_module_source(
     Args:
         checkpoint: What a layout has read.
         given: What the caller knows besides; `policies` says which policy.
-        recorded: What the old Ray computed; it tells the activation.
+        recorded: What the old Ray computed; it shows the activation.
 
     Raises:
         MissingInformationError: The spaces have to be given.

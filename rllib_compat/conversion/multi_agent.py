@@ -32,8 +32,8 @@ def with_policies(
 ) -> ConfigSources:
     """Puts a `multiagent` part of the checkpoint's policies in place of the file's."""
     config = sources.from_file
-    told = config.get("multiagent")
-    part = dict(told) if isinstance(told, Mapping) else {}
+    section = config.get("multiagent")
+    part = dict(section) if isinstance(section, Mapping) else {}
     sources = sources.without("multiagent", *_KEYS)
     if not checkpoint.is_multi_agent:
         return sources

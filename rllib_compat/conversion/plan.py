@@ -114,7 +114,7 @@ def make_plan(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpoi
         RayNotSupportedError: There is no Ray to write for.
     """
     if to == "checkpointable":
-        ray_versions.installed()  # what is missing is told before the work, not after it
+        ray_versions.installed()  # what is missing is an error before the work, not after it
     checkpoint = complete(checkpoint, given)
     if to == "msgpack":
         return _plan_as_far_as_known(checkpoint, given, Form.MSGPACK)
@@ -195,7 +195,7 @@ def _plan_checkpointable(
 def _why_not_trainable(
     checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork], given: Given
 ) -> str | None:
-    """Why training can't go on, as far as algorithm, networks and spaces tell."""
+    """Why training can't go on, as far as algorithm, networks and spaces show."""
     if checkpoint.modules_alone and given.algorithm is None:
         return "it holds modules alone, without the algorithm and config that trained them"
     algorithm = registry.of(checkpoint.algorithm)
@@ -240,7 +240,7 @@ def identify_networks(
     """Finds the network of every policy with weights, and makes sure that each has its spaces.
 
     Returns:
-        The checkpoint, which knows what the networks told of its policies; and the networks.
+        The checkpoint, with what the networks showed of its policies; and the networks.
 
     Raises:
         CheckpointError: A network is not known, or a space was found nowhere.

@@ -33,7 +33,7 @@ from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import Space
 from rllib_compat.runtime.atari_names import is_atari_name
 
-#: Dimensions whose bounds are told one by one.
+#: Up to how many dimensions have their bounds listed one by one.
 _FEW = 8
 
 #: What a policy was called before; callers may use either name.
@@ -83,17 +83,17 @@ def add_spaces(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
     def choose(policy: PolicyState, kind: str, by_policy: Mapping[str | None, Space]) -> Any:
         known: Space | None = getattr(policy, kind)
         theirs: Space | None = getattr(of_env, kind, None)
-        told = _given_space(policy.policy_id, by_policy)
+        given_space = _given_space(policy.policy_id, by_policy)
         path = f"policies.{policy.policy_id}.{kind}"
         source = f"taken from the environment {_env_name(checkpoint.config.get('env'))}"
-        if told is not None and theirs is not None and _gives_bounds(theirs, told):
+        if given_space is not None and theirs is not None and _gives_bounds(theirs, given_space):
             # Old gym printed Box(1,) whatever the bounds were, and people copy that.
             findings.append(Finding.info("derived", Verdict.DERIVED, path, f"its bounds: {source}"))
             return theirs
-        if told is None and known is None and theirs is not None:
+        if given_space is None and known is None and theirs is not None:
             findings.append(Finding.info("derived", Verdict.DERIVED, path, source))
             return theirs
-        chosen = known if told is None else told
+        chosen = known if given_space is None else given_space
         if theirs is not None and chosen is not None:
             if kind == "action_space":
                 findings.extend(_contradiction(path, theirs, chosen))
@@ -161,25 +161,25 @@ def _with_bounds(space: Space) -> str:
     return str(space)
 
 
-def _given_space(policy_id: str, told: Mapping[str | None, Space]) -> Space | None:
+def _given_space(policy_id: str, by_policy: Mapping[str | None, Space]) -> Space | None:
     names = (policy_id, *_OLD_IDS.get(policy_id, ()), None)
-    return next((told[name] for name in names if name in told), None)
+    return next((by_policy[name] for name in names if name in by_policy), None)
 
 
-def _gives_bounds(known: Space, told: Space) -> bool:
-    """Whether a space is the one that was told, with bounds where that has none of its own."""
-    if not (isinstance(known, spaces.Box) and isinstance(told, spaces.Box)):
+def _gives_bounds(known: Space, given_space: Space) -> bool:
+    """Whether a space is the given one, with bounds where that has none of its own."""
+    if not (isinstance(known, spaces.Box) and isinstance(given_space, spaces.Box)):
         return False
-    unbounded = not (np.isfinite(told.low).any() or np.isfinite(told.high).any())
+    unbounded = not (np.isfinite(given_space.low).any() or np.isfinite(given_space.high).any())
     bounded = bool(np.isfinite(known.low).all())
-    return known.shape == told.shape and (unbounded or not told.exact) and bounded
+    return known.shape == given_space.shape and (unbounded or not given_space.exact) and bounded
 
 
 def _policy_specs(config: Mapping[str, Any]) -> dict[str, Any]:
     """What `multiagent.policies` says of each policy."""
     part = config.get("multiagent")
-    told = part.get("policies") or part.get("policy_graphs") if isinstance(part, Mapping) else None
-    return {str(k): spec for k, spec in told.items()} if isinstance(told, Mapping) else {}
+    specs = part.get("policies") or part.get("policy_graphs") if isinstance(part, Mapping) else None
+    return {str(k): spec for k, spec in specs.items()} if isinstance(specs, Mapping) else {}
 
 
 def _with_spec(policy: PolicyState, spec: Any) -> PolicyState:
@@ -297,7 +297,7 @@ def add_spaces_of_network(
 ) -> tuple[PolicyState, list[Finding]]:
     """Makes sure that a policy has both spaces.
 
-    The observation space follows from the network's inputs where nothing else tells it: a flat,
+    The observation space follows from the network's inputs where nothing else says it: a flat,
     unbounded Box, since that is what the network sees of any space.
 
     Args:

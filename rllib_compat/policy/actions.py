@@ -75,10 +75,10 @@ def make_chooser(network: Network, policy: PolicyState, settings: ModelSettings)
         action = Deterministic(getattr(space, "shape", ()))
         return ActionChooser("actions", action.best, _refusing("noise on its actions", where))
     if "action_dist_inputs" in outputs:
-        told = network.target.model_config.get("distribution")
+        distribution = network.target.model_config.get("distribution")
         chosen = (
-            distribution_from_settings(told, space, where=where)
-            if told
+            distribution_from_settings(distribution, space, where=where)
+            if distribution
             else default_distribution(space, where=where)
         )
         return ActionChooser(
@@ -94,13 +94,13 @@ def _exploration_by_values(policy: PolicyState, config: Mapping[str, Any], graph
         if not bandits[0].settings["bonus"]:
             return _refusing("Thompson sampling", f"policies.{policy.policy_id}")
         return lambda values, _: np.asarray(values.argmax(-1))  # LinUCB's values have the bonus
-    told = config.get("exploration_config")
-    told = told if isinstance(told, Mapping) else {}
-    kind = str(told.get("type", "EpsilonGreedy")).rpartition(".")[2]
+    exploration = config.get("exploration_config")
+    exploration = exploration if isinstance(exploration, Mapping) else {}
+    kind = str(exploration.get("type", "EpsilonGreedy")).rpartition(".")[2]
     module = _module_settings(policy)
     temperature = module.get("soft_q_temperature")
     if kind == "SoftQ":
-        temperature = told.get("temperature", 1.0)
+        temperature = exploration.get("temperature", 1.0)
     elif config.get("soft_q"):  # until Ray 0.8.0
         temperature = config.get("softmax_temp", 1.0)
     if temperature is not None:
@@ -109,7 +109,7 @@ def _exploration_by_values(policy: PolicyState, config: Mapping[str, Any], graph
     if "parameter_noise" in module or config.get("parameter_noise"):
         kind = "ParameterNoise"
     if kind in _EPSILON_GREEDY and not any(step.op == "noisy_dense" for step in graph.steps):
-        return _epsilon_greedy(_epsilon(policy, told, config))
+        return _epsilon_greedy(_epsilon(policy, exploration, config))
     what = "noisy layers" if kind in _EPSILON_GREEDY else kind
     return _refusing(what, f"policies.{policy.policy_id}")
 
@@ -134,12 +134,14 @@ def _refusing(what: str, where: str) -> Explore:
     return refuse
 
 
-def _epsilon(policy: PolicyState, told: Mapping[str, Any], config: Mapping[str, Any]) -> float:
+def _epsilon(
+    policy: PolicyState, exploration: Mapping[str, Any], config: Mapping[str, Any]
+) -> float:
     """What it was at last, or what it was going to be."""
     stored = policy.exploration
     for found in (
         stored.get("cur_epsilon") if isinstance(stored, Mapping) else None,
-        told.get("final_epsilon"),
+        exploration.get("final_epsilon"),
         config.get("exploration_final_eps"),
     ):
         if isinstance(found, (int, float, np.number)):

@@ -48,9 +48,9 @@ def load_policy(
     Args:
         path: The checkpoint.
         policy_id: Which policy; None: the only one.
-        algorithm: The algorithm that was trained, where the checkpoint does not tell.
+        algorithm: The algorithm that was trained, where the checkpoint does not say.
         config: The trainer's config, where the checkpoint has none; `{}` for its defaults.
-        observation_space: The environment's observations, where the checkpoint does not tell them:
+        observation_space: The environment's observations, where the checkpoint has none:
             a space of gymnasium or gym, or text like `Box(4,)`.
         action_space: The environment's actions, likewise.
         explore: Whether the policy explores where a call does not say.

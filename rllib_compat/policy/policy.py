@@ -147,15 +147,15 @@ class Policy:
         next_state = [outputs.pop(name).astype(np.float32) for name in graph.states]
         if graph.recurrent:
             outputs = {name: value[:, 0] for name, value in outputs.items()}
-        tells = outputs[self._chooser.output]
+        output = outputs[self._chooser.output]
         extras: dict[str, Any] = dict(outputs)
         if self._explore if explore is None else explore:
             rng = self._rng if seed is None else np.random.default_rng(seed)
-            actions = self._chooser.explore(tells, rng)
+            actions = self._chooser.explore(output, rng)
             if full_fetch and self._chooser.log_likelihood is not None:
-                extras["action_logp"] = self._chooser.log_likelihood(tells, actions)
+                extras["action_logp"] = self._chooser.log_likelihood(output, actions)
         else:
-            actions = self._chooser.best(tells)
+            actions = self._chooser.best(output)
         extras["policy_actions"] = actions
         return Computed(self._fitting(actions, self.action_space), next_state, extras)
 

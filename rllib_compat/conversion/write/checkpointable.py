@@ -145,15 +145,15 @@ def _add_modules(
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-    told = explored_by(config)
-    _let_explore(config, specs, told, checkpoint)
+    exploration = explored_by(config)
+    _let_explore(config, specs, exploration, checkpoint)
     for spec in specs.values():
         if isinstance(spec.model_config, dict):
             spec.model_config = ray_versions.whole_model_config(config, spec.model_config)
     if config.is_multi_agent:
         new = {policy_id: RLModuleSpec() for policy_id in others}
         for policy_id, spec in new.items():
-            _explore_by(spec, {**told.get("", {}), **told.get(policy_id, {})})
+            _explore_by(spec, {**exploration.get("", {}), **exploration.get(policy_id, {})})
         config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={**specs, **new}))
     else:
         (spec,) = specs.values()
@@ -163,18 +163,18 @@ def _add_modules(
 def _let_explore(
     config: AlgorithmConfig,
     specs: Mapping[str, RLModuleSpec],
-    told: Mapping[str, Mapping[str, Any]],
+    exploration: Mapping[str, Mapping[str, Any]],
     checkpoint: LegacyCheckpoint,
 ) -> None:
     """Tells modules of Q-values how they explore beside epsilon, in place.
 
-    The config does (`told`), or modules of ours that the checkpoint holds.
+    The config says it (`exploration`), or modules of this package that the checkpoint holds.
     """
     ray_versions.tell_modules_nothing_of(config, EXPLORING)  # some networks may not have it
     for policy_id, spec in specs.items():
         policy = checkpoint.policies.get(policy_id)
         stored = exploring(config_dict(policy and policy.config.get("model")))
-        own = {**stored, **told.get("", {}), **told.get(policy_id, {})}
+        own = {**stored, **exploration.get("", {}), **exploration.get(policy_id, {})}
         # What today's default module computes has neither noisy layers nor norms.
         _explore_by(spec, exploring_plainly(own) if spec.module_class is None else own)
     models = [spec.model_config for spec in specs.values() if isinstance(spec.model_config, dict)]
@@ -183,10 +183,10 @@ def _let_explore(
         change_weight_noise(config)
 
 
-def _explore_by(spec: RLModuleSpec, told: Mapping[str, Any]) -> None:
-    if not told:
+def _explore_by(spec: RLModuleSpec, exploration: Mapping[str, Any]) -> None:
+    if not exploration:
         return
-    spec.model_config = {**(spec.model_config or {}), **told}
+    spec.model_config = {**(spec.model_config or {}), **exploration}
     if spec.module_class is None:
         from rllib_compat.networks.modules.exploring_q import ExploringQModule
 

@@ -73,11 +73,11 @@ def write_safetensors(plan: Plan, target: Path) -> list[Finding]:
     from safetensors.numpy import save
 
     for policy_id in plan.checkpoint.policies:
-        told = dict(_metadata(plan, policy_id))
+        facts = dict(_metadata(plan, policy_id))
         network = plan.networks.get(policy_id)
         if isinstance(network, Network):
-            told["graph"] = network.graph.to_plain()
-        metadata = {k: v if isinstance(v, str) else json.dumps(v) for k, v in told.items()}
+            facts["graph"] = network.graph.to_plain()
+        metadata = {k: v if isinstance(v, str) else json.dumps(v) for k, v in facts.items()}
         arrays = _exported_arrays(plan, policy_id)
         try:
             if _RESERVED in arrays:
@@ -148,7 +148,7 @@ def _require_library(name: str, *, extra: str) -> Any:
     """Imports a library of an extra.
 
     Raises:
-        CompatError: It is not installed; the error tells the command.
+        CompatError: It is not installed; the error names the command.
     """
     try:
         return importlib.import_module(name)
@@ -161,10 +161,10 @@ def _require_library(name: str, *, extra: str) -> Any:
 
 
 def _metadata(plan: Plan, policy_id: str) -> Mapping[str, Any]:
-    """What a file of one policy tells about itself, as text or plain data."""
+    """What a file of one policy says about itself, as text or plain data."""
     checkpoint = plan.checkpoint
     policy, network = checkpoint.policies[policy_id], plan.networks.get(policy_id)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "policy": policy_id,
         "algorithm": checkpoint.algorithm or "",
         "ray_version": checkpoint.source.ray_version or "",
@@ -172,10 +172,10 @@ def _metadata(plan: Plan, policy_id: str) -> Mapping[str, Any]:
         "action_space": str(policy.action_space or ""),
     }
     if network is not None:
-        told["network"] = network.summary
+        facts["network"] = network.summary
         if "distribution" in network.target.model_config:
-            told["distribution"] = network.target.model_config["distribution"]
-    return told
+            facts["distribution"] = network.target.model_config["distribution"]
+    return facts
 
 
 def _dropped_parts(plan: Plan) -> list[Finding]:

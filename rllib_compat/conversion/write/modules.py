@@ -81,13 +81,13 @@ def _required(space: Space | None) -> Space:
     return space
 
 
-def _default_model_config(told: Mapping[str, Any]) -> Any:
+def _default_model_config(settings: Mapping[str, Any]) -> Any:
     """A model config of today's default modules; a dict where an algorithm's own keys are in it."""
     from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
     known = {field.name for field in fields(DefaultModelConfig)}
-    made = DefaultModelConfig(**{k: v for k, v in told.items() if k in known})
-    rest = {k: v for k, v in told.items() if k not in known}
+    made = DefaultModelConfig(**{k: v for k, v in settings.items() if k in known})
+    rest = {k: v for k, v in settings.items() if k not in known}
     return asdict(made) | rest if rest else made
 
 

@@ -147,10 +147,10 @@ def keep_action_range(config: AlgorithmConfig, networks: Mapping[str, AnyNetwork
     """Lets actions be what the policies of Ray 0.7 and 0.8.0 gave: in the environment's range.
 
     Later ones gave actions within -1 … 1, which the config's `normalize_actions` stretches; the
-    checkpoint does not tell which Ray's default is the config's.
+    checkpoint does not say which Ray's default is the config's.
     """
-    told = [n.target.model_config["distribution"] for n in networks.values()]
-    if not any(d.get("squashes", 1) > 1 for d in told) or not config.normalize_actions:
+    distributions = [n.target.model_config["distribution"] for n in networks.values()]
+    if not any(d.get("squashes", 1) > 1 for d in distributions) or not config.normalize_actions:
         return []
     config.environment(normalize_actions=False)
     message = "switched off: this policy's actions are in the environment's range already"
@@ -231,10 +231,10 @@ def set_progress(
 def _noise(config: Any, checkpoint: LegacyCheckpoint, steps: int) -> Finding:
     from rllib_compat.networks.modules import noise
 
-    kind, told = noise.check(config.exploration_noise)
+    kind, settings = noise.check(config.exploration_noise)
     message = f"{kind} goes on by the config's schedule, after {steps} steps"
-    if told:
-        message += f": its scale is {noise.scale(told, steps):.4g}"
+    if settings:
+        message += f": its scale is {noise.scale(settings, steps):.4g}"
     states = (policy.exploration for policy in checkpoint.policies.values())
     stored = [s["cur_scale"] for s in states if isinstance(s, Mapping) and "cur_scale" in s]
     if stored:
@@ -396,7 +396,7 @@ def _set_weight_noise(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> lis
 
 def _set_counters(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:
     counters = checkpoint.counters
-    told = {
+    totals = {
         "iteration": counters.iteration,
         "environment steps": counters.env_steps,
         "episodes": counters.episodes,
@@ -407,8 +407,8 @@ def _set_counters(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Fi
         env_steps=counters.env_steps or 0,
         episodes=counters.episodes or 0,
     )
-    known = ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
-    missing = [name for name, value in told.items() if value is None]
+    known = ", ".join(f"{name} {value}" for name, value in totals.items() if value is not None)
+    missing = [name for name, value in totals.items() if value is None]
     findings = [Finding.info("counters", Verdict.EXACT, "counters", known or "none are stored")]
     if missing:
         findings.append(
