@@ -19,8 +19,11 @@ import numpy as np
 
 from rllib_compat.networks import Network, Outputs
 from rllib_compat.networks.graph import Compiled, Graph
+from rllib_compat.networks.wrappers.filter import STEP as FILTER
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import VerificationError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Box, Space
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -79,6 +82,22 @@ class OutputDifference:
         """Whether float32 blurs the output so much that the comparison sees little."""
         return TIMES * self.own_error > _BLURRED * self.size > 0
 
+    def finding(self) -> Finding:
+        """It as a row of a report, where the comparison went well."""
+        if self.output == WEIGHTS:
+            shown = f"all {self.inputs:,} numbers are the same in the new files"
+        else:
+            shown = (
+                f"largest difference {self.absolute:.2e} absolute, {self.relative:.2e} relative, "
+                f"on {self.inputs} {self.kind} inputs; {self.times:.1f} times the network's own "
+                f"float32 error of up to {self.own_error:.2e} ({TIMES} times is allowed)"
+            )
+        path = f"policies.{self.policy_id}.{self.output}"
+        if self.blurred:
+            shown += "; float32 itself strays so far here that smaller mistakes could not be seen"
+            return Finding.warning("verify", Verdict.NOTE, path, shown)
+        return Finding.info("verify", Verdict.EXACT, path, shown)
+
 
 #: How many differences an error names.
 _LISTED = 5
@@ -101,6 +120,22 @@ def sample_inputs(graph: Graph, space: Space | None, n: int, seed: int = 0) -> I
     shape = graph.inputs["obs"]
     lead = (sequences, SEQUENCE) if graph.recurrent else (n,)
     return inputs_with(graph, _observations(rng, space, shape, lead), seed=seed + 1)
+
+
+def random_inputs(
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, Network], n: int
+) -> dict[str, Inputs]:
+    """Random inputs; a network with a filter gets them where the filter saw observations."""
+    batches: dict[str, Inputs] = {}
+    for policy_id, network in networks.items():
+        space = checkpoint.policies[policy_id].observation_space
+        filtered = f"{FILTER}.mean" in network.arrays
+        batch = dict(sample_inputs(network.graph, None if filtered else space, n))
+        if filtered:
+            mean, std = (network.arrays[f"{FILTER}.{part}"] for part in ("mean", "std"))
+            batch["obs"] = (mean + std * batch["obs"]).astype(np.float32)
+        batches[policy_id] = batch
+    return batches
 
 
 def inputs_with(graph: Graph, observations: Array, seed: int = 0) -> Inputs:

@@ -24,7 +24,6 @@ from packaging.version import Version
 from rllib_compat import registry
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.policy_spaces import add_spaces
-from rllib_compat.networks import own
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import ConfigError, MissingInformationError
 from rllib_compat.neutral.frozen import frozen
@@ -58,7 +57,7 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
     """Adds algorithm, config and spaces, as far as they can be found.
 
     What was derived is among the findings of the result. What is missing is no error yet: see
-    `require_facts`.
+    `identify.require_facts`.
 
     Raises:
         ConfigError: No RLlib ever had the algorithm that the caller gave.
@@ -73,7 +72,7 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
         message = f"{name}, from the name of the trial's folder"
         derived = Finding.info("derived", Verdict.DERIVED, "config.env", message)
         checkpoint = _with_env(checkpoint, name).with_findings([derived])
-    return _with_epsilon(add_spaces(checkpoint, given))
+    return add_spaces(_with_epsilon(checkpoint), given)
 
 
 def _with_env(checkpoint: LegacyCheckpoint, env: Any) -> LegacyCheckpoint:
@@ -143,62 +142,6 @@ def _selected(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
             )
             checkpoint = checkpoint.with_findings([finding])
     return checkpoint
-
-
-def require_facts(checkpoint: LegacyCheckpoint, given: Given) -> None:
-    """Makes sure that algorithm and config are known, where a network can't be read without them.
-
-    Modules that this package wrote hold the graph of their network.
-
-    Raises:
-        MissingInformationError: One of them is not known.
-    """
-    if not (checkpoint.modules_alone and all(map(own.is_own, checkpoint.policies.values()))):
-        require_algorithm(checkpoint)
-        _require_config(checkpoint, given)
-
-
-def require_algorithm(checkpoint: LegacyCheckpoint) -> None:
-    """Makes sure that the algorithm is known.
-
-    Raises:
-        MissingInformationError: It is not.
-    """
-    if checkpoint.algorithm is None:
-        _, names = _candidates(checkpoint)
-        several = f" It may be {', '.join(names[:-1])} or {names[-1]}." if len(names) > 1 else ""
-        example = names[0] if names else "PPO"
-        raise MissingInformationError(
-            f"The checkpoint does not say which algorithm wrote it.{several}",
-            where=str(checkpoint.source.path),
-            fix=f"Give the one that was trained: --algorithm {example} "
-            f"(Python: Given(algorithm={example!r})).",
-        )
-
-
-def _require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
-    """Makes sure that there is a config: the activation of a network is in no array.
-
-    An empty one that was given, or that lay with the checkpoint, says that all was Ray's default.
-
-    Raises:
-        MissingInformationError: There is none.
-    """
-    found = given.config is not None or any(f.rule == "params" for f in checkpoint.findings)
-    known = checkpoint.config.keys() - {"env"}  # which may come from the name of a folder
-    if not (found or known or any(p.config for p in checkpoint.policies.values())):
-        damaged = [
-            f"{f.path} was {f.message}"
-            for f in checkpoint.findings
-            if f.rule == "side-file" and f.path.startswith("params.")
-        ]
-        why = "; ".join(damaged) or "no params.pkl or params.json lies with the checkpoint"
-        raise MissingInformationError(
-            f"No config was found: {why.rstrip('.')}. The weights do not show the network's "
-            "activation.",
-            where=str(checkpoint.source.path),
-            fix="Give --config params.json, or --config '{}' if the trainer had Ray's defaults.",
-        )
 
 
 @frozen
@@ -345,6 +288,11 @@ def _known(name: str) -> str | None:
 def _folders(checkpoint: LegacyCheckpoint) -> Iterator[Path]:
     path = checkpoint.source.path
     yield from (path, *path.resolve().parents[:_LEVELS_UP])
+
+
+def candidates(checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
+    """The algorithms that a checkpoint may be of, as far as the signs show."""
+    return _candidates(checkpoint)[1]
 
 
 def _env_of_folder(checkpoint: LegacyCheckpoint) -> str | None:

@@ -14,7 +14,7 @@ from rllib_compat.conversion.assumptions import Assumption, find_assumptions
 from rllib_compat.conversion.compare import Array, OutputDifference, require_equal
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.plan import Form, Plan, make_plan
-from rllib_compat.conversion.prove import Samples
+from rllib_compat.conversion.recordings import Samples
 from rllib_compat.conversion.write import write
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
@@ -188,7 +188,7 @@ def convert(
                 rows = proof.compare_written(plan, target, samples, budget)
                 require_equal(rows)
                 report.findings = proof.without_doubts(report.findings, rows)
-                report.extend(proof.finding(row) for row in rows)
+                report.extend(row.finding() for row in rows)
             else:
                 not_compared = Finding.warning("verify", Verdict.NOTE, "weights", "not compared")
                 report.extend([not_compared])

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 
 from rllib_compat.conversion import recordings
 from rllib_compat.conversion.compare import compare, float32_errors
-from rllib_compat.conversion.complete import complete, require_algorithm
+from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.identify import require_algorithm
 from rllib_compat.networks import ModelSettings, custom
 from rllib_compat.networks.chain import Chain, Layer, guess
 from rllib_compat.networks.graph import Array

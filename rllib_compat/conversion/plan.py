@@ -6,56 +6,32 @@ report read the `Plan`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.conversion.complete import algorithm_of_arrays, complete, require_facts
+from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.policy_spaces import add_spaces_of_network
+from rllib_compat.conversion.identify import drop_weightless, identify_networks, require_facts
 from rllib_compat.networks import (
     AnyNetwork,
-    CustomModel,
-    CustomNetwork,
-    ModelSettings,
     Network,
-    custom,
     known,
 )
-from rllib_compat.networks import read as read_network
-from rllib_compat.networks.custom import without_custom_model
-from rllib_compat.networks.custom_module import has_parts
-from rllib_compat.networks.names.plain import MOVING_AVERAGE
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter
 from rllib_compat.networks.wrappers.previous_steps import (
     PREVIOUS_ACTIONS,
     PREVIOUS_REWARDS,
-    with_own_observations,
 )
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
-from rllib_compat.neutral.errors import CheckpointError, CompatError, NotConvertibleError
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.errors import CompatError, NotConvertibleError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Discrete
 
 if TYPE_CHECKING:
     from rllib_compat.config import Translation
-
-#: Today's module that acts at random.
-RANDOM_MODULE = "ray.rllib.examples.rl_modules.classes.random_rlm:RandomRLModule"
-
-#: Ray's own policies, and its module, that act at random, as every release called them.
-_RANDOM_POLICIES = {
-    "ray.rllib.examples.multi_agent_custom_policy.RandomPolicy",
-    "ray.rllib.examples.policy.random_policy.RandomPolicy",
-    "ray.rllib.examples._old_api_stack.policy.random_policy.RandomPolicy",
-    RANDOM_MODULE.replace(":", "."),
-}
-
-#: How many policies an error names.
-_LISTED = 5
 
 
 class Form(Enum):
@@ -232,165 +208,3 @@ def _with_filters(
         if old is not None and can_hold(network, old):
             held[policy_id] = with_filter(network, old)
     return held
-
-
-def identify_networks(
-    checkpoint: LegacyCheckpoint, given: Given
-) -> tuple[LegacyCheckpoint, dict[str, AnyNetwork]]:
-    """Finds the network of every policy with weights, and makes sure that each has its spaces.
-
-    Returns:
-        The checkpoint, with what the networks showed of its policies; and the networks.
-
-    Raises:
-        CheckpointError: A network is not known, or a space was found nowhere.
-    """
-    policies, networks, findings = [], dict[str, AnyNetwork](), list[Finding]()
-    refused: dict[str, CheckpointError] = {}
-    for policy in checkpoint.policies.values():
-        if not policy.has_weights:
-            policies.append(policy)
-            continue
-        try:
-            network, completed, found = _identify_with_spaces(checkpoint, policy, given)
-        except CheckpointError as error:
-            refused[policy.policy_id] = error
-            continue
-        policies.append(completed)
-        networks[policy.policy_id] = network
-        findings += found
-    if refused:
-        raise _combined_error(refused, networks)
-    checkpoint = checkpoint.with_policies(policies).with_findings(findings)
-    if any(isinstance(network, CustomNetwork) for network in networks.values()):
-        checkpoint = replace(checkpoint, config=without_custom_model(checkpoint.config))
-    return checkpoint, networks
-
-
-def _identify_with_spaces(
-    checkpoint: LegacyCheckpoint, policy: PolicyState, given: Given
-) -> tuple[AnyNetwork, PolicyState, list[Finding]]:
-    """The network of a policy, the policy with its spaces, and what was noticed."""
-    network, policy, found = identify_network(checkpoint, policy, given)
-    choices = network.choices if isinstance(network, Network) else None
-    policy, more = add_spaces_of_network(policy, network.inputs, checkpoint.config, choices)
-    if isinstance(network, CustomNetwork):
-        policy = replace(policy, config=without_custom_model(policy.config))
-    return network, policy, [*found, *more]
-
-
-def _combined_error(
-    refused: Mapping[str, CheckpointError], known: Collection[str]
-) -> CheckpointError:
-    """The first policy's error; it says how the others are converted, where that is possible."""
-    first, *more = refused.values()
-    if not known:
-        return first
-    found = first.found
-    if more:
-        others = ", ".join(list(refused)[1 : 1 + _LISTED])
-        found += f" ({len(more)} more policies likewise: {others}{', …' * (len(more) > _LISTED)})"
-    options = " ".join(f"--policy {policy_id}" for policy_id in list(known)[:_LISTED])
-    rest = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-    fix = f"{first.fix or ''} The others can be converted without it: {options}{rest}.".strip()
-    return type(first)(found, where=first.where, fix=fix)
-
-
-def _with_likely_algorithm(checkpoint: LegacyCheckpoint, error: CheckpointError) -> CheckpointError:
-    """The error, with the algorithm whose arrays these are: folders and flags can be wrong."""
-    family = algorithm_of_arrays(checkpoint)
-    named = checkpoint.algorithm
-    if family is None or named is None or named in registry.family(family):
-        return error
-    fix = f"{named} has no arrays of such names, {family} has: --algorithm {family}, if it was."
-    return type(error)(error.found, where=error.where, fix=f"{fix} {error.fix or ''}".strip())
-
-
-def identify_network(
-    checkpoint: LegacyCheckpoint, policy: PolicyState, given: Given
-) -> tuple[AnyNetwork, PolicyState, tuple[Finding, ...]]:
-    """Finds the network of one policy.
-
-    Returns:
-        The network, the policy with the state that was among its weights, and what was noticed.
-
-    Raises:
-        CheckpointError: The network is not known.
-    """
-    model = None
-    if given.model:
-        # Where no config names a custom model, the caller says that the policies have one.
-        own = [
-            custom.is_custom(p, ModelSettings.of(checkpoint, p))
-            for p in checkpoint.policies.values()
-        ]
-        seen = [p.observation_space for p in checkpoint.policies.values()]
-        others = any(has_parts(s) and not o for s, o in zip(seen, own, strict=True))
-        model = CustomModel(
-            given.model,
-            given.weights_map,
-            everywhere=not any(own),
-            in_parts=not (any(own) and others),
-        )
-    policy = with_own_observations(policy)
-    try:
-        reading = read_network(policy, ModelSettings.of(checkpoint, policy), model)
-    except CheckpointError as error:
-        raise _with_likely_algorithm(checkpoint, error) from error.__cause__
-    return reading.network, _with_state(policy, reading.state), reading.findings
-
-
-def _with_state(policy: PolicyState, state: Mapping[str, float]) -> PolicyState:
-    """The policy with what was stored among its weights, where it has no such state yet."""
-    missing = [name for name in state if getattr(policy, name, state) is None]
-    own: dict[str, Any] = {name: state[name] for name in missing}
-    extra = {name: state[name] for name in state if name == MOVING_AVERAGE}
-    return replace(policy, extra={**policy.extra, **extra}, **own)
-
-
-def is_random(policy: PolicyState) -> bool:
-    """Whether a policy was declared to be Ray's own random one, and its actions are known."""
-    known = policy.action_space is not None and policy.observation_space is not None
-    return known and not policy.has_weights and policy.policy_class in _RANDOM_POLICIES
-
-
-def drop_weightless(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
-    """Drops policies without weights: what they did was code (a heuristic, random actions).
-
-    One is kept if it was Ray's own random policy, of which today's Ray has a module. Each has a row
-    in the report.
-
-    Raises:
-        NotConvertibleError: No policy has weights.
-    """
-    policies = checkpoint.policies.values()
-    if not any(p.has_weights for p in policies):
-        raise NotConvertibleError(
-            "No policy has weights: what they did was code, which is not in a checkpoint.",
-            where=str(checkpoint.source.path),
-            fix="Write RLModules that do the same (Ray's examples have one of a heuristic: "
-            "ray/rllib/examples/rl_modules/classes/rock_paper_scissors_heuristic_rlm.py).",
-        )
-    kept = checkpoint.with_policies(p for p in policies if p.has_weights or is_random(p))
-    return kept.with_findings(_weightless_findings(checkpoint))
-
-
-def _weightless_findings(checkpoint: LegacyCheckpoint) -> Iterator[Finding]:
-    for policy in checkpoint.policies.values():
-        if policy.has_weights:
-            continue
-        path, cls = f"policies.{policy.policy_id}", policy.policy_class
-        if is_random(policy):
-            message = "it has no weights, as Ray's random policy; it is a RandomRLModule now"
-            yield Finding.info("no-weights", Verdict.CONVERTED, path, message)
-            continue
-        yield Finding.warning(
-            "no-weights",
-            Verdict.DROPPED,
-            path,
-            "it has no weights: what it did was the code of its class"
-            f"{f' {cls}' if cls else ''}, which was not executed",
-            "to have it again, write an RLModule that does the same and add it: "
-            f"algorithm.add_module({policy.policy_id!r}, RLModuleSpec(module_class=MyModule)); "
-            "it must not be among policies_to_train",
-        )

@@ -9,8 +9,6 @@ is. All other environments are asked themselves.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import math
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -26,7 +24,7 @@ from rllib_compat.networks.trunks.components import original_space
 from rllib_compat.networks.trunks.images import ATARI_FRAME
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
-from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
+from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.space_text import parse_repr
@@ -287,61 +285,3 @@ def known_spaces(name: str) -> tuple[Space, Space] | None:
         return None
     read = parse_repr(observations), parse_repr(actions)
     return None if read[0] is None or read[1] is None else (read[0], read[1])
-
-
-def add_spaces_of_network(
-    policy: PolicyState,
-    inputs: tuple[int, ...],
-    config: Mapping[str, Any],
-    choices: int | None = None,
-) -> tuple[PolicyState, list[Finding]]:
-    """Makes sure that a policy has both spaces.
-
-    The observation space follows from the network's inputs where nothing else says it: a flat,
-    unbounded Box, since that is what the network sees of any space.
-
-    Args:
-        policy: The policy.
-        inputs: The shape of what its network takes.
-        config: The trainer's config.
-        choices: How many discrete actions a Q-network gives a value for.
-
-    Returns:
-        The policy with both spaces, and what was derived.
-
-    Raises:
-        MissingInformationError: The action space was found nowhere; the number of outputs can't
-            tell a Discrete space from a Box.
-    """
-    here = f"policies.{policy.policy_id}"
-    notes = []
-    if policy.action_space is None and choices is not None:
-        policy = replace(policy, action_space=spaces.Discrete(choices))
-        message = f"derived from the network's head: {choices} actions, a Q-value for each"
-        path = f"{here}.action_space"
-        notes.append(Finding.info("derived", Verdict.DERIVED, path, message))
-    if policy.action_space is None:
-        raise MissingInformationError(
-            "The action space is neither in the checkpoint nor in its params, and "
-            + _why_no_env_tells(config.get("env")),
-            where=f"{here}.action_space",
-            fix=f"Give --action-space {policy.policy_id}='Discrete(2)' (Python: action_space=).",
-        )
-    if policy.observation_space is not None:
-        return policy, notes
-    note = Finding.warning(
-        "derived",
-        Verdict.DERIVED,
-        f"{here}.observation_space",
-        f"derived from the network's {math.prod(inputs)} inputs: the preprocessed observation",
-    )
-    return replace(policy, observation_space=spaces.box(-np.inf, np.inf, inputs)), [*notes, note]
-
-
-def _why_no_env_tells(env: Any) -> str:
-    named = isinstance(env, str) or isinstance(getattr(env, "label", None), str)
-    if not named:
-        return "no environment is named."
-    if importlib.util.find_spec("gymnasium") is None:
-        return f"gymnasium, which may know {env!r}, is not installed."
-    return f"gymnasium has no environment {env!r}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,8 +13,6 @@ from rllib_compat.conversion import compare, recordings
 from rllib_compat.conversion.compare import (
     HEAD,
     RECORDED,
-    TIMES,
-    WEIGHTS,
     Array,
     Forward,
     Inputs,
@@ -22,7 +20,8 @@ from rllib_compat.conversion.compare import (
 )
 from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.plan import Form, Plan, identify_networks
+from rllib_compat.conversion.identify import identify_networks
+from rllib_compat.conversion.plan import Form, Plan
 from rllib_compat.formats import layouts
 from rllib_compat.networks import (
     AnyNetwork,
@@ -41,42 +40,8 @@ from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Severity
 from rllib_compat.neutral.spaces import Box, Discrete
-
-
-@frozen
-class Samples:
-    """What networks are compared on.
-
-    Attributes:
-        random: The number of random inputs.
-        observations: Observations by policy, `[B, network inputs]`.
-        recorded: What the old Ray computed, as `recordings.load` reads it.
-    """
-
-    random: int = 1000
-    observations: Mapping[str, Array] = field(default_factory=dict)
-    recorded: Mapping[str, Array] | None = None
-
-    @classmethod
-    def of(
-        cls,
-        random: int,
-        observations: str | Path | Mapping[str, Array] | None,
-        recorded: str | Path | Mapping[str, Array] | None,
-    ) -> Samples:
-        """Takes arrays, or reads them from `.npz` files.
-
-        Raises:
-            CheckpointError: A file is none of plain arrays.
-        """
-        if isinstance(observations, (str, Path)):
-            found = recordings.load(Path(observations))
-            observations = {name.split("/", 1)[0]: array for name, array in found.items()}
-        if isinstance(recorded, (str, Path)):
-            recorded = recordings.load(Path(recorded))
-        return cls(random, observations or {}, recorded)
 
 
 class WrittenNetwork(Protocol):
@@ -93,7 +58,7 @@ class WrittenNetwork(Protocol):
 
 @np.errstate(over="ignore", invalid="ignore")  # weights that are no numbers have a row of their own
 def compare_written(
-    plan: Plan, target: Path, samples: Samples, budget: Budget
+    plan: Plan, target: Path, samples: recordings.Samples, budget: Budget
 ) -> list[OutputDifference]:
     """Compares the networks of a plan with files that this process has written.
 
@@ -126,7 +91,7 @@ def compare_written(
 
 @np.errstate(over="ignore", invalid="ignore")
 def compare_tree(
-    plan: Plan, target: Path, samples: Samples, budget: Budget
+    plan: Plan, target: Path, samples: recordings.Samples, budget: Budget
 ) -> list[OutputDifference]:
     """Compares the networks of a plan with a Checkpointable tree that anybody may have written.
 
@@ -162,7 +127,9 @@ def compare_tree(
     return worse
 
 
-def _compare_export(plan: Plan, target: Path, samples: Samples) -> list[OutputDifference]:
+def _compare_export(
+    plan: Plan, target: Path, samples: recordings.Samples
+) -> list[OutputDifference]:
     """Compares files for other libraries: arrays bit by bit, models on inputs."""
     from rllib_compat.conversion.write import exports
 
@@ -183,7 +150,7 @@ def _compare_on_inputs(
     checkpoint: LegacyCheckpoint,
     networks: Mapping[str, Network],
     forwards: Mapping[str, Forward],
-    samples: Samples,
+    samples: recordings.Samples,
     prepare: Callable[[Graph, Inputs], Inputs] = lambda _, batch: batch,
 ) -> list[OutputDifference]:
     """Compares networks on random inputs and on given ones."""
@@ -194,29 +161,13 @@ def _compare_on_inputs(
     }
     rows = []
     for kind, found in (
-        ("random", _random_inputs(checkpoint, networks, samples.random)),
+        ("random", compare.random_inputs(checkpoint, networks, samples.random)),
         ("given", given),
     ):
         batches = {k: prepare(networks[k].graph, batch) for k, batch in found.items()}
         some = {policy_id: networks[policy_id] for policy_id in batches}
         rows += compare.compare_networks(some, forwards, batches, kind)
     return rows
-
-
-def _random_inputs(
-    checkpoint: LegacyCheckpoint, networks: Mapping[str, Network], n: int
-) -> dict[str, Inputs]:
-    """Random inputs; a network with a filter gets them where the filter saw observations."""
-    batches: dict[str, Inputs] = {}
-    for policy_id, network in networks.items():
-        space = checkpoint.policies[policy_id].observation_space
-        filtered = f"{FILTER}.mean" in network.arrays
-        batch = dict(compare.sample_inputs(network.graph, None if filtered else space, n))
-        if filtered:
-            mean, std = (network.arrays[f"{FILTER}.{part}"] for part in ("mean", "std"))
-            batch["obs"] = (mean + std * batch["obs"]).astype(np.float32)
-        batches[policy_id] = batch
-    return batches
 
 
 def _compare_recorded(
@@ -343,23 +294,6 @@ def _load(
         reading = read_network(policy, ModelSettings.of(again, policy))
         loaded[policy_id] = _NumpyNetwork(reading.known)
     return loaded
-
-
-def finding(row: OutputDifference) -> Finding:
-    """The row of a report for a comparison that went well."""
-    if row.output == WEIGHTS:
-        shown = f"all {row.inputs:,} numbers are the same in the new files"
-    else:
-        shown = (
-            f"largest difference {row.absolute:.2e} absolute, {row.relative:.2e} relative, on "
-            f"{row.inputs} {row.kind} inputs; {row.times:.1f} times the network's own float32 "
-            f"error of up to {row.own_error:.2e} ({TIMES} times is allowed)"
-        )
-    path = f"policies.{row.policy_id}.{row.output}"
-    if row.blurred:
-        shown += "; float32 itself strays so far here that smaller mistakes could not be seen"
-        return Finding.warning("verify", Verdict.NOTE, path, shown)
-    return Finding.info("verify", Verdict.EXACT, path, shown)
 
 
 def without_doubts(findings: Iterable[Finding], rows: Iterable[OutputDifference]) -> list[Finding]:

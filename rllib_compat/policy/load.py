@@ -8,9 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.conversion.complete import complete, require_facts
+from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.plan import drop_weightless, identify_networks
+from rllib_compat.conversion.identify import (
+    drop_weightless,
+    identify_networks,
+    require_facts,
+)
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network, custom
 from rllib_compat.networks.wrappers.filter import can_hold, with_filter

@@ -8,6 +8,7 @@ import numpy as np
 
 from rllib_compat import Given
 from rllib_compat.conversion import complete as resolve
+from rllib_compat.conversion.identify import require_facts
 from rllib_compat.conversion.recordings import find_recording, inputs_of
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network
@@ -45,7 +46,7 @@ def read(case: Case) -> tuple[LegacyCheckpoint, dict[str, Network]]:
     checkpoint = layouts.read(case.checkpoint)
     given = given_if_asked(case)
     checkpoint = resolve.complete(checkpoint, given)
-    resolve.require_facts(checkpoint, given)
+    require_facts(checkpoint, given)
     networks = {
         policy_id: read_policy(policy, ModelSettings.of(checkpoint, policy)).known
         for policy_id, policy in checkpoint.policies.items()

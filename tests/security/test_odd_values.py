@@ -14,8 +14,7 @@ import pytest
 
 from rllib_compat import Given, verify
 from rllib_compat.conversion.complete import complete
-from rllib_compat.conversion.plan import identify_networks
-from rllib_compat.conversion.policy_spaces import add_spaces_of_network
+from rllib_compat.conversion.identify import add_spaces_of_network, identify_networks
 from rllib_compat.formats import layouts
 from rllib_compat.formats.msgpack.write import write
 from rllib_compat.networks import settings

@@ -24,6 +24,7 @@ from rllib_compat.conversion.compare import (
 )
 from rllib_compat.conversion.config import fit_resources
 from rllib_compat.conversion.convert import result_of
+from rllib_compat.conversion.identify import require_algorithm
 from rllib_compat.conversion.plan import Form, identify_networks, make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.networks.graph import Graph
@@ -316,7 +317,7 @@ def test_an_algorithm_that_only_keys_tell_is_a_warning(tmp_path):
 def test_where_several_algorithms_fit_the_caller_is_asked(tmp_path, name, candidates):
     checkpoint = algorithm_of(tmp_path, name, "run1")
     with pytest.raises(MissingInformationError, match=candidates):
-        resolve.require_algorithm(checkpoint)
+        require_algorithm(checkpoint)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +327,7 @@ def test_where_several_algorithms_fit_the_caller_is_asked(tmp_path, name, candid
 def test_a_policy_class_that_two_algorithms_had_is_no_answer(tmp_path, name, candidates):
     checkpoint = algorithm_of(tmp_path, name, "run1")
     with pytest.raises(MissingInformationError, match=candidates):
-        resolve.require_algorithm(checkpoint)
+        require_algorithm(checkpoint)
     named = algorithm_of(tmp_path, name, candidates.rpartition(" ")[2])
     assert named.algorithm == candidates.rpartition(" ")[2]
 

@@ -9,7 +9,7 @@ import pytest
 
 from rllib_compat import Given, convert
 from rllib_compat.conversion import complete as resolve
-from rllib_compat.conversion.plan import identify_networks
+from rllib_compat.conversion.identify import identify_networks
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from rllib_compat import Given, convert
-from rllib_compat.conversion.plan import is_random, make_plan
+from rllib_compat.conversion.identify import is_random
+from rllib_compat.conversion.plan import make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import CheckpointError, NotConvertibleError
 from rllib_compat.neutral.report import Severity, Verdict

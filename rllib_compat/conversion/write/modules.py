@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat import ray_versions, registry
-from rllib_compat.conversion.plan import RANDOM_MODULE, Plan
+from rllib_compat.conversion.identify import RANDOM_MODULE
+from rllib_compat.conversion.plan import Plan
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.networks import AnyNetwork, Network, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names
@@ -40,7 +41,7 @@ def specs(
 ) -> dict[str, RLModuleSpec]:
     """Describes the module of each policy, exactly as its network was.
 
-    A policy without a network acts at random (`plan.is_random`).
+    A policy without a network acts at random (`identify.is_random`).
     """
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
@@ -77,7 +78,7 @@ def specs(
 
 
 def _required(space: Space | None) -> Space:
-    assert space is not None  # `plan` has seen to it
+    assert space is not None  # `identify` has seen to it
     return space
 
 

@@ -15,7 +15,7 @@ import torch
 import tree
 
 from rllib_compat import Given, ray_versions
-from rllib_compat.conversion.plan import identify_network
+from rllib_compat.conversion.identify import identify_network
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Source
 from tests.marks import OTHERS_WARNINGS

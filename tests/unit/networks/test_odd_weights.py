@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.conversion import complete
-from rllib_compat.conversion.policy_spaces import add_spaces_of_network
+from rllib_compat.conversion.identify import add_spaces_of_network
 from rllib_compat.formats import layouts
 from rllib_compat.formats.layouts.policies import read_policy_state
 from rllib_compat.networks import ModelSettings

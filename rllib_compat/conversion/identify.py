@@ -1,0 +1,336 @@
+"""Which network each policy has, and what has to be known to say so.
+
+What is missing, and was found nowhere, is asked for here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rllib_compat import registry
+from rllib_compat.conversion.complete import algorithm_of_arrays, candidates
+from rllib_compat.conversion.given import Given
+from rllib_compat.networks import (
+    AnyNetwork,
+    CustomModel,
+    CustomNetwork,
+    ModelSettings,
+    Network,
+    custom,
+)
+from rllib_compat.networks import own as own_modules
+from rllib_compat.networks import read as read_network
+from rllib_compat.networks.custom import without_custom_model
+from rllib_compat.networks.custom_module import has_parts
+from rllib_compat.networks.names.plain import MOVING_AVERAGE
+from rllib_compat.networks.wrappers.previous_steps import (
+    with_own_observations,
+)
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.errors import (
+    CheckpointError,
+    MissingInformationError,
+    NotConvertibleError,
+)
+from rllib_compat.neutral.report import Finding, Verdict
+
+#: Today's module that acts at random.
+RANDOM_MODULE = "ray.rllib.examples.rl_modules.classes.random_rlm:RandomRLModule"
+
+
+#: Ray's own policies, and its module, that act at random, as every release called them.
+_RANDOM_POLICIES = {
+    "ray.rllib.examples.multi_agent_custom_policy.RandomPolicy",
+    "ray.rllib.examples.policy.random_policy.RandomPolicy",
+    "ray.rllib.examples._old_api_stack.policy.random_policy.RandomPolicy",
+    RANDOM_MODULE.replace(":", "."),
+}
+
+
+#: How many policies an error names.
+_LISTED = 5
+
+
+def require_facts(checkpoint: LegacyCheckpoint, given: Given) -> None:
+    """Makes sure that algorithm and config are known, where a network can't be read without them.
+
+    Modules that this package wrote hold the graph of their network.
+
+    Raises:
+        MissingInformationError: One of them is not known.
+    """
+    if not (
+        checkpoint.modules_alone and all(map(own_modules.is_own, checkpoint.policies.values()))
+    ):
+        require_algorithm(checkpoint)
+        _require_config(checkpoint, given)
+
+
+def require_algorithm(checkpoint: LegacyCheckpoint) -> None:
+    """Makes sure that the algorithm is known.
+
+    Raises:
+        MissingInformationError: It is not.
+    """
+    if checkpoint.algorithm is None:
+        names = candidates(checkpoint)
+        several = f" It may be {', '.join(names[:-1])} or {names[-1]}." if len(names) > 1 else ""
+        example = names[0] if names else "PPO"
+        raise MissingInformationError(
+            f"The checkpoint does not say which algorithm wrote it.{several}",
+            where=str(checkpoint.source.path),
+            fix=f"Give the one that was trained: --algorithm {example} "
+            f"(Python: Given(algorithm={example!r})).",
+        )
+
+
+def _require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
+    """Makes sure that there is a config: the activation of a network is in no array.
+
+    An empty one that was given, or that lay with the checkpoint, says that all was Ray's default.
+
+    Raises:
+        MissingInformationError: There is none.
+    """
+    found = given.config is not None or any(f.rule == "params" for f in checkpoint.findings)
+    known = checkpoint.config.keys() - {"env"}  # which may come from the name of a folder
+    if not (found or known or any(p.config for p in checkpoint.policies.values())):
+        damaged = [
+            f"{f.path} was {f.message}"
+            for f in checkpoint.findings
+            if f.rule == "side-file" and f.path.startswith("params.")
+        ]
+        why = "; ".join(damaged) or "no params.pkl or params.json lies with the checkpoint"
+        raise MissingInformationError(
+            f"No config was found: {why.rstrip('.')}. The weights do not show the network's "
+            "activation.",
+            where=str(checkpoint.source.path),
+            fix="Give --config params.json, or --config '{}' if the trainer had Ray's defaults.",
+        )
+
+
+def identify_networks(
+    checkpoint: LegacyCheckpoint, given: Given
+) -> tuple[LegacyCheckpoint, dict[str, AnyNetwork]]:
+    """Finds the network of every policy with weights, and makes sure that each has its spaces.
+
+    Returns:
+        The checkpoint, with what the networks showed of its policies; and the networks.
+
+    Raises:
+        CheckpointError: A network is not known, or a space was found nowhere.
+    """
+    policies, networks, findings = [], dict[str, AnyNetwork](), list[Finding]()
+    refused: dict[str, CheckpointError] = {}
+    for policy in checkpoint.policies.values():
+        if not policy.has_weights:
+            policies.append(policy)
+            continue
+        try:
+            network, completed, found = _identify_with_spaces(checkpoint, policy, given)
+        except CheckpointError as error:
+            refused[policy.policy_id] = error
+            continue
+        policies.append(completed)
+        networks[policy.policy_id] = network
+        findings += found
+    if refused:
+        raise _combined_error(refused, networks)
+    checkpoint = checkpoint.with_policies(policies).with_findings(findings)
+    if any(isinstance(network, CustomNetwork) for network in networks.values()):
+        checkpoint = replace(checkpoint, config=without_custom_model(checkpoint.config))
+    return checkpoint, networks
+
+
+def identify_network(
+    checkpoint: LegacyCheckpoint, policy: PolicyState, given: Given
+) -> tuple[AnyNetwork, PolicyState, tuple[Finding, ...]]:
+    """Finds the network of one policy.
+
+    Returns:
+        The network, the policy with the state that was among its weights, and what was noticed.
+
+    Raises:
+        CheckpointError: The network is not known.
+    """
+    model = None
+    if given.model:
+        # Where no config names a custom model, the caller says that the policies have one.
+        own = [
+            custom.is_custom(p, ModelSettings.of(checkpoint, p))
+            for p in checkpoint.policies.values()
+        ]
+        seen = [p.observation_space for p in checkpoint.policies.values()]
+        others = any(has_parts(s) and not o for s, o in zip(seen, own, strict=True))
+        model = CustomModel(
+            given.model,
+            given.weights_map,
+            everywhere=not any(own),
+            in_parts=not (any(own) and others),
+        )
+    policy = with_own_observations(policy)
+    try:
+        reading = read_network(policy, ModelSettings.of(checkpoint, policy), model)
+    except CheckpointError as error:
+        raise _with_likely_algorithm(checkpoint, error) from error.__cause__
+    return reading.network, _with_state(policy, reading.state), reading.findings
+
+
+def _identify_with_spaces(
+    checkpoint: LegacyCheckpoint, policy: PolicyState, given: Given
+) -> tuple[AnyNetwork, PolicyState, list[Finding]]:
+    """The network of a policy, the policy with its spaces, and what was noticed."""
+    network, policy, found = identify_network(checkpoint, policy, given)
+    choices = network.choices if isinstance(network, Network) else None
+    policy, more = add_spaces_of_network(policy, network.inputs, checkpoint.config, choices)
+    if isinstance(network, CustomNetwork):
+        policy = replace(policy, config=without_custom_model(policy.config))
+    return network, policy, [*found, *more]
+
+
+def add_spaces_of_network(
+    policy: PolicyState,
+    inputs: tuple[int, ...],
+    config: Mapping[str, Any],
+    choices: int | None = None,
+) -> tuple[PolicyState, list[Finding]]:
+    """Makes sure that a policy has both spaces.
+
+    The observation space follows from the network's inputs where nothing else says it: a flat,
+    unbounded Box, since that is what the network sees of any space.
+
+    Args:
+        policy: The policy.
+        inputs: The shape of what its network takes.
+        config: The trainer's config.
+        choices: How many discrete actions a Q-network gives a value for.
+
+    Returns:
+        The policy with both spaces, and what was derived.
+
+    Raises:
+        MissingInformationError: The action space was found nowhere; the number of outputs can't
+            tell a Discrete space from a Box.
+    """
+    here = f"policies.{policy.policy_id}"
+    notes = []
+    if policy.action_space is None and choices is not None:
+        policy = replace(policy, action_space=spaces.Discrete(choices))
+        message = f"derived from the network's head: {choices} actions, a Q-value for each"
+        path = f"{here}.action_space"
+        notes.append(Finding.info("derived", Verdict.DERIVED, path, message))
+    if policy.action_space is None:
+        raise MissingInformationError(
+            "The action space is neither in the checkpoint nor in its params, and "
+            + _why_no_env_helps(config.get("env")),
+            where=f"{here}.action_space",
+            fix=f"Give --action-space {policy.policy_id}='Discrete(2)' (Python: action_space=).",
+        )
+    if policy.observation_space is not None:
+        return policy, notes
+    note = Finding.warning(
+        "derived",
+        Verdict.DERIVED,
+        f"{here}.observation_space",
+        f"derived from the network's {math.prod(inputs)} inputs: the preprocessed observation",
+    )
+    return replace(policy, observation_space=spaces.box(-np.inf, np.inf, inputs)), [*notes, note]
+
+
+def _why_no_env_helps(env: Any) -> str:
+    named = isinstance(env, str) or isinstance(getattr(env, "label", None), str)
+    if not named:
+        return "no environment is named."
+    if importlib.util.find_spec("gymnasium") is None:
+        return f"gymnasium, which may know {env!r}, is not installed."
+    return f"gymnasium has no environment {env!r}."
+
+
+def _with_state(policy: PolicyState, state: Mapping[str, float]) -> PolicyState:
+    """The policy with what was stored among its weights, where it has no such state yet."""
+    missing = [name for name in state if getattr(policy, name, state) is None]
+    own: dict[str, Any] = {name: state[name] for name in missing}
+    extra = {name: state[name] for name in state if name == MOVING_AVERAGE}
+    return replace(policy, extra={**policy.extra, **extra}, **own)
+
+
+def _with_likely_algorithm(checkpoint: LegacyCheckpoint, error: CheckpointError) -> CheckpointError:
+    """The error, with the algorithm whose arrays these are: folders and flags can be wrong."""
+    family = algorithm_of_arrays(checkpoint)
+    named = checkpoint.algorithm
+    if family is None or named is None or named in registry.family(family):
+        return error
+    fix = f"{named} has no arrays of such names, {family} has: --algorithm {family}, if it was."
+    return type(error)(error.found, where=error.where, fix=f"{fix} {error.fix or ''}".strip())
+
+
+def _combined_error(
+    refused: Mapping[str, CheckpointError], known: Collection[str]
+) -> CheckpointError:
+    """The first policy's error; it says how the others are converted, where that is possible."""
+    first, *more = refused.values()
+    if not known:
+        return first
+    found = first.found
+    if more:
+        others = ", ".join(list(refused)[1 : 1 + _LISTED])
+        found += f" ({len(more)} more policies likewise: {others}{', …' * (len(more) > _LISTED)})"
+    options = " ".join(f"--policy {policy_id}" for policy_id in list(known)[:_LISTED])
+    rest = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+    fix = f"{first.fix or ''} The others can be converted without it: {options}{rest}.".strip()
+    return type(first)(found, where=first.where, fix=fix)
+
+
+def is_random(policy: PolicyState) -> bool:
+    """Whether a policy was declared to be Ray's own random one, and its actions are known."""
+    known = policy.action_space is not None and policy.observation_space is not None
+    return known and not policy.has_weights and policy.policy_class in _RANDOM_POLICIES
+
+
+def drop_weightless(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
+    """Drops policies without weights: what they did was code (a heuristic, random actions).
+
+    One is kept if it was Ray's own random policy, of which today's Ray has a module. Each has a row
+    in the report.
+
+    Raises:
+        NotConvertibleError: No policy has weights.
+    """
+    policies = checkpoint.policies.values()
+    if not any(p.has_weights for p in policies):
+        raise NotConvertibleError(
+            "No policy has weights: what they did was code, which is not in a checkpoint.",
+            where=str(checkpoint.source.path),
+            fix="Write RLModules that do the same (Ray's examples have one of a heuristic: "
+            "ray/rllib/examples/rl_modules/classes/rock_paper_scissors_heuristic_rlm.py).",
+        )
+    kept = checkpoint.with_policies(p for p in policies if p.has_weights or is_random(p))
+    return kept.with_findings(_weightless_findings(checkpoint))
+
+
+def _weightless_findings(checkpoint: LegacyCheckpoint) -> Iterator[Finding]:
+    for policy in checkpoint.policies.values():
+        if policy.has_weights:
+            continue
+        path, cls = f"policies.{policy.policy_id}", policy.policy_class
+        if is_random(policy):
+            message = "it has no weights, as Ray's random policy; it is a RandomRLModule now"
+            yield Finding.info("no-weights", Verdict.CONVERTED, path, message)
+            continue
+        yield Finding.warning(
+            "no-weights",
+            Verdict.DROPPED,
+            path,
+            "it has no weights: what it did was the code of its class"
+            f"{f' {cls}' if cls else ''}, which was not executed",
+            "to have it again, write an RLModule that does the same and add it: "
+            f"algorithm.add_module({policy.policy_id!r}, RLModuleSpec(module_class=MyModule)); "
+            "it must not be among policies_to_train",
+        )
