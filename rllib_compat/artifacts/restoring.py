@@ -28,7 +28,7 @@ def restore_folders(
     """Hands each environment a new folder with the files that a checkpoint has of it.
 
     An environment is who has the same index on the runner of the same number. What can't be handed
-    over is told as a warning: a restore does not fail of it.
+    over is logged as a warning: a restore does not fail of it.
 
     Args:
         algorithm: The algorithm whose environments they are.

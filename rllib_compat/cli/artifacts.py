@@ -30,7 +30,7 @@ def command(
 ) -> int:
     """Lists, checks and unpacks the simulators' folders inside a checkpoint.
 
-    They are there if it was trained with `SimulatorFolders`. What was left out is told, and makes
+    They are there if it was trained with `SimulatorFolders`. What was left out is listed, and makes
     the exit code 1. Ray is not needed.
 
     \b
@@ -41,13 +41,13 @@ def command(
     from rllib_compat import artifacts
 
     manifest = artifacts.read_manifest(checkpoint)
-    told = list(manifest.complaints)
+    complaints = list(manifest.complaints)
     if verify:
-        told += artifacts.verify(checkpoint, remote=remote)
+        complaints += artifacts.verify(checkpoint, remote=remote)
     if extract is not None:
         artifacts.extract(checkpoint, extract, remote=remote)
     if as_json:
-        output.emit_json({**dataclasses.asdict(manifest), "complaints": told})
+        output.emit_json({**dataclasses.asdict(manifest), "complaints": complaints})
     else:
         rows = [
             (f"{folder.place}/{file.path}", f"{file.size:,}", file.sha256[:12], folder.node)
@@ -55,6 +55,6 @@ def command(
             for file in folder.files
         ]
         output.table(str(checkpoint), ("file", "bytes", "sha256", "machine"), rows)
-    for sentence in told:
+    for sentence in complaints:
         output.progress(sentence)
-    return 1 if told else 0
+    return 1 if complaints else 0

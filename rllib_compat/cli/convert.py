@@ -130,12 +130,12 @@ def _write_model(old: Path, new: Path, file: Path, given: Given, recorded: Path 
                 fix="Give another name, or remove it: you may have edited it.",
             ) from error
     output.say(f"{file}: {CLASS}, {made.chain}")
-    told = (
+    activation = (
         f"the recording says {made.activation} behind every layer but the last"
         if made.activation
         else "no array shows the activation: edit that line first, or give --recorded"
     )
-    output.say(told)
+    output.say(activation)
     output.say(f"next: rllib-compat convert {old} {new} --model {file.stem}:{CLASS}")
     return 0
 

@@ -99,14 +99,14 @@ def _flags(given: dict[str, Any]) -> list[str]:
     for name in ("use_shelve", "track_progress", "save_info"):
         if given[name] and not given["out"]:
             raise click.UsageError(f"--{name.replace('_', '-')} needs --out.")
-    told = []
+    notes = []
     if given["no_render"]:
-        told.append("--no-render: nothing is rendered unless you give --render.")
+        notes.append("--no-render: nothing is rendered unless you give --render.")
     if given["local_mode"]:
-        told.append("--local-mode: it means nothing any more; an evaluation runs in one process.")
+        notes.append("--local-mode: it means nothing any more; an evaluation runs in one process.")
     if given["monitor"]:
-        told.append("--monitor: it is --video-dir since Ray 1.0.")
-    return told
+        notes.append("--monitor: it is --video-dir since Ray 1.0.")
+    return notes
 
 
 def _monitor(out: Path | None) -> Path:

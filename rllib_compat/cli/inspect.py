@@ -52,7 +52,7 @@ def command(
     try:
         found = inspect(checkpoint, given=options.given(**known), budget=budget)
     except CompatError:
-        # What a file names is told even if nothing else of it can be.
+        # What a file names is rows even if nothing else of it can be.
         if listed is not None:
             output.emit_json(_plain(listed)) if as_json else _show_names(listed)
         raise
@@ -174,13 +174,13 @@ def _show(found: Inspection, verbose: int) -> None:
             [*shown, *([("…", f"{len(rows) - 10} more, -v")] if len(shown) < len(rows) else [])],
         )
     if assumptions := found.assumptions:
-        told = output.grouped_assumptions(assumptions)
-        rest = len(told) - _ASSUMED
+        cells = output.grouped_assumptions(assumptions)
+        rest = len(cells) - _ASSUMED
         more = [("…", f"{rest} more, -v", "", "")] if rest > 0 and not verbose else []
         output.table(
             "no array shows",
             ("policy", "what", "assumed", "from"),
-            [*(told if verbose else told[:_ASSUMED]), *more],
+            [*(cells if verbose else cells[:_ASSUMED]), *more],
         )
     if found.report.findings:
         output.report(found.report, verbose=verbose)

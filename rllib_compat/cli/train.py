@@ -114,8 +114,10 @@ def command(words: tuple[str, ...], config_file: str | None, **given: Any) -> in
       rllib-compat train file atari-ppo.yaml --num-workers 4 --num-gpus 0
       rllib-compat train -f old/*.yaml --dry-run
     """
-    told = [f"--{name.replace('_', '-')}: {why}" for name, why in GONE.items() if given.pop(name)]
-    for sentence in told:
+    ignored = [
+        f"--{name.replace('_', '-')}: {why}" for name, why in GONE.items() if given.pop(name)
+    ]
+    for sentence in ignored:
         output.progress(f"{sentence}.")
     options.find_modules_here()  # an environment may be a class in a module beside the file
     # Data goes to stdout, and what workers print is none.
@@ -127,13 +129,13 @@ def command(words: tuple[str, ...], config_file: str | None, **given: Any) -> in
         trials = [] if given["dry_run"] else _run(experiments, given)
     if given["as_json"]:
         output.emit_json(
-            {"experiments": [_plain(e) for e in experiments], "trials": trials, "flags": told}
+            {"experiments": [_plain(e) for e in experiments], "trials": trials, "flags": ignored}
         )
     elif trials:
         _show(trials)
     if any(trial["status"] == "ERROR" for trial in trials):
         return 2
-    return max([int(bool(told)), *(experiment.report.exit_code for experiment in experiments)])
+    return max([int(bool(ignored)), *(experiment.report.exit_code for experiment in experiments)])
 
 
 def _files(words: tuple[str, ...], config_file: str | None) -> list[str]:
@@ -174,8 +176,8 @@ def _experiments(files: list[str], given: dict[str, Any]) -> list[Experiment]:
         config = one.get("config") or {}
         replaced = [*(one.keys() & spec.keys()), *(f"config.{k}" for k in config.keys() & keys)]
         if replaced:
-            told = ", ".join(sorted(replaced))
-            output.progress(f"{name}: the flags replace {told} of the file.")
+            names = ", ".join(sorted(replaced))
+            output.progress(f"{name}: the flags replace {names} of the file.")
         specs[name] = {**one, **spec}
     return experiments.prepare(
         specs, keys=keys, legacy_ray=given["legacy_ray"], on_unknown=given["on_unknown"]

@@ -4,62 +4,48 @@ A plan says what a trainer does, as a flow of batches: sample, put together, lea
 work with the rollout workers of the old API stack; what only TensorFlow could do is not here.
 """
 
-from rllib_compat.execution.concurrency_ops import Concurrently, Dequeue, Enqueue
-from rllib_compat.execution.metric_ops import (
-    CollectMetrics,
-    OncePerTimeInterval,
-    OncePerTimestepsElapsed,
-    StandardMetricsReporting,
-)
-from rllib_compat.execution.replay_buffer import LocalReplayBuffer
-from rllib_compat.execution.replay_ops import (
-    MixInReplay,
-    Replay,
-    SimpleReplayBuffer,
-    StoreToReplayBuffer,
-    WaitUntilTimestepsElapsed,
-)
-from rllib_compat.execution.rollout_ops import (
-    AsyncGradients,
-    ConcatBatches,
-    ParallelRollouts,
-    SelectExperiences,
-    StandardizeFields,
-)
-from rllib_compat.execution.train_ops import (
-    ApplyGradients,
-    AverageGradients,
-    ComputeGradients,
-    MultiGPUTrainOneStep,
-    TrainOneStep,
-    TrainTFMultiGPU,
-    UpdateTargetNetwork,
-)
+from rllib_compat.neutral.public import lazy_exports
 
-__all__ = [
-    "ApplyGradients",
-    "AsyncGradients",
-    "AverageGradients",
-    "CollectMetrics",
-    "ComputeGradients",
-    "ConcatBatches",
-    "Concurrently",
-    "Dequeue",
-    "Enqueue",
-    "LocalReplayBuffer",
-    "MixInReplay",
-    "MultiGPUTrainOneStep",
-    "OncePerTimeInterval",
-    "OncePerTimestepsElapsed",
-    "ParallelRollouts",
-    "Replay",
-    "SelectExperiences",
-    "SimpleReplayBuffer",
-    "StandardMetricsReporting",
-    "StandardizeFields",
-    "StoreToReplayBuffer",
-    "TrainOneStep",
-    "TrainTFMultiGPU",
-    "UpdateTargetNetwork",
-    "WaitUntilTimestepsElapsed",
-]
+_FILES = {
+    "concurrency_ops": (
+        "Concurrently",
+        "Dequeue",
+        "Enqueue",
+    ),
+    "metric_ops": (
+        "CollectMetrics",
+        "OncePerTimeInterval",
+        "OncePerTimestepsElapsed",
+        "StandardMetricsReporting",
+    ),
+    "replay_buffer": ("LocalReplayBuffer",),
+    "replay_ops": (
+        "MixInReplay",
+        "Replay",
+        "SimpleReplayBuffer",
+        "StoreToReplayBuffer",
+        "WaitUntilTimestepsElapsed",
+    ),
+    "rollout_ops": (
+        "AsyncGradients",
+        "ConcatBatches",
+        "ParallelRollouts",
+        "SelectExperiences",
+        "StandardizeFields",
+    ),
+    "train_ops": (
+        "ApplyGradients",
+        "AverageGradients",
+        "ComputeGradients",
+        "MultiGPUTrainOneStep",
+        "TrainOneStep",
+        "TrainTFMultiGPU",
+        "UpdateTargetNetwork",
+    ),
+}
+
+__getattr__, __all__ = lazy_exports(__name__, __name__, _FILES)
+
+
+def __dir__() -> list[str]:
+    return __all__

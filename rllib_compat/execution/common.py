@@ -65,14 +65,14 @@ def gradients_of(worker: Any, batch: Any) -> tuple[Any, dict[str, Any]]:
         batch: What it computes them from.
 
     Returns:
-        The gradients, and what each policy tells of them. With `default_policy` alone the
+        The gradients, and the statistics of each policy. With `default_policy` alone the
         gradients are its own, as plans of one agent know them; else they are in a dict by policy.
     """
     if batch.as_multi_agent().policy_batches.keys() == {ONLY_POLICY}:
-        gradients, told = worker.compute_gradients(batch, single_agent=True)
-        return gradients, {ONLY_POLICY: told}
-    gradients, told = worker.compute_gradients(batch)
-    return gradients, {policy: told[policy] for policy in gradients}
+        gradients, stats = worker.compute_gradients(batch, single_agent=True)
+        return gradients, {ONLY_POLICY: stats}
+    gradients, stats = worker.compute_gradients(batch)
+    return gradients, {policy: stats[policy] for policy in gradients}
 
 
 def send_weights(workers: Any, policies: Iterable[str], to: Sequence[Any] | None = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,6 @@ from rllib_compat.execution.common import (
     _get_shared_metrics,
     counted,
 )
-from rllib_compat.execution.intervals import Every
 
 # How many steps an iteration has at least, and how long it takes: the names of all Rays.
 _STEPS = ("timesteps_per_iteration", "min_sample_timesteps_per_iteration")
@@ -90,6 +89,31 @@ def _times(timers: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         yield f"{name}_time_ms", timer.mean * 1000
         if timer.has_units_processed():
             yield f"{name}_throughput", timer.mean_throughput
+
+
+class Every:
+    """Is true for an item if an interval has passed since it was last true; for `filter`.
+
+    The first interval starts where the clock says 0. Without an interval all items pass.
+
+    Args:
+        interval: How long it is, in the clock's unit.
+        clock: Says what time it is; a count of steps is one, too.
+    """
+
+    def __init__(self, interval: float | None, clock: Callable[[], float]) -> None:
+        self._interval = interval or 0
+        self._clock = clock
+        self._last: float = 0
+
+    def __call__(self, item: Any) -> bool:
+        """Whether the interval has passed."""
+        del item
+        now = self._clock()
+        passed = self._interval <= 0 or now - self._last >= self._interval
+        if passed:
+            self._last = now
+        return passed
 
 
 class OncePerTimeInterval(Every):

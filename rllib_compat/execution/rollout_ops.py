@@ -145,11 +145,11 @@ class _CountGradients:
         self._asked = time.perf_counter()
 
     def __call__(self, item: Any) -> tuple[Any, int]:
-        (gradients, told), count, agent_steps = item
+        (gradients, stats), count, agent_steps = item
         plan = _get_shared_metrics()
         waited = time.perf_counter() - self._asked
         plan.timers[GRAD_WAIT_TIMER].push(waited)
-        plan.info[LEARNER_INFO] = told
+        plan.info[LEARNER_INFO] = stats
         plan.counters[STEPS_SAMPLED_COUNTER] += count
         plan.counters[AGENT_STEPS_SAMPLED_COUNTER] += agent_steps
         return gradients, count

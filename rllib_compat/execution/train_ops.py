@@ -218,7 +218,7 @@ def train_one_step(trainer: Any, train_batch: Any, policies_to_train: Any = None
     """Learns from a batch as the trainer's config says: once, or in minibatches.
 
     Args:
-        trainer: The trainer, whose counters and timers are told.
+        trainer: The trainer, whose counters and timers get it.
         train_batch: What was sampled.
         policies_to_train: Ids of the policies that learn; None for those of the config.
 
@@ -232,12 +232,12 @@ def train_one_step(trainer: Any, train_batch: Any, policies_to_train: Any = None
     batch = train_batch.as_multi_agent()
     timer = ray_versions.timers_of(trainer.algorithm)[LEARN_ON_BATCH_TIMER]
     with timer:
-        _, told = learn.learn(batch)
+        _, stats = learn.learn(batch)
         timer.push_units_processed(batch.count)
     counters = ray_versions.counters_of(trainer.algorithm)
     counters["num_env_steps_trained"] += batch.count
     counters["num_agent_steps_trained"] += batch.agent_steps()
-    return told
+    return stats
 
 
 def multi_gpu_train_one_step(trainer: Any, train_batch: Any) -> dict[str, Any]:

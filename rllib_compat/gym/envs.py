@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium
 
 from rllib_compat.gym import registration
-from rllib_compat.gym.old_classes import old_class
+from rllib_compat.gym.core import make_old_class
 from rllib_compat.gym.registration import make, register, registry, spec
 
 __all__ = ["make", "register", "registration", "registry", "spec"]
@@ -44,7 +44,7 @@ class _Classes(ModuleType):
             raise
         value = getattr(today, name)
         if isinstance(value, type) and issubclass(value, gymnasium.Env):
-            value = old_class(name, value, self.__name__)  # type: ignore[arg-type]
+            value = make_old_class(name, value, self.__name__)  # type: ignore[arg-type]
             setattr(self, name, value)
         return value
 

@@ -37,10 +37,10 @@ class TimeLimit(Wrapper):
     def step(self, action: Any) -> Any:
         """Takes one step."""
         self._elapsed_steps += 1
-        *told, done, info = super().step(action)
+        *start, done, info = super().step(action)
         if self._elapsed_steps < (self._max_episode_steps or math.inf):
-            return (*told, done, info)
-        return (*told, True, {**info, "TimeLimit.truncated": not done})
+            return (*start, done, info)
+        return (*start, True, {**info, "TimeLimit.truncated": not done})
 
 
 class OldEntryPoint:

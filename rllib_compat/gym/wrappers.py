@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium.wrappers
 
-from rllib_compat.gym.old_classes import old_class
+from rllib_compat.gym.core import make_old_class
 from rllib_compat.gym.registration import TimeLimit
 
 __all__ = ["Monitor", "TimeLimit"]
@@ -27,4 +27,4 @@ def __getattr__(name: str) -> Any:
     today = getattr(gymnasium.wrappers, _RENAMED.get(name, name), None)
     if not isinstance(today, type):
         raise AttributeError(f"module 'gym.wrappers' has no attribute {name!r}")
-    return old_class(name, today, __name__)
+    return make_old_class(name, today, __name__)

@@ -1,9 +1,10 @@
 """What Python's import system asks: whose code imports, and where an old module is.
 
-An import statement asks `builtins.__import__`, which is told who imports, so `replacement` gives
-user code old modules, and everybody else what they asked for. Old modules have names of their own
-(`rllib_compat.legacy.old.ray…`), so that Ray's and they don't get mixed up in `sys.modules`, and so
-that a pickle that names one is read in any process: `OldModuleFinder` finds them.
+An import statement asks `builtins.__import__`, which gets the globals of the code that imports. So
+user code gets old modules (`replacement`), and everybody else what they asked for. Old modules have
+names of their own (`rllib_compat.legacy.old.ray…`), so that Ray's and they don't get mixed up in
+`sys.modules`, and so that a pickle that names one is read in any process: `OldModuleFinder` finds
+them.
 """
 
 from __future__ import annotations

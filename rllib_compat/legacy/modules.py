@@ -265,17 +265,17 @@ def _with_old_api(module: str, name: str, today: Any) -> Any:
         return today
     import gymnasium
 
-    from rllib_compat.gym import old_classes
+    from rllib_compat.gym import core
 
     if hasattr(today, "vector_step"):
-        kind: type | None = old_classes.OldVectorEnv
+        kind: type | None = core.OldVectorEnv
     elif hasattr(today, "with_agent_groups"):
-        kind = old_classes.OldMultiAgentEnv
+        kind = core.OldMultiAgentEnv
     elif issubclass(today, gymnasium.Env):
-        kind = None if name in _AROUND_CARTPOLE else old_classes.OldEnvWithoutLimit
+        kind = None if name in _AROUND_CARTPOLE else core.OldEnvWithoutLimit
     else:
         return today
-    old = old_classes.old_class(name, today, f"{OLD_PACKAGE}.{module}", kind)
+    old = core.make_old_class(name, today, f"{OLD_PACKAGE}.{module}", kind)
     return _around_cartpole_v0(old) if name in _AROUND_CARTPOLE else old
 
 

@@ -34,7 +34,7 @@ def draw(trials: Sequence[Trial], out: Path, *, axis: str, overwrite: bool = Fal
     Args:
         trials: The trials.
         out: The picture to write; its suffix tells the format (png, svg, pdf).
-        axis: What is drawn along, as `read_trial` was told.
+        axis: What is drawn along, as `read_trial` was given.
         overwrite: Whether `out` may be there already.
 
     Raises:

@@ -154,7 +154,7 @@ def _prepared(
 
 
 def _known_arguments(name: str, spec: dict[str, Any], report: Report) -> dict[str, Any]:
-    """The arguments that mean something today; the others are told, and unknown ones refused."""
+    """The arguments that mean something today; others are reported, unknown ones refused."""
     today = {*inspect.signature(RayExperiment.__init__).parameters, "env"} - {"self", "name"}
     known = today | set(RENAMED) | set(CHECKPOINT_CONFIG)
     kept = {}

@@ -59,10 +59,10 @@ class Progress(Callback):  # type: ignore[misc]  # Ray has no types
 
 def numbers(result: Mapping[str, Any]) -> tuple[str, ...]:
     """What a result says in all columns but the first."""
-    return tuple(_shown(value) for value in _told(result).values())
+    return tuple(_shown(value) for value in _values(result).values())
 
 
-def _told(result: Mapping[str, Any]) -> dict[str, Any]:
+def _values(result: Mapping[str, Any]) -> dict[str, Any]:
     """The values of all columns; whoever learns from records plays episodes only in evaluations."""
     evaluation = result.get("evaluation") or {}
     return {
@@ -89,7 +89,7 @@ def summary(trial: Any) -> dict[str, Any]:
         "trial": str(trial),
         "status": trial.status,
         "stopped_by": stopped_by(trial.stopping_criterion, result),
-        **_told(result),
+        **_values(result),
         "folder": trial.path,
         "checkpoint": checkpoint,
         "error_file": trial.error_file,

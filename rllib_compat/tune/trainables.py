@@ -38,8 +38,8 @@ class Trainable(ray.tune.Trainable):  # type: ignore[misc]  # Ray has no types
 
     def load_checkpoint(self, checkpoint: Any) -> None:
         """Calls `_restore`."""
-        if not isinstance(checkpoint, dict) and (told := Path(checkpoint, _SAVED)).exists():
-            checkpoint = os.path.normpath(Path(checkpoint, told.read_text("utf-8")))
+        if not isinstance(checkpoint, dict) and (marker := Path(checkpoint, _SAVED)).exists():
+            checkpoint = os.path.normpath(Path(checkpoint, marker.read_text("utf-8")))
         self._older("_restore", super().load_checkpoint)(checkpoint)
 
     def cleanup(self) -> None:

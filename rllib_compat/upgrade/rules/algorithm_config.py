@@ -112,8 +112,8 @@ def _program(algorithm: str, config: cst.Dict, env: cst.BaseExpression | None) -
     code = python_code(algorithm, calls)
     if "rllib_compat" in code:
         raise _Left("a part of it needs adapters of this package")
-    told = translation.report.at_least(Severity.WARNING)
-    return _Program(code, [f"{f.path.removeprefix('$.')}: {f.message}" for f in told])
+    warnings = translation.report.at_least(Severity.WARNING)
+    return _Program(code, [f"{f.path.removeprefix('$.')}: {f.message}" for f in warnings])
 
 
 def _expression(source: str) -> ast.expr:

@@ -47,7 +47,7 @@ class Imports(Rule):
             module = dotted(alias.name) or ""
             place = find(module, "", self.target)
             bound = alias.asname.name if alias.asname else None
-            self._told(node, place, module)
+            self._report(node, place, module)
             if not isinstance(place, Place):
                 kept.append(alias)
             elif bound is None and "." in module:
@@ -73,7 +73,7 @@ class Imports(Rule):
         for alias in node.names:
             name = str(alias.name.value)
             place = find(module, name, self.target)
-            self._told(node, place, f"{module}.{name}")
+            self._report(node, place, f"{module}.{name}")
             if not isinstance(place, Place):
                 homes.setdefault(module, []).append(alias)
                 continue
@@ -93,7 +93,7 @@ class Imports(Rule):
             for home, aliases in homes.items()
         ]
 
-    def _told(self, node: cst.CSTNode, place: Any, what: str) -> None:
+    def _report(self, node: cst.CSTNode, place: Any, what: str) -> None:
         """Tells what is not rewritten, and brings back what can be."""
         if isinstance(place, Gone):
             self.todo(node, place.why)

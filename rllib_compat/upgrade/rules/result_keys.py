@@ -29,7 +29,7 @@ GONE = {
 
 
 class ResultKeys(Rule):
-    """Writes today's keys where results are read, and where Tune is told one."""
+    """Writes today's keys where results are read, and where Tune is given one."""
 
     id = "result-keys"
     targets = (Target.NATIVE,)

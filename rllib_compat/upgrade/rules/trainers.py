@@ -1,6 +1,6 @@
 """Trainers, `tune.run` and callbacks: what has to be written anew for today's Ray alone.
 
-Each place is told with what takes its place; none of it is rewritten by a program yet.
+Each place gets a note of what takes its place; none of it is rewritten by a program yet.
 """
 
 from __future__ import annotations
