@@ -21,7 +21,7 @@ import numpy as np
 
 from rllib_compat.legacy import import_hooks, old_ray_examples
 from rllib_compat.registry import old_names
-from rllib_compat.runtime.handed_out import TODAYS_GYM, HandedOut
+from rllib_compat.runtime.user_envs import TODAYS_GYM, OldGymApi
 
 _original_import = builtins.__import__
 
@@ -55,7 +55,7 @@ def activate(packages: Iterable[str] = (), *, old_ray: str | Path | None = None)
         import_hooks.install_finders()
         _restore_removed_names()  # functions that Ray has pickled find numpy without an import
         builtins.__import__ = _import
-        HandedOut.as_old = _with_old_api
+        OldGymApi.wrapper = _with_old_api
     configure_workers(import_hooks.user_packages, old_ray_examples.named)
 
 
@@ -66,7 +66,7 @@ def deactivate() -> None:
         import_hooks.uninstall_finders()
         while _restored:
             delattr(*_restored.pop())
-        HandedOut.as_old = None
+        OldGymApi.wrapper = None
         os.environ.pop(TODAYS_GYM, None)
     reset_workers()
     import_hooks.user_packages.clear()

@@ -13,7 +13,7 @@ from rllib_compat import registry
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.registry import old_names
 from rllib_compat.registry.old_names import OLD_PACKAGE
-from rllib_compat.runtime.handed_out import TODAYS_GYM
+from rllib_compat.runtime.user_envs import TODAYS_GYM
 
 #: What was given for a name that is not where it was: (module, name) → what it is now.
 redirected: dict[tuple[str, str], str] = {}

@@ -8,10 +8,10 @@ from typing import Any
 from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.runtime.connectors import REPLACING
-from rllib_compat.runtime.handed_out import handed_out
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, known_as
 from rllib_compat.runtime.remote_envs import each_environment
+from rllib_compat.runtime.user_envs import with_user_api
 
 GONE = {
     "sampler": "the env runner samples itself: worker.sample()",
@@ -136,7 +136,7 @@ class LegacyWorker:
         made = next(iter(self.base_env.made()), None)
         own = user_env(made)
         # What gymnasium made ends in time by its own wrappers.
-        return handed_out(made if made is not None and own is made.unwrapped else own)
+        return with_user_api(made if made is not None and own is made.unwrapped else own)
 
     @property
     def multiagent(self) -> bool:

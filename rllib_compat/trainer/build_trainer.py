@@ -8,7 +8,7 @@ from typing import Any
 from rllib_compat import registry
 from rllib_compat.config import find_algorithm
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.trainer.own_parts import PLAIN, StockPlan
+from rllib_compat.trainer.overridable import PLAIN, StockPlan
 from rllib_compat.trainer.templates import algorithm_of, updated
 from rllib_compat.trainer.trainer import Trainer
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rllib_compat import ray_versions, registry
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.registry import keys
-from rllib_compat.trainer import own_parts
+from rllib_compat.trainer import overridable
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def own_policy(trainer: Trainer, config: dict[str, Any]) -> type | None:
 
 def own_defaults(cls: type[Trainer]) -> Mapping[str, Any]:
     """What a trainer class's config starts from, beside the algorithm's defaults."""
-    if not own_parts.overrides(cls, "get_default_config"):
+    if not overridable.is_overridden(cls, "get_default_config"):
         return cls._default_config
     asked: Any = cls.get_default_config()
     given = asked if isinstance(asked, Mapping) else asked.to_dict()
@@ -139,7 +139,7 @@ def own_keys(cls: type[Any], config: Mapping[str, Any]) -> dict[str, Any]:
 
 def checks(trainer: Trainer) -> list[Callable[..., Any]]:
     """What is called with the config before anything is built."""
-    overridden = own_parts.overrides(type(trainer), "validate_config")
+    overridden = overridable.is_overridden(type(trainer), "validate_config")
     given = [trainer.hooks.get("validate_config"), trainer.validate_config if overridden else None]
     return [check for check in given if check is not None]
 

@@ -21,12 +21,12 @@ from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.default_policy import with_default_policy
 from rllib_compat.runtime.envs import find_creator, make_env, resolve_env_name
 from rllib_compat.runtime.failures import give_env_runners
-from rllib_compat.runtime.handed_out import handed_out
 from rllib_compat.runtime.learners import report_as_before
 from rllib_compat.runtime.overrides import tame
 from rllib_compat.runtime.placeholders import placeholder_env
 from rllib_compat.runtime.results import complete_evaluation
-from rllib_compat.trainer import coefficients, old_stack, own_parts, templates
+from rllib_compat.runtime.user_envs import with_user_api
+from rllib_compat.trainer import coefficients, old_stack, overridable, templates
 from rllib_compat.trainer.acting import Acting
 from rllib_compat.trainer.checkpoints import Checkpoints
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
@@ -34,7 +34,7 @@ from rllib_compat.trainer.exports import Exports
 from rllib_compat.trainer.loaded import Loading
 from rllib_compat.trainer.new_networks import TODAY, are_old, tell_kept
 from rllib_compat.trainer.optimizer import LegacyOptimizer
-from rllib_compat.trainer.own_parts import OwnParts
+from rllib_compat.trainer.overridable import Overridable
 from rllib_compat.trainer.policies import Policies
 from rllib_compat.trainer.resources import TrialResources
 from rllib_compat.trainer.result_files import UnifiedLogger
@@ -63,7 +63,7 @@ GONE = {
 }
 
 
-class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainable):  # type: ignore[misc]  # Ray has no types
+class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trainable):  # type: ignore[misc]  # Ray has no types
     """Trains with the installed Ray, and looks like the Trainer of Ray 0.5 – 2.0.
 
     It owns an `Algorithm` and is none: what legacy code may ask is written out here, and what can't
@@ -154,9 +154,9 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         if given.get("output") == "logdir":
             given["output"] = self.logdir
         algorithm, how = find_algorithm(given, self._asked["algorithm"])
-        if how == "assumed" and own_parts.overrides_any(type(self)):
+        if how == "assumed" and overridable.has_overrides(type(self)):
             self.learns_once = True
-            given = {**own_parts.PLAIN, **given}
+            given = {**overridable.PLAIN, **given}
         of_none = self.learns_once and not self.algorithm_name
         defaults = common_config() if of_none else defaults_of(algorithm, self._asked["legacy_ray"])
         for check in templates.checks(self):
@@ -164,7 +164,7 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         self._own_policy = templates.own_policy(self, merge(defaults, given))
         asked, own = dict(self._asked), templates.own_keys(type(self), given)
         given = {key: value for key, value in given.items() if key not in own}
-        if self._own_policy is not None or own_parts.has_steps(type(self)):
+        if self._own_policy is not None or overridable.has_steps(type(self)):
             asked["api_stack"] = "old"
         self.translation: Translation = translate(given, **asked)
         self._note_env_name()
@@ -184,7 +184,7 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
         self.share_frozen_policies()
         for callbacks in self._adapters():
             callbacks.adopt(self)
-        own_parts.start_steps(self)
+        overridable.start_steps(self)
         self._call_hook("after_init")
 
     def build_anew(self, config: Any) -> None:
@@ -210,7 +210,7 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
 
     def _built(self) -> Any:
         config = self.translation.algorithm_config.copy(copy_frozen=False)
-        own_parts.apply(config, type(self), self._own_policy, plain=self.learns_once)
+        overridable.apply(config, type(self), self._own_policy, plain=self.learns_once)
         # Also without callbacks, the adapter completes the result.
         given = config.callbacks_class
         adapter = given if _adapts(given) else adapt_callbacks(given)
@@ -328,7 +328,7 @@ class Trainer(OwnParts, Policies, Acting, Exports, Checkpoints, Loading, Trainab
     def env_creator(self) -> Callable[..., Any] | None:
         """What makes the user's environment, without any wrapper, from an env context."""
         creator = find_creator(self.translation.env_settings.env)
-        return creator and (lambda context: handed_out(creator(context)))
+        return creator and (lambda context: with_user_api(creator(context)))
 
     def evaluate(self) -> dict[str, Any]:
         """Evaluates the policies now.

@@ -4,7 +4,7 @@ import rllib_compat as compat
 from rllib_compat import legacy
 from rllib_compat.legacy import modules
 from rllib_compat.legacy.algorithm import Algorithm
-from rllib_compat.trainer import defaults, own_parts, templates
+from rllib_compat.trainer import defaults, overridable, templates
 
 legacy.deactivate()  # to import it is to activate it
 
@@ -29,7 +29,7 @@ def test_a_subclass_of_algorithm_that_takes_dicts_is_a_trainers():
             return None
 
     assert templates.own_defaults(OfItsConfig) == {"num_sgd_iter": 3}
-    assert own_parts.has_steps(OfItsConfig)
+    assert overridable.has_steps(OfItsConfig)
     for made, of_ours in ((OfItsConfig, True), (OfItsPolicy, True), (Todays, False)):
         assert issubclass(made, compat.Trainer) is of_ours
         assert issubclass(made, Algorithm)

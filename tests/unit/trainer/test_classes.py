@@ -11,7 +11,7 @@ import pytest
 import rllib_compat as compat
 from rllib_compat import agents, ray_versions, registry
 from rllib_compat.neutral.errors import ConfigError, GoneError, RefusedKeysError
-from rllib_compat.trainer import defaults, own_parts, templates
+from rllib_compat.trainer import defaults, overridable, templates
 from rllib_compat.trainer.build_trainer import build_trainer
 from rllib_compat.trainer.classes import class_of_algorithm
 
@@ -124,7 +124,7 @@ def test_the_plan_of_an_algorithm_means_its_steps():
     assert built.algorithm_name == "PPO", "as the policy says"
     built = build_trainer("Mine", execution_plan=stock)
     assert built.algorithm_name == "DQN"
-    assert own_parts.plan_of(built) is None
+    assert overridable.plan_of(built) is None
     with pytest.raises(GoneError, match="plan of DQN"):
         stock(None, {})
 

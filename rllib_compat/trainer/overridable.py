@@ -47,7 +47,7 @@ def plan_of(cls: type[Any]) -> Any:
     return None if isinstance(plan, StockPlan) else plan
 
 
-class OwnParts:
+class Overridable:
     """What subclasses of a Trainer override to say how they train (Ray 1.9 – 2.x)."""
 
     algorithm: Any
@@ -87,17 +87,17 @@ class OwnParts:
         return ray_versions.timers_of(self.algorithm)
 
 
-def overrides(cls: type[Any], name: str) -> bool:
-    """Whether a trainer class has a method of its own in the place of one of `OwnParts`.
+def is_overridden(cls: type[Any], name: str) -> bool:
+    """Whether a trainer class has a method of its own in the place of one of `Overridable`.
 
     By its name, as Ray puts a wrapper around each method of an actor's class.
     """
-    return bool(getattr(cls, name).__qualname__ != f"{OwnParts.__name__}.{name}")
+    return bool(getattr(cls, name).__qualname__ != f"{Overridable.__name__}.{name}")
 
 
-def overrides_any(cls: type[Any]) -> bool:
+def has_overrides(cls: type[Any]) -> bool:
     """Whether a trainer class says itself what learns, or what an iteration is."""
-    return has_steps(cls) or overrides(cls, "get_default_policy_class")
+    return has_steps(cls) or is_overridden(cls, "get_default_policy_class")
 
 
 def step_of(trainer: Any) -> Callable[[], Any] | None:
@@ -105,7 +105,7 @@ def step_of(trainer: Any) -> Callable[[], Any] | None:
     if (plan := plan_of(type(trainer))) is not None:
         return RunningPlan(plan, trainer.workers, trainer.config, trainer.algorithm)
     for name in _STEPS:
-        if overrides(type(trainer), name):
+        if is_overridden(type(trainer), name):
             step: Callable[[], Any] = getattr(trainer, name)
             return step
     return None
@@ -113,7 +113,7 @@ def step_of(trainer: Any) -> Callable[[], Any] | None:
 
 def has_steps(cls: type[Any]) -> bool:
     """Whether a trainer class says itself what an iteration is."""
-    return plan_of(cls) is not None or any(overrides(cls, name) for name in _STEPS)
+    return plan_of(cls) is not None or any(is_overridden(cls, name) for name in _STEPS)
 
 
 def apply(config: Any, cls: type[Any], policy: type | None, *, plain: bool) -> None:

@@ -1,4 +1,4 @@
-"""Environments that trainers and workers hand to code that steps them itself.
+"""Environments that user code gets from trainers and workers, and steps by itself.
 
 gym's names are made by gymnasium today, whose `reset` and `step` return more. Code that runs as it
 is expects those of gym, unless it imports gymnasium itself.
@@ -14,21 +14,21 @@ from typing import Any, ClassVar
 TODAYS_GYM = "RLLIB_COMPAT_TODAYS_GYM"
 
 
-class HandedOut:
-    """How environments are handed out in this process.
+class OldGymApi:
+    """Whether user code in this process was written for gym.
 
     Attributes:
-        as_old: Makes one of gymnasium's an old one; None where no old code runs as it is.
+        wrapper: Gives an environment of gymnasium gym's API; None where user code expects today's.
     """
 
-    as_old: ClassVar[Callable[[Any], Any] | None] = None
+    wrapper: ClassVar[Callable[[Any], Any] | None] = None
 
 
-def handed_out(env: Any) -> Any:
+def with_user_api(env: Any) -> Any:
     """The environment with the API that the user's code was written for."""
     from rllib_compat.runtime.gym_api import is_todays
 
-    if HandedOut.as_old is None or os.environ.get(TODAYS_GYM):
+    if OldGymApi.wrapper is None or os.environ.get(TODAYS_GYM):
         return env
     made_by_name = getattr(getattr(env, "unwrapped", env), "spec", None) is not None
-    return HandedOut.as_old(env) if made_by_name and is_todays(env) else env
+    return OldGymApi.wrapper(env) if made_by_name and is_todays(env) else env
