@@ -15,7 +15,7 @@ class Algorithm:
     Attributes:
         name: The name it was last registered under, without `contrib/`.
         becomes: The algorithm of today that learns the same way: itself where Ray still has it, or
-            this package does; empty where none does.
+            this package does (`ours` says so); empty where none does.
         ours: Whether it is this package that has it (`algorithms/`), since Ray removed it.
         new_stack_only: Whether nothing of it runs on the old API stack.
         why: Of an algorithm that Ray removed: what is different now, or what to do instead.
@@ -56,6 +56,8 @@ class Algorithm:
     def __post_init__(self) -> None:
         if not self.stems:
             object.__setattr__(self, "stems", (self.name,))
+        if self.ours:
+            object.__setattr__(self, "becomes", self.name)
 
     @property
     def removed(self) -> bool:

@@ -7,6 +7,13 @@ from __future__ import annotations
 
 from rllib_compat.registry.algorithm import SOFT_ACTOR_CRITIC, Algorithm
 
+_OURS = "this package has it for the new API stack"
+_BOOTSTRAPPED = (
+    f"{_OURS}; episodes that a time limit cuts are bootstrapped, as by RLlib since Ray 2.3"
+)
+_NO_SEED = "this package has it; env runners are Ray's, and its workers no longer share a seed"
+_ACTOR_CRITIC = ("actor", "critic")
+
 # The order matters in one place: where a config's keys belong to several algorithms, the first is
 # assumed (`keys`). Today's come first.
 ROWS = (
@@ -85,7 +92,6 @@ ROWS = (
     ),
     Algorithm(
         "DDPPO",
-        becomes="DDPPO",
         ours=True,
         why="this package has it for the new API stack; the loss is that of today's PPO",
         derives="PPO",
@@ -107,7 +113,6 @@ ROWS = (
     ),
     Algorithm(
         "APEX",
-        becomes="APEX",
         ours=True,
         why="this package has it for the new API stack; episodes that a time limit cuts are "
         "bootstrapped, and env runners wait while the learner owes updates",
@@ -123,7 +128,6 @@ ROWS = (
     ),
     Algorithm(
         "R2D2",
-        becomes="R2D2",
         ours=True,
         new_stack_only=True,
         why="this package has it for the new API stack; the last step of each sequence is learned "
@@ -136,7 +140,6 @@ ROWS = (
     ),
     Algorithm(
         "RNNSAC",
-        becomes="RNNSAC",
         ours=True,
         new_stack_only=True,
         why="this package has it for the new API stack; Box actions work, of which RLlib's failed, "
@@ -150,10 +153,8 @@ ROWS = (
     ),
     Algorithm(
         "A2C",
-        becomes="A2C",
         ours=True,
-        why="this package has it for the new API stack; episodes that a time limit cuts are "
-        "bootstrapped, as by RLlib since Ray 2.3",
+        why=_BOOTSTRAPPED,
         derives="A3C",
         own_policy=False,
         modules=("a3c", "a3c.a2c"),
@@ -162,39 +163,33 @@ ROWS = (
     ),
     Algorithm(
         "A3C",
-        becomes="A3C",
         ours=True,
-        why="this package has it for the new API stack; episodes that a time limit cuts are "
-        "bootstrapped, as by RLlib since Ray 2.3",
+        why=_BOOTSTRAPPED,
         modules=("a3c", "a3c.a3c"),
         reader="actor_critic",
         trains_on=True,
     ),
     Algorithm(
         "PG",
-        becomes="PG",
         ours=True,
-        why="this package has it for the new API stack",
+        why=_OURS,
         modules=("pg", "pg.pg"),
         reader="actor_critic",
         trains_on=True,
     ),
     Algorithm(
         "DDPG",
-        becomes="DDPG",
         ours=True,
         new_stack_only=True,
-        why="this package has it for the new API stack; episodes that a time limit cuts are "
-        "bootstrapped, as by RLlib since Ray 2.3",
+        why=_BOOTSTRAPPED,
         modules=("ddpg", "ddpg.ddpg"),
         reader="ddpg",
         trains_on=True,
-        optimizers=("actor", "critic"),
+        optimizers=_ACTOR_CRITIC,
         replays=True,
     ),
     Algorithm(
         "APEX_DDPG",
-        becomes="APEX_DDPG",
         ours=True,
         new_stack_only=True,
         why="this package has it for the new API stack; episodes that a time limit cuts are "
@@ -207,33 +202,30 @@ ROWS = (
         modules=("ddpg", "ddpg.apex"),
         reader="ddpg",
         trains_on=True,
-        optimizers=("actor", "critic"),
+        optimizers=_ACTOR_CRITIC,
         replays=True,
     ),
     Algorithm(
         "TD3",
-        becomes="TD3",
         ours=True,
         new_stack_only=True,
-        why="this package has it for the new API stack; episodes that a time limit cuts are "
-        "bootstrapped, as by RLlib since Ray 2.3",
+        why=_BOOTSTRAPPED,
         derives="DDPG",
         own_policy=False,
         modules=("ddpg", "ddpg.td3"),
         reader="ddpg",
         trains_on=True,
-        optimizers=("actor", "critic"),
+        optimizers=_ACTOR_CRITIC,
         replays=True,
     ),
     Algorithm(
         "CRR",
-        becomes="CRR",
         ours=True,
         new_stack_only=True,
-        why="this package has it for the new API stack",
+        why=_OURS,
         reader="crr",
         trains_on=True,
-        optimizers=("actor", "critic"),
+        optimizers=_ACTOR_CRITIC,
         offline=True,
     ),
     Algorithm(
@@ -250,11 +242,9 @@ ROWS = (
     ),
     Algorithm(
         "QMIX",
-        becomes="QMIX",
         ours=True,
         new_stack_only=True,
-        why="this package has it for the new API stack; episodes that a time limit cuts are "
-        "bootstrapped, as by RLlib since Ray 2.3",
+        why=_BOOTSTRAPPED,
         stems=("QMix", "QMIX"),
         modules=("qmix",),
         reader="qmix",
@@ -273,32 +263,29 @@ ROWS = (
     ),
     Algorithm(
         "MADDPG",
-        becomes="MADDPG",
         ours=True,
         new_stack_only=True,
         why="this package has it for the new API stack; a step is terminal where the environment "
         "says so, no longer where the agent's info has `done` alone",
         reader="maddpg",
         trains_on=True,
-        optimizers=("actor", "critic"),
+        optimizers=_ACTOR_CRITIC,
         replays=True,
     ),
     Algorithm(
         "ES",
-        becomes="ES",
         ours=True,
         new_stack_only=True,
-        why="this package has it; env runners are Ray's, and its workers no longer share a seed",
+        why=_NO_SEED,
         modules=("es", "es.es"),
         reader="evolution",
         trains_on=True,
     ),
     Algorithm(
         "ARS",
-        becomes="ARS",
         ours=True,
         new_stack_only=True,
-        why="this package has it; env runners are Ray's, and its workers no longer share a seed",
+        why=_NO_SEED,
         modules=("ars", "ars.ars"),
         reader="evolution",
         trains_on=True,
@@ -312,7 +299,6 @@ ROWS = (
     Algorithm("LeelaChessZero", why="no tree search is left in RLlib", replays=True),
     Algorithm(
         "BanditLinTS",
-        becomes="BanditLinTS",
         ours=True,
         new_stack_only=True,
         why="this package has it; it draws from the posterior that it has learned, where RLlib's "
@@ -323,10 +309,9 @@ ROWS = (
     ),
     Algorithm(
         "BanditLinUCB",
-        becomes="BanditLinUCB",
         ours=True,
         new_stack_only=True,
-        why="this package has it for the new API stack",
+        why=_OURS,
         reader="bandit",
         trains_on=True,
         stems=("BanditLinUCB", "LinUCB"),
@@ -334,7 +319,6 @@ ROWS = (
     Algorithm("DT", why="no decision transformer is left in RLlib", offline=True),
     Algorithm(
         "Random",
-        becomes="Random",
         ours=True,
         new_stack_only=True,
         why="this package has it; it plays in Ray's env runners",
