@@ -32,6 +32,7 @@ from ray.rllib.models.torch.torch_modelv2 import TorchModelV2
 import rllib_compat as compat
 from rllib_compat.errors import CompatError
 from rllib_compat.registry import keys
+from tests import matrix_inputs
 from tests.legacy.new_networks import cases
 
 RAYS = ("0.5.3", "0.6.6", "0.8.5", "1.0.1", "1.3.0", "1.13.0", "2.0.1", "2.3.1", "2.10.0")
@@ -49,9 +50,10 @@ SEEN = (
 ACTS = ("discrete", "continuous", "several", "tuple_of_actions", "dict_of_actions")
 #: The actions of algorithms that did not take all of them.
 ACTS_OF = {
-    **dict.fromkeys(("DQN", "SimpleQ", "APEX", "R2D2", "BanditLinTS", "BanditLinUCB"), ACTS[:1]),
-    **dict.fromkeys(("DDPG", "APEX_DDPG", "TD3"), ACTS[1:2]),
-    **dict.fromkeys(("SAC", "RNNSAC"), ACTS[:2]),
+    **dict.fromkeys(("DQN", "SimpleQ", "APEX", "R2D2", "QMIX"), ACTS[:1]),
+    **dict.fromkeys(("BanditLinTS", "BanditLinUCB"), ACTS[:1]),
+    **dict.fromkeys(("DDPG", "APEX_DDPG", "TD3", "CQL"), ACTS[1:2]),
+    **dict.fromkeys(("SAC", "RNNSAC", "CRR", "MADDPG"), ACTS[:2]),
 }
 #: What algorithms see that did not take everything: bandits invert a matrix as wide as that.
 SEEN_OF = dict.fromkeys(
@@ -68,22 +70,31 @@ SMALL: dict[str, dict[str, Any]] = {
     "APEX_DDPG": {**_OFF_POLICY, "num_workers": 1, "optimizer": {"num_replay_buffer_shards": 1}},
     "APPO": {"train_batch_size": 40},
     "ARS": {**_EVOLUTION, "num_rollouts": 2, "rollouts_used": 1},
+    "BC": {"train_batch_size": 16},
     "BanditLinTS": {},
     "BanditLinUCB": {},
+    "CQL": {"train_batch_size": 8},
+    "CRR": {"train_batch_size": 8},
     "DDPG": {**_OFF_POLICY, "pure_exploration_steps": 5},
     "DDPPO": {"num_workers": 1, "sgd_minibatch_size": 20, "num_sgd_iter": 1},
     "DQN": {**_OFF_POLICY, "hiddens": [8]},
     "ES": {**_EVOLUTION, "episodes_per_batch": 2},
     "IMPALA": {"train_batch_size": 40},
+    "MADDPG": {**_OFF_POLICY, "actor_hiddens": [8]},
+    "MARWIL": {"train_batch_size": 16},
     "PG": {"train_batch_size": 40},
     "PPO": {"train_batch_size": 40, "sgd_minibatch_size": 20, "num_sgd_iter": 1},
-    "R2D2": {**_OFF_POLICY, "hiddens": [8]},
+    "QMIX": {**_OFF_POLICY, "mixing_embed_dim": 6},
+    "R2D2": {**_OFF_POLICY, "hiddens": [8], "training_intensity": 1},
     "RNNSAC": {**_OFF_POLICY},
     "Random": {},
     "SAC": _OFF_POLICY,
     "SimpleQ": {**_OFF_POLICY, "hiddens": [8]},
     "TD3": {**_OFF_POLICY, "pure_exploration_steps": 5},
 }
+_LSTM = {"use_lstm": True, "lstm_cell_size": 6, "fcnet_hiddens": [8]}
+#: What an algorithm did not do without: its networks are recurrent.
+RECURRENT = {"R2D2": {"model": _LSTM}, "RNNSAC": {"policy_model": _LSTM, "Q_model": _LSTM}}
 _ALWAYS = {
     "num_workers": 0,
     "num_gpus": 0,
@@ -301,6 +312,14 @@ TRAINING: dict[str, dict[str, Any]] = {
     "target": {"tau": 0.1, "target_network_update_freq": 20},
     "microbatches": {"microbatch_size": 20},
     "buffer": {"replay_buffer_config": {"capacity": 500}, "buffer_size": 500},
+    "imitation": {"beta": 0.0},
+    "cloning first": {"bc_iters": 1},
+    "Lagrangian": {"lagrangian": True},
+    "exponential weights": {"weight_type": "exp", "advantage_type": "max"},
+    "expectation": {"advantage_type": "expectation"},
+    "sum of values": {"mixer": "vdn"},
+    "no mixer": {"mixer": None},
+    "own critics": {"use_local_critic": True},
     "stored states": {"zero_init_states": False, "burn_in": 2},
 }
 SAYS = NETWORKS | TRAINING
@@ -344,7 +363,12 @@ class Case:
         if "num_rollout_workers" in defaults(self.algorithm, self.ray):
             told["num_rollout_workers"] = told.pop("num_workers", said["num_workers"])
         told |= {key: self._computed(key) for key, value in told.items() if value is ...}
-        return {**told, "env": self.env, "env_config": {"seen": self.seen, "acts": self.acts}}
+        for key, more in RECURRENT.get(self.algorithm, {}).items():
+            told[key] = {**more, **told.get(key, {})}
+        told |= {"env": self.env, "env_config": {"seen": self.seen, "acts": self.acts}}
+        if self.several_agents:
+            return told
+        return told | matrix_inputs.said_by(self.algorithm, self.seen, self.acts)
 
     @property
     def env(self) -> type:
@@ -510,7 +534,10 @@ def train(case: Case, folder: str) -> CompatError | None:
         trainer = compat.Trainer(**made)
     except CompatError as refused:
         return refused
-    policy = "one" if case.several_agents else "default_policy"
+    policy, seen = matrix_inputs.observed(case.algorithm, case.seen)
+    acts = matrix_inputs.acted(case.algorithm, case.acts)
+    if case.several_agents:
+        policy, seen, acts = "one", seen, cases.space(case.acts, gym.spaces)
     try:
         for iteration in (1, 2):
             assert trainer.train()["training_iteration"] == iteration
@@ -525,15 +552,14 @@ def train(case: Case, folder: str) -> CompatError | None:
             for part, array in arrays.items():
                 np.testing.assert_array_equal(array, weights[name][part])
         states = first_states(other, policy)
-        env = Steps(case.config["env_config"])
         before = {"state": states} if states else {}
         if case.says == "attention, steps before":
             before |= {
-                "prev_action": np.zeros((2, *env.action_space.shape), env.action_space.dtype),
+                "prev_action": np.zeros((2, *acts.shape), acts.dtype),
                 "prev_reward": np.zeros(2, np.float32),
             }
-        action = other.compute_single_action(env.reset()[0], policy_id=policy, **before)
-        assert fits(action[0] if states else action, env.action_space), action
+        action = other.compute_single_action(seen, policy_id=policy, **before)
+        assert fits(action[0] if states else action, acts), action
         assert other.train()["training_iteration"] == 3
     finally:
         other.stop()
