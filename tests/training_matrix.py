@@ -61,7 +61,7 @@ SEEN_OF = dict.fromkeys(
 )
 
 _OFF_POLICY = {"learning_starts": 10, "train_batch_size": 8, "timesteps_per_iteration": 30}
-_EVOLUTION = {"num_workers": 1, "noise_size": 20_000, "train_batch_size": 20}
+_EVOLUTION = {"num_workers": 1, "noise_size": 3_000_000, "train_batch_size": 20}
 #: What makes each algorithm's iterations small. Keys that a Ray lacks are left out.
 SMALL: dict[str, dict[str, Any]] = {
     "A2C": {"train_batch_size": 40},

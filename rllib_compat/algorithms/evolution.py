@@ -20,6 +20,7 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.models.base import ENCODER_OUT
+from ray.rllib.core.models.configs import FreeLogStdMLPHeadConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
 
@@ -79,7 +80,15 @@ class EvolutionCatalog(BCCatalog):
     (`normc_initializer`): what a perturbation does depends on how large weights are.
     """
 
+    _model_config_dict: dict[str, Any]
+
     def __init__(self, observation_space: Any, action_space: Any, model_config_dict: Any) -> None:
+        if model_config_dict.get("use_lstm"):
+            raise ConfigError(
+                "Policies of ES and ARS act without a memory, as they always did.",
+                where="model.use_lstm",
+                fix="Leave it out, or train PPO.",
+            )
         hiddens = model_config_dict.get("fcnet_hiddens")
         vectors = len(observation_space.shape) == 1
         self._drawn_by_ray = bool(model_config_dict.get("fcnet_kernel_initializer"))
@@ -99,8 +108,36 @@ class EvolutionCatalog(BCCatalog):
 
     def build_pi_head(self, framework: str) -> Any:
         """The last layer, which begins small."""
-        made = super().build_pi_head(framework)
+        told = self._model_config_dict
+        # Only dense networks read it, and those of ES and ARS did, whatever half of it means there.
+        if told.get("free_log_std") and len(self.observation_space.shape) == 1:
+            made = self._halved_head(framework)
+        else:
+            self._model_config_dict = {**told, "free_log_std": False}
+            made = super().build_pi_head(framework)
         return made if self._drawn_by_ray else begun(made, OF_A_HEAD)
+
+    def _halved_head(self, framework: str) -> Any:
+        """A last layer that gives half of what is asked; the rest are numbers of their own."""
+        outputs = self.get_action_dist_cls(framework).required_input_dim(
+            space=self.action_space, model_config=self._model_config_dict
+        )
+        if outputs % 2:
+            raise ConfigError(
+                f"free_log_std halves what a policy gives, and these actions take {outputs} "
+                "numbers.",
+                where="model.free_log_std",
+                fix="Leave it out.",
+            )
+        self.pi_head_config = FreeLogStdMLPHeadConfig(
+            input_dims=self.latent_dims,
+            hidden_layer_dims=self.pi_head_hiddens,
+            hidden_layer_activation=self.pi_head_activation,
+            output_layer_dim=outputs,
+            output_layer_activation="linear",
+            clip_log_std=False,
+        )
+        return self.pi_head_config.build(framework=framework)
 
     def get_action_dist_cls(self, framework: str) -> Any:
         """The class of what actions are drawn from."""

@@ -316,3 +316,24 @@ def test_a_noise_table_that_is_too_small_is_told():
     algorithm.search = partial(config.algo_class.search, algorithm)
     with pytest.raises(ConfigError, match="10 numbers is too small"):
         config.algo_class._collect(algorithm, np.zeros(11), {})
+
+
+def module_of(actions, **model):
+    config = ray_versions.todays_config("ES").rl_module(model_config=model)
+    seen = gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32)
+    return config.get_rl_module_spec(spaces={"default_policy": (seen, actions)}).build()
+
+
+def test_half_of_an_action_may_be_numbers_of_its_own():
+    actions = gymnasium.spaces.Box(-1.0, 1.0, (4,), np.float32)
+    module = module_of(actions, fcnet_hiddens=[8], free_log_std=True)
+    shapes = {name: part.shape for name, part in module.get_state().items()}
+    assert shapes["_pi_head.log_std"] == (2,)
+    assert shapes["_pi_head.net.mlp.0.weight"] == (2, 8)
+    with pytest.raises(ConfigError, match="3 numbers"):
+        module_of(gymnasium.spaces.Discrete(3), free_log_std=True)
+
+
+def test_a_memory_is_refused():
+    with pytest.raises(ConfigError, match="without a memory"):
+        module_of(gymnasium.spaces.Discrete(3), use_lstm=True, max_seq_len=5)
