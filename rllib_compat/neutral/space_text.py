@@ -132,7 +132,7 @@ def _make_tuple(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Spac
 
 def _make_repeated(args: list[ast.expr], named: dict[str | None, ast.expr]) -> Space:
     child, length = [*args, *named.values()]
-    return Repeated(_of_call(child), int(_literal(length)))
+    return Repeated(_read_call(child), int(_read_literal(length)))
 
 
 _Maker: TypeAlias = Callable[[list[ast.expr], dict[str | None, ast.expr]], Space]
