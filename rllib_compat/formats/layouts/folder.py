@@ -162,11 +162,11 @@ class Folder:
         """Reads a JSON file of the folder."""
         return read_json(self._start(name), self.budget, name)
 
-    def state_file(self, stem: str) -> str | None:
+    def state_file(
+        self, stem: str, endings: Iterable[str] = (".msgpack", ".pkl", ".pt")
+    ) -> str | None:
         """The file of a component's state; as Ray does, msgpack is taken before pickle."""
-        return next(
-            (stem + end for end in (".msgpack", ".pkl", ".pt") if self.has(stem + end)), None
-        )
+        return next((stem + ending for ending in endings if self.has(stem + ending)), None)
 
     def read(self, name: str) -> Any:
         """Reads a file in the form that its ending stands for; without a known one, as a pickle."""

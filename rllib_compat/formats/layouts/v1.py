@@ -49,6 +49,7 @@ name = "1.x"
 
 _METADATA = "rllib_checkpoint.json"
 _ENDINGS = (".pkl", ".msgpck")
+#: What the file was called between Ray 2.0 and 2.1 (nightly builds).
 _FIRST_STATE = "state.pkl"
 _OPTIMIZER = "_default_optimizer.pt"
 
@@ -58,8 +59,10 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     if not path.is_dir():
         raise LayoutMismatch("not a folder")
     folder = Folder(path, budget)
-    algorithm_file = _find_state_file(folder, "algorithm_state") or _find_first_state_file(folder)
-    policy_file = _find_state_file(folder, "policy_state")
+    algorithm_file = folder.state_file("algorithm_state", _ENDINGS)
+    if algorithm_file is None and folder.has(_FIRST_STATE) and (path / "policies").is_dir():
+        algorithm_file = _FIRST_STATE
+    policy_file = folder.state_file("policy_state", _ENDINGS)
     if algorithm_file and not (path / "learner_group").exists():
         return _read_algorithm(path, folder, algorithm_file)
     if policy_file:
@@ -71,12 +74,6 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     )
 
 
-def _find_first_state_file(folder: Folder) -> str | None:
-    """`state.pkl`, as the file was called between Ray 2.0 and 2.1 (nightly builds)."""
-    is_first = folder.has(_FIRST_STATE) and (folder.root / "policies").is_dir()
-    return _FIRST_STATE if is_first else None
-
-
 def _is_incomplete(folder: Folder) -> bool:
     """Whether what is left shows that a checkpoint of this layout was here."""
     if not folder.has(_METADATA) or (folder.root / "learner_group").exists():
@@ -86,10 +83,6 @@ def _is_incomplete(folder: Folder) -> bool:
         str(metadata.get("checkpoint_version")).startswith("1.")
         and metadata.get("type") == "Algorithm"
     )
-
-
-def _find_state_file(folder: Folder, stem: str) -> str | None:
-    return next((stem + e for e in _ENDINGS if folder.has(stem + e)), None)
 
 
 def _read_algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
@@ -169,7 +162,7 @@ def _read_single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCh
 
 
 def _read_policy(folder: Folder, policy_id: PolicyId, outer: Folder) -> PolicyState:
-    state_file = _find_state_file(folder, "policy_state") or "policy_state.pkl"
+    state_file = folder.state_file("policy_state", _ENDINGS) or "policy_state.pkl"
     where = f"policies/{folder.root.name}"
     if folder.lacks(state_file):
         policy = PolicyState(policy_id, {})

@@ -167,10 +167,8 @@ def _read_optimizers(stored: Mapping[str, Any], found: str) -> Any:
     """The state of a module's only optimizer, or those of several (SAC) by their names."""
     if f"{found}_default_optimizer" in stored:
         return _read_optimizer(stored[f"{found}_default_optimizer"])
-    own = {name: stored.get(f"{found}_{name}") for name in _OPTIMIZERS}
-    return {
-        name: _read_optimizer(state) for name, state in own.items() if state is not None
-    } or None
+    states = {name: stored.get(f"{found}_{name}") for name in _OPTIMIZERS}
+    return {k: _read_optimizer(state) for k, state in states.items() if state is not None} or None
 
 
 def _read_optimizer(stored: Any) -> Any:
