@@ -193,7 +193,7 @@ def _list_msgpack(data: memoryview, budget: Budget) -> Iterator[Global]:
             yield replace(found, offset=offset, inside=(f"the bytes at {at}", *found.inside))
 
 
-def _find_object_data(value: Any) -> Iterator[Any]:
+def _find_object_data(value: object) -> Iterator[Any]:
     """The data of all arrays of objects in msgpack that was read without its arrays."""
     waiting = [value]
     while waiting:
@@ -362,7 +362,7 @@ class _ListingMachine(Machine):
             self.lister.note_bytes(view, self.start + self.pos - size)
         return view
 
-    def name(self, module: Any, name: Any, at: int) -> GlobalRef:
+    def name(self, module: object, name: object, at: int) -> GlobalRef:
         """Reports it, too."""
         ref = super().name(module, name, at)
         self.lister.note(ref, None if self.start is None else self.start + at, self.inside)

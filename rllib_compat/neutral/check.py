@@ -78,7 +78,7 @@ def check(checkpoint: LegacyCheckpoint, budget: Budget | None = None) -> LegacyC
     return _with_sound_version(checkpoint).with_findings(findings)
 
 
-def check_values(value: Any, budget: Budget, where: str) -> None:
+def check_values(value: object, budget: Budget, where: str) -> None:
     """Makes sure that a value that is free in form can be walked through.
 
     Raises:
@@ -110,7 +110,7 @@ def _with_sound_version(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
     return replace(checkpoint, source=source).with_findings([finding])
 
 
-def _check_policy(policy_id: Any, policy: Any, walk: _Walk) -> None:
+def _check_policy(policy_id: object, policy: object, walk: _Walk) -> None:
     if why := why_unsafe(policy_id):
         raise _wrong("policies", f"an id of a policy is not safe: {why}")
     where = f"policies.{policy_id}"
@@ -140,7 +140,7 @@ def _wrong(where: str, what: str) -> CorruptCheckpointError:
     )
 
 
-def _check_fields(record: Any, kind: type, where: str) -> None:
+def _check_fields(record: object, kind: type, where: str) -> None:
     """Makes sure that a record's fields have the types that its class declares."""
     if not isinstance(record, kind):
         raise _wrong(where, f"it is {type(record).__name__}, not {kind.__name__}")
@@ -182,7 +182,7 @@ def _test(hint: Any) -> _Test:
 def _mapping_test(fits: _Test, *, named_arrays: bool) -> _Test:
     longest = _LONGEST_NAME if named_arrays else _LONGEST_TEXT
 
-    def test(value: Any) -> bool:
+    def test(value: object) -> bool:
         if isinstance(value, Digests):  # of our own reading: sound, and some are still computed
             return True
         return (
@@ -203,7 +203,7 @@ _PLAIN: Mapping[Any, _Test] = {
 }
 
 
-def _list_parts(value: Any) -> Iterable[tuple[Any, Any]] | None:
+def _list_parts(value: object) -> Iterable[tuple[Any, Any]] | None:
     """The parts of a container with their keys; None of what is no container."""
     if isinstance(value, Mapping):
         return value.items()
@@ -214,7 +214,7 @@ def _list_parts(value: Any) -> Iterable[tuple[Any, Any]] | None:
     return None
 
 
-def _bytes_of(value: Any) -> int:
+def _bytes_of(value: object) -> int:
     """How many bytes a leaf takes when it is written out."""
     if isinstance(value, (str, bytes, bytearray)):
         return len(value)
@@ -234,7 +234,7 @@ class _Walk:
         # by the checkpoint (views made here) is not noted.
         self._sizes: dict[int, tuple[int, int, int] | None] = {}
 
-    def through(self, value: Any, where: str) -> None:
+    def through(self, value: object, where: str) -> None:
         """Spends what a value unfolds to.
 
         Raises:
@@ -246,7 +246,7 @@ class _Walk:
         self._budget.spend("unfolded", size, where)
         self._budget.check_time(where)
 
-    def _measure(self, value: Any, where: str, room: int) -> tuple[int, int, int]:
+    def _measure(self, value: object, where: str, room: int) -> tuple[int, int, int]:
         parts = _list_parts(value)
         if parts is None:
             return 1, _bytes_of(value), 0
@@ -289,7 +289,7 @@ def _not_finite(policy: PolicyState) -> list[Finding]:
 _NO_LIMIT = "log_std_clip_param_const"
 
 
-def _not_finite_in(policy: PolicyState, part: str, arrays: Any) -> list[Finding]:
+def _not_finite_in(policy: PolicyState, part: str, arrays: object) -> list[Finding]:
     listed = arrays if isinstance(arrays, (list, tuple)) else [] if arrays is None else [arrays]
     rows = arrays.items() if isinstance(arrays, Mapping) else enumerate(listed)
     names = [

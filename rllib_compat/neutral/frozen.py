@@ -68,7 +68,7 @@ def _set_once(self: Any, name: str, value: object) -> None:
     object.__setattr__(self, name, value)
 
 
-def _keep(self: Any, name: str) -> None:  # noqa: ARG001
+def _keep(self: object, name: str) -> None:  # noqa: ARG001
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
@@ -76,11 +76,11 @@ def _values(self: Any) -> tuple[object, ...]:
     return tuple(getattr(self, name) for name in self.__compared__)
 
 
-def _equal(self: Any, other: object) -> Any:
+def _equal(self: object, other: object) -> Any:
     return _values(self) == _values(other) if other.__class__ is self.__class__ else NotImplemented
 
 
-def _hash(self: Any) -> int:
+def _hash(self: object) -> int:
     return hash(_values(self))
 
 

@@ -13,7 +13,7 @@ PUBLIC = "rllib_compat.adapters"
 class Writer(Protocol):
     """The program that values are written into; see `rllib_compat.config.code`."""
 
-    def expression(self, value: Any) -> ast.expr | None:
+    def expression(self, value: object) -> ast.expr | None:
         """The source of a value, or None where it has none. Expressions stay as they are."""
 
     def imported(self, module: str, name: str) -> ast.expr:
@@ -25,7 +25,7 @@ class Writer(Protocol):
     def call(self, function: ast.expr, /, *args: Any, **kwargs: Any) -> ast.expr | None:
         """A call with the source of values, or None where one of them has none."""
 
-    def lacks(self, what: str, value: Any) -> None:
+    def lacks(self, what: str, value: object) -> None:
         """Says in a comment that a part of the value is left out, as it has no source form."""
 
 
@@ -41,7 +41,7 @@ class Later(ABC):
         """How a person would write it, or None where it has no source form."""
 
 
-def build(value: Any) -> Any:
+def build(value: object) -> Any:
     """Makes the objects inside a value."""
     if isinstance(value, Later):
         return value.build()

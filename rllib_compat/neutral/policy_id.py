@@ -109,13 +109,13 @@ class PolicyIds:
         self._taken.add(_fold(free))
         return to_policy_id(free)
 
-    def __getitem__(self, raw: Any) -> PolicyId:
+    def __getitem__(self, raw: object) -> PolicyId:
         return self._ids[_to_key(raw)]
 
     def __iter__(self) -> Iterator[PolicyId]:
         return iter(self._ids.values())
 
-    def get(self, raw: Any) -> PolicyId | None:
+    def get(self, raw: object) -> PolicyId | None:
         """The id of what a file calls `raw`, or None if it has no policy of that name."""
         return self._ids.get(_to_key(raw))
 
@@ -141,7 +141,7 @@ class PolicyIds:
         ]
 
 
-def _to_key(raw: Any) -> Hashable:
+def _to_key(raw: object) -> Hashable:
     # Real ids are text or numbers. `1 == True`, and a nest of tuples may take for ever to hash.
     return (type(raw).__name__, raw if isinstance(raw, (str, int, float)) else id(raw))
 
@@ -165,7 +165,7 @@ def _show(raw: object) -> str:
     return ascii(shown) if isinstance(raw, str) else f"{shown} ({type(raw).__name__})".strip()
 
 
-def _make_safe(raw: Any) -> str:
+def _make_safe(raw: object) -> str:
     """A safe name that is like what was found."""
     text = "".join(
         "_" if unicodedata.category(character) in _UNPRINTABLE else character

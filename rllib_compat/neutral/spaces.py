@@ -318,7 +318,7 @@ def to_gymnasium(space: Space) -> gymnasium.Space[Any]:
     raise TypeError(f"not a space record: {space!r}")
 
 
-def from_object(obj: Any) -> Space | None:
+def from_object(obj: object) -> Space | None:
     """Reads a live space of gym or gymnasium (by duck typing; neither is imported), or a record.
 
     Returns:

@@ -125,7 +125,7 @@ class Folder:
         path = self._start(name)
         return self._value(pickles.load_torch(path, budget=self.budget, where=name))
 
-    def nested(self, data: Any, where: str) -> Any:
+    def nested(self, data: object, where: str) -> Any:
         """Reads a pickle that was stored as bytes inside another one, at most two deep."""
         value = data
         for _ in range(2):
@@ -279,12 +279,12 @@ def _params_finding(folder: Folder, name: str, place: Path) -> Finding:
     return Finding("params", severity, Verdict.DERIVED, Path(name).name, message, hint)
 
 
-def as_mapping(value: Any) -> Mapping[Any, Any]:
+def as_mapping(value: object) -> Mapping[Any, Any]:
     """The same value if it is a mapping, else an empty one: files hold whatever they like."""
     return value if isinstance(value, Mapping) else {}
 
 
-def with_text_keys(mapping: Any) -> dict[str, Any]:
+def with_text_keys(mapping: object) -> dict[str, Any]:
     """A dict with the text of its keys; keys of the same text (`1` and `"1"`) get different names.
 
     Of what is no mapping it is empty.
@@ -298,7 +298,7 @@ def with_text_keys(mapping: Any) -> dict[str, Any]:
     return named
 
 
-def _text_of(key: Any) -> str:
+def _text_of(key: object) -> str:
     if isinstance(key, str):
         return key
     # Python refuses to print integers of thousands of digits, and tuples may hold whatever.

@@ -56,7 +56,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     return folder.finish(replace(checkpoint.with_policies(found), source=source))
 
 
-def _read_own_part(state: Any, kind: type, file: str, budget: Budget) -> Any:
+def _read_own_part(state: object, kind: type, file: str, budget: Budget) -> Any:
     value = from_plain(as_mapping(state).get(OWN_KEY), state, budget=budget, where=file)
     if not isinstance(value, kind):
         raise CorruptCheckpointError(f"It holds no {kind.__name__}.", where=file)

@@ -26,7 +26,7 @@ _NETWORKS = {"model", "target_model"}
 _SPEC_FIELDS = ("policy_class", "observation_space", "action_space", "config")
 
 
-def read_policy_state(policy_id: PolicyId, state: Any, where: str) -> PolicyState:
+def read_policy_state(policy_id: PolicyId, state: object, where: str) -> PolicyState:
     """Reads what `Policy.get_state()` returned, in any era's form.
 
     The forms: a flat vector (TensorFlow, 0.5 – 0.7); a list of weights and exploration values (the
@@ -84,7 +84,7 @@ def _read_networks(policy_id: PolicyId, state: Mapping[str, Any], where: str) ->
     return PolicyState(policy_id, weights, extra=rest)
 
 
-def _read_weights(weights: Any, where: str) -> Weights:
+def _read_weights(weights: object, where: str) -> Weights:
     if isinstance(weights, np.ndarray):
         return weights
     if weights is None:  # as above
@@ -120,7 +120,7 @@ def named_arrays(weights: Mapping[Any, Any], where: str) -> dict[str, Array]:
     return named
 
 
-def with_spec(policy: PolicyState, spec: Any) -> PolicyState:
+def with_spec(policy: PolicyState, spec: object) -> PolicyState:
     """A policy with spaces, class and config of its `PolicySpec`, in any era's form."""
     fields = _read_spec(spec)
     return replace(
@@ -132,7 +132,7 @@ def with_spec(policy: PolicyState, spec: Any) -> PolicyState:
     )
 
 
-def _read_spec(spec: Any) -> Mapping[str, Any]:
+def _read_spec(spec: object) -> Mapping[str, Any]:
     if isinstance(spec, Mapping):
         return spec
     if isinstance(spec, StandIn):
@@ -145,12 +145,12 @@ def _read_spec(spec: Any) -> Mapping[str, Any]:
     return {}
 
 
-def config_dict(config: Any) -> dict[str, Any]:
+def config_dict(config: object) -> dict[str, Any]:
     """A config as a plain dict; of an `AlgorithmConfig` object (Ray 2.3 on), its attributes."""
     return with_text_keys(config.state if isinstance(config, StandIn) else config)
 
 
-def _read_space(space: Any) -> Space | None:
+def _read_space(space: object) -> Space | None:
     # The space that the user's env had, if a preprocessor flattened it.
     space = getattr(space, "original_space", None) or space
     if isinstance(space, Mapping):
@@ -158,7 +158,7 @@ def _read_space(space: Any) -> Space | None:
     return space if isinstance(space, Space) else None
 
 
-def class_name(value: Any) -> str | None:
+def class_name(value: object) -> str | None:
     """The dotted name of a class, in whatever form a file has it."""
     if isinstance(value, GlobalRef):
         return value.qualified
@@ -170,12 +170,12 @@ def class_name(value: Any) -> str | None:
     return printed[1] if printed else value
 
 
-def text(value: Any) -> str | None:
+def text(value: object) -> str | None:
     """Text, or None of anything else."""
     return value if isinstance(value, str) else None
 
 
-def number(value: Any) -> float | None:
+def number(value: object) -> float | None:
     """A real number, or None where it is none, or one that no honest file has."""
     if isinstance(value, (float, np.floating)):
         return float(value)
@@ -183,7 +183,7 @@ def number(value: Any) -> float | None:
     return None if count is None else float(count)
 
 
-def integer(value: Any) -> int | None:
+def integer(value: object) -> int | None:
     """A whole number, or None where it is none, or one that no honest file has."""
     if isinstance(value, (int, np.integer)) and -_MOST < value < _MOST:
         return int(value)
@@ -194,7 +194,7 @@ _MOST = 1 << 63
 
 
 def with_filters(
-    policies: Mapping[str, PolicyState], ids: PolicyIds, filters: Any
+    policies: Mapping[str, PolicyState], ids: PolicyIds, filters: object
 ) -> dict[str, PolicyState]:
     """The policies with their observation filters."""
     made = dict(policies)

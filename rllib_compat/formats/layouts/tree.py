@@ -68,7 +68,7 @@ def read_states(
 
 
 def as_data(
-    value: Any,
+    value: object,
     where: str,
     budget: Budget,
     makers: Makers | None = None,
@@ -127,7 +127,7 @@ class _Copier:
         self._made: dict[int, tuple[Any, Any]] = {}  # shared values are copied once
         self._open: set[int] = set()
 
-    def copy(self, value: Any) -> Any:
+    def copy(self, value: object) -> Any:
         """A copy of a value.
 
         Raises:
@@ -148,7 +148,7 @@ class _Copier:
         self._made[id(value)] = value, made
         return made
 
-    def _copy_container(self, value: Any) -> Any:
+    def _copy_container(self, value: object) -> Any:
         if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
             self._budget.spend("unfolded", value.nbytes, self._where)  # many may share their bytes
             return value.copy()
@@ -173,7 +173,7 @@ class _Copier:
             "Ray then loads it, and runs whatever is in it.",
         )
 
-    def _copy_part(self, key: Any, value: Any) -> Any:
+    def _copy_part(self, key: object, value: object) -> Any:
         self._path.append(key)
         made = self.copy(value)
         self._path.pop()
@@ -184,7 +184,7 @@ class _Copier:
         keys = (f"[{k}]" if isinstance(k, int) else f".{str(k)[:60]}" for k in self._path)
         return f"{self._where} ${''.join(keys)}"
 
-    def _is_left_out(self, key: Any, value: Any) -> bool:
+    def _is_left_out(self, key: object, value: object) -> bool:
         return isinstance(key, str) and key in self._unless_code and is_stand_in(value)
 
     def _make_object(self, value: StandIn) -> Any:
@@ -198,5 +198,5 @@ class _Copier:
             ) from error
 
 
-def _describe(value: Any) -> str:
+def _describe(value: object) -> str:
     return repr(value) if is_stand_in(value) else f"a value of type {type(value).__name__}"

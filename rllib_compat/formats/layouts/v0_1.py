@@ -176,7 +176,7 @@ def _find_trial_folders(folder: Path) -> Iterator[Path]:
     yield from sorted(found, key=lambda d: (len(d.name), d.name))
 
 
-def _as_dict(outer: Any) -> dict[str, Any] | None:
+def _as_dict(outer: object) -> dict[str, Any] | None:
     """The file's content as a dict; the lists of Ray 0.5 get the keys that Ray 0.6 gave them."""
     if isinstance(outer, Mapping):
         known = with_text_keys(outer)

@@ -205,14 +205,14 @@ def _name_version(metadata: Mapping[str, Any], state: Mapping[str, Any], state_f
     return f"{version} msgpack" if state_file.endswith(".msgpck") else version
 
 
-def _short_class_name(value: Any) -> str | None:
+def _short_class_name(value: object) -> str | None:
     """`PPO`, of the class or its dotted name."""
     if isinstance(value, GlobalRef):
         return value.name
     return value.rsplit(".", 1)[-1] if isinstance(value, str) else None
 
 
-def _check_listed(listed: Any, ids: PolicyIds, folder: Folder) -> None:
+def _check_listed(listed: object, ids: PolicyIds, folder: Folder) -> None:
     listed = listed if isinstance(listed, (list, tuple, set)) else ()
     missing = sorted({str(found) for found in listed if ids.get(found) is None})
     if missing:

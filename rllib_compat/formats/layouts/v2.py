@@ -185,7 +185,7 @@ def _read_state(folder: Folder, stem: str) -> Mapping[str, Any] | None:
     return state if isinstance(state, Mapping) else None
 
 
-def _read_class_and_config(made: Any) -> tuple[str | None, dict[str, Any]]:
+def _read_class_and_config(made: object) -> tuple[str | None, dict[str, Any]]:
     if not isinstance(made, Mapping):
         return None, {}
     cls = made.get("class")
@@ -224,11 +224,11 @@ def _read_module(folder: Folder, module_name: str, module_id: PolicyId) -> Polic
     )
 
 
-def _space(value: Any) -> Space | None:
+def _space(value: object) -> Space | None:
     return value if isinstance(value, Space) else None
 
 
-def _read_module_arguments(arguments: Any) -> Mapping[str, Any]:
+def _read_module_arguments(arguments: object) -> Mapping[str, Any]:
     """The keyword arguments of a module; up to Ray 2.3x they came as one `RLModuleConfig`."""
     if not isinstance(arguments, tuple) or len(arguments) != 2:
         return {}
@@ -236,7 +236,7 @@ def _read_module_arguments(arguments: Any) -> Mapping[str, Any]:
     return config_dict(_find_argument(positional, named, None))
 
 
-def _find_argument(positional: Any, named: Any, name: str | None) -> Any:
+def _find_argument(positional: object, named: object, name: str | None) -> Any:
     """The first positional argument, or the named one (all of them without a name)."""
     if isinstance(positional, (list, tuple)) and positional:
         return positional[0]

@@ -56,7 +56,7 @@ _SCALAR_KEYS = (str, bytes, bool, int, float, type(None))
 _MARKS = (b"nd", b"complex")
 
 
-def pack(value: Any) -> bytes:
+def pack(value: object) -> bytes:
     """Packs `value`.
 
     Raises:
@@ -66,7 +66,7 @@ def pack(value: Any) -> bytes:
 
 
 def pack_to(
-    value: Any, target: str | Path | BinaryIO, *, budget: Budget | None = None, where: str = ""
+    value: object, target: str | Path | BinaryIO, *, budget: Budget | None = None, where: str = ""
 ) -> None:
     """Packs `value` into a file or an open binary stream; raises as `pack` does.
 
@@ -142,7 +142,7 @@ def unpack(
         ) from error
 
 
-def canonical(value: Any, path: str = "$") -> Any:
+def canonical(value: object, path: str = "$") -> Any:
     """What `unpack(pack(value))` gives back.
 
     Tuples become lists; subclasses of dict, str, bytes, int and float (`OrderedDict`,
@@ -167,7 +167,7 @@ def is_utf8(text: str) -> bool:
         return False
 
 
-def _canonical(value: Any, path: str, depth: int) -> Any:
+def _canonical(value: object, path: str, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise _too_deep(path[:200])
     kind = type(value)
@@ -200,7 +200,7 @@ def _canonical(value: Any, path: str, depth: int) -> Any:
     raise _refusal(f"an object of type {kind.__module__}.{kind.__qualname__}", path)
 
 
-def _canonical_key(key: Any, path: str) -> Any:
+def _canonical_key(key: object, path: str) -> Any:
     if isinstance(key, (np.bool_, np.integer, np.floating)):
         key = key.item()
     if not isinstance(key, _SCALAR_KEYS):
@@ -232,13 +232,13 @@ def _too_deep(where: str) -> BudgetExceededError:
     )
 
 
-def _pack_parts(value: Any) -> Iterator[memoryview]:
+def _pack_parts(value: object) -> Iterator[memoryview]:
     """A packed value, in parts; large arrays are not copied, but given as they lie there."""
     packer = Packer(default=_encode, autoreset=False)
     holders: set[int] = set()
     _note_holders(value, holders)
 
-    def walk(value: Any) -> Iterator[memoryview]:
+    def walk(value: object) -> Iterator[memoryview]:
         if id(value) not in holders:
             packer.pack(value)
         elif isinstance(value, dict):
@@ -270,7 +270,7 @@ def _pack_parts(value: Any) -> Iterator[memoryview]:
     yield memoryview(packer.bytes())
 
 
-def _note_holders(value: Any, holders: set[int]) -> bool:
+def _note_holders(value: object, holders: set[int]) -> bool:
     """Notes the ids of large arrays, and of what holds one; says whether `value` is among them."""
     if isinstance(value, np.ndarray):
         found = value.nbytes >= _LARGE and isinstance(_bytes_of(value), memoryview)
@@ -284,7 +284,7 @@ def _note_holders(value: Any, holders: set[int]) -> bool:
     return found
 
 
-def _encode(value: Any) -> dict[bytes, Any]:
+def _encode(value: object) -> dict[bytes, Any]:
     """The map for what msgpack itself has no form for; its keys have the order of msgpack_numpy."""
     if isinstance(value, np.ndarray):
         void = value.dtype.kind == "V"
@@ -339,13 +339,13 @@ def _decode_array(record: dict[Any, Any]) -> Any:
     return array if is_array else array[()]
 
 
-def _to_shape(shape: Any) -> tuple[int, ...]:
+def _to_shape(shape: object) -> tuple[int, ...]:
     if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
         raise ValueError(f"an array has the shape {shape!r}")
     return tuple(shape)
 
 
-def _to_dtype(descr: Any, depth: int = 0) -> np.dtype[Any]:
+def _to_dtype(descr: object, depth: int = 0) -> np.dtype[Any]:
     if isinstance(descr, bytes):
         descr = descr.decode()
     if isinstance(descr, str):

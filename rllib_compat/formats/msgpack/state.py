@@ -97,7 +97,7 @@ OWN_KEY = "rllib_compat"
 
 
 def to_plain(
-    value: Any, placed: Mapping[int, Place] | None = None, *, budget: Budget | None = None
+    value: object, placed: Mapping[int, Place] | None = None, *, budget: Budget | None = None
 ) -> Any:
     """Turns `value` into plain data.
 
@@ -115,7 +115,7 @@ def to_plain(
 
 
 def from_plain(
-    plain: Any, root: Any = None, *, budget: Budget | None = None, where: str = ""
+    plain: object, root: object = None, *, budget: Budget | None = None, where: str = ""
 ) -> Any:
     """Turns plain data back into what `to_plain` was given.
 
@@ -142,7 +142,7 @@ def from_plain(
         ) from error
 
 
-def _list_parts(value: Any) -> Iterable[Any]:
+def _list_parts(value: object) -> Iterable[Any]:
     """What lies directly in `value`."""
     if isinstance(value, Mapping):
         return [*value.keys(), *value.values()]
@@ -155,13 +155,13 @@ def _list_parts(value: Any) -> Iterable[Any]:
     return ()
 
 
-def _may_be_shared(value: Any) -> bool:
+def _may_be_shared(value: object) -> bool:
     # Every cycle leads through one of these. Tuples are not among them: one that is met
     # again while it is still being made could not be referred to.
     return isinstance(value, (list, Mapping, set, deque, np.ndarray)) or is_dataclass(value)
 
 
-def _find_shared(value: Any) -> set[int]:
+def _find_shared(value: object) -> set[int]:
     """The ids of the objects below `value` that are met more than once."""
     met: set[int] = set()
     shared: set[int] = set()
@@ -186,7 +186,7 @@ class _Encoder:
         self._placed = placed
         self._numbers: dict[int, int] = {}
 
-    def encode(self, value: Any, path: str, depth: int) -> Any:
+    def encode(self, value: object, path: str, depth: int) -> Any:
         self._budget.spend("outputs", 1, path[:200])
         if depth > MAX_DEPTH:
             raise budget_error("depth", path[:200])
@@ -199,7 +199,7 @@ class _Encoder:
         number = self._numbers[id(value)] = len(self._numbers)
         return {_KIND: "shared", "n": number, "v": self._encode(value, path, depth + 1)}
 
-    def _encode(self, value: Any, path: str, depth: int) -> Any:
+    def _encode(self, value: object, path: str, depth: int) -> Any:
         if isinstance(value, Mapping):
             return self._encode_mapping(value, path, depth)
         if isinstance(value, list):
@@ -246,7 +246,7 @@ def _stands_for_more(array: Any) -> bool:
     return bool(array.size > _LONG and 0 in array.strides)
 
 
-def _encode_scalar(value: Any, path: str) -> Any:
+def _encode_scalar(value: object, path: str) -> Any:
     for kind, (cls, encode, _) in _SCALARS.items():
         if isinstance(value, cls):
             return {_KIND: kind, "v": encode(value)}
@@ -340,7 +340,7 @@ class _Decoder:
             return _SCALARS[kind][2](value)
         return self._decode_record(_RECORDS[kind], value, number)
 
-    def _register(self, made: Any, number: int | None) -> Any:
+    def _register(self, made: object, number: int | None) -> Any:
         if number is not None:
             self._made[number] = made
         return made

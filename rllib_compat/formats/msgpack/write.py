@@ -137,7 +137,7 @@ def _write_metadata(folder: Path, checkpoint: LegacyCheckpoint, kind: str, file:
     (folder / _METADATA).write_text(json.dumps(metadata), "utf-8")
 
 
-def _find_arrays(value: Any, place: Place) -> list[tuple[Place, Any]]:
+def _find_arrays(value: object, place: Place) -> list[tuple[Place, Any]]:
     """The arrays in Ray's part of a state, and where they lie."""
     if isinstance(value, np.ndarray):
         return [(place, value)]
@@ -278,7 +278,7 @@ class _RayForm:
             self.warn(f"{path}.observation_space", f"{error}; kept for rllib-compat only")
             return None
 
-    def optimizer(self, state: Any, path: str) -> Any:
+    def optimizer(self, state: object, path: str) -> Any:
         """An optimizer's state, with the parameters' ids of torch as text."""
         converted = self.convert(state, path)
         for part in converted if isinstance(converted, list) else ():
@@ -288,7 +288,7 @@ class _RayForm:
                     group["params"] = [str(number) for number in group["params"]]
         return converted
 
-    def convert(self, value: Any, path: str, key: Any = None, depth: int = 0) -> Any:
+    def convert(self, value: object, path: str, key: object = None, depth: int = 0) -> Any:
         """A value without code, sets, and keys other than text."""
         self.budget.spend("outputs", 1, path[:200])
         if depth > msgpack_codec.MAX_DEPTH // 2:

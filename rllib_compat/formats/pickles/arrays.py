@@ -75,19 +75,19 @@ def _structured_dtype(machine: Machine, names: Any, fields: Any, size: Any) -> A
     return NotImplemented if made.hasobject else made
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("a field whose name is not text")
     return value
 
 
-def _as_dtype(value: Any) -> np.dtype[Any]:
+def _as_dtype(value: object) -> np.dtype[Any]:
     if not isinstance(value, np.dtype):
         raise ValueError(f"a dtype made of a {type(value).__name__}")
     return value
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
+def _shape(shape: object) -> tuple[int, ...]:
     """Checks a shape, which very old pickles give as one integer."""
     sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
     if len(sizes) > _MOST_AXES or not all(type(size) is int and size >= 0 for size in sizes):
@@ -114,7 +114,7 @@ def to_array(machine: Machine, data: Any, kind: Any, shape: Any, order: Any = "C
     return np.ndarray(shape, kind, raw, order=order)
 
 
-def _make_object_array(machine: Machine, items: Any, count: int) -> Array:
+def _make_object_array(machine: Machine, items: object, count: int) -> Array:
     """An array of Python objects, which always lie in C order in a pickle."""
     if type(items) is not list or len(items) != count:
         raise ValueError(f"an array of {count} objects that are not there")
@@ -137,7 +137,7 @@ def fill_ndarray(machine: Machine, args: tuple[Any, ...], state: Any) -> Any:
 
 
 def make_from_buffer(
-    machine: Machine, data: Any, kind: Any, shape: Any, order: Any, axes: Any = None
+    machine: Machine, data: object, kind: object, shape: object, order: object, axes: object = None
 ) -> Array:
     """`_frombuffer`, of protocol 5; numpy 2.3 and later give an order of axes."""
     if order == "K" and axes is not None:
@@ -216,7 +216,7 @@ def _read_elements(raw: bytes | memoryview, code: str) -> Array:
     return np.left_shift(data, 16, dtype=np.uint32).view("<f4") if code == _BFLOAT16 else data
 
 
-def _find_code(storage_type: Any) -> str | None:
+def _find_code(storage_type: object) -> str | None:
     """The code of a class of storages, or None where it is not known (quantised ones)."""
     if type(storage_type) is GlobalRef and storage_type.module in _STORAGE_MODULES:
         return STORAGES.get(storage_type.name)
@@ -227,7 +227,7 @@ _STORAGE_MODULES = frozenset({"torch", "torch.cuda", "torch.storage"})
 
 
 def make_tensor(
-    machine: Machine, storage: Any, offset: int, shape: Any, strides: Any, *_: Any
+    machine: Machine, storage: object, offset: int, shape: object, strides: object, *_: Any
 ) -> Any:
     """`_rebuild_tensor` and `_rebuild_tensor_v2`; gradients and hooks are of no use here."""
     if type(storage) is not Storage:
@@ -248,7 +248,7 @@ def make_tensor(
 
 
 def make_tensor_v3(
-    machine: Machine, storage: Any, offset: int, shape: Any, strides: Any, *rest: Any
+    machine: Machine, storage: object, offset: int, shape: object, strides: object, *rest: Any
 ) -> Any:
     """`_rebuild_tensor_v3`: the dtype stands beside an untyped storage."""
     code = DTYPES.get(rest[2].name) if type(rest[2]) is GlobalRef else None
@@ -258,17 +258,17 @@ def make_tensor_v3(
     return make_tensor(machine, typed, offset, shape, strides)
 
 
-def make_parameter(_machine: Machine, data: Any, *_: Any) -> Any:
+def make_parameter(_machine: Machine, data: object, *_: Any) -> Any:
     """`_rebuild_parameter`: a parameter is its tensor."""
     return data
 
 
-def make_size(_machine: Machine, sizes: Any = ()) -> tuple[int, ...]:
+def make_size(_machine: Machine, sizes: object = ()) -> tuple[int, ...]:
     """`torch.Size`."""
     return _shape(sizes)
 
 
-def make_device(_machine: Machine, kind: Any, index: int | None = None) -> Any:
+def make_device(_machine: Machine, kind: object, index: int | None = None) -> Any:
     """`torch.device` becomes its name."""
     if not (isinstance(kind, str) and len(kind) < 20):
         return NotImplemented

@@ -205,7 +205,7 @@ class Machine(Reader):
         self.stack = self.marks.pop()
         return items
 
-    def name(self, module: Any, name: Any, at: int) -> GlobalRef:
+    def name(self, module: object, name: object, at: int) -> GlobalRef:
         """Notes that the pickle names something.
 
         Args:
@@ -227,7 +227,7 @@ class Machine(Reader):
             self.unknown[ref.qualified] += 1
         return ref
 
-    def construct(self, callee: Any, args: Any, kwargs: Any = None) -> Any:
+    def construct(self, callee: object, args: object, kwargs: object = None) -> Any:
         """What the pickle wants to come of calling `callee`."""
         if type(args) is not tuple:
             raise ValueError("arguments that are not a tuple")
@@ -251,7 +251,7 @@ class Machine(Reader):
         self.budget.spend("made", 400)  # what opcodes are charged is for one object, not for three
         return StandIn(callee, args, kwargs or {})
 
-    def build(self, target: Any, state: Any) -> Any:
+    def build(self, target: object, state: object) -> Any:
         """What `target` becomes when it is given its state."""
         if type(target) is Unbuilt:
             value = target.fill(self, target.args, state)
@@ -382,7 +382,7 @@ _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
 }
 
 
-def parts_of(value: Any) -> Iterable[Any] | None:
+def parts_of(value: object) -> Iterable[Any] | None:
     """The parts of a value that a pickle may hold; None if it has none."""
     if isinstance(value, (set, frozenset)):
         return value
@@ -390,7 +390,7 @@ def parts_of(value: Any) -> Iterable[Any] | None:
     return walk(value) if walk else None
 
 
-def check_finished(value: Any, budget: Budget) -> None:
+def check_finished(value: object, budget: Budget) -> None:
     """Makes sure that a value is nested within bounds, and that all objects in it got their state.
 
     It visits every part once, however often the part is shared, and needs no recursion itself.

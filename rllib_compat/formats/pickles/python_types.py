@@ -16,7 +16,7 @@ _LONGEST_VERSION = 30
 _VERSION_PARTS = ("epoch", "release", "pre", "post", "dev", "local")
 
 
-def _is_latin_1(encoding: Any) -> bool:
+def _is_latin_1(encoding: object) -> bool:
     return isinstance(encoding, str) and encoding in ("latin1", "latin-1", "iso-8859-1")
 
 
@@ -31,7 +31,7 @@ def _require_collection(machine: Machine, items: Any) -> Any:
     return items
 
 
-def raw_bytes(data: Any) -> bytes | bytearray | memoryview:
+def raw_bytes(data: object) -> bytes | bytearray | memoryview:
     """The bytes of a byte string, which is text where Python 2 wrote it."""
     if isinstance(data, str):
         return data.encode("latin-1")
@@ -61,7 +61,7 @@ def make_bytes(_machine: Machine, *args: Any) -> Any:
     return NotImplemented if args else b""
 
 
-def make_ordered_dict(machine: Machine, pairs: Any = ()) -> OrderedDict[Any, Any]:
+def make_ordered_dict(machine: Machine, pairs: object = ()) -> OrderedDict[Any, Any]:
     """`OrderedDict`; Python 2 gives the pairs at once, as lists."""
     made: OrderedDict[Any, Any] = OrderedDict()
     for key, value in _require_collection(machine, pairs):
@@ -69,12 +69,12 @@ def make_ordered_dict(machine: Machine, pairs: Any = ()) -> OrderedDict[Any, Any
     return made
 
 
-def make_default_dict(_machine: Machine, _factory: Any = None) -> dict[Any, Any]:
+def make_default_dict(_machine: Machine, _factory: object = None) -> dict[Any, Any]:
     """`defaultdict` becomes a plain dict: what its factory names is not called."""
     return {}
 
 
-def make_counter(machine: Machine, counts: Any = None) -> Counter[Any]:
+def make_counter(machine: Machine, counts: object = None) -> Counter[Any]:
     """`Counter`, whose counts come at once."""
     made: Counter[Any] = Counter()
     for key, count in _require_collection(machine, counts or {}).items():
@@ -82,18 +82,18 @@ def make_counter(machine: Machine, counts: Any = None) -> Counter[Any]:
     return made
 
 
-def make_deque(machine: Machine, items: Any = (), limit: int | None = None) -> deque[Any]:
+def make_deque(machine: Machine, items: object = (), limit: int | None = None) -> deque[Any]:
     """`deque`; an empty one takes more than what its opcode is charged."""
     machine.budget.spend("made", 300)
     return deque(_require_collection(machine, items), limit)
 
 
-def make_set(machine: Machine, items: Any = ()) -> set[Any]:
+def make_set(machine: Machine, items: object = ()) -> set[Any]:
     """`set`."""
     return set(machine.checked_keys(list(_require_collection(machine, items))))
 
 
-def make_frozenset(machine: Machine, items: Any = ()) -> frozenset[Any]:
+def make_frozenset(machine: Machine, items: object = ()) -> frozenset[Any]:
     """`frozenset`."""
     return frozenset(machine.checked_keys(list(_require_collection(machine, items))))
 
@@ -129,13 +129,13 @@ def path_maker(kind: type[PurePath]) -> Any:
     return make
 
 
-def make_date(_machine: Machine, state: Any) -> Any:
+def make_date(_machine: Machine, state: object) -> Any:
     """`datetime.date` of four bytes."""
     high, low, month, day = raw_bytes(state)
     return datetime.date(high << 8 | low, month, day)
 
 
-def make_datetime(_machine: Machine, state: Any, zone: Any = None) -> Any:
+def make_datetime(_machine: Machine, state: object, zone: object = None) -> Any:
     """`datetime.datetime` of ten bytes; the highest bit of the month marks a repeated hour."""
     if not isinstance(zone, (datetime.tzinfo, type(None))):
         return NotImplemented
@@ -153,7 +153,7 @@ def make_datetime(_machine: Machine, state: Any, zone: Any = None) -> Any:
     )
 
 
-def make_time(_machine: Machine, state: Any, zone: Any = None) -> Any:
+def make_time(_machine: Machine, state: object, zone: object = None) -> Any:
     """`datetime.time` of six bytes."""
     if not isinstance(zone, (datetime.tzinfo, type(None))):
         return NotImplemented
@@ -175,7 +175,7 @@ def make_timezone(_machine: Machine, *args: Any) -> datetime.timezone:
     return datetime.timezone(*args)
 
 
-def fill_version(_machine: Machine, _args: tuple[Any, ...], state: Any) -> Any:
+def fill_version(_machine: Machine, _args: tuple[Any, ...], state: object) -> Any:
     """`packaging.version.Version` becomes the text that it was made of."""
     parts = _version_parts(state)
     # Real ones are short; a long one, shared by many, would be copied for each.
@@ -205,7 +205,7 @@ def _version_parts(state: Any) -> tuple[Any, ...]:
     return epoch, release, pre, post, dev, local
 
 
-def attach_state(_machine: Machine, target: Any, state: Any) -> Any:
+def attach_state(_machine: Machine, target: object, state: object) -> Any:
     """How cloudpickle gives state to functions and classes that it stores by value in this way."""
     if type(target) is not StandIn:
         return NotImplemented
@@ -213,6 +213,6 @@ def attach_state(_machine: Machine, target: Any, state: Any) -> Any:
     return target
 
 
-def is_named(value: Any, module: str, name: str) -> bool:
+def is_named(value: object, module: str, name: str) -> bool:
     """Whether `value` stands for that global."""
     return type(value) is GlobalRef and (value.module, value.name) == (module, name)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SCALARS = re.compile(r"bool_?|u?int(8|16|32|64)|float(16|32|64)")
 
 
-def _to_dtype_name(dtype: Any) -> str:
+def _to_dtype_name(dtype: object) -> str:
     if isinstance(dtype, np.dtype):
         return dtype.name
     name = dtype.name if type(dtype) is GlobalRef else dtype
@@ -40,7 +40,7 @@ def _to_dtype_name(dtype: Any) -> str:
     return np.dtype(name).name
 
 
-def _require_numbers(value: Any) -> Array:
+def _require_numbers(value: object) -> Array:
     if not (isinstance(value, np.ndarray) and value.dtype.kind in "biuf"):
         raise ValueError("an array of numbers is missing")
     return value
@@ -143,7 +143,7 @@ def fill_running_stat(
     return RunningStat(int(count), _to_statistic(mean), _to_statistic(m2))
 
 
-def _to_statistic(value: Any) -> Array:
+def _to_statistic(value: object) -> Array:
     if isinstance(value, (float, int, np.number)):
         return np.asarray(value, np.float64)
     return _require_numbers(value)
