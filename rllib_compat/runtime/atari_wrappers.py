@@ -63,17 +63,21 @@ def _pixels(dim: int, frames: int) -> gymnasium.spaces.Box:
     return gymnasium.spaces.Box(0, 255, (dim, dim, frames), np.uint8)
 
 
-class NoopReset(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Begins an episode with a number of frames, drawn by the game, in which nothing is done.
+class AroundGame(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """What asks the game itself, whatever lies between.
 
     Args:
         env: The environment.
-        game: The game itself.
+        game: The game.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], game: Any) -> None:
         super().__init__(env)
         self._game = game
+
+
+class NoopReset(AroundGame):
+    """Begins an episode with a number of frames, drawn by the game, in which nothing is done."""
 
     def reset(self, **told: Any) -> tuple[Any, dict[str, Any]]:
         """Starts an episode."""
@@ -87,19 +91,11 @@ class NoopReset(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, info
 
 
-class EpisodicLife(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Ends an episode with each life, and resets the game only when it is over.
+class EpisodicLife(AroundGame):
+    """Ends an episode with each life, and resets the game only when it is over."""
 
-    Args:
-        env: The environment.
-        game: The game itself.
-    """
-
-    def __init__(self, env: gymnasium.Env[Any, Any], game: Any) -> None:
-        super().__init__(env)
-        self._game = game
-        self._lives = 0
-        self._is_over = True
+    _lives = 0
+    _is_over = True
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step."""

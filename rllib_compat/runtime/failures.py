@@ -79,12 +79,12 @@ class ExploresZeros:
 
     module: Any
 
-    def make_module(self) -> None:
-        """Makes the module, or those of all policies."""
-        super().make_module()  # type: ignore[misc]
-        made = self.module
+    def __init__(self, *told: Any, **named: Any) -> None:
+        super().__init__(*told, **named)
+        made = self.module  # by a method of its own only in Rays after 2.40
         for module in made.values() if hasattr(made, "values") else [made]:
-            ray_versions.explore_zeros(module)
+            if module is not None:
+                ray_versions.explore_zeros(module)
 
 
 class SamplesFaster:

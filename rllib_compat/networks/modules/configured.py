@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from rllib_compat import ray_versions
 from rllib_compat.networks import fresh
 from rllib_compat.networks.heads.outputs import sequence_length
 from rllib_compat.networks.names.plain import BUFFERS
@@ -88,9 +87,6 @@ class ConfiguredModule:
             **others,
         )
         _begin(module, network)
-        ray_versions.explore_zeros(
-            module
-        )  # its biases are zero, so observations may give only those
         return module
 
 
