@@ -42,7 +42,10 @@ class PPO(ppo.PPO):  # type: ignore[misc]  # Ray has no types
         """Samples a train batch, learns from it, and sends the weights."""
         episodes = ray_versions.sample_episodes(self, self.config.total_train_batch_size)
         if episodes:  # else every env runner has failed
-            ray_versions.update_learners(self, episodes)
+            several = ray_versions.is_multi_agent(self.config)
+            by_agents = several and self.config.learner_class.ways.by_agents
+            now = ray_versions.agent_steps_sampled(self) if by_agents else None
+            ray_versions.update_learners(self, episodes, now)
             ray_versions.send_new_weights(self)
 
 

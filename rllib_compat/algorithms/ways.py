@@ -14,6 +14,8 @@ _TRUNCATED = Version("2.3")
 _LOADED = Version("1.6")
 #: The first Ray in which PPO clipped the critic's error, not what the critic says.
 _CLIPPED_ERROR = Version("1.12")
+#: The first Ray whose PPO told policies how many steps of agents there were.
+_AGENTS_STEPS = Version("1.13")
 #: The first Ray whose SAC took Huber's loss for the error of a critic.
 _HUBER = Version("1.1")
 
@@ -32,6 +34,7 @@ class Ways:
             the minibatches of the last pass; else of all passes.
         clips_values: Whether PPO's critic may go no further than `vf_clip_param` from what it has
             said; else its squared error counts no more than that.
+        by_agents: Whether PPO's schedules went by steps of agents, not by those of environments.
         limits_errors: Whether errors of SAC's critics above 1 counted as they are, and all by the
             weights of what is replayed; else with their squares.
         drops_last: Whether the last step of a fragment only told IMPALA and APPO what is expected
@@ -46,6 +49,7 @@ class Ways:
     keeps_rest: bool
     tells_last_pass: bool
     clips_values: bool
+    by_agents: bool = False
     limits_errors: bool = True
     drops_last: bool = True
     traces: bool = True
@@ -69,6 +73,7 @@ def ways_of(release: str, *, simple: bool, **more: Any) -> Ways:
         keeps_rest=simple,
         tells_last_pass=not loaded,
         clips_values=ray < _CLIPPED_ERROR,
+        by_agents=ray >= _AGENTS_STEPS,
         limits_errors=ray >= _HUBER,
         **more,
     )

@@ -189,6 +189,7 @@ from rllib_compat.ray_versions.trainables import (
     without_logger,
 )
 from rllib_compat.ray_versions.training import (
+    agent_steps_sampled,
     foreach_learner,
     log_of_env_runners,
     log_of_learners,

@@ -77,9 +77,23 @@ def tell_what_was_measured(algorithm: Algorithm) -> None:
         _log_of_updates(algorithm, [learner.metrics.reduce()])
 
 
-def update_learners(algorithm: Algorithm, episodes: list[Any]) -> None:
-    """Lets the learners learn once from episodes, and logs what they tell."""
-    _update(algorithm, "episodes", episodes)
+def update_learners(algorithm: Algorithm, episodes: list[Any], now: int | None = None) -> None:
+    """Lets the learners learn once from episodes, and logs what they tell.
+
+    Args:
+        algorithm: The algorithm.
+        episodes: The episodes.
+        now: The step that schedules are at; None: how many of the environment were sampled.
+    """
+    _update(algorithm, "episodes", episodes, now)
+
+
+def agent_steps_sampled(algorithm: Algorithm) -> int:
+    """How many steps of agents were ever sampled."""
+    from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_AGENT_STEPS_SAMPLED_LIFETIME
+
+    key = (ENV_RUNNER_RESULTS, NUM_AGENT_STEPS_SAMPLED_LIFETIME)
+    return int(sum(algorithm.metrics.peek(key, default={}).values()))
 
 
 def update_learner(

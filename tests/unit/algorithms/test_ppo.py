@@ -5,6 +5,7 @@
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import gymnasium
 import torch
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from rllib_compat import ray_versions, translate
 from rllib_compat.algorithms.as_before import learn_as_before
@@ -307,3 +309,23 @@ def test_the_ways_are_those_of_the_configs_ray(told, legacy_ray, kept):
 def test_torch_policies_began_with_lr_where_their_optimizer_did(algorithm, told, rate):
     old = {"lr_schedule": [[0, 0.01], [100, 0.001]], **told}
     assert translate(old, algorithm=algorithm, legacy_ray=RAY).ways.first_lr == rate
+
+
+@pytest.mark.parametrize(("release", "now"), [("1.12.1", None), ("1.13.0", 460)])
+def test_schedules_of_several_agents_go_by_steps_of_agents_since_ray_1_13(
+    release, now, monkeypatch
+):
+    """An iteration told its policies how many there were, which schedules look at."""
+    agents = {"policies": {"a": (None, *SPACES, {})}, "policy_mapping_fn": lambda *_, **__: "a"}
+    translation = translate({"multiagent": agents}, algorithm="PPO", legacy_ray=release)
+    config = translation.algorithm_config
+    learn_as_before(config, translation.ways)
+    logger, told = MetricsLogger(), []
+    for agent, steps in (("0", 200), ("1", 200), ("2", 60)):
+        key = ("env_runners", "num_agent_steps_sampled_lifetime", agent)
+        logger.log_value(key, steps, reduce="sum")
+    monkeypatch.setattr(ray_versions, "sample_episodes", lambda *_: ["an episode"])
+    monkeypatch.setattr(ray_versions, "send_new_weights", lambda *_: None)
+    monkeypatch.setattr(ray_versions, "update_learners", lambda *given: told.append(given[2]))
+    PPO.training_step(SimpleNamespace(config=config, metrics=logger))
+    assert told == [now]
