@@ -17,8 +17,7 @@ from typing import Any, TypeAlias
 from rllib_compat import ray_versions, registry
 from rllib_compat.config import Origin, Translation, default_config, translate
 from rllib_compat.conversion import environment
-from rllib_compat.conversion.config_sources import ConfigSources, diff
-from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.given import ConfigSources, Given, diff
 from rllib_compat.conversion.multi_agent import with_policies
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.records import GlobalRef, StandIn

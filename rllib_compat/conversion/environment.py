@@ -17,8 +17,7 @@ from rllib_compat.config import Origin, Translation, translate
 from rllib_compat.config.deferred import AdaptedEnv
 from rllib_compat.config.validation import validate_config
 from rllib_compat.config.values.kinds import is_plain_env_name
-from rllib_compat.conversion.config_sources import ConfigSources
-from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.given import ConfigSources, Given
 from rllib_compat.neutral.check import is_version
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.frozen import frozen

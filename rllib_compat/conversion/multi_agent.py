@@ -9,8 +9,7 @@ from rllib_compat import registry
 from rllib_compat.config import Origin, default_config
 from rllib_compat.config.rules import find
 from rllib_compat.config.validation import validate_config
-from rllib_compat.conversion.config_sources import ConfigSources, same_value
-from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.given import ConfigSources, Given, same_value
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.records import is_stand_in

@@ -24,8 +24,8 @@ from rllib_compat.conversion.compare import (
 )
 from rllib_compat.conversion.config import fit_resources
 from rllib_compat.conversion.convert import result_of
-from rllib_compat.conversion.identify import require_algorithm
-from rllib_compat.conversion.plan import Form, identify_networks, make_plan
+from rllib_compat.conversion.identify import identify_networks, require_algorithm
+from rllib_compat.conversion.plan import Form, make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.heads.q_head import exploring
