@@ -4,7 +4,7 @@ The sources are parsed; nothing of a release is imported or run. What is written
 tells which names an old import may ask for, and which Ray was the last that had them::
 
     pip download --no-deps --only-binary :all: --python-version 37 -d wheels ray==0.8.7
-    python -m rllib_compat.registry.generate_old_names wheels/ray-*.whl
+    python -m tests.old_names wheels/ray-*.whl
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pathlib import Path
 
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
+
+from rllib_compat.registry import old_names
 
 _MODULE = re.compile(r"(?:^|/)(ray/(?:rllib|tune)(?:/\w+)*?)(/__init__)?\.py$")
 _OTHERS = re.compile(r"/(tests|tuned_examples|benchmarks|asv|cloud)/|/(test_\w+|conftest|setup)$")
@@ -74,7 +76,7 @@ def _version(wheel: Path) -> Version:
 def main() -> None:
     """Writes the table of the wheels that are named on the command line."""
     rows = table([Path(name) for name in sys.argv[1:]])
-    target = Path(__file__).parent / "old_names.json"
+    target = Path(old_names.__file__).with_suffix(".json")
     target.write_text(json.dumps(rows, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 
