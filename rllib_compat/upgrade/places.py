@@ -105,6 +105,7 @@ def find(module: str, name: str, target: Target) -> Place | ByLegacy | Gone | No
         return None
     if target is Target.COMPAT and module.startswith("ray.rllib") and name in _CHANGED:
         return ByLegacy()
+    _load_legacy()
     found = _module(module, target) if not name else _name(module, name, target)
     if found is None and module.startswith("ray") and not _is_there(module, name):
         place = f"{module}.{name}" if name else module
@@ -122,9 +123,9 @@ def _is_there(module: str, name: str) -> bool:
 
 def _brought_back(module: str, name: str) -> bool:
     """Whether `rllib_compat.legacy` has it, and not only a name that raises when it is used."""
-    with _old_imports():
-        from rllib_compat.legacy import modules
+    from rllib_compat.legacy import modules
 
+    with _old_imports():
         try:
             if not name:
                 return modules.exists(module)
@@ -135,13 +136,21 @@ def _brought_back(module: str, name: str) -> bool:
     return found and not modules.is_removed(value)
 
 
+@cache
+def _load_legacy() -> None:
+    """Imports `rllib_compat.legacy` without what that does: here, code is read and not run."""
+    if "rllib_compat.legacy" not in sys.modules:
+        from rllib_compat import legacy
+
+        legacy.deactivate()
+
+
 @contextmanager
 def _old_imports() -> Iterator[None]:
     """Old imports work in the block: some of the modules that are looked at have them."""
-    was_loaded = "rllib_compat.legacy" in sys.modules
     from rllib_compat import legacy
 
-    was_active = was_loaded and legacy.is_active()
+    was_active = legacy.is_active()
     legacy.activate()
     try:
         yield
@@ -166,29 +175,23 @@ def _name(module: str, name: str, target: Target) -> Place | Gone | None:
     if own is not None:
         return own
     for home in _homes(module):
-        if target is Target.NATIVE and _ours(home):
-            continue
-        if home.startswith("rllib_compat.legacy"):
-            continue
-        if has(home, name):
+        usable = not home.startswith(_LEGACY) and (target is Target.COMPAT or not _ours(home))
+        if usable and has(home, name):
             return Place(home, name)
     if name in old_names.MOVED and module.startswith("ray."):
         to, _, found = old_names.MOVED[name].partition(":")
         if not to.startswith("rllib_compat"):
             return Place(to, found)
-    if _module(f"{module}.{name}", target) is not None and _is_old_module(module, name):
+    if f"{module}.{name}" in {*old_names.modules(), *old_names.MODULES}:
         below = _module(f"{module}.{name}", target)
         if isinstance(below, Place):
             parent, _, last = below.module.rpartition(".")
             return Place(parent, last)
-        return below
+        if below is not None:
+            return below
     if name in old_names.names(module) or name in old_names.MOVED:
         return Gone(f"{module}.{name} is gone: {old_names.advice(f'{module}.{name}')}")
     return None
-
-
-def _is_old_module(module: str, name: str) -> bool:
-    return f"{module}.{name}" in {*old_names.modules(), *old_names.MODULES}
 
 
 def _own(module: str, name: str, target: Target) -> Place | None:
@@ -200,13 +203,13 @@ def _own(module: str, name: str, target: Target) -> Place | None:
         if algorithm and part == "agents" and (today := registry.of(algorithm).becomes):
             return Place(registry.of(today).home, today)
         return _place(NATIVE[name]) if in_rllib and name in NATIVE else None
-    stand_in = old_names.MODULES.get(module)
-    if stand_in and name in getattr(importlib.import_module(stand_in), "__all__", ()):
-        return Place(stand_in, name)
+    ours = old_names.MODULES.get(module)
+    if ours and name in getattr(importlib.import_module(ours), "__all__", ()):
+        return Place(ours, name)
     if module == "ray" and name == "tune":
         return Place("rllib_compat", "tune")
-    if stand_in and module == "ray.tune" and hasattr(importlib.import_module(stand_in), name):
-        return Place(stand_in, name)
+    if ours and module == "ray.tune" and hasattr(importlib.import_module(ours), name):
+        return Place(ours, name)
     if algorithm and part in ("agents", "contrib"):
         return Place("rllib_compat", name)
     if in_rllib and name in old_names.IN_RLLIB:

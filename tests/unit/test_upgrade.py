@@ -1,6 +1,8 @@
 """`rllib-compat upgrade`: what becomes of old code, and what is left alone."""
 
 import json
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -133,6 +135,18 @@ def test_imports_for_today_alone():
         """,
         "native",
     )
+
+
+def test_who_upgrades_code_has_no_old_imports_afterwards():
+    code = """
+        import builtins
+        from rllib_compat.upgrade import Target, upgrade
+
+        before = builtins.__import__
+        upgrade(b"from ray.air import RunConfig\\nimport ray.utils", Target.COMPAT)
+        assert builtins.__import__ is before
+        """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 
 
 def test_what_only_legacy_has_is_brought_back():
