@@ -98,7 +98,7 @@ class Step:
         legacy: The legacy algorithms that it is for; empty: all.
         stack: The API stack that it is for; empty: both.
         unless_given: Whether settings that the config gives stay as they are.
-        when: Whether the settings need it. Not asked where there is a `change`.
+        when: Whether the settings need it.
         change: Computes what to set; None where nothing is to be done.
         message: The sentence for the report, where `change` gives none.
         severity: How much it matters.
@@ -136,10 +136,10 @@ class Step:
         if not self.applies_to(context):
             return
         given = SettingsView(settings, self.reads, context.algorithm)
-        if self.change is not None:
-            change = self.change(given, context)
-        else:
-            change = Change(self.sets, self.message) if self.when(given) else None
+        if not self.when(given):
+            return
+        compute = self.change
+        change = compute(given, context) if compute else Change(self.sets, self.message)
         if change is None:
             return
         new = {

@@ -102,3 +102,10 @@ def test_an_iteration_of_impala_waits_for_a_sample_whatever_the_old_default_was(
     assert translation.calls["reporting"]["min_sample_timesteps_per_iteration"] == 1
     told = translate({"timesteps_per_iteration": 70}, algorithm="IMPALA", legacy_ray=ray)
     assert told.calls["reporting"]["min_sample_timesteps_per_iteration"] == 70
+
+
+def test_a_learner_that_was_asked_for_is_kept_where_the_installed_ray_can():
+    config = {"num_learners": 1, "num_gpus_per_learner": 1}
+    learners = translate(config, algorithm="APPO").calls["learners"]
+    can = ray_versions.learns_in_its_process()
+    assert learners == {**config, "num_learners": 1 if can else 0}
