@@ -17,7 +17,7 @@ from rllib_compat.config.rules.common import (
     warn_unless,
 )
 from rllib_compat.neutral.report import Severity, Verdict
-from rllib_compat.registry.keys import was_default
+from rllib_compat.registry.keys import section, was_default
 
 #: What `runtime.learners.give_optimizer` reads; the learner's other settings stand beside it.
 OPTIMIZER = "training.learner_config_dict.legacy_optimizer"
@@ -32,8 +32,8 @@ _FRAMEWORK = Version("0.8.6")
 NEWEST_WITHOUT_VTRACE = "2.10.0"
 #: The first Ray with RMSprop of Keras, which is torch's unless it has a momentum.
 _KERAS = Version("1.0")
-#: What the arguments of RMSprop were in every Ray, where the config says nothing.
-_RMSPROP = {"decay": 0.99, "momentum": 0.0, "epsilon": 0.1}
+#: What the arguments of RMSprop were where the config says nothing; no Ray changed them.
+_RMSPROP = {key: section("IMPALA")[key][0][2] for key in ("decay", "momentum", "epsilon")}
 
 
 def _optimizer(argument: str) -> str:
