@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rllib_compat.conversion.recordings import Samples
 from rllib_compat.networks import Network, Outputs
 from rllib_compat.networks.graph import Compiled, Graph
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
@@ -278,6 +279,38 @@ def compare_networks(
         exact = network.forward(batch)
         errors = float32_errors(network, batch, exact)
         rows += compare(policy_id, exact, new[policy_id](batch), errors, kind=kind)
+    return rows
+
+
+def compare_on_samples(
+    checkpoint: LegacyCheckpoint,
+    networks: Mapping[str, Network],
+    forwards: Mapping[str, Forward],
+    samples: Samples,
+    prepare: Callable[[Graph, Inputs], Inputs] = lambda _, batch: batch,
+) -> list[OutputDifference]:
+    """Compares networks on random inputs and on given ones.
+
+    Args:
+        checkpoint: The checkpoint that the networks are of.
+        networks: The old networks, by policy.
+        forwards: The new ones, as functions.
+        samples: How many random inputs, and which given ones.
+        prepare: Makes of a batch what the new ones take.
+    """
+    given = {
+        policy_id: inputs_with(network.graph, samples.observations[policy_id])
+        for policy_id, network in networks.items()
+        if policy_id in samples.observations
+    }
+    rows = []
+    for kind, found in (
+        ("random", random_inputs(checkpoint, networks, samples.random)),
+        ("given", given),
+    ):
+        batches = {k: prepare(networks[k].graph, batch) for k, batch in found.items()}
+        some = {policy_id: networks[policy_id] for policy_id in batches}
+        rows += compare_networks(some, forwards, batches, kind)
     return rows
 
 

@@ -187,8 +187,8 @@ def convert(
             if prove:
                 rows = proof.compare_written(plan, target, samples, budget)
                 require_equal(rows)
-                report.findings = proof.without_doubts(report.findings, rows)
                 report.extend(row.finding() for row in rows)
+                report.findings = proof.without_doubts(report.findings, rows)
             else:
                 not_compared = Finding.warning("verify", Verdict.NOTE, "weights", "not compared")
                 report.extend([not_compared])

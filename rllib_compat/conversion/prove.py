@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -34,10 +34,9 @@ from rllib_compat.networks import (
 )
 from rllib_compat.networks import read as read_network
 from rllib_compat.networks.custom import UNSETTLED
-from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.wrappers.filter import STEP as FILTER
 from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity
@@ -83,7 +82,7 @@ def compare_written(
     rows = []
     for policy_id, network in written.items():
         rows += compare.compare_weights(policy_id, network.module_state(), new[policy_id].weights())
-    rows += _compare_on_inputs(plan.checkpoint, networks, new, samples)
+    rows += compare.compare_on_samples(plan.checkpoint, networks, new, samples)
     if samples.recorded is not None:
         rows += _compare_recorded(plan, new, samples.recorded)
     return rows
@@ -112,7 +111,7 @@ def compare_tree(
     by_numpy = {policy_id: network.forward for policy_id, network in known(found).items()}
     compared = []
     for forwards in (by_numpy, modules.build(some, found)):
-        rows = _compare_on_inputs(plan.checkpoint, networks, forwards, samples)
+        rows = compare.compare_on_samples(plan.checkpoint, networks, forwards, samples)
         if samples.recorded is not None:
             rows += _compare_recorded(plan, forwards, samples.recorded)
         compared.append(rows)
@@ -143,31 +142,7 @@ def _compare_export(
         return exports.compare_safetensors(plan, target)
     networks = {k: onnx.without_critics(network) for k, network in known(plan.networks).items()}
     models = {k: onnx.OnnxNetwork(target / f"{k}.onnx", n) for k, n in networks.items()}
-    return _compare_on_inputs(plan.checkpoint, networks, models, samples, onnx.single_steps)
-
-
-def _compare_on_inputs(
-    checkpoint: LegacyCheckpoint,
-    networks: Mapping[str, Network],
-    forwards: Mapping[str, Forward],
-    samples: recordings.Samples,
-    prepare: Callable[[Graph, Inputs], Inputs] = lambda _, batch: batch,
-) -> list[OutputDifference]:
-    """Compares networks on random inputs and on given ones."""
-    given = {
-        policy_id: compare.inputs_with(network.graph, samples.observations[policy_id])
-        for policy_id, network in networks.items()
-        if policy_id in samples.observations
-    }
-    rows = []
-    for kind, found in (
-        ("random", compare.random_inputs(checkpoint, networks, samples.random)),
-        ("given", given),
-    ):
-        batches = {k: prepare(networks[k].graph, batch) for k, batch in found.items()}
-        some = {policy_id: networks[policy_id] for policy_id in batches}
-        rows += compare.compare_networks(some, forwards, batches, kind)
-    return rows
+    return compare.compare_on_samples(plan.checkpoint, networks, models, samples, onnx.single_steps)
 
 
 def _compare_recorded(
