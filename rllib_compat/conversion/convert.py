@@ -175,7 +175,7 @@ def convert(
     _describe(plan, report)
     rows: list[OutputDifference] = []
     if dry_run:
-        report.extend(_foreseen(plan))
+        report.extend(_dry_run_findings(plan))
     else:
         with atomic_directory(
             new,
@@ -188,7 +188,7 @@ def convert(
                 rows = proof.compare_written(plan, target, samples, budget)
                 require_equal(rows)
                 report.extend(row.finding() for row in rows)
-                report.findings = proof.without_doubts(report.findings, rows)
+                report.findings = proof.confirm_custom_modules(report.findings, rows)
             else:
                 not_compared = Finding.warning("verify", Verdict.NOTE, "weights", "not compared")
                 report.extend([not_compared])
@@ -296,7 +296,7 @@ def _size(policy: PolicyState) -> str:
     return f"{size_of(policy.weights):,} numbers" if policy.has_weights else "it has none"
 
 
-def _foreseen(plan: Plan) -> list[Finding]:
+def _dry_run_findings(plan: Plan) -> list[Finding]:
     """What writing would report, as far as a dry run can know."""
     findings: list[Finding] = []
     if plan.form.needs_ray:

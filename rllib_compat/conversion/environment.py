@@ -102,7 +102,7 @@ def _admitted_settings(settings: Mapping[str, Any], algorithm: str) -> dict[str,
     return found
 
 
-def env_as_played(env: Any, checkpoint: LegacyCheckpoint) -> EnvSettings:
+def make_env_settings(env: Any, checkpoint: LegacyCheckpoint) -> EnvSettings:
     """An environment in the wrappers that the checkpoint's Ray put around it by itself.
 
     Args:

@@ -75,7 +75,7 @@ def add_spaces(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
     specs = _policy_specs(checkpoint.config)
     policies = [_with_spec(p, specs.get(p.policy_id)) for p in checkpoint.policies.values()]
     env_config = given.overrides.get("env_config") or {}
-    of_env = _spaces_of_env(_env_to_ask(checkpoint, given), checkpoint, env_config, policies)
+    of_env = _spaces_of_env(_env_to_read(checkpoint, given), checkpoint, env_config, policies)
     findings: list[Finding] = []
 
     def choose(policy: PolicyState, kind: str, by_policy: Mapping[str | None, Space]) -> Any:
@@ -198,7 +198,7 @@ def _read(value: Any) -> Space | None:
     return parse_repr(value) if isinstance(value, str) else spaces.from_object(value)
 
 
-def _env_to_ask(checkpoint: LegacyCheckpoint, given: Given) -> Any:
+def _env_to_read(checkpoint: LegacyCheckpoint, given: Given) -> Any:
     """The environment; one of the file only if it is a name that nothing could be imported from."""
     if given.env is not None:
         return given.env
@@ -230,17 +230,17 @@ def _spaces_of_env(
         return None
     if all(p.observation_space and p.action_space for p in policies):
         with contextlib.suppress(Exception):  # only to compare: whoever trains sees what it raises
-            return _ask(env, checkpoint, env_config)
+            return _read_env(env, checkpoint, env_config)
         return None
-    return _ask(env, checkpoint, env_config)
+    return _read_env(env, checkpoint, env_config)
 
 
-def _ask(
+def _read_env(
     env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]
 ) -> _EnvSpaces | None:
     """The spaces that an environment has once it is made, in the wrappers of its Ray."""
     if callable(env) or ray_versions.is_registered_env(env):
-        return _ask_as_played(env, checkpoint, env_config)
+        return _read_wrapped_env(env, checkpoint, env_config)
     # Whoever registered an environment under a known name has imported gymnasium to do so.
     known = None if sys.modules.get("gymnasium") else known_spaces(env)
     if known is not None:
@@ -255,19 +255,19 @@ def _ask(
         with warnings.catch_warnings():  # an old version of an environment is what is asked for
             warnings.simplefilter("ignore")
             if is_atari_name(env) and find_creator(env, trusted=False) is not None:
-                return _ask_as_played(env, checkpoint, env_config)
+                return _read_wrapped_env(env, checkpoint, env_config)
             return _spaces_of(gymnasium.make(resolve_env_name(env)[0]))
     except (gymnasium.error.Error, ImportError, AttributeError):
         return None
 
 
-def _ask_as_played(
+def _read_wrapped_env(
     env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]
 ) -> _EnvSpaces | None:
-    from rllib_compat.conversion.environment import env_as_played
+    from rllib_compat.conversion.environment import make_env_settings
     from rllib_compat.runtime.envs import make_env
 
-    return _spaces_of(make_env(env_as_played(env, checkpoint), dict(env_config)))
+    return _spaces_of(make_env(make_env_settings(env, checkpoint), dict(env_config)))
 
 
 def _spaces_of(env: Any) -> _EnvSpaces | None:

@@ -271,7 +271,9 @@ def _load(
     return loaded
 
 
-def without_doubts(findings: Iterable[Finding], rows: Iterable[OutputDifference]) -> list[Finding]:
+def confirm_custom_modules(
+    findings: Iterable[Finding], rows: Iterable[OutputDifference]
+) -> list[Finding]:
     """Findings about custom modules, once a recording has shown what these compute."""
     shown = {
         f"policies.{row.policy_id}.weights"

@@ -18,7 +18,7 @@ from packaging.version import InvalidVersion, Version
 
 from rllib_compat import ray_versions
 from rllib_compat.config import default_config
-from rllib_compat.conversion.environment import env_as_played
+from rllib_compat.conversion.environment import make_env_settings
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CompatError, ConfigError, MissingInformationError
 from rllib_compat.neutral.report import Report
@@ -139,7 +139,7 @@ class ModuleActor(Actor):
         self._inputs = {p: network.inputs for p, network in done.networks.items()}
         env = config.get("env") if given.env is None else given.env
         if isinstance(env, str) or callable(env):
-            env = adapt_env(env_as_played(env, checkpoint))
+            env = adapt_env(make_env_settings(env, checkpoint))
         self.env = env
         self.env_config = dict(config.get("env_config") or {})
         evaluation = config.get("evaluation_config") or {}
