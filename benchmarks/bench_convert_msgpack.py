@@ -20,16 +20,10 @@ MAKE = """
 import sys
 from ray.rllib.algorithms.ppo import PPOConfig
 
-config = (
-    PPOConfig()
-    .api_stack(enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False)
-    .environment("CartPole-v1")
-    .env_runners(num_env_runners=0)
-    .training(
-        train_batch_size=200, minibatch_size=50, num_epochs=1,
-        model={"fcnet_hiddens": [int(sys.argv[2])] * 2},
-    )
-)
+layers = {"fcnet_hiddens": [int(sys.argv[2])] * 2}
+config = PPOConfig().environment("CartPole-v1").env_runners(num_env_runners=0)
+config.training(train_batch_size=200, minibatch_size=50, num_epochs=1, model=layers)
+config.api_stack(enable_env_runner_and_connector_v2=False, enable_rl_module_and_learner=False)
 algorithm = config.build_algo()
 algorithm.train()
 # Ray 2.60 keeps classes in here, which its own conversion then fails to serialize.

@@ -119,9 +119,8 @@ class EvolutionCatalog(BCCatalog):
 
     def _halved_head(self, framework: str) -> Any:
         """A last layer that gives half of what is asked; the rest are numbers of their own."""
-        outputs = self.get_action_dist_cls(framework).required_input_dim(
-            space=self.action_space, model_config=self._model_config_dict
-        )
+        asked = {"space": self.action_space, "model_config": self._model_config_dict}
+        outputs = self.get_action_dist_cls(framework).required_input_dim(**asked)
         if outputs % 2:
             raise ConfigError(
                 f"free_log_std halves what a policy gives, and these actions take {outputs} "
@@ -130,12 +129,12 @@ class EvolutionCatalog(BCCatalog):
                 fix="Leave it out.",
             )
         self.pi_head_config = FreeLogStdMLPHeadConfig(
-            input_dims=self.latent_dims,
-            hidden_layer_dims=self.pi_head_hiddens,
-            hidden_layer_activation=self.pi_head_activation,
+            clip_log_std=False,
             output_layer_dim=outputs,
             output_layer_activation="linear",
-            clip_log_std=False,
+            hidden_layer_activation=self.pi_head_activation,
+            hidden_layer_dims=self.pi_head_hiddens,
+            input_dims=self.latent_dims,
         )
         return self.pi_head_config.build(framework=framework)
 
