@@ -46,7 +46,7 @@ _FILES = {
     "runtime.overrides": ("OverridesCache",),
     "runtime.parameter_noise": ("ParameterNoise", "with_parameter_noise"),
     "runtime.placeholders": ("LegacyEnvByName",),
-    "runtime.policy_filter": ("PolicyMeanStdFilter",),
+    "runtime.policy_filter": ("MeanStdFilter", "PolicyMeanStdFilter"),
     "runtime.policy_mapping": ("MappingFn", "PolicyOfSameName", "policy_by_number"),
     "runtime.previous_steps": ("PreviousSteps",),
     "runtime.random_actions": ("RandomActions",),

@@ -55,6 +55,7 @@ from rllib_compat.ray_versions.configs import (
     whole_model_config,
 )
 from rllib_compat.ray_versions.connectors import (
+    add_seen,
     env_to_module,
     env_to_module_factory,
     flatten_observations,
@@ -66,6 +67,7 @@ from rllib_compat.ray_versions.connectors import (
     module_to_env_factory,
     observation_filter,
     running_stat_state,
+    seen_since,
 )
 from rllib_compat.ray_versions.direct_agents import AgentsDirectly
 from rllib_compat.ray_versions.direct_steps import StepsDirectly, forward_of

@@ -122,6 +122,38 @@ def observation_filter(env_runner: Any) -> Any:
     return connector._filters[None]
 
 
+def seen_since(told: Any) -> list[dict[str, Any]]:
+    """The states of what a filter has seen since its `reset_buffer`, part by part."""
+    import tree
+
+    return [part.to_state() for part in tree.flatten(told.buffer)]
+
+
+def add_seen(told: Any, seen: list[dict[str, Any]]) -> None:
+    """Adds to a filter what another one has seen, as `seen_since` tells it."""
+    import tree
+    from ray.rllib.utils.filter import RunningStat
+
+    for mine, state in zip(tree.flatten(told.running_stats), seen, strict=True):
+        other, sums = RunningStat.from_state(state), _name_of_sums(mine)
+        both = mine.num_pushes + other.num_pushes
+        if not other.num_pushes:
+            continue
+        apart, share = other.mean_array - mine.mean_array, other.num_pushes / both
+        added = getattr(other, sums) + apart**2 * mine.num_pushes * share
+        setattr(mine, sums, getattr(mine, sums) + added)
+        mine.mean_array = mine.mean_array + apart * share
+        mine.num_pushes = both
+
+
+def _name_of_sums(stat: Any) -> str:
+    """What a running statistic calls its sum of squared deviations.
+
+    It was `std_array` until Ray 2.48 gave it its name.
+    """
+    return "sum_sq_diff_array" if hasattr(stat, "sum_sq_diff_array") else "std_array"
+
+
 @contextmanager
 def frozen_statistics(pipeline: Any) -> Iterator[None]:
     """Keeps the filters of a pipeline from counting what passes in the block."""
@@ -138,8 +170,7 @@ def frozen_statistics(pipeline: Any) -> Iterator[None]:
 def running_stat_state(count: int, mean: Any, m2: Any) -> dict[str, Any]:
     """The state of a running statistic as the connector takes it.
 
-    The sum of squared deviations was called `std_array` until Ray 2.48 gave it its name
-    (`sum_sq_diff_array`), and added what was seen since the last synchronisation: nothing here.
+    Since Ray 2.48 it has what was seen since the last synchronisation, too: nothing here.
 
     Args:
         count: How many observations were seen.
@@ -151,7 +182,6 @@ def running_stat_state(count: int, mean: Any, m2: Any) -> dict[str, Any]:
     stat = RunningStat(mean.shape)
     stat.num_pushes = count
     stat.mean_array[...] = mean
-    sums = "sum_sq_diff_array" if hasattr(stat, "sum_sq_diff_array") else "std_array"
-    getattr(stat, sums)[...] = m2
+    getattr(stat, _name_of_sums(stat))[...] = m2
     state: dict[str, Any] = stat.to_state()
     return state

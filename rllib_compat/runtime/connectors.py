@@ -283,7 +283,7 @@ def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> 
 
     RLlib's old filter clipped nothing; the connector clips at ±10 unless it is told otherwise.
     """
-    from ray.rllib.connectors.env_to_module import MeanStdFilter
+    from rllib_compat.runtime.policy_filter import MeanStdFilter
 
     del env, spaces, device
     return MeanStdFilter(clip_by_value=float("inf"))

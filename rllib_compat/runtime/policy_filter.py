@@ -1,4 +1,4 @@
-"""The observation filter of multi-agent training: statistics of each policy, as before.
+"""Observation filters: each observation counts once, and each policy has statistics, as before.
 
 Ray's own `MeanStdFilter` has them for each agent. Which agents have which policy is known only to
 the mapping function, and only as the agents appear; the filter therefore asks each episode.
@@ -12,15 +12,50 @@ from typing import Any
 import numpy as np
 import tree
 from gymnasium.spaces import Discrete, MultiDiscrete
-from ray.rllib.connectors.env_to_module import MeanStdFilter
+from ray.rllib.connectors import env_to_module
 from ray.rllib.utils.filter import MeanStdFilter as Filter
 from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space
 
+from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
+
+#: The key of a filter's state for what it has seen since it was last given one.
+SEEN = "seen_since"
 
 
 @public("rllib_compat.adapters")
-class PolicyMeanStdFilter(MeanStdFilter):  # type: ignore[misc]  # Ray has no types
+class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray has no types
+    """Ray's filter, with which several env runners add up what each of them has seen, once.
+
+    Ray 2.40 - 2.47 adds up all that each has ever seen whenever they tell it. Later ones take what
+    new observations have moved the mean by for their mean, so that means fall towards 0.
+    """
+
+    def get_state(self, *args: Any, **kwargs: Any) -> Any:
+        """The statistics, and what was seen since they were last given."""
+        state = super().get_state(*args, **kwargs)
+        for key, told in self._filters.items():
+            state[key][SEEN] = ray_versions.seen_since(told)
+        return state
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Takes statistics."""
+        super().set_state(state)
+        for told in self._filters.values():
+            told.reset_buffer()
+
+    def merge_states(self, states: list[Mapping[str, Any]]) -> Any:
+        """Adds what several env runners have seen."""
+        if self._filters is None:
+            self._init_new_filters()
+        for state in states:
+            for key, told in state.items():
+                ray_versions.add_seen(self._filters[key], told[SEEN])
+        return self.get_state()
+
+
+@public("rllib_compat.adapters")
+class PolicyMeanStdFilter(MeanStdFilter):
     """Normalises observations by running statistics of all agents that have a policy."""
 
     def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: Any) -> Any:
@@ -42,14 +77,11 @@ class PolicyMeanStdFilter(MeanStdFilter):  # type: ignore[misc]  # Ray has no ty
         self._require(state)
         super().set_state(state)
 
-    def merge_states(self, states: list[Mapping[str, Any]]) -> dict[str, Any]:
+    def merge_states(self, states: list[Mapping[str, Any]]) -> Any:
         """Adds what several env runners saw; policies may differ in their observations."""
-        for module_id in {name for state in states for name in state}:
-            own = [{module_id: state[module_id]} for state in states if module_id in state]
-            self._require(own[0])
-            super().merge_states(own)
-        merged: dict[str, Any] = self._get_state_from_filters(self._by_policy())
-        return merged
+        for state in states:
+            self._require(state)
+        return super().merge_states(states)
 
     def _init_new_filters(self) -> None:
         self._filters: dict[str, Any] | None = {}
