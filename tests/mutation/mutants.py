@@ -1193,6 +1193,38 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
+        "rllib_compat/algorithms/cql.py",
+        ("tests/unit/algorithms/test_actor_critics.py",),
+        (
+            "the actor of CQL clones once too often",
+            "        return made + _COUNTED < int(config.bc_iters)",
+            "        return made + 1 < int(config.bc_iters)",
+        ),
+    ),
+    *_in(
+        "rllib_compat/algorithms/replaying.py",
+        ("tests/unit/algorithms/test_old_replay.py",),
+        (
+            "new steps have the greatest priority of all",
+            '        "first": 1.0 if before else None,  # the weight that policies gave each step',
+            '        "first": None,',
+        ),
+        (
+            "targets of an old Ray wait for the next fragment",
+            '        "waits": not before,',
+            '        "waits": True,',
+        ),
+    ),
+    *_in(
+        "rllib_compat/runtime/policy_filter.py",
+        ("tests/unit/runtime/test_old_filters.py",),
+        (
+            "what an env runner saw is added again and again",
+            "            told.reset_buffer()",
+            "            told.reset_buffer",
+        ),
+    ),
+    *_in(
         "rllib_compat/algorithms/sac.py",
         ("tests/unit/algorithms/test_actor_critics.py",),
         (
