@@ -9,12 +9,11 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
-from functools import cache, partial
+from functools import cache
 from threading import RLock
 from typing import Any
 
 import numpy as np
-from torch.func import functional_call
 from torch.nn import Module, Parameter
 
 from rllib_compat.league.packed import Packed, arrays_of, tensors_on
@@ -114,12 +113,13 @@ class FrozenModules:
         """
         own = Layers(module, names)
         if not (_is_stateless(module) and _tensors(module).keys() <= set(names)):
-            own.clear()
+            own.release()
             return own
         layers = next((layers for layers in self._layers if layers.equal(own)), own)
         if layers is own:
             self._layers.append(own)
-            own.clear()
+            own.shared = True
+            own.release()
         layers.replace_settings(module, spec)
         for name, layer in layers.children.items():
             setattr(module, name, layer)
@@ -127,10 +127,10 @@ class FrozenModules:
 
 
 class Layers:
-    """Layers that have the weights of a module only while it computes.
+    """Layers that modules of one shape use in turn, each with its weights.
 
     The layers of a small policy are a dozen objects of torch, which take more memory than three of
-    a hundred of its weights, so modules of one shape share them.
+    a hundred of its weights.
 
     Args:
         module: The module whose layers these are.
@@ -138,8 +138,9 @@ class Layers:
 
     Attributes:
         children: The layers by name.
-        tensors: Those tensors by name; they are empty while nothing computes.
+        tensors: Those tensors by name; they hold the weights of the module that computed last.
         lock: Whoever computes has it.
+        shared: Whether other modules may have them, too.
     """
 
     def __init__(self, module: Any, names: Collection[str]) -> None:
@@ -149,7 +150,8 @@ class Layers:
         self._settings = {n: vars(module).get(n) for n in (*_SETTINGS, *_DERIVED)}
         shapes = {name: (t.shape, t.dtype) for name, t in self.tensors.items()}
         self._shape = type(module), type(self._settings["catalog"]), repr(module), shapes
-        self._caller = _MethodCaller()
+        self.shared = False
+        self._held: Mapping[str, Any] | None = None
 
     def equal(self, other: Layers) -> bool:
         """Whether other layers differ in nothing but their numbers."""
@@ -166,17 +168,24 @@ class Layers:
             if owner is not None:
                 vars(owner).update({n: self._settings[n] for n in names if n in vars(owner)})
 
-    def clear(self) -> None:
-        """Leaves tensors of the same shapes, without memory and values (NaN)."""
-        for tensor in self.tensors.values():
-            empty = tensor.new_full((), float("nan") if tensor.is_floating_point() else 0)
-            tensor.data = empty.expand(tensor.shape)
+    def hold(self, weights: Mapping[str, Any]) -> None:
+        """Puts weights into the layers, which are not copied; whoever calls this has the lock.
 
-    def call(self, weights: Mapping[str, Any], method: Callable[..., Any], *given: Any) -> Any:
-        """Calls a method of a module, which is given first, with weights in the layers."""
-        named = {f"module.{name}": tensor for name, tensor in weights.items()}
-        self._caller.module = given[0]
-        return functional_call(self._caller, named, (method, *given), tie_weights=False)
+        (`torch.func.functional_call` does the same, and takes half a millisecond for it.)
+        """
+        if self._held is not weights:
+            for name, view in weights.items():
+                self.tensors[name].data = view
+            self._held = weights
+
+    def release(self, weights: Mapping[str, Any] | None = None) -> None:
+        """Leaves tensors without memory and values (NaN), if they hold these weights."""
+        with self.lock:
+            if self._held is weights:
+                for tensor in self.tensors.values():
+                    empty = tensor.new_full((), float("nan") if tensor.is_floating_point() else 0)
+                    tensor.data = empty.expand(tensor.shape)
+                self._held = None
 
 
 class Weights:
@@ -214,13 +223,15 @@ class Weights:
     def attach(self, stored: Packed | Mapping[str, Any], ref: Any) -> None:
         """Holds weights, and the reference that leads to them."""
         views = tensors_on(stored)
+        self.detach()
         self.ref = ref
-        self._views = {n: _as(tensor, views[n]) for n, tensor in self._layers.tensors.items()}
+        self._views = {name: views[name] for name in self._layers.tensors}
         self._owner.used(self)
 
     def detach(self) -> None:
         """Lets go of weights that a reference gives back: Ray may move them to disk."""
-        if self.ref is not None:
+        if self.ref is not None and self._views is not None:
+            self._layers.release(self._views)
             self._views = None
 
     def fit(self, state: Mapping[str, Any]) -> bool:
@@ -238,24 +249,26 @@ class Weights:
         self._owner.used(self)
         with self._layers.lock:
             before, self.computing = self.computing, True
+            self._layers.hold(views)
             try:
-                bound = partial(method, **kwargs)
-                return self._layers.call(views, bound, self._module, *args)
+                return method(self._module, *args, **kwargs)
             finally:
                 self.computing = before
 
     def thaw(self) -> None:
         """Gives the module its class back, and layers with copies of the weights."""
         module, views = self._module, self._present()
-        with self._layers.lock:
-            children = copy.deepcopy(self._layers.children)
         del module.frozen_weights
         module.__class__ = type(module).thawed
-        for name, layer in children.items():
-            setattr(module, name, layer)
+        if self._layers.shared:
+            self._layers.release(views)
+            with self._layers.lock:
+                children = copy.deepcopy(self._layers.children)
+            for name, layer in children.items():
+                setattr(module, name, layer)
         for name, tensor in _tensors(module).items():
             if name in views:
-                tensor.data = views[name].detach().clone()
+                tensor.data = views[name].clone()
         self._owner.forget(self)
 
     def _present(self) -> dict[str, Any]:
@@ -349,25 +362,12 @@ def _frozen_class(module_class: type) -> type:
     return type(module_class)(module_class.__name__, bases, {**members, "thawed": module_class})
 
 
-class _MethodCaller(Module):  # type: ignore[misc]  # torch is not checked
-    """Calls any method of its module; `functional_call` calls `forward` alone."""
-
-    def forward(self, method: Callable[..., Any], *given: Any) -> Any:
-        return method(*given)
-
-
 def _tensors(module: Any) -> dict[str, Any]:
     """Parameters and buffers of a torch module by name; one with two names is there twice."""
     return {
         **dict(module.named_parameters(remove_duplicate=False)),
         **dict(module.named_buffers(remove_duplicate=False)),
     }
-
-
-def _as(tensor: Any, view: Any) -> Any:
-    """A view as what a tensor is: torch computes with other kernels without parameters."""
-    parameter = isinstance(tensor, Parameter)
-    return Parameter(view, requires_grad=tensor.requires_grad) if parameter else view
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -235,6 +235,7 @@ def test_layers_that_could_be_more_than_their_numbers_are_not_shared(store, modu
             parameter.add_(1)
     check(modules[1:], right[1:])
     assert not torch.equal(outputs(modules[0]), right[0])
+    assert module_class is not Kept or modules[0].kept[0] is modules[0].pi
 
 
 def test_modules_with_other_bounds_keep_their_spaces(store):
