@@ -62,6 +62,9 @@ CATALOGS = {
 #: What asks an LSTM to see both of the step before, until Ray 1.1.
 _BOTH = "lstm_use_prev_action_reward"
 
+#: How many actions and rewards of the steps before an attention net sees.
+_ATTENDED = ("attention_use_n_prev_actions", "attention_use_n_prev_rewards")
+
 
 def name_catalogs(config: AlgorithmConfig) -> None:
     """Names what builds the networks of a config's default modules, in place.
@@ -106,6 +109,10 @@ def begin_as_before(
         return
     default = config.get_default_rl_module_spec().module_class
     looks_back = {key: bool(config.model_config.get(key)) for key in LOOKING_BACK}
+    model, attends = legacy.get("model"), {}
+    if isinstance(model, Mapping) and model.get("use_attention"):
+        attends = {key: int(model.get(key) or 0) for key in _ATTENDED}
+    actions, rewards = map(int, (attends or looks_back).values())
     named = False
     for policy, spec in ray_versions.changed_specs(config).items():
         given = spec.module_class
@@ -114,7 +121,7 @@ def begin_as_before(
         own = fresh.of_networks(_of_policy(legacy, policy))
         settings = ModelSettings.from_config(
             fresh.of_networks(legacy),
-            {**own, "model": {**own.get("model", {}), **looks_back, _BOTH: False}},
+            {**own, "model": {**own.get("model", {}), **looks_back, **attends, _BOTH: False}},
             algorithm=algorithm,
             ray=legacy_ray,
         )
@@ -123,8 +130,7 @@ def begin_as_before(
         told = {**config.model_config, **ray_versions.plain_model_config(spec.model_config)}
         spec.model_config = {**told, **network_of(settings, given or default)}
         named = True
-    if named and any(looks_back.values()):
-        actions, rewards = map(int, looks_back.values())
+    if named and (actions or rewards):
         set_previous_steps(config, actions, rewards)
 
 

@@ -99,6 +99,9 @@ def _entry(leaf: Leaf, context: Context, chosen: Chosen) -> Entry:
     rule = leaf.rule
     at = replace(context, path=leaf.path, id=rule.id, applied=rule)
     outcome = _outcome(rule, leaf.value, at)
+    if context.stack == "new" and context.keeps and context.keeps.fullmatch(rule.id):
+        finding = Finding(rule.id, Severity.INFO, Verdict.KEPT, leaf.path, _KEPT)
+        return Entry(leaf, finding, outcome.settings)
     needs_old = leaf.needs_old
     if context.stack == "new" and needs_old:
         by_default = context.legacy_ray is not None and not chosen(leaf)
@@ -120,6 +123,8 @@ def _entry(leaf: Leaf, context: Context, chosen: Chosen) -> Entry:
     )
     return Entry(leaf, finding, outcome.settings)
 
+
+_KEPT = "the network is the old one, which has it"
 
 _KEEP = "api_stack='old' keeps it, or take it out"
 

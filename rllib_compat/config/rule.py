@@ -9,6 +9,7 @@ describe how the environment is wrapped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -121,6 +122,8 @@ class Context:
         id: The id of the rule or step that is applied, for the report.
         applied: The rule that is applied.
         legacy_ray: The version of its Ray, where that is known.
+        keeps: What the ids of rules look like whose keys the networks have, since these are the
+            old Ray's.
         findings: What rules have said about parts of their values.
         translate: Translates a dict of root keys that stands inside the config.
     """
@@ -133,6 +136,7 @@ class Context:
     id: str = ""
     applied: Rule | None = None
     legacy_ray: str | None = None
+    keeps: re.Pattern[str] | None = None
     findings: list[Finding] = field(default_factory=list)
     translate: Callable[[Mapping[str, Any], str, Context], dict[str, Any]] | None = None
 

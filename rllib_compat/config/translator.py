@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from rllib_compat.config import completion, engine
 from rllib_compat.config.completion import CompletedConfig, complete
 from rllib_compat.config.defaults import TODAY, newest_release_with
 from rllib_compat.config.deferred import AdaptedEnv, DeferredPolicy
+from rllib_compat.config.old_networks import kept
 from rllib_compat.config.rule import Context, Settings, nested
 from rllib_compat.config.rules.training import NEWEST_WITHOUT_VTRACE
 from rllib_compat.config.steps import apply_first, apply_steps
@@ -44,6 +46,7 @@ def translate(
     origin: Origin = Origin.USER,
     given: Mapping[str, Any] | None = None,
     trust: Iterable[str] = (),
+    old_networks: bool = False,
 ) -> Translation:
     """Translates a legacy RLlib config into calls of today's `AlgorithmConfig`.
 
@@ -63,6 +66,8 @@ def translate(
             count as written for this run.
         trust: Exact names of classes and functions, `module:Class`, that may pass although they
             came with a file.
+        old_networks: Whether the caller makes the networks that the config's Ray made of it, where
+            they are known, as a Trainer does.
 
     Raises:
         UnknownKeysError: The config has keys that no Ray had, and `on_unknown` is "error".
@@ -83,12 +88,13 @@ def translate(
     completed = CompletedConfig(legacy)
     if legacy_ray is not None and registry.of(target).becomes:
         completed = complete(legacy, legacy_algorithm, legacy_ray)
-    stack, decided_by = _choose_stack(completed, (legacy_algorithm, target), api_stack)
+    keeps = kept(legacy_algorithm, completed.config) if old_networks else None
+    stack, decided_by = _choose_stack(completed, (legacy_algorithm, target), api_stack, keeps)
     if stack == "old":
         target = registry.of(target).undistributed or target
 
     context = Context(completed.config, target, legacy_algorithm, stack, translate=_inner_settings)
-    context.legacy_ray = legacy_ray
+    context.legacy_ray, context.keeps = legacy_ray, keeps
     entries = engine.apply(completed.config, context, chosen=completed.chosen(legacy_algorithm))
     context.findings[:] = [f for f in context.findings if not completed.is_added(f.path)]
     settings = engine.settings_of(entries)
@@ -164,14 +170,19 @@ def _copied_value(value: Any) -> Any:
 
 
 def _choose_stack(
-    completed: CompletedConfig, algorithms: tuple[str, ...], asked: Stack
+    completed: CompletedConfig,
+    algorithms: tuple[str, ...],
+    asked: Stack,
+    keeps: re.Pattern[str] | None,
 ) -> tuple[str, list[str]]:
     """The API stack, and the paths of the keys that need the old one; no default does."""
     chosen = completed.chosen(algorithms[0]) or (lambda _: True)
     need_old = [
         leaf.path
         for leaf in engine.leaves(completed.config, algorithms)
-        if leaf.needs_old and chosen(leaf)
+        if leaf.needs_old
+        and chosen(leaf)
+        and not (keeps and leaf.rule and keeps.fullmatch(leaf.rule.id))
     ]
     if registry.of(algorithms[1]).new_stack_only:
         return "new", need_old

@@ -223,7 +223,7 @@ class Compiled:
                 own[step_name][part] = np.asarray(array, dtype)
         # Next states have places before the steps do: `<step>.<state>`, as `states` names them.
         states = {value: self._place(value) for value in graph.states.values()}
-        taken: set[str] = set()
+        taken = {graph.outputs[name] for name in wanted}  # an output may be what goes in
         self._calls: list[_Call] = []
         for step in steps:
             places = tuple(self._place(name) for name in step.takes)

@@ -16,6 +16,7 @@ from rllib_compat.config import Translation, find_algorithm, translate
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.report import Verdict
+from rllib_compat.registry.keys import TODAY
 from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, with_trainer
 from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.default_policy import with_default_policy
@@ -32,7 +33,7 @@ from rllib_compat.trainer.checkpoints import Checkpoints
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
 from rllib_compat.trainer.exports import Exports
 from rllib_compat.trainer.loaded import Loading
-from rllib_compat.trainer.new_networks import TODAY, are_old, tell_kept
+from rllib_compat.trainer.new_networks import are_old
 from rllib_compat.trainer.optimizer import LegacyOptimizer
 from rllib_compat.trainer.overridable import Overridable
 from rllib_compat.trainer.policies import Policies
@@ -132,6 +133,7 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         self._asked: dict[str, Any] = {
             "algorithm": algorithm or self.algorithm_name,
             "legacy_ray": None if self._networks_of == TODAY else self._networks_of,
+            "old_networks": self._networks_of != TODAY,
         }
         if replay_columns is not None:
             self.replay_columns = replay_columns
@@ -168,8 +170,6 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
             asked["api_stack"] = "old"
         self.translation: Translation = translate(given, **asked)
         self._note_env_name()
-        if are_old(self.translation, given, self._networks_of):
-            tell_kept(self.translation.report)
         self.translation.report.warn(logger)
         self.config = merge(defaults, self.translation.legacy_config | own)
         self._call_hook("before_init")
@@ -386,6 +386,7 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
             {key: value for key, value in given.items() if key not in own},
             algorithm=cls.algorithm_name,
             legacy_ray=cls.legacy_ray,
+            old_networks=cls.legacy_ray != TODAY,
             on_unknown="warn",  # a function around a trainer may have keys of its own
         ).algorithm_config
         request = algorithm_config.algo_class.default_resource_request(algorithm_config)

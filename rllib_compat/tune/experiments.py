@@ -20,6 +20,7 @@ from rllib_compat.config import translate
 from rllib_compat.config.files import read_data
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
 from rllib_compat.neutral.report import Report, Severity, Verdict
+from rllib_compat.registry.keys import TODAY
 from rllib_compat.trainer.classes import class_of_algorithm
 from rllib_compat.trainer.trainer import Trainer
 from rllib_compat.tune import CHECKPOINT_CONFIG, DROPPED, RENAMED
@@ -137,7 +138,13 @@ def _prepared(
         raise ConfigError(
             "No environment is named.", where=f"{name}.env", fix="give --env CartPole-v1"
         )
-    translation = translate(config, algorithm=run, legacy_ray=legacy_ray, on_unknown=on_unknown)
+    translation = translate(
+        config,
+        algorithm=run,
+        legacy_ray=legacy_ray,
+        on_unknown=on_unknown,
+        old_networks=legacy_ray != TODAY,
+    )
     report = translation.report
     report.title = f"{name}: {report.title}"
     if translation.refused:

@@ -43,6 +43,8 @@ SMALL = {
             "PPO no-layers",
             "PPO camera",
             "PPO lstm-steps-before",
+            "PPO attention-steps-before",
+            "SAC of-dict",
             "PPO lstm-of-image",
             "IMPALA lstm",
             "DQN atoms-dueling",

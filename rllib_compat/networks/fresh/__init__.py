@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from rllib_compat import registry
-from rllib_compat.networks.fresh import models, q, sac
+from rllib_compat.networks.fresh import q, sac
+from rllib_compat.networks.fresh.actor_critic import actor_critic
 from rllib_compat.networks.fresh.arrays import Arrays
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.read import read
@@ -26,10 +27,10 @@ from rllib_compat.neutral.spaces import Space
 
 #: By the reader that an algorithm's row names: what draws the arrays of its policies.
 DRAWN_BY: Mapping[str, Callable[[Arrays, ModelSettings, Space, Space], None]] = {
-    "actor_critic": models.actor_critic,
-    "appo": models.actor_critic,
-    "bc": models.actor_critic,
-    "marwil": models.actor_critic,
+    "actor_critic": actor_critic,
+    "appo": actor_critic,
+    "bc": actor_critic,
+    "marwil": actor_critic,
     "q": q.q_network,
     "sac": sac.soft_actor_critic,
 }

@@ -1,6 +1,6 @@
 """The arrays of a new policy, by the names and in the shapes that torch's policies had.
 
-How they were drawn: `models/torch/misc.py` of Ray 0.8.5 – 2.x, and torch's own LSTM.
+How they were drawn: `models/torch/misc.py` of Ray 0.8.5 – 2.x, and the LSTMs of torch and keras.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ class Arrays:
         self._rng = rng
         self.drawn: dict[str, Array] = {}
 
-    def dense(self, name: str, takes: int, gives: int, norm: float | None = None) -> int:
-        """Adds a dense layer without biases at first.
+    def dense(
+        self, name: str, takes: int, gives: int, norm: float | None = None, *, bias: bool = True
+    ) -> int:
+        """Adds a dense layer, whose biases begin with zero.
 
         Args:
             name: Its name.
             takes: How many numbers go in.
             gives: How many come out.
             norm: The length of each unit's weights; None: drawn after Glorot.
+            bias: Whether it has biases.
 
         Returns:
             How many come out.
@@ -45,8 +48,19 @@ class Arrays:
             weight = self._rng.standard_normal((gives, takes))
             weight *= norm / np.sqrt(np.square(weight).sum(axis=1, keepdims=True))
         self._keep(f"{name}.weight", weight)
-        self.constant(f"{name}.bias", gives)
+        if bias:
+            self.constant(f"{name}.bias", gives)
         return gives
+
+    def matrix(self, name: str, shape: tuple[int, int]) -> None:
+        """Adds a matrix, drawn after Glorot."""
+        self._keep(name, self._glorot(shape))
+
+    def gate(self, name: str, size: int, bias: float) -> None:
+        """Adds a gate of an attention net, whose bias begins with one number throughout."""
+        for part in ("_w_r", "_w_z", "_w_h", "_u_r", "_u_z", "_u_h"):
+            self.matrix(f"{name}.{part}", (size, size))
+        self.constant(f"{name}._bias_z", size, bias)
 
     def linear(self, name: str, takes: int, gives: int) -> int:
         """Adds a dense layer, drawn as torch draws one by itself, but for its biases."""
@@ -71,6 +85,14 @@ class Arrays:
             ("bias_hh_l0", (4 * cells,)),
         ):
             self._keep(f"{name}.{part}", self._rng.uniform(-bound, bound, shape))
+
+    def lstm_of_tensorflow(self, name: str, takes: int, cells: int) -> None:
+        """Adds an LSTM with the one bias that TensorFlow had for it, which begins by keeping."""
+        self.matrix(f"{name}.weight_ih_l0", (4 * cells, takes))
+        orthogonal, triangle = np.linalg.qr(self._rng.standard_normal((4 * cells, cells)))
+        self._keep(f"{name}.weight_hh_l0", orthogonal * np.sign(np.diag(triangle)))
+        forgets = np.repeat([0.0, 1.0, 0.0, 0.0], cells)  # by gate
+        self._keep(f"{name}.bias_ih_l0", forgets)
 
     def noisy(self, name: str, takes: int, gives: int, sigma: float) -> int:
         """Adds a noisy layer, whose noise begins with a deviation of `sigma`."""

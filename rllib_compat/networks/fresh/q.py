@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rllib_compat.networks.fresh.actor_critic import wrapper
 from rllib_compat.networks.fresh.arrays import Arrays
-from rllib_compat.networks.fresh.models import lstm, model, on_torch, since
+from rllib_compat.networks.fresh.models import Model, on_torch, since
 from rllib_compat.networks.heads.q_head import Head
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.errors import ConfigError
@@ -31,17 +32,24 @@ def q_network(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Spa
             where="action_space",
             fix="Train SAC, DDPG or TD3, or make the environment's actions Discrete.",
         )
+    if settings.model.get("use_attention") and since(settings, "1.2"):
+        raise ConfigError(
+            f"{settings.algorithm} has no attention net.",
+            where="model.use_attention",
+            fix="Leave it out, or train PPO, APPO or IMPALA.",
+        )
     head = Head.of(settings)
     if settings.algorithm == "SimpleQ":  # which ignored them
         head = replace(head, hiddens=())
     # The base model ends in a hidden layer where others follow.
     features = [_FEATURES, *settings.model.get("fcnet_hiddens", ())][-1]
     gives = features if head.hiddens else actions.n * head.num_atoms
-    if settings.model.get("use_lstm"):
-        arrays.dense("_logits_branch._model.0", lstm(arrays, settings, seen, actions), gives)
+    around = wrapper(arrays, settings, seen, actions)
+    if around is not None:
+        arrays.dense("_logits_branch._model.0", around, gives)
     else:
         base = {**settings.model, "no_final_linear": bool(head.hiddens)}
-        model(arrays, replace(settings, model=base, free_log_std=False), seen, gives)
+        Model(arrays, replace(settings, model=base, free_log_std=False), gives).draw(seen)
     if not head.hiddens and not head.noisy:
         return
     outputs = {"advantage": actions.n * head.num_atoms}

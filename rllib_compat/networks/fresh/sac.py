@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rllib_compat.networks.fresh.arrays import Arrays
-from rllib_compat.networks.fresh.models import model, since
+from rllib_compat.networks.fresh.models import Model, is_image, since
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
 from rllib_compat.networks.heads.sac import model_of
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.trunks.components import original_space
+from rllib_compat.networks.trunks.components import original_space, parts_of
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.spaces import Box, Discrete, Space, TupleSpace, box
 
@@ -44,6 +44,10 @@ def soft_actor_critic(arrays: Arrays, settings: ModelSettings, seen: Space, acti
         given[TWIN] = given[CRITIC]
     for stack, (observed, gives) in given.items():
         # Before Ray 1.3, what looked at images was in no optimizer; that is not repeated.
-        ray = settings.ray if since(settings, "1.3") else None
+        images = any(is_image(part.space) for part in parts_of(original_space(observed)))
+        ray = settings.ray if since(settings, "1.3") or not images else None
         own = replace(model_of(settings, stack), ray=ray)
-        model(arrays, own, observed, gives, _NAMES[stack])
+        # Since then, no preprocessor flattened what critics of continuous actions saw, an
+        # observation and an action, and each part had layers of its own.
+        flattened = observed is seen or isinstance(observed, Box) or not since(own, "1.3")
+        Model(arrays, own, gives, _NAMES[stack]).draw(observed, flattened=flattened)

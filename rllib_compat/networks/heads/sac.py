@@ -25,7 +25,7 @@ from rllib_compat.networks.heads import stacks, vision
 from rllib_compat.networks.heads.stacks import OUTPUTS, with_targets
 from rllib_compat.networks.mapping import Move, Table, keras, row_for, torch_dense
 from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.names.actor_critic import COMPLEX_SCHEMES, VISION_SCHEMES
+from rllib_compat.networks.names.actor_critic import COMPLEX_SCHEMES, VISION_SCHEMES, trunk_of
 from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.names.unnamed import Rows, cut, dense_rows, total
 from rllib_compat.networks.network import TARGET_PREFIX, Reading, own_module
@@ -295,6 +295,11 @@ def _trunks(policy: PolicyState, names: Mapping[str, Array]) -> Trunks:
                 kind,
                 f"policies.{policy.policy_id}.{kind}_space",
             )
+    if any(name.startswith("action_model.") for name in names):  # torch has a module for each
+        return {
+            stack: trunk_of([n.removeprefix(module) for n in names if n.startswith(module)], policy)
+            for module, stack in _TORCH.items()
+        }
     parts = not isinstance(original_space(policy.observation_space), Box)
     critics = COMPLEX if parts or isinstance(policy.action_space, Box) else VISION
     return {POLICY: COMPLEX if parts else VISION, CRITIC: critics, TWIN: critics}
@@ -466,7 +471,13 @@ def _of_stack(named: Named, stack: str) -> Named:
 def _model(named: Named, trunk: Trunk) -> Graph:
     """What a model computes, without its value function."""
     build = Builder()
-    if trunk is COMPLEX:
+    inputs: tuple[int, ...]
+    if trunk is DENSE:
+        layers = named.layers("hidden")
+        inputs = (named.takes([*layers, "out"][0]),)
+        hidden = add_layers(build, named.arrays, layers, "obs", named.settings.activation)
+        logits = build.add("dense", "out", hidden)
+    elif trunk is COMPLEX:
         inputs = COMPLEX.inputs(named)
         logits = build.add("dense", "logits", COMPLEX.add(build, named))
     else:
@@ -524,7 +535,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     """
     named, trunks = read_named(policy, settings)
     lost = ""
-    if trunks[POLICY] is DENSE:
+    if trunks[POLICY] is trunks[CRITIC] is DENSE:
         _compare(named)
         graph = _graph(named)
         summary = _summary(named)

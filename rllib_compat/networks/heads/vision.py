@@ -111,6 +111,8 @@ class Heads:
         last = None if "logits" in self.named else self._post
         activations = [self._post] * (len(dense) - 1) + [last]
         self.hidden = add_layers(self.build, self.named.arrays, dense, self.hidden, activations)
+        post = self.named.layers("post")  # as TensorFlow had them
+        self.hidden = add_layers(self.build, self.named.arrays, post, self.hidden, self._post)
         self.logits = self.hidden
         if "logits" in self.named:
             taken = image if self._ndim("logits") == 4 else self.hidden

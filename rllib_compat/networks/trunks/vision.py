@@ -69,6 +69,7 @@ TABLES: Mapping[str, Table] = {
     ),
     "torch": (
         *_torch_stack("_convs", "conv"),
+        *torch_layer("_post.{i}._model.0", "post.{i}"),  # ours, of new networks for TensorFlow
         *_torch_stack("_value_branch_separate", "value_conv"),
     ),
 }
@@ -163,10 +164,9 @@ def _add(build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> 
     image, _ = add_convolutions(build, named, prefix, takes=takes)
     features = build.add("flatten", f"{prefix}features", image, channels_first=named.torch)
     behind = named.model("post_fcnet_activation", "relu")
-    layers = named.layers(f"{prefix}post")
-    if named.torch:  # which counts them among the convolutions
-        counted = named.layers(f"{prefix}conv")
-        layers = [name for name in counted if named.arrays[f"{name}.kernel"].ndim == 2]
+    # torch counts them among the convolutions.
+    layers = [n for n in named.layers(f"{prefix}conv") if named.arrays[f"{n}.kernel"].ndim == 2]
+    layers += named.layers(f"{prefix}post")
     return add_layers(build, named.arrays, layers, features, behind)
 
 

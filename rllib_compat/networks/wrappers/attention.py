@@ -20,8 +20,9 @@ from rllib_compat.networks.wrappers.base import Base, add_base
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
-#: What each framework's layer norm adds to the variance.
-_EPSILON = {"torch": 1e-5, "keras": 1e-3}
+#: What each framework's layer norm adds to the variance. Only TensorFlow's layers behind attention
+#: have biases, and so have new ones for TensorFlow, whatever they are called.
+_TORCH_EPSILON, _KERAS_EPSILON = 1e-5, 1e-3
 
 
 @frozen
@@ -58,8 +59,9 @@ def add_attention(build: Builder, named: Named, trunk: Trunk) -> Core:
     rewards = int(model.get("attention_use_n_prev_rewards") or 0)
     base = add_base(build, named, trunk, "embed", actions, rewards)
     top = build.add("dense", "embed", base.value)
+    epsilon = _KERAS_EPSILON if "mlp_hidden.0.bias" in named.arrays else _TORCH_EPSILON
     for unit in range(units):
-        top = _add_unit(build, unit, top, _EPSILON[named.scheme])
+        top = _add_unit(build, unit, top, epsilon)
     memory = (int(model.get("attention_memory_inference", 50)), named.gives("embed"))
     states = {f"memory_{i}": f"attention.{i}.memory" for i in range(units)}
     inputs = {**base.inputs, **dict.fromkeys(states, memory)}

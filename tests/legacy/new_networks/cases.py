@@ -36,6 +36,11 @@ SPACES = {
     "nested": ["Dict", {"z": ["Tuple", [vector(2), ["MultiDiscrete", [2, 3]]]], "a": vector(1)}],
     "camera": ["Dict", {"image": image(42, 42, 3), "speed": vector(3)}],
     "cameras": ["Tuple", [image(42, 42, 1), ["Discrete", 3], image(42, 42, 3), vector(2)]],
+    "tables": ["Dict", {"grid": vector(3, 5), "speed": vector(3), "gear": ["Discrete", 3]}],
+    "cameras_within": [
+        "Dict",
+        {"z": ["Dict", {"eye": image(42, 42, 1), "at": vector(2)}], "a": image(42, 42, 3)},
+    ],
     "continuous": vector(2),
     "tuple_of_actions": ["Tuple", [["Discrete", 3], vector(2)]],
     "dict_of_actions": ["Dict", {"a": ["Discrete", 2], "b": vector(1)}],
@@ -44,6 +49,19 @@ SPACES = {
 SMALL = [[4, [4, 4], 2], [6, [4, 4], 2], [8, [11, 11], 1]]
 LSTM = {"use_lstm": True, "lstm_cell_size": 6, "fcnet_hiddens": [8]}
 BOTH = {"lstm_use_prev_action": True, "lstm_use_prev_reward": True}
+PARTS = {"conv_filters": SMALL, "fcnet_hiddens": [8]}
+ATTENTION = {
+    "use_attention": True,
+    "attention_num_transformer_units": 1,
+    "attention_dim": 8,
+    "attention_num_heads": 2,
+    "attention_head_dim": 4,
+    "attention_position_wise_mlp_dim": 6,
+    "attention_memory_inference": 3,
+    "attention_memory_training": 3,
+    "fcnet_hiddens": [7],
+}
+STEPS = {"attention_use_n_prev_actions": 2, "attention_use_n_prev_rewards": 3}
 
 #: What a `model` says, and for which observations and actions.
 MODELS = {
@@ -163,16 +181,176 @@ MODELS = {
         "discrete",
     ),
     "cameras": ({"conv_filters": SMALL, "fcnet_hiddens": [8]}, "cameras", "discrete"),
+    "no-layers-share": ({"fcnet_hiddens": [], "vf_share_layers": True}, "vector", "discrete"),
+    "no-layers-free-log-std": (
+        {"fcnet_hiddens": [], "free_log_std": True},
+        "vector",
+        "continuous",
+    ),
+    "no-final-linear-share": (
+        {"fcnet_hiddens": [8, 5], "no_final_linear": True, "vf_share_layers": True},
+        "vector",
+        "discrete",
+    ),
+    "no-final-linear-one-layer": (
+        {"fcnet_hiddens": [8], "no_final_linear": True},
+        "vector",
+        "continuous",
+    ),
+    "no-final-linear-free-log-std": (
+        {"fcnet_hiddens": [8, 5], "no_final_linear": True, "free_log_std": True},
+        "vector",
+        "continuous",
+    ),
+    "no-final-linear-post": (
+        {"fcnet_hiddens": [8], "no_final_linear": True, "post_fcnet_hiddens": [7]},
+        "vector",
+        "discrete",
+    ),
+    "post-share": (
+        {"fcnet_hiddens": [8], "post_fcnet_hiddens": [7], "vf_share_layers": True},
+        "vector",
+        "tuple_of_actions",
+    ),
+    "of-tables": ({"fcnet_hiddens": [8]}, "tables", "discrete"),
+    "of-tables-post": (
+        {"fcnet_hiddens": [8], "post_fcnet_hiddens": [7], "vf_share_layers": True},
+        "tables",
+        "several",
+    ),
+    "lstm-post": (dict(LSTM, post_fcnet_hiddens=[7, 6]), "vector", "discrete"),
+    "lstm-three-layers": (
+        dict(LSTM, fcnet_hiddens=[9, 8, 7], fcnet_activation="relu"),
+        "vector",
+        "several",
+    ),
+    "lstm-no-layers": (dict(LSTM, fcnet_hiddens=[]), "vector", "discrete"),
+    "lstm-no-final-linear": (dict(LSTM, no_final_linear=True), "vector", "discrete"),
+    "lstm-action-before": (dict(LSTM, lstm_use_prev_action=True), "vector", "several"),
+    "lstm-tuple-of-actions": (LSTM, "vector", "tuple_of_actions"),
+    "lstm-dict-of-actions": (LSTM, "vector", "dict_of_actions"),
+    "lstm-of-tables": (LSTM, "tables", "discrete"),
+    "lstm-of-discrete": (LSTM, "discrete", "discrete"),
+    "lstm-of-nested": (LSTM, "nested", "discrete"),
+    "lstm-of-image84": ({"use_lstm": True, "lstm_cell_size": 6}, "image84", "discrete"),
+    "lstm-of-image-post": (
+        dict(LSTM, conv_filters=SMALL, post_fcnet_hiddens=[7]),
+        "image42",
+        "discrete",
+    ),
+    "lstm-of-image-steps-before": (
+        dict(LSTM, conv_filters=SMALL, **BOTH),
+        "image42",
+        "several",
+    ),
+    "lstm-of-image-not-one-pixel": (
+        dict(LSTM, conv_filters=[[4, [4, 4], 2], [8, [4, 4], 2]]),
+        "image42",
+        "discrete",
+    ),
+    "lstm-of-camera-post": (
+        dict(LSTM, conv_filters=SMALL, post_fcnet_hiddens=[7]),
+        "camera",
+        "discrete",
+    ),
+    "lstm-of-cameras": (dict(LSTM, conv_filters=SMALL), "cameras", "continuous"),
+    "lstm-of-camera-steps-before": (
+        dict(LSTM, conv_filters=SMALL, **BOTH),
+        "camera",
+        "discrete",
+    ),
+    "filters-swish": ({"conv_filters": SMALL, "conv_activation": "swish"}, "image42", "discrete"),
+    "filters-linear": ({"conv_filters": SMALL, "conv_activation": "linear"}, "image42", "discrete"),
+    "filters-several": ({"conv_filters": SMALL}, "image42", "several"),
+    "filters-tuple-of-actions": ({"conv_filters": SMALL}, "image42", "tuple_of_actions"),
+    "filters-dict-of-actions": (
+        {"conv_filters": SMALL, "vf_share_layers": True},
+        "image42",
+        "dict_of_actions",
+    ),
+    "filters-uneven": (
+        {"conv_filters": [[4, [5, 3], [3, 2]], [6, [3, 5], [2, 3]], [8, [7, 7], 1]]},
+        "image42",
+        "discrete",
+    ),
+    "filters-of-five": (
+        {
+            "conv_filters": [
+                *([[4, [3, 3], 2], [5, [3, 3], 2], [6, [3, 3], 2], [7, [3, 3], 2]]),
+                [8, [4, 4], 1],
+            ]
+        },
+        "image64",
+        "discrete",
+    ),
+    "filters-jumping": (
+        {"conv_filters": [[4, [2, 2], 5], [8, [9, 9], 1]]},
+        "image42",
+        "discrete",
+    ),
+    "filters-post-share": (
+        {"conv_filters": SMALL, "post_fcnet_hiddens": [7], "vf_share_layers": True},
+        "image42",
+        "continuous",
+    ),
+    "filters-post-no-final-linear": (
+        {"conv_filters": SMALL, "post_fcnet_hiddens": [7, 6], "no_final_linear": True},
+        "image42",
+        "discrete",
+    ),
+    "filters-no-final-linear-share": (
+        {"conv_filters": SMALL, "no_final_linear": True, "vf_share_layers": True},
+        "image42",
+        "discrete",
+    ),
+    "camera-share": (dict(PARTS, vf_share_layers=True), "camera", "discrete"),
+    "camera-apart": (dict(PARTS, vf_share_layers=False), "camera", "discrete"),
+    "camera-continuous": (PARTS, "camera", "continuous"),
+    "camera-several": (PARTS, "camera", "several"),
+    "camera-tuple-of-actions": (PARTS, "camera", "tuple_of_actions"),
+    "camera-no-layers": (dict(PARTS, fcnet_hiddens=[]), "camera", "discrete"),
+    "camera-no-layers-post": (
+        dict(PARTS, fcnet_hiddens=[], post_fcnet_hiddens=[7, 6], post_fcnet_activation="tanh"),
+        "camera",
+        "discrete",
+    ),
+    "camera-free-log-std": (dict(PARTS, free_log_std=True), "camera", "continuous"),
+    "camera-no-final-linear": (dict(PARTS, no_final_linear=True), "camera", "discrete"),
+    "camera-two-layers": (dict(PARTS, fcnet_hiddens=[8, 7]), "camera", "discrete"),
+    "cameras-within": (PARTS, "cameras_within", "dict_of_actions"),
+    "attention": (ATTENTION, "vector", "discrete"),
+    "attention-default": ({"use_attention": True}, "vector", "discrete"),
+    "attention-share": (dict(ATTENTION, vf_share_layers=True), "vector", "several"),
+    "attention-two-units": (
+        dict(ATTENTION, attention_num_transformer_units=2, attention_init_gru_gate_bias=1.0),
+        "vector",
+        "continuous",
+    ),
+    "attention-steps-before": (dict(ATTENTION, **STEPS), "vector", "discrete"),
+    "attention-steps-before-continuous": (dict(ATTENTION, **STEPS), "vector", "continuous"),
+    "attention-no-layers": (dict(ATTENTION, fcnet_hiddens=[]), "vector", "discrete"),
+    "attention-of-dict": (ATTENTION, "dict", "discrete"),
+    "attention-of-image": (dict(ATTENTION, conv_filters=SMALL), "image42", "discrete"),
+    "attention-of-camera": (dict(ATTENTION, conv_filters=SMALL), "camera", "discrete"),
+    "attention-and-lstm": (dict(ATTENTION, **LSTM), "vector", "discrete"),
 }
 
 #: Whose policies are built of which models; PPO's of all.
 OTHERS = {
-    "APPO": ["default", "apart", "lstm", "filters", "continuous"],
-    "A2C": ["default", "apart", "one-layer", "filters", "lstm", "continuous", "no-layers"],
-    "A3C": ["default", "filters", "lstm"],
-    "PG": ["default", "filters", "continuous"],
-    "IMPALA": ["default", "apart", "filters", "lstm", "several"],
-    "MARWIL": ["default", "filters", "continuous"],
+    algorithm: models.split()
+    for algorithm, models in {
+        "APPO": "default apart lstm filters continuous share lstm-share camera image84 "
+        "lstm-of-image tuple-of-actions attention post of-dict",
+        "A2C": "default apart one-layer filters lstm continuous no-layers share image84 "
+        "lstm-of-image camera attention dict-of-actions filters-post",
+        "A3C": "default filters lstm apart lstm-steps-before camera several post lstm-of-cameras "
+        "free-log-std",
+        "PG": "default filters continuous lstm apart tuple-of-actions camera",
+        "IMPALA": "default apart filters lstm several lstm-steps-before camera image84 "
+        "lstm-of-image attention tuple-of-actions dict-of-actions post",
+        "MARWIL": "default filters continuous apart lstm several of-dict post",
+        "BC": "default apart filters continuous lstm several camera",
+    }.items()
 }
 
 QS = {
@@ -208,6 +386,55 @@ QS = {
     ),
 }
 
+QS.update(
+    {
+        "lstm": ({"hiddens": [8], "model": LSTM}, "vector"),
+        "post": (
+            {"hiddens": [8], "model": {"fcnet_hiddens": [7], "post_fcnet_hiddens": [6]}},
+            "vector",
+        ),
+        "no-final-linear": (
+            {"hiddens": [8], "model": {"fcnet_hiddens": [7, 6], "no_final_linear": True}},
+            "vector",
+        ),
+        "no-hiddens-no-layers": (
+            {"hiddens": [], "dueling": False, "model": {"fcnet_hiddens": []}},
+            "vector",
+        ),
+        "no-hiddens-dueling": ({"hiddens": [], "model": {"fcnet_hiddens": [7]}}, "vector"),
+        "atoms-no-hiddens": (
+            {"num_atoms": 5, "hiddens": [], "dueling": False, "model": {"fcnet_hiddens": [7]}},
+            "vector",
+        ),
+        "noisy-atoms": (
+            {"noisy": True, "num_atoms": 5, "hiddens": [8], "model": {"fcnet_hiddens": [7]}},
+            "vector",
+        ),
+        "noisy-no-hiddens": (
+            {"noisy": True, "hiddens": [], "dueling": False, "model": {"fcnet_hiddens": [7]}},
+            "vector",
+        ),
+        "of-tables": ({"hiddens": [8], "model": {"fcnet_hiddens": [7]}}, "tables"),
+        "of-discrete": ({"hiddens": [8], "model": {"fcnet_hiddens": [7]}}, "discrete"),
+        "filters-post": (
+            {"hiddens": [8], "model": {"conv_filters": SMALL, "post_fcnet_hiddens": [7]}},
+            "image42",
+        ),
+        "filters-no-layers": (
+            {"hiddens": [8], "model": {"conv_filters": SMALL, "fcnet_hiddens": []}},
+            "image42",
+        ),
+        "filters-not-one-pixel": (
+            {"hiddens": [8], "model": {"conv_filters": [[4, [4, 4], 2], [8, [4, 4], 2]]}},
+            "image42",
+        ),
+        "cameras": (
+            {"hiddens": [8], "model": {"conv_filters": SMALL, "fcnet_hiddens": [7]}},
+            "cameras",
+        ),
+    }
+)
+
 SMALL_SAC = {"fcnet_hiddens": [8, 7], "fcnet_activation": "relu"}
 SACS = {
     "default": ({}, "vector", "continuous"),
@@ -241,6 +468,102 @@ SACS = {
         "image42",
         "discrete",
     ),
+    "filters": (
+        {"Q_model": {"conv_filters": SMALL}, "policy_model": {"conv_filters": SMALL}},
+        "image42",
+        "continuous",
+    ),
+    "of-dict-discrete": (
+        {"Q_model": SMALL_SAC, "policy_model": dict(SMALL_SAC, fcnet_hiddens=[6])},
+        "dict",
+        "discrete",
+    ),
+    "of-tuple": ({"Q_model": SMALL_SAC, "policy_model": SMALL_SAC}, "tuple", "continuous"),
+    "of-tables": ({"Q_model": SMALL_SAC, "policy_model": SMALL_SAC}, "tables", "continuous"),
+    "of-discrete": ({"Q_model": SMALL_SAC, "policy_model": SMALL_SAC}, "discrete", "continuous"),
+    "of-camera": (
+        {
+            "Q_model": dict(SMALL_SAC, conv_filters=SMALL),
+            "policy_model": dict(SMALL_SAC, conv_filters=SMALL),
+        },
+        "camera",
+        "continuous",
+    ),
+    "of-camera-discrete": (
+        {
+            "Q_model": dict(SMALL_SAC, conv_filters=SMALL),
+            "policy_model": dict(SMALL_SAC, conv_filters=SMALL),
+        },
+        "camera",
+        "discrete",
+    ),
+    "post": (
+        {
+            "Q_model": dict(SMALL_SAC, post_fcnet_hiddens=[6]),
+            "policy_model": dict(SMALL_SAC, post_fcnet_hiddens=[5, 4]),
+        },
+        "vector",
+        "continuous",
+    ),
+    "no-layers": (
+        {"Q_model": {"fcnet_hiddens": []}, "policy_model": {"fcnet_hiddens": []}},
+        "vector",
+        "continuous",
+    ),
+    "model-alone": ({"model": {"fcnet_hiddens": [9]}}, "vector", "continuous"),
+}
+
+DDPGS = {
+    "default": ({}, "vector"),
+    "hiddens": ({"actor_hiddens": [9, 8], "critic_hiddens": [7, 6, 5]}, "vector"),
+    "no-hiddens": ({"actor_hiddens": [], "critic_hiddens": []}, "vector"),
+    "activations": (
+        {
+            "actor_hiddens": [9],
+            "critic_hiddens": [8],
+            "actor_hidden_activation": "tanh",
+            "critic_hidden_activation": "tanh",
+        },
+        "vector",
+    ),
+    "twin": ({"actor_hiddens": [9], "critic_hiddens": [8], "twin_q": True}, "vector"),
+    "state": (
+        {
+            "actor_hiddens": [9],
+            "critic_hiddens": [8],
+            "use_state_preprocessor": True,
+            "model": {"fcnet_hiddens": [7, 6]},
+        },
+        "vector",
+    ),
+    "of-dict": ({"actor_hiddens": [9], "critic_hiddens": [8]}, "dict"),
+    "of-table": ({"actor_hiddens": [9], "critic_hiddens": [8]}, "table"),
+    "of-image": ({"actor_hiddens": [9], "critic_hiddens": [8]}, "image10"),
+    "state-of-image": (
+        {
+            "actor_hiddens": [9],
+            "critic_hiddens": [8],
+            "use_state_preprocessor": True,
+            "model": {"conv_filters": SMALL},
+        },
+        "image42",
+    ),
+    "norms": (
+        {
+            "actor_hiddens": [9],
+            "critic_hiddens": [8],
+            "exploration_config": {"type": "ParameterNoise"},
+        },
+        "vector",
+    ),
+}
+
+#: Of networks that an algorithm's own module makes, not `networks.fresh`.
+SEQUENCES = {
+    "lstm": {"hiddens": [8], "model": LSTM},
+    "lstm-steps-before": {"hiddens": [8], "model": dict(LSTM, **BOTH)},
+    "no-dueling": {"hiddens": [8], "dueling": False, "model": LSTM},
+    "no-hiddens": {"hiddens": [], "dueling": False, "model": LSTM},
 }
 
 
@@ -259,6 +582,18 @@ def cases():
     found["SimpleQ filters"] = ("SimpleQ", "image42", "discrete", QS["filters"][0])
     for name, (config, seen, acts) in SACS.items():
         found["SAC " + name] = ("SAC", seen, acts, config)
+        if acts == "continuous" and not name.startswith("of-"):
+            found["CQL " + name] = ("CQL", seen, acts, config)
+    for name, (config, seen) in DDPGS.items():
+        found["DDPG " + name] = ("DDPG", seen, "continuous", config)
+    for name in ("default", "hiddens", "of-dict"):
+        found["TD3 " + name] = ("TD3", DDPGS[name][1], "continuous", DDPGS[name][0])
+    for name, config in SEQUENCES.items():
+        found["R2D2 " + name] = ("R2D2", "vector", "discrete", config)
+    for name in ("default", "one-layer", "three-layers", "no-layers", "several", "free-log-std"):
+        told, seen, acts = MODELS[name]
+        for algorithm in ("ES", "ARS"):
+            found[algorithm + " " + name] = (algorithm, seen, acts, {"model": told})
     return found
 
 

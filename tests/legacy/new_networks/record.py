@@ -1,11 +1,12 @@
 """Records what networks an old Ray makes of configs: names and shapes, first weights, outputs.
 
 Usage: `python record.py OUT.json`, with the Python of an environment that has a Ray of 0.8.5 –
-1.13.0 and torch. `tests/unit/networks/test_new_networks.py` compares.
+1.13.0 and torch; `python record.py OUT.json tf`, with Ray 1.13.0 and TensorFlow.
+`tests/unit/networks/test_new_networks.py` compares.
 
 By case:
 
-    weights    name → shape, of all arrays of the torch model
+    weights    name → shape, of all arrays of the model
     first      name → (mean length of a row, greatest deviation from that, greatest number, standard
                deviation) of the first weights; a row is what makes one output
     outputs    what the model gives for made inputs and weights (`made`): `logits`, and `values`
@@ -38,15 +39,25 @@ def made(name, shape):
 POLICIES = {
     "A2C": ("a3c.a3c_torch_policy", "A3CTorchPolicy"),
     "A3C": ("a3c.a3c_torch_policy", "A3CTorchPolicy"),
+    "ARS": ("ars.ars_torch_policy", "ARSTorchPolicy"),
     "APPO": ("ppo.appo_torch_policy", "APPOTorchPolicy AsyncPPOTorchPolicy"),
+    "BC": ("marwil.marwil_torch_policy", "MARWILTorchPolicy"),
+    "CQL": ("cql.cql_torch_policy", "CQLTorchPolicy"),
+    "DDPG": ("ddpg.ddpg_torch_policy", "DDPGTorchPolicy"),
     "DQN": ("dqn.dqn_torch_policy", "DQNTorchPolicy"),
+    "ES": ("es.es_torch_policy", "ESTorchPolicy"),
     "IMPALA": ("impala.vtrace_torch_policy", "VTraceTorchPolicy"),
     "MARWIL": ("marwil.marwil_torch_policy", "MARWILTorchPolicy"),
     "PG": ("pg.pg_torch_policy", "PGTorchPolicy"),
     "PPO": ("ppo.ppo_torch_policy", "PPOTorchPolicy"),
+    "R2D2": ("dqn.r2d2_torch_policy", "R2D2TorchPolicy"),
     "SAC": ("sac.sac_torch_policy", "SACTorchPolicy"),
     "SimpleQ": ("dqn.simple_q_torch_policy", "SimpleQTorchPolicy"),
+    "TD3": ("ddpg.ddpg_torch_policy", "DDPGTorchPolicy"),
 }
+
+#: What has no action distribution's inputs and values to tell.
+OF_VALUES = ("DQN", "SimpleQ", "SAC", "CQL", "DDPG", "TD3", "R2D2", "ES", "ARS")
 
 
 def trainer_class(name):
@@ -57,28 +68,38 @@ def trainer_class(name):
     return find(name)
 
 
-def policy_class(algorithm):
+def policy_class(algorithm, config):
+    if config["framework"] == "tf":
+        return trainer_class(algorithm).get_default_policy_class(None, config)
     home, names = POLICIES[algorithm]
     module = import_module(f"ray.rllib.agents.{home}")
     return next(getattr(module, name) for name in names.split() if hasattr(module, name))
 
 
-def record(case):
+def record(case, framework):
     algorithm, seen, acts, config = case
     trainer = trainer_class(algorithm)
     getter = getattr(trainer, "get_default_config", None)
     whole = copy.deepcopy(getter() if getter else trainer._default_config)
-    unknown = set(config.get("model", ())) - set(whole["model"])
+    models = (config.get(key, {}) for key in ("model", "Q_model", "policy_model"))
+    unknown = {key for told in models for key in told} - set(whole["model"])
     if unknown:
         raise KeyError(f"this Ray has no {sorted(unknown)}")
     for key, value in config.items():
         both = isinstance(value, dict) and key != "exploration_config"
         whole[key] = {**whole.get(key, {}), **value} if both else value
-    whole.update(num_gpus=0, framework="torch", use_pytorch=True, worker_index=0, num_workers=0)
+    whole.update(num_gpus=0, framework=framework, worker_index=0, num_workers=0)
+    whole["use_pytorch"] = framework == "torch"
     made_for = cases.space(seen, gym.spaces)
     before = ModelCatalog.get_preprocessor_for_space(made_for, whole["model"])
-    policy = policy_class(algorithm)(before.observation_space, cases.space(acts, gym.spaces), whole)
-    return recorded(policy, algorithm, acts)
+    cls, acts_in = policy_class(algorithm, whole), cases.space(acts, gym.spaces)
+    if framework == "torch":
+        return recorded(cls(before.observation_space, acts_in, whole), algorithm, acts)
+    import tensorflow as tf
+
+    with tf.compat.v1.Graph().as_default(), tf.compat.v1.Session().as_default():
+        policy = cls(before.observation_space, acts_in, whole)
+        return recorded_of_tensorflow(policy, algorithm, acts)
 
 
 def recorded(policy, algorithm, acts):
@@ -86,23 +107,66 @@ def recorded(policy, algorithm, acts):
     state = model.state_dict()
     found = {"weights": {k: list(v.shape) for k, v in state.items()}}
     found["first"] = {k: first(v.numpy()) for k, v in state.items() if v.numel() > 1}
-    model.load_state_dict({k: torch.from_numpy(made(k, tuple(v.shape))) for k, v in state.items()})
-    if algorithm in ("DQN", "SimpleQ", "SAC"):
+    constant = "_rel_pos_embedding.inverse_freq"  # of attention
+    new = {k: v if k.endswith(constant) else made(k, tuple(v.shape)) for k, v in state.items()}
+    model.load_state_dict({k: torch.as_tensor(v) for k, v in new.items()})
+    if algorithm in OF_VALUES:
         return found
     shape = policy.observation_space.shape
     batch = {"obs": torch.from_numpy(made("inputs", (2, *shape))), "is_training": False}
-    actions = {"discrete": (), "several": (2,)}.get(acts, (2,))
-    batch["prev_actions"] = torch.zeros((2, *actions))
-    batch["prev_rewards"] = torch.from_numpy(made("rewards", (2,)))
-    states = [
-        torch.from_numpy(np.stack([s, s])) for s in map(np.asarray, model.get_initial_state())
-    ]
+    actions, rewards = steps_before(policy, acts)
+    batch["prev_actions"] = torch.from_numpy(actions)
+    batch["prev_rewards"] = torch.from_numpy(rewards)
+    states = [torch.from_numpy(state) for state in states_of(policy)]
     model.eval()
     with torch.no_grad():
         logits, _ = model(batch, states, torch.ones(2, dtype=torch.int32))
         values = model.value_function()
     found["outputs"] = {"logits": logits.numpy().tolist(), "values": values.numpy().tolist()}
     return found
+
+
+def recorded_of_tensorflow(policy, algorithm, acts):
+    weights = policy.get_weights()
+    found = {"weights": {name: list(array.shape) for name, array in weights.items()}}
+    # A unit's weights are a row, as torch's are.
+    rows = {name: np.moveaxis(array, -1, 0) for name, array in weights.items() if array.ndim}
+    found["first"] = {name: first(array) for name, array in rows.items() if array.size > 1}
+    policy.set_weights({name: made(name, array.shape) for name, array in weights.items()})
+    if algorithm in OF_VALUES:
+        return found
+    actions, rewards = steps_before(policy, acts)
+    _, _, out = policy.compute_actions(
+        made("inputs", (2, *policy.observation_space.shape)),
+        state_batches=states_of(policy),
+        prev_action_batch=actions,
+        prev_reward_batch=rewards,
+        explore=False,
+    )
+    found["outputs"] = {"logits": out["action_dist_inputs"].tolist()}
+    if "vf_preds" in out:
+        found["outputs"]["values"] = out["vf_preds"].tolist()
+    return found
+
+
+def states_of(policy):
+    """What two items begin with: zeros, or memories of attention."""
+    told = policy.config["model"]
+    if told.get("use_attention"):
+        shape = (2, told["attention_memory_inference"], told["attention_dim"])
+        return [np.zeros(shape, np.float32)] * told["attention_num_transformer_units"]
+    return [np.stack([state, state]) for state in map(np.asarray, policy.get_initial_state())]
+
+
+def steps_before(policy, acts):
+    """Actions and rewards of the steps before two items."""
+    told = policy.config["model"]
+    choices = {"discrete": (), "several": (2,)}.get(acts, (2,))
+    count = int(told.get("attention_use_n_prev_actions") or 0)
+    shape = (2, count, *choices) if count else (2, *choices)
+    rewards = int(told.get("attention_use_n_prev_rewards") or 0)
+    made_of = made("rewards", (2, rewards) if rewards else (2,))
+    return np.zeros(shape, np.float32), made_of
 
 
 def first(array):
@@ -112,11 +176,11 @@ def first(array):
     return [float(f"{number:.4g}") for number in told]
 
 
-def main(out):
+def main(out, framework="torch"):
     found = {}
     for name, case in cases.cases().items():
         try:
-            found[name] = record(case)
+            found[name] = record(case, framework)
         except Exception as error:
             found[name] = {"error": f"{type(error).__name__}: {str(error)[:160]}"}
         print(name, found[name].get("error", "ok"), flush=True)
@@ -125,4 +189,4 @@ def main(out):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
