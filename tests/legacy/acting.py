@@ -9,11 +9,10 @@ import numpy as np
 
 from rllib_compat.conversion.recordings import OUTPUTS
 from rllib_compat.neutral import spaces
-from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.policy.load import load_policy
 from rllib_compat.policy.policy import Policy
 from tests.legacy.cases import Case
-from tests.legacy.networks import given_if_asked
+from tests.legacy.networks import given_if_asked, raw_space
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def policies(case: Case) -> dict[str, Policy]:
     given = given_if_asked(case)
     found = {}
     for policy_id in case.policies:
-        raw = _raw_space(case, policy_id)
+        raw = raw_space(case, policy_id)
         own = given
         if raw is not None and not isinstance(raw, spaces.Box):
             own = replace(given, observation_spaces={**given.observation_spaces, policy_id: raw})
@@ -46,13 +45,6 @@ def policies(case: Case) -> dict[str, Policy]:
         asked = None if policy_id == "default" else policy_id
         found[policy_id] = load_policy(case.checkpoint, asked, given=own)
     return found
-
-
-def _raw_space(case: Case, policy_id: str) -> spaces.Space | None:
-    """The environment's observations, as the run of the old Ray printed them."""
-    about = case.about
-    text = about["policies"][policy_id].get("raw_space") or about.get("env_observation_space")
-    return parse_repr(text) if isinstance(text, str) else None
 
 
 def seen(case: Case, policy_id: str, policy: Policy) -> Seen:

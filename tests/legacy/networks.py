@@ -13,6 +13,7 @@ from rllib_compat.conversion.recordings import find_recording, inputs_of
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network
 from rllib_compat.networks import read as read_policy
+from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.space_text import parse_repr
 from tests.legacy.cases import Case
@@ -21,8 +22,8 @@ from tests.legacy.cases import Case
 def given_of(case: Case) -> Given:
     """The spaces that a user would give for a checkpoint that has none."""
     about = case.about
-    spaces: dict[str, dict] = {"observation_space": {}, "action_space": {}}
-    for kind, by_policy in spaces.items():
+    told_spaces: dict[str, dict] = {"observation_space": {}, "action_space": {}}
+    for kind, by_policy in told_spaces.items():
         for policy_id in case.policies:
             told = about.get(kind) or {}
             text = told.get(policy_id) or about["policies"][policy_id].get(kind)
@@ -30,9 +31,16 @@ def given_of(case: Case) -> Given:
                 by_policy[policy_id] = parse_repr(text)
     return Given(
         algorithm=case.algorithm,
-        observation_spaces=spaces["observation_space"],
-        action_spaces=spaces["action_space"],
+        observation_spaces=told_spaces["observation_space"],
+        action_spaces=told_spaces["action_space"],
     )
+
+
+def raw_space(case: Case, policy_id: str) -> spaces.Space | None:
+    """The environment's observations, as the run of the old Ray printed them."""
+    about = case.about
+    text = about["policies"][policy_id].get("raw_space") or about.get("env_observation_space")
+    return parse_repr(text) if isinstance(text, str) else None
 
 
 def given_if_asked(case: Case) -> Given:

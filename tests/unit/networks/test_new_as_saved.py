@@ -8,11 +8,13 @@ import pytest
 from rllib_compat.networks import Network, fresh
 from rllib_compat.networks.settings import ModelSettings
 from tests.legacy.cases import all_cases
-from tests.legacy.networks import read
+from tests.legacy.networks import raw_space, read
 from tests.support import REFUSED
 
 #: What an old Ray did otherwise than others, and than is done here.
 UNLIKE = {
+    "1.0.1/ppo-tf-vfshare": "PPO's own key decided, whose default its config does not hold",
+    "1.0.1/ppo-torch-vfshare": "the same",
     "0.6.6/pg-tf-lstm": "PG did not save its value function",
     "0.7.6/ppo-tf-images": "Ray 0.7.5 and 0.7.6 counted axes wrong, and flattened images",
     "0.8.5/a3c-tf-lstm": "Ray 0.8.5 made no LSTM on TensorFlow",
@@ -44,11 +46,8 @@ def test_a_new_network_is_the_one_that_was_saved(case):
         settings = ModelSettings.of(checkpoint, policy)
         if not isinstance(then, Network) or not fresh.makes(settings.algorithm, settings.config):
             continue  # other networks, which are not made there
-        if settings.model.get("use_attention"):
-            continue
-        seen, acts = policy.observation_space, policy.action_space
-        if seen is None or acts is None:
-            pytest.skip("nothing tells its spaces")
+        seen = policy.observation_space or raw_space(case, name)
+        acts = policy.action_space
         now = fresh.network(settings, seen, acts, np.random.default_rng(3))
         if then.scheme == "torch":
             assert now.graph == then.graph
