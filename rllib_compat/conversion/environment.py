@@ -30,6 +30,8 @@ from rllib_compat.runtime.env_settings import STORED, EnvSettings
 #: Settings that are plain data, and the keys of a legacy config that say the same.
 _ENV_KEYS = ("horizon", "soft_horizon", "no_done_at_end", "clip_rewards", "preprocessor_pref")
 _MODEL_KEYS = ("dim", "grayscale", "zero_mean")
+#: More frames than this nobody stacked.
+_MOST_STACKED = 64
 _DATA = (*_ENV_KEYS, "atari", "legacy_ray")
 
 
@@ -96,7 +98,11 @@ def _admitted_settings(settings: Mapping[str, Any], algorithm: str) -> dict[str,
     found = {key: valid[key] for key in _ENV_KEYS if key in valid}
     found["atari"] = dict(valid.get("model", {}))
     if "framestack" in atari:
-        found["atari"]["framestack"] = 4 if atari["framestack"] == 4 else None
+        stacks = atari["framestack"]
+        known = type(stacks) is int and 1 < stacks <= _MOST_STACKED
+        found["atari"]["framestack"] = stacks if known else None
+        if atari.get("zeros_first") is True:
+            found["atari"]["zeros_first"] = True
     ray = settings.get("legacy_ray")
     found["legacy_ray"] = ray if is_version(ray) else None
     return found

@@ -14,10 +14,11 @@ from packaging.version import Version
 
 from rllib_compat.runtime.env_settings import EnvSettings
 
-#: Of the model's keys, and their defaults in all Rays.
+#: Of the model's keys and what follows from them, and their defaults in all Rays.
 DEFAULTS: Mapping[str, Any] = {
     "dim": 84,
     "framestack": 4,
+    "zeros_first": False,
     "grayscale": False,
     "zero_mean": True,
 }
@@ -28,11 +29,25 @@ DEFAULTS: Mapping[str, Any] = {
 GYMNASIUM = Version("2.3")
 
 
+#: The keys that say how many frames are stacked. In Ray 1.2 to 1.5, the second one did where the
+#: first one was -1: the frames before the first one of an episode were zeros then.
+STACKED = ("framestack", "num_framestacks")
+
+
 def atari_settings(model: Mapping[str, Any]) -> dict[str, Any]:
     """What a legacy config's `model` says of frames, as `EnvSettings.atari` has it."""
     told = {key: model[key] for key in DEFAULTS if key in model}
-    if "framestack" in told:
-        told["framestack"] = DEFAULTS["framestack"] if told["framestack"] else None
+    if "framestack" not in told:
+        return told
+    if (stacks := told["framestack"]) is None:
+        del told["framestack"]
+    elif stacks == -1:
+        number = model.get("num_framestacks")
+        number = DEFAULTS["framestack"] if number in (None, "auto") else int(number)
+        told["framestack"] = number if number > 1 else None
+        told["zeros_first"] = number > 1
+    else:
+        told["framestack"] = DEFAULTS["framestack"] if stacks else None
     return told
 
 

@@ -26,7 +26,13 @@ WAITED = 30
 
 
 def wrap(
-    env: Any, *, skips: bool, dim: int, framestack: int | None, **_: Any
+    env: Any,
+    *,
+    skips: bool,
+    dim: int,
+    framestack: int | None,
+    zeros_first: bool = False,
+    **_: Any,
 ) -> gymnasium.Env[Any, Any]:
     """A game in the wrappers; observations are bytes from 0 to 255, `[dim, dim, frames]`.
 
@@ -35,6 +41,7 @@ def wrap(
         skips: Whether frames are skipped.
         dim: Rows and columns of what is seen.
         framestack: How many frames are seen at once; None: one.
+        zeros_first: Whether zeros lie before an episode's first frame, not that frame itself.
     """
     game = env.unwrapped
     inner: gymnasium.Env[Any, Any] = NoopReset(adapt_single_agent(env, EnvSettings(None)), game)
@@ -46,7 +53,9 @@ def wrap(
     inner = TransformObservation(inner, partial(warp, dim=dim), _pixels(dim, 1))
     if framestack is None:
         return inner
-    inner = FrameStackObservation(inner, framestack)
+    inner = FrameStackObservation(
+        inner, framestack, padding_type="zero" if zeros_first else "reset"
+    )
     return TransformObservation(inner, _behind_each_other, _pixels(dim, framestack))
 
 

@@ -29,8 +29,8 @@ class EnvSettings:
         preprocessor_pref: "deepmind", as ever by default, for its wrappers around Atari games (and
             rewards clipped to their sign, unless `clip_rewards` says otherwise); "rllib" for
             RLlib's own preprocessing of raw frames; None for neither.
-        atari: What they are told, where the config says it: `dim`, `framestack`, `grayscale` and
-            `zero_mean`.
+        atari: What they are told, where the config says it: `dim`, `framestack`, `zeros_first`,
+            `grayscale` and `zero_mean`.
         legacy_ray: The Ray whose wrappers are wanted, where it is known.
         multi_agent: Whether the config defines policies, so that the environment has many agents.
         policy_spaces: Observation and action space by policy, where the config names them.

@@ -13,7 +13,7 @@ from rllib_compat.config.rule import Context, Convert, Outcome, Rule, drop, is_o
 from rllib_compat.config.rules.common import for_new_stack, refuse_unless, warn_if_set
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.registry import keys
-from rllib_compat.runtime.atari import atari_settings
+from rllib_compat.runtime.atari import STACKED, atari_settings
 from rllib_compat.runtime.atari_names import is_atari_name, is_registered_name
 
 NEW = "rl_module.model_config"
@@ -86,7 +86,28 @@ def frames(value: Any, context: Context) -> Outcome:
     if is_registered_name(env) and not is_atari_name(env):
         return Outcome(message="only Atari games have frames")
     key = context.rule.name
-    return Outcome({context.target: atari_settings({key: value})[key]}, Verdict.WRAPPED)
+    told = {**_stacked(context), key: value}
+    return Outcome({context.target: atari_settings(told)[key]}, Verdict.WRAPPED)
+
+
+def _stacked(context: Context) -> dict[str, Any]:
+    """What a model says of how many frames are stacked."""
+    return {key: context.get(f"model.{key}") for key in STACKED}
+
+
+def num_framestacks(value: Any, context: Context) -> Outcome:
+    """How many frames are stacked, where `framestack` leaves it to this key."""
+    told = atari_settings(_stacked(context))
+    if context.stack == "new" and told.pop("zeros_first", False):
+        return Outcome({"env.atari.zeros_first": True, context.target: told["framestack"]})
+    if is_off(value) or value == "auto":
+        return Outcome(verdict=Verdict.DROPPED, message="`framestack` decides")
+    return Outcome(
+        verdict=Verdict.DROPPED,
+        severity=Severity.WARNING,
+        message="`framestack` decides; only where that is -1, this key did",
+        hint="give framestack: -1 for as many frames as this key says",
+    )
 
 
 custom_preprocessor = refuse_unless(

@@ -139,6 +139,9 @@ LAYERS = Layers()
 SIZE = Integer(1, ample=8192)
 UNITS = Integer(1, ample=256)
 FRAME_SIZE = Integer(1, ample=4096)
+#: How many frames are stacked; -1 where another key says it.
+FRAMES = Integer(-1, ample=64)
+STACKED_FRAMES = AUTO | FRAMES
 PREVIOUS_STEPS = FLAG | Integer(0, ample=1024)
 #: A dict whose keys have rules of their own.
 SECTION = Config()

@@ -9,6 +9,7 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 
 from rllib_compat.runtime import frames
+from rllib_compat.runtime.atari import atari_settings
 from rllib_compat.runtime.envs import EnvSettings, adapt_env, make_env
 from tests.legacy.atari.cases import GAMES, PLAYED, STEPS, name_of
 from tests.legacy.atari.worlds import Draws, Game, digest
@@ -62,6 +63,17 @@ def test_observations_fit_their_space():
     observation, _ = env.reset()
     assert env.observation_space == gymnasium.spaces.Box(0, 255, (84, 84, 4), np.uint8)
     assert env.observation_space.contains(observation)
+
+
+def test_as_many_frames_are_stacked_behind_zeros_as_ray_1_2_to_1_5_were_told():
+    atari = atari_settings({"framestack": -1, "num_framestacks": 3})
+    first, _ = wrapped(Game(), atari=atari).reset()
+    single, _ = wrapped(Game(), atari={"framestack": None}).reset()
+    assert first.shape == (84, 84, 3)
+    assert not first[:, :, :2].any()
+    np.testing.assert_array_equal(first[:, :, 2:], single)
+    assert atari_settings({"framestack": -1}) == {"framestack": 4, "zeros_first": True}
+    assert atari_settings({"framestack": True, "num_framestacks": 3}) == {"framestack": 4}
 
 
 class OldGame(Game):
