@@ -567,6 +567,19 @@ SEQUENCES = {
 }
 
 
+#: What TensorFlow had another way, or trained where torch did not.
+ON_TENSORFLOW = [
+    *("PPO default", "PPO no-layers", "PPO no-final-linear", "PPO post", "PPO free-log-std"),
+    *("PPO of-table", "PPO of-bits", "PPO of-tables", "PPO lstm", "PPO lstm-no-layers"),
+    *("PPO lstm-steps-before", "PPO lstm-of-image", "PPO lstm-of-image-post"),
+    *("PPO lstm-of-camera-post", "PPO filters", "PPO filters-post", "PPO filters-post-share"),
+    *("PPO filters-post-no-final-linear", "PPO filters-no-final-linear", "PPO camera"),
+    *("PPO camera-post", "PPO camera-apart", "PPO attention", "PPO attention-steps-before"),
+    *("PPO attention-of-image", "DQN default", "DQN filters-post"),
+    *("SAC default", "SAC of-dict", "SAC of-tables"),
+]
+
+
 def cases():
     """All cases by name."""
     found = {}
