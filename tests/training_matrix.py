@@ -28,6 +28,8 @@ import numpy as np
 import torch
 from ray.rllib.models import ModelCatalog
 from ray.rllib.models.torch.torch_modelv2 import TorchModelV2
+from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space
+from ray.rllib.utils.torch_utils import flatten_inputs_to_1d_tensor
 
 import rllib_compat as compat
 from rllib_compat.errors import CompatError
@@ -222,7 +224,7 @@ TRAINING: dict[str, dict[str, Any]] = {
         },
     },
     "random encoder": {
-        "framework": "torch",
+        "framework": "tf",
         "exploration_config": {
             "type": "RE3",
             "embeds_dim": 8,
@@ -453,12 +455,16 @@ class Linear(TorchModelV2, torch.nn.Module):  # type: ignore[misc]  # Ray has no
     def __init__(self, seen: Any, acts: Any, outputs: int, config: Any, name: str) -> None:
         torch.nn.Module.__init__(self)
         TorchModelV2.__init__(self, seen, acts, outputs, config, name)
-        size = int(np.prod(seen.shape))
+        self.parts = get_base_struct_from_space(seen)
+        size = gym.spaces.flatdim(seen)
         self.outputs, self.value = torch.nn.Linear(size, outputs), torch.nn.Linear(size, 1)
 
     def forward(self, given: Any, state: Any, _: Any) -> Any:
         """What actions are drawn by."""
-        flat = given["obs_flat"].float() / 255  # images are bytes
+        flat = given["obs_flat"]
+        if not isinstance(flat, torch.Tensor):  # PG has preprocessed nothing since Ray 1.10
+            flat = flatten_inputs_to_1d_tensor(given["obs"], self.parts)
+        flat = flat.float() / 255  # images are bytes
         self.valued = self.value(flat)
         return self.outputs(flat), state
 

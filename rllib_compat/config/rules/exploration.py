@@ -106,6 +106,11 @@ def exploration_config(value: Any, context: Context) -> Outcome:
             "failed at their first action",
             "leave it out, or train BanditLinTS or BanditLinUCB",
         )
+    if asked == "RE3":
+        return refuse(
+            "RE3 was written for TensorFlow alone, which RLlib has no more",
+            "leave it out, or explore by Curiosity",
+        )
     if asked == "Curiosity" and context.algorithm in ("IMPALA", "APPO"):
         return refuse(
             f"torch's policies of {context.algorithm} never trained the networks of Curiosity",

@@ -147,7 +147,7 @@ def test_settings_of_distributed_replay_are_kept_from_every_era(name):
 
 
 @pytest.mark.parametrize(
-    "key", [{"exploration_config": {"type": "RE3"}}, {"model": {"custom_model": "mine"}}]
+    "key", [{"exploration_config": {"type": "Curiosity"}}, {"model": {"custom_model": "mine"}}]
 )
 def test_what_only_the_old_api_stack_can_run_of_apex_trains_as_dqn_with_a_warning(key):
     old = {"env": "CartPole-v1", **key, **ERAS["APEX"][0]}

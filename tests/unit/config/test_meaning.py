@@ -134,7 +134,7 @@ class TestExploration:
 
     @pytest.mark.parametrize(
         ("kind", "algorithm"),
-        [("Curiosity", "DQN"), ("RE3", "SimpleQ"), ("Curiosity", "APEX"), ("SoftQ", "PPO")],
+        [("Curiosity", "DQN"), ("Curiosity", "SimpleQ"), ("Curiosity", "APEX"), ("SoftQ", "PPO")],
     )
     def test_classes_need_the_old_stack(self, kind, algorithm):
         translation = translate({"exploration_config": {"type": kind}}, algorithm=algorithm)
@@ -697,6 +697,8 @@ def test_policies_that_are_no_bandits_do_not_explore_as_those_do():
     assert refused.path == "$.exploration_config"
     assert "BanditLinTS" in refused.hint
     assert not translate(config, algorithm="BanditLinTS").refused
+    config = {"exploration_config": {"type": "RE3"}}
+    assert translate(config, algorithm="PPO").refused
     config = {"exploration_config": {"type": "Curiosity"}}
     assert translate(config, algorithm="IMPALA").refused
     assert not translate(config, algorithm="PPO").refused
