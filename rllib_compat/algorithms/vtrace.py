@@ -164,14 +164,15 @@ def sequences(columns: dict[str, Any]) -> dict[str, Any]:
         columns: A learner's batch: a row is a padded sequence.
     """
     rows, lengths = real_rows(columns)
-    states, mask = rows.pop(Columns.STATE_IN), rows[Columns.LOSS_MASK]
-    longest = int(lengths.max())
+    mask, longest = rows[Columns.LOSS_MASK], int(lengths.max())
+    # What a sequence has once; lengths come with the advantages of learners without V-trace.
+    once = {n: rows.pop(n) for n in (Columns.STATE_IN, Columns.SEQ_LENS) if n in rows}
 
     def padded(column: Any) -> Any:
         real = mask.reshape(*mask.shape, *[1] * (column.dim() - 2))
         return torch.where(real, column, torch.zeros_like(column))[:, :longest]
 
-    return {**tree.map_structure(padded, rows), Columns.STATE_IN: states}
+    return {**tree.map_structure(padded, rows), **once}
 
 
 def fragments(mask: Array, ended: Array, length: int) -> Iterator[tuple[Array, bool]]:

@@ -203,6 +203,40 @@ def taking_arrays(learner_class: type) -> type:
     return type(name, (TakesArrays, learner_class), {"__module__": __name__})
 
 
+class TellsErrorsOfThread:
+    """Raises what was raised in the thread that a learner of IMPALA or APPO learns in.
+
+    Ray lets the thread end, and the algorithm waits for it without end (2.60), or goes on without
+    learning. The first base of a learner class.
+    """
+
+    _error: Exception | None = None
+
+    def _update(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super()._update(*args, **kwargs)  # type: ignore[misc]  # of the real learner
+        except Exception as error:
+            self._error = error
+            if (waiting := getattr(self, "_agg_event", None)) is not None:
+                waiting.set()
+            raise
+
+    def update(self, *args: Any, **kwargs: Any) -> Any:
+        """Hands a batch to the thread."""
+        if self._error is None:
+            result = super().update(*args, **kwargs)  # type: ignore[misc]
+        if self._error is not None:
+            raise self._error
+        return result
+
+
+def learns_in_thread(config: Any) -> bool:
+    """Whether the learner of a config learns in a thread of its own."""
+    from ray.rllib.algorithms.impala.impala_learner import IMPALALearner
+
+    return issubclass(config.learner_class, IMPALALearner)
+
+
 class CountsRealSteps:
     """The first base of a learner that counts as learned what was sampled, once.
 

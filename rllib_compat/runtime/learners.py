@@ -49,8 +49,11 @@ def take_one_batch(config: AlgorithmConfig) -> None:
 
 def report_as_before(config: AlgorithmConfig) -> None:
     """Gives a config the learner that tells what it has used and counts what was sampled."""
-    if not issubclass(config.learner_class, ReportingLearner):
-        put_before(ReportingLearner, "Reporting", config)
+    if issubclass(config.learner_class, ReportingLearner):
+        return
+    put_before(ReportingLearner, "Reporting", config)
+    if ray_versions.learns_in_thread(config):
+        put_before(ray_versions.TellsErrorsOfThread, "Open", config)
 
 
 def _is_cql(config: AlgorithmConfig) -> bool:
