@@ -521,7 +521,7 @@ def drawn(seed: str, *, count: int | None = None, quick: bool = False) -> list[C
     found = [
         case
         for case in every_case()
-        if not quick or not any("num_workers" in key and n for key, n in case.config.items())
+        if not quick or not any("_workers" in key and n for key, n in case.config.items())
     ]
     found.sort(key=lambda case: hashlib.sha256(f"{seed} {case}".encode()).digest())
     return found[:count]

@@ -39,7 +39,7 @@ def test_the_matrix_says_what_the_ray_knew():
 def test_a_slice_is_the_same_for_the_same_text_and_another_one_for_another():
     one, again, other = (training_matrix.drawn(text, count=20) for text in ("a", "a", "b"))
     assert one == again != other
-    assert not {"num_workers", "evaluation_num_workers"} & {
+    assert not {"num_workers", "num_rollout_workers", "evaluation_num_workers"} & {
         key
         for case in training_matrix.drawn("a", count=200, quick=True)
         for key, value in case.config.items()
