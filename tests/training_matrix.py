@@ -32,6 +32,7 @@ from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space
 from ray.rllib.utils.torch_utils import flatten_inputs_to_1d_tensor
 
 import rllib_compat as compat
+from rllib_compat import registry
 from rllib_compat.errors import CompatError
 from rllib_compat.registry import keys
 from tests import matrix_inputs
@@ -352,6 +353,12 @@ class Case:
         return f"{self.algorithm}-{self.says}-{self.seen}-{self.acts}-{ray}".replace(" ", "_")
 
     @property
+    def is_quick(self) -> bool:
+        """Whether no process starts for it: no worker, and nothing that reads recordings."""
+        workers = any("_workers" in key and n for key, n in self.config.items())
+        return not workers and not registry.of(self.algorithm).offline
+
+    @property
     def several_agents(self) -> bool:
         """Whether its environment has more than one."""
         return "two policies" in self.says
@@ -518,11 +525,7 @@ def drawn(seed: str, *, count: int | None = None, quick: bool = False) -> list[C
         count: How many; None: all.
         quick: Only those that start no process.
     """
-    found = [
-        case
-        for case in every_case()
-        if not quick or not any("_workers" in key and n for key, n in case.config.items())
-    ]
+    found = [case for case in every_case() if not quick or case.is_quick]
     found.sort(key=lambda case: hashlib.sha256(f"{seed} {case}".encode()).digest())
     return found[:count]
 
