@@ -40,6 +40,7 @@ _FILES = {
         "ReportingLearner",
         "TellingLearner",
     ),
+    "runtime.offline.drawn": ("PreLearner",),
     "runtime.offline.files": ("Recording",),
     "runtime.offline.inputs": ("Readers", "as_parquet"),
     "runtime.original_space": ("FlattenObservations", "OriginalSpace"),

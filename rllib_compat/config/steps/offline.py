@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rllib_compat import registry
-from rllib_compat.config.deferred import AdaptedEnv, EnvSpace, adapted
+from rllib_compat.config.deferred import AdaptedEnv, EnvSpace, ImportedName, adapted
 from rllib_compat.config.rule import Context, nested
 from rllib_compat.config.rules.offline import writes_as_today
 from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, SettingsView, Step
@@ -99,6 +99,15 @@ STEPS = (
         key="train_batch_size",
         when=lambda g: not g.get("learners.num_learners") and g.get(PASSES) is None,
         message="one train batch per iteration, as before",
+    ),
+    Step(
+        "drawn_episodes",
+        "Ray draws whole episodes from recordings, and puts all steps with one id into one "
+        "sequence: an episode that is drawn twice is told apart here.",
+        algorithms=OFFLINE,
+        stack="new",
+        sets={"offline_data.prelearner_class": ImportedName("rllib_compat.adapters", "PreLearner")},
+        unless_given=True,
     ),
     Step(
         "spaces",

@@ -1,0 +1,82 @@
+"""Recorded episodes as learners of an LSTM, or of actions of several parts, take them.
+
+Ray draws whole episodes from a recording, with repetition, and puts all steps with one id into one
+sequence: the mask of BC fits no longer, and MARWIL's LSTM goes on from one copy into the next. And
+it takes an action that is recorded as one vector apart where there is no time dimension alone.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import tree
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
+from ray.rllib.offline.offline_prelearner import OfflinePreLearner
+
+from rllib_compat.neutral.public import public
+
+
+@public("rllib_compat.adapters")
+class PreLearner(OfflinePreLearner):  # type: ignore[misc]  # Ray has no types
+    """Ray's maker of batches from recorded episodes, each of which comes as it was drawn."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._learner_connector.prepend(DrawnEpisodes())
+
+
+class DrawnEpisodes(ConnectorV2):  # type: ignore[misc]
+    """Gives each drawn episode an id of its own, and its actions their parts."""
+
+    def __call__(self, *, rl_module: Any, batch: Any, episodes: list[Any], **_: Any) -> Any:
+        """Changes the list of episodes; those in the buffer stay what they are."""
+        space = rl_module[next(iter(rl_module.keys()))].action_space  # recordings train one policy
+        for place, drawn in enumerate(episodes):
+            episodes[place] = own = copy.copy(drawn)
+            own.id_ = f"{drawn.id_}_{place}"
+            recorded = drawn.actions.data
+            if tree.is_nested(_parts(space)) and not _is_apart(recorded):
+                apart = in_parts(np.asarray(recorded), space)
+                if isinstance(recorded, list):
+                    apart = _step_by_step(apart, len(recorded))
+                own.actions = InfiniteLookbackBuffer(apart, lookback=drawn.actions.lookback)
+        return batch
+
+
+def _is_apart(recorded: Any) -> bool:
+    first = recorded[0] if isinstance(recorded, list) and recorded else recorded
+    return not isinstance(first, np.ndarray)
+
+
+def _step_by_step(columns: Any, steps: int) -> list[Any]:
+    return [tree.map_structure(lambda column, at=at: column[at], columns) for at in range(steps)]
+
+
+def in_parts(actions: Any, space: gym.Space[Any]) -> Any:
+    """Actions in the structure of their space, which were recorded as one vector each.
+
+    Args:
+        actions: `[steps, numbers]`, parts of a Dict in the order of their keys.
+        space: The space.
+    """
+    parts = _parts(space)
+    found, at = [], 0
+    for part in tree.flatten(parts):
+        shape = () if isinstance(part, gym.spaces.Discrete) else part.shape
+        size = int(np.prod(shape))
+        column = actions[:, at : at + size].reshape(len(actions), *shape)
+        found.append(column.astype(part.dtype))
+        at += size
+    return tree.unflatten_as(parts, found)
+
+
+def _parts(space: Any) -> Any:
+    if isinstance(space, gym.spaces.Dict):
+        return {key: _parts(part) for key, part in space.items()}
+    if isinstance(space, gym.spaces.Tuple):
+        return tuple(map(_parts, space))
+    return space

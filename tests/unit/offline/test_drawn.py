@@ -1,0 +1,62 @@
+"""Episodes that are drawn from recordings are told apart, and actions have their parts again."""
+
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pytest
+import tree
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
+
+from rllib_compat.config import translate
+from rllib_compat.runtime.offline.drawn import DrawnEpisodes, PreLearner, in_parts
+from tests.unit.offline.test_recordings import played
+
+SPACES = [
+    Dict({"b": Box(-1, 1, (2, 2)), "a": Discrete(3)}),
+    Tuple([Discrete(2), Dict({"z": MultiDiscrete([2, 4]), "y": Box(-1, 1, ())})]),
+]
+
+
+def recorded(action):
+    return np.concatenate([np.ravel(part) for part in tree.flatten(action)]).astype(np.float32)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_an_action_of_several_parts_comes_back_from_one_vector(space):
+    space.seed(1)
+    actions = [space.sample() for _ in range(5)]
+    apart = in_parts(np.stack([recorded(action) for action in actions]), space)
+    for at, action in enumerate(actions):
+        found = tree.map_structure(lambda column, at=at: column[at], apart)
+        tree.map_structure(
+            np.testing.assert_allclose, tuple(tree.flatten(found)), tuple(tree.flatten(action))
+        )
+        assert [part.dtype for part in tree.flatten(found)] == [
+            np.asarray(part).dtype for part in tree.flatten(action)
+        ]
+
+
+@pytest.mark.parametrize("space", [*SPACES, Discrete(2)], ids=str)
+def test_an_episode_that_is_drawn_twice_is_two(space):
+    episode = played(3, end="terminated")
+    parts = not isinstance(space, gymnasium.spaces.Discrete)
+    if parts:
+        episode.actions.data = np.stack([recorded(space.sample()) for _ in range(3)])
+    drawn = [episode, episode]
+    DrawnEpisodes()(
+        rl_module={"p": SimpleNamespace(action_space=space)}, batch={}, episodes=drawn, metrics=None
+    )
+    assert len({one.id_ for one in drawn}) == 2
+    assert episode.id_ == "a"
+    assert isinstance(episode.actions.data, np.ndarray)
+    for one in drawn:
+        assert len(one) == 3
+        assert one.get_rewards().tolist() == [0, 1, 2]
+        assert tree.is_nested(one.get_actions(0)) == parts
+
+
+@pytest.mark.parametrize(("name", "is_ours"), [("BC", True), ("CRR", True), ("PPO", False)])
+def test_what_learns_from_recordings_takes_them_so(name, is_ours):
+    config = translate({"env": "CartPole-v1"}, algorithm=name).algorithm_config
+    assert (config.prelearner_class is PreLearner) == is_ours
