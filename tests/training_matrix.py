@@ -63,7 +63,15 @@ SEEN_OF = dict.fromkeys(
     ("BanditLinTS", "BanditLinUCB"), ("vector", "discrete", "several", "bits", "tuple")
 )
 
-_OFF_POLICY = {"learning_starts": 10, "train_batch_size": 8, "timesteps_per_iteration": 30}
+_OFF_POLICY = {
+    "learning_starts": 10,
+    "num_steps_sampled_before_learning_starts": 10,
+    "train_batch_size": 8,
+    "timesteps_per_iteration": 30,
+    "min_sample_timesteps_per_reporting": 30,
+    "min_sample_timesteps_per_iteration": 30,
+}
+_STARTS = {"learning_starts", "num_steps_sampled_before_learning_starts"}
 _EVOLUTION = {"num_workers": 1, "noise_size": 3_000_000, "train_batch_size": 20}
 #: What makes each algorithm's iterations small. Keys that a Ray lacks are left out.
 SMALL: dict[str, dict[str, Any]] = {
@@ -372,6 +380,12 @@ class Case:
         if "num_rollout_workers" in defaults(self.algorithm, self.ray):
             told["num_rollout_workers"] = told.pop("num_workers", said["num_workers"])
         told |= {key: self._computed(key) for key, value in told.items() if value is ...}
+        if "learning_starts" in SMALL[self.algorithm] and not small.keys() & _STARTS:
+            # Ray 1.11 - 2.0 had it in there.
+            told["replay_buffer_config"] = {
+                "learning_starts": 10,
+                **told.get("replay_buffer_config", {}),
+            }
         for key, more in RECURRENT.get(self.algorithm, {}).items():
             told[key] = {**more, **told.get(key, {})}
         told |= {"env": self.env, "env_config": {"seen": self.seen, "acts": self.acts}}
