@@ -136,7 +136,7 @@ class EvolutionCatalog(BCCatalog):
             hidden_layer_dims=self.pi_head_hiddens,
             input_dims=self.latent_dims,
         )
-        return head.build(framework=framework)
+        return self.pi_head_config.build(framework=framework)
 
     def get_action_dist_cls(self, framework: str) -> Any:
         """The class of what actions are drawn from."""
