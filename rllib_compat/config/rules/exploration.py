@@ -102,8 +102,8 @@ def exploration_config(value: Any, context: Context) -> Outcome:
     asked = type_name(value)
     if any(asked in kinds for kinds in _BANDITS.values()):
         return refuse(
-            f"only models of bandits explore by {asked}; policies of {context.legacy_algorithm} "
-            "failed at their first action",
+            f"only models of the linear bandits explore by {asked}, and {context.legacy_algorithm} "
+            "has none",
             "leave it out, or train BanditLinTS or BanditLinUCB",
         )
     if asked == "RE3":

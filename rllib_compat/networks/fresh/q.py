@@ -24,7 +24,7 @@ def q_network(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Spa
     """Draws a Q-network.
 
     Raises:
-        ConfigError: Actions are not discrete.
+        ConfigError: Actions are not discrete, or there is an LSTM that only R2D2 has.
     """
     if not isinstance(actions, Discrete):
         raise ConfigError(
@@ -37,6 +37,13 @@ def q_network(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Spa
             f"{settings.algorithm} has no attention net.",
             where="model.use_attention",
             fix="Leave it out, or train PPO, APPO or IMPALA.",
+        )
+    if settings.model.get("use_lstm") and settings.algorithm != "R2D2":
+        raise ConfigError(
+            f"No {settings.algorithm} of an old Ray had an LSTM: it failed before its first step.",
+            where="model.use_lstm",
+            fix="Train R2D2, or leave it out. legacy_ray='today' makes today's networks, which may "
+            "have one.",
         )
     head = Head.of(settings)
     if settings.algorithm == "SimpleQ":  # which ignored them

@@ -26,6 +26,7 @@ from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.spaces import Discrete, box
 from rllib_compat.trainer.defaults import defaults_of, merge
 from tests.legacy.new_networks import cases
 from tests.marks import OTHERS_WARNINGS
@@ -409,3 +410,15 @@ def test_each_config_makes_a_network_or_is_refused_with_a_reason(algorithm, ray)
 def test_a_stored_model_config_imports_nobodys_code():
     with pytest.raises(ConfigError, match="no module of RLlib"):
         configured._class("somebodys:Module")
+
+
+@pytest.mark.parametrize("algorithm", ["DQN", "SimpleQ", "APEX", "R2D2"])
+def test_of_all_q_networks_only_those_of_r2d2_have_an_lstm(algorithm):
+    config = {"model": {"use_lstm": True, "lstm_cell_size": 4}}
+    settings = ModelSettings.from_config(config, {}, algorithm=algorithm, ray="1.13.0")
+    seen, acts = box(-1.0, 1.0, (3,)), Discrete(2)
+    if algorithm == "R2D2":
+        assert fresh.network(settings, seen, acts, np.random.default_rng(1)).graph.states
+        return
+    with pytest.raises(ConfigError, match="R2D2"):
+        fresh.network(settings, seen, acts, np.random.default_rng(1))

@@ -37,7 +37,9 @@ class DrawsInTorch(TellingMultiAgentEnvRunner):
 
 class GoesRaysWay(TellingMultiAgentEnvRunner):
     def sample(self, **asked):
-        return super(ray_versions.AgentsDirectly, self).sample(**asked)
+        episodes = super(ray_versions.AgentsDirectly, self).sample(**asked)
+        ray_versions.go_on_exploring(self, episodes)  # as env runners of both kinds do
+        return episodes
 
 
 class Meeting(MultiAgentEnv):
