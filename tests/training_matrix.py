@@ -362,8 +362,9 @@ class Case:
 
     @property
     def is_quick(self) -> bool:
-        """Whether no process starts for it: no worker, and nothing that reads recordings."""
-        workers = any("_workers" in key and n for key, n in self.config.items())
+        """Whether no process starts for it: no worker, no learner, no reader of recordings."""
+        started = ("_workers", "num_gpus")
+        workers = any(n and any(part in key for part in started) for key, n in self.config.items())
         return not workers and not registry.of(self.algorithm).offline
 
     @property
