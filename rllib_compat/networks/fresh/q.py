@@ -40,7 +40,8 @@ def q_network(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Spa
         )
     if settings.model.get("use_lstm") and settings.algorithm != "R2D2":
         raise ConfigError(
-            f"No {settings.algorithm} of an old Ray had an LSTM: it failed before its first step.",
+            f"{settings.algorithm} asks its network without states, and so learned with an LSTM in "
+            "no Ray.",
             where="model.use_lstm",
             fix="Train R2D2, or leave it out. legacy_ray='today' makes today's networks, which may "
             "have one.",

@@ -76,6 +76,7 @@ UNLIKE = {
         "MultiDiscrete observations were the bare numbers": ("PPO of-several", "PPO of-nested"),
     },
     "1.0.1": {
+        "an LSTM was made, and asked without states in the loss": ("DQN lstm",),
         "Q-values depended on the batch": ("DQN atoms-dueling", "DQN atoms-no-hiddens"),
         "a state's value without layers was made, and not used": ("DQN no-hiddens-dueling",),
         "noisy layers were not saved": (*("DQN noisy", "DQN noisy-atoms", "DQN noisy-no-hiddens"),),
