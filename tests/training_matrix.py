@@ -597,7 +597,10 @@ def first_states(trainer: Any, policy: str) -> list[Any]:
     if not model.get("use_attention"):
         return list(states)
     length = model.get("attention_memory_inference", 50)
-    return [np.zeros((length, *np.shape(state)), np.float32) for state in states]
+    return [
+        np.zeros((length, *np.shape(state)), np.float32) if np.ndim(state) == 1 else state
+        for state in states  # the new API stack gives all steps of it
+    ]
 
 
 def says_what_to_do(refused: CompatError) -> bool:
