@@ -112,8 +112,7 @@ class MeanStdConnector(Later):
             cls = writer.imported(PUBLIC, "PolicyMeanStdFilter")
             made = writer.call(cls, multi_agent=True, clip_by_value=inf)
         else:
-            cls = writer.imported("ray.rllib.connectors.env_to_module", "MeanStdFilter")
-            made = writer.call(cls, clip_by_value=inf)
+            made = writer.call(writer.imported(PUBLIC, "MeanStdFilter"), clip_by_value=inf)
         return _connector_function(made)
 
 

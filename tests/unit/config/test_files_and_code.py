@@ -144,7 +144,7 @@ class TestCode:
         code = translate(config, algorithm="PPO", env="CartPole-v1").to_python()
         assert code == (
             "from ray.rllib.algorithms.ppo import PPOConfig\n"
-            "from ray.rllib.connectors.env_to_module import MeanStdFilter\n"
+            "from rllib_compat.adapters import MeanStdFilter\n"
             "\n"
             "config = (\n"
             "    PPOConfig()\n"
