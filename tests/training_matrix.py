@@ -34,6 +34,8 @@ from ray.rllib.utils.torch_utils import flatten_inputs_to_1d_tensor
 import rllib_compat as compat
 from rllib_compat import registry
 from rllib_compat.errors import CompatError
+from rllib_compat.formats import layouts
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.registry import keys
 from tests import matrix_inputs
 from tests.legacy.new_networks import cases
@@ -588,6 +590,18 @@ def train(case: Case, folder: str) -> CompatError | None:
     finally:
         other.stop()
     return None
+
+
+def saved_weights(trainer: Any, path: str) -> dict[str, Any]:
+    """The weights in a checkpoint that a trainer has just saved.
+
+    Learners of IMPALA and APPO go on in a thread of their own: what they have then is newer.
+    """
+    on_old_stack = trainer.algorithm.learner_group is None
+    if on_old_stack or trainer.translation.algorithm not in ("IMPALA", "APPO"):
+        return dict(trainer.get_weights())
+    policies = layouts.read(path, Budget()).policies
+    return {name: policy.weights for name, policy in policies.items()}
 
 
 def first_states(trainer: Any, policy: str) -> list[Any]:

@@ -47,6 +47,7 @@ from rllib_compat.ray_versions.configs import (
     plain_model_config,
     set_cache_of_module_configs,
     set_learner_class,
+    takes_prelearners,
     tell_modules,
     tell_modules_nothing_of,
     todays_config,

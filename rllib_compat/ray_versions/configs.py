@@ -39,6 +39,14 @@ def has_setting(setting: str) -> bool:
     return (came is None or at_least(came)) and (went is None or not at_least(went))
 
 
+def takes_prelearners() -> bool:
+    """Whether a config may have a class that prepares recorded episodes.
+
+    Ray 2.48 - 2.51 hold it against the class of offline evaluation, and refuse each one.
+    """
+    return not at_least("2.48") or at_least("2.52")
+
+
 def own_settings(algorithm: str) -> dict[str, Any]:
     """The settings that one algorithm has and others have not, with its defaults."""
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig

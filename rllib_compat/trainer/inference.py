@@ -43,7 +43,7 @@ class Request:
     observation: Any
     state: Sequence[Any] | None = None
     prev_action: Any = None
-    prev_reward: float | None = None
+    prev_reward: Any = None
     info: Mapping[str, Any] | None = None
 
 
@@ -145,19 +145,24 @@ def compute_on_old_stack(
 
 
 def _episode(env_runner: Any, module: Any, agent: Any, policy_id: str, request: Request) -> Any:
-    """An episode that has the observation last; with a state or an action, there is a step too."""
+    """An episode with the observation last, behind what a state and actions before tell of."""
     observations, actions, rewards, outputs = [request.observation], [], [], {}
     infos = [dict(request.info or {})]
     if request.state or request.prev_action is not None:
-        observations, infos = observations * 2, infos * 2
+        given = 0.0 if request.prev_reward is None else request.prev_reward
+        rewards = np.atleast_1d(given).tolist()  # attention nets may see several steps before
         action = request.prev_action
-        actions = [module.action_space.sample() if action is None else action]
-        rewards = [request.prev_reward or 0.0]
+        if action is None:
+            actions = [module.action_space.sample() for _ in rewards]
+        else:
+            actions = list(action) if np.ndim(given) else [action]
+        observations, infos = observations * (len(rewards) + 1), infos * (len(rewards) + 1)
         if request.state:
             import tree
 
             template = module.get_initial_state()
-            outputs = {"state_out": [tree.unflatten_as(template, list(request.state))]}
+            state = tree.unflatten_as(template, list(request.state))
+            outputs = {"state_out": [state] * len(rewards)}
     if agent is None:
         return _single_agent(env_runner, observations, infos, actions, rewards, outputs)
     return _multi_agent(

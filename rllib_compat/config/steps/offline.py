@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rllib_compat import registry
+from rllib_compat import ray_versions, registry
 from rllib_compat.config.deferred import AdaptedEnv, EnvSpace, ImportedName, adapted
 from rllib_compat.config.rule import Context, nested
 from rllib_compat.config.rules.offline import writes_as_today
@@ -107,6 +107,7 @@ STEPS = (
         algorithms=OFFLINE,
         stack="new",
         sets={"offline_data.prelearner_class": ImportedName("rllib_compat.adapters", "PreLearner")},
+        when=lambda _: ray_versions.takes_prelearners(),
         unless_given=True,
     ),
     Step(
