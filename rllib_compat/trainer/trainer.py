@@ -253,6 +253,8 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         if self.translation.api_stack == "old":
             policies = algorithm.env_runner.policy_map.values()
             old_stack.require(self.config, [policy.action_space for policy in policies])
+        else:
+            require_actions(algorithm)
         return algorithm
 
     def name_networks(self, config: Any, more: Mapping[str, Any] | None = None) -> None:
