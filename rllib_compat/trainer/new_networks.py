@@ -8,6 +8,7 @@ from typing import Any
 from rllib_compat import ray_versions
 from rllib_compat.config import Translation
 from rllib_compat.networks import fresh
+from rllib_compat.neutral.errors import RayNotSupportedError
 from rllib_compat.registry.keys import TODAY
 
 

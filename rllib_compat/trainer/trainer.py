@@ -33,7 +33,7 @@ from rllib_compat.trainer.checkpoints import Checkpoints
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
 from rllib_compat.trainer.exports import Exports
 from rllib_compat.trainer.loaded import Loading
-from rllib_compat.trainer.new_networks import are_old
+from rllib_compat.trainer.new_networks import are_old, require_actions
 from rllib_compat.trainer.optimizer import LegacyOptimizer
 from rllib_compat.trainer.overridable import Overridable
 from rllib_compat.trainer.policies import Policies
