@@ -2,7 +2,7 @@
 
 A vector begins with the list's length. Behind it stand the elements, each of them flattened, and
 zeros for those that are not there. Source: `RepeatedValuesPreprocessor` (Ray 0.8 – 2.x), recorded
-of Ray 1.13.0 (`tests/legacy/atari/worlds.py`).
+of Ray 1.13.0 (`tests/legacy/atari/record_lists.py`).
 """
 
 from __future__ import annotations

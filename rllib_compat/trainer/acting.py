@@ -45,8 +45,9 @@ class Acting:
         Args:
             observation: As the environment gives it.
             state: The recurrent state before, as a flat list of arrays.
-            prev_action: The action before, for models that look at it.
-            prev_reward: The reward before, for models that look at it.
+            prev_action: The action before, for models that look at it; an array of the last ones,
+                oldest first, for attention nets that look at several.
+            prev_reward: The reward before, likewise.
             info: The environment's info.
             policy_id: The policy to ask.
             full_fetch: Whether to return state and extras as well.

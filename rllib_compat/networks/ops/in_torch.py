@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from rllib_compat.networks.ops import in_numpy
+
 Own: TypeAlias = Mapping[str, Tensor]
 Settings: TypeAlias = Mapping[str, Any]
 
@@ -252,33 +254,4 @@ def linear_bandit(own: Own, settings: Settings, x: Tensor) -> Tensor:
 
 
 #: The operations by name.
-OPS: dict[str, Callable[..., Any]] = {
-    operation.__name__: operation
-    for operation in (
-        dense,
-        conv,
-        flatten,
-        ravel,
-        concat,
-        cut,
-        free_log_std,
-        scalar,
-        divide,
-        normalize,
-        activate,
-        swish,
-        sloped_dense,
-        squash,
-        softplus_log_std,
-        noisy_dense,
-        layer_norm,
-        dueling,
-        atoms,
-        expectation,
-        lstm,
-        one_hot,
-        relative_attention,
-        gru_gate,
-        linear_bandit,
-    )
-}
+OPS: dict[str, Callable[..., Any]] = {name: globals()[name] for name in in_numpy.OPS}
