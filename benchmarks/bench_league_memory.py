@@ -47,7 +47,7 @@ def make(frozen: int, runners: int, mib: int) -> Any:
     from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
     from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
-    from rllib_compat import ray_versions
+    from rllib_compat.ray_versions import algorithms
 
     class Match(MultiAgentEnv):
         """Ten steps of two agents, which see nothing of interest."""
@@ -84,7 +84,7 @@ def make(frozen: int, runners: int, mib: int) -> Any:
         .rl_module(model_config=model)
         .multi_agent(policies=set(names), policy_mapping_fn=mapping, policies_to_train=["main"])
     )
-    return ray_versions.build_algorithm(config)
+    return algorithms.build_algorithm(config)
 
 
 def challenge(algorithm: Any, number: int) -> None:
@@ -114,7 +114,7 @@ def memory(algorithm: Any) -> list[float]:
     Returns:
         All of it, and what is private.
     """
-    from rllib_compat import ray_versions
+    from rllib_compat.ray_versions import env_runners
 
     def tidy() -> int:
         import ctypes
@@ -131,7 +131,7 @@ def memory(algorithm: Any) -> list[float]:
         return tidy()
 
     group = algorithm.env_runner_group
-    runners = ray_versions.foreach_env_runner(group, process_id, local_env_runner=False)
+    runners = env_runners.foreach_env_runner(group, process_id, local_env_runner=False)
     mine = [
         pid for pid in (int(path.name) for path in Path("/proc").glob("[0-9]*")) if is_my_store(pid)
     ]

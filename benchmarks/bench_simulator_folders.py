@@ -25,8 +25,8 @@ from ray.cluster_utils import Cluster
 from ray.rllib.env.external_env import ExternalEnv
 
 import rllib_compat as compat
-from rllib_compat import ray_versions
 from rllib_compat.artifacts import SimulatorFolders, read_manifest, verify
+from rllib_compat.ray_versions import env_runners
 
 STEPS, EPISODE = 100, 20
 
@@ -137,7 +137,7 @@ def killed(options: argparse.Namespace, folder: Path) -> None:
     """Kills an env runner while a checkpoint is saved, and says what the manifest tells."""
     trainer = compat.PPOTrainer(config=config(options, folders=True))
     trainer.train()
-    victim = dict(ray_versions.numbered_env_runners(trainer.algorithm.env_runner_group))[2]
+    victim = dict(env_runners.numbered_env_runners(trainer.algorithm.env_runner_group))[2]
     files = folder / "artifacts/files/runner-2"
 
     def kill() -> None:

@@ -81,9 +81,9 @@ def __getattr__(name: str) -> Any:
         return _find(name)
     except ModuleNotFoundError as error:
         if error.name == "ray":
-            from rllib_compat.ray_versions import installed
+            from rllib_compat.ray_versions import releases
 
-            installed()  # it is not, and this says what to install
+            releases.installed()  # it is not, and this says what to install
         raise
 
 

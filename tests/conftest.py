@@ -7,7 +7,7 @@ import sys
 import pytest
 from hypothesis import settings
 
-from rllib_compat.ray_versions import unpatched_msgpack
+from rllib_compat.ray_versions import checkpoints
 
 # CI tries the same examples each time, people's machines look further.
 settings.register_profile("default", deadline=None)
@@ -65,7 +65,7 @@ def disks_keep_what_they_get_when_they_like():
 
 @pytest.fixture(autouse=True)
 def what_ray_does_to_msgpack_ends_with_the_test():
-    with unpatched_msgpack():
+    with checkpoints.unpatched_msgpack():
         yield
 
 

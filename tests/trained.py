@@ -19,11 +19,12 @@ import numpy as np
 import tree
 
 import rllib_compat as compat
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.conversion.plan import Form, make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.spaces import to_gymnasium
+from rllib_compat.ray_versions import algorithms, learners, releases, startup
 from tests.legacy.cases import Case, all_cases
 from tests.legacy.networks import given_if_asked
 
@@ -96,7 +97,7 @@ def train(case: Case) -> str | None:
                 if changed := any((before[name] != after[name]).any() for name in before):
                     break
         finally:
-            ray_versions.stop_algorithm(algorithm)
+            algorithms.stop_algorithm(algorithm)
     lost = [n for n in after if np.isfinite(before[n]).all() > np.isfinite(after[n]).all()]
     assert not lost, f"not finite: {lost}"  # a bound of nothing is infinite from the beginning
     return LEARNED if changed else SAME
@@ -131,7 +132,7 @@ def record(folder: Path, observations: Any, actions: Any) -> None:
 
 
 def _weights(algorithm: Any) -> dict[str, Any]:
-    whole = ray_versions.local_learner(algorithm).module
+    whole = learners.local_learner(algorithm).module
     states = whole.get_state()  # Ray 2.40 has their spec in it, too
     return {
         f"{module_id}.{name}": np.array(array, copy=True)
@@ -166,11 +167,11 @@ if __name__ == "__main__":
     cases: dict[str, str | None] = dict(recorded()) if asked else {}
     todo = [case for case in all_cases() if not asked or str(case) in asked]
     for _, group in itertools.groupby(sorted(todo, key=_group), _group):
-        with ray_versions.quiet_ray(num_cpus=4):
+        with startup.quiet_ray(num_cpus=4):
             for case in group:
                 outcome = outcome_of(case)
                 print(case, outcome, flush=True)
                 cases[str(case)] = outcome
     seen = {name: outcome for name, outcome in sorted(cases.items()) if outcome is not None}
-    made = {"ray": str(ray_versions.installed()), "cases": seen}
+    made = {"ray": str(releases.installed()), "cases": seen}
     RECORD.write_text(json.dumps(made, indent=1) + "\n", "utf-8")

@@ -8,5 +8,5 @@ they compute is held against numbers that the old Rays computed (`tests/legacy/l
 and `sac` have what Ray's own learners computed in the old Rays, and compute otherwise now
 (`as_before`).
 
-`registry.rows` says which there are; `ray_versions.todays_config` makes their configs.
+`registry.rows` says which there are; `ray_versions.configs.todays_config` makes their configs.
 """

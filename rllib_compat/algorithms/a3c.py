@@ -14,7 +14,6 @@ from typing import Any
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from ray.rllib.utils.numpy import convert_to_numpy
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.a2c import A2C, A2CConfig, A2CTorchLearner
 from rllib_compat.algorithms.local_learners import (
     Weights,
@@ -28,6 +27,7 @@ from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.sampling import steps_sampled
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions import env_runners, learners, training_steps
 
 #: Module and name of a parameter → array.
 Gradients = Mapping[tuple[str, str], Any]
@@ -84,17 +84,17 @@ class A3C(A2C):
         if group.num_remote_workers() == 0:
             self._learn_from(self._request()(self.env_runner))
         else:
-            ray_versions.ask_env_runners(group, self._request())
-            for index, computed in ray_versions.answers_of_env_runners(
+            env_runners.ask_env_runners(group, self._request())
+            for index, computed in env_runners.answers_of_env_runners(
                 group, self.config.sample_timeout_s
             ):
                 self._learn_from(computed)
-                ray_versions.ask_env_runners(group, self._request(), only=index)
+                env_runners.ask_env_runners(group, self._request(), only=index)
         show_weights(self)
         return None
 
     def _weights(self) -> Weights:
-        weights: Weights = ray_versions.foreach_learner(self, weights_of)[0]
+        weights: Weights = training_steps.foreach_learner(self, weights_of)[0]
         return weights
 
     def _timesteps(self) -> dict[str, int]:
@@ -106,12 +106,12 @@ class A3C(A2C):
         )
 
     def _learn_from(self, computed: Computed) -> None:
-        ray_versions.log_of_env_runners(self, [computed.sampled])
-        ray_versions.log_of_learners(self, [computed.learned])
-        ray_versions.foreach_learner(
+        training_steps.log_of_env_runners(self, [computed.sampled])
+        training_steps.log_of_learners(self, [computed.learned])
+        training_steps.foreach_learner(
             self,
             partial(
-                ray_versions.apply_gradients,
+                learners.apply_gradients,
                 gradients=computed.gradients,
                 timesteps=self._timesteps(),
             ),
@@ -167,11 +167,11 @@ class A3CTorchLearner(A2CTorchLearner):
         """
         self._kept = {}
         try:
-            told = ray_versions.update_learner(self, episodes, timesteps)
+            told = training_steps.update_learner(self, episodes, timesteps)
             found = self._kept
         finally:
             self._kept = None
-        named = ray_versions.parameters_of(self).items()
+        named = learners.parameters_of(self).items()
         refs = ((key, self.get_param_ref(parameter)) for key, parameter in named)
         # A module without steps in the fragment has none.
         kept = {key: found[ref] for key, ref in refs if found.get(ref) is not None}

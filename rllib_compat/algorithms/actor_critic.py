@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import torch
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import learners
 
 
-class ActorCriticLearner(ray_versions.learner_with_targets(), TorchLearner):  # type: ignore[misc]
+class ActorCriticLearner(learners.learner_with_targets(), TorchLearner):  # type: ignore[misc]
     """Trains the actor with one Adam and all critics with another.
 
     The module says with `parameters_of` whose parameters are whose.

@@ -9,7 +9,6 @@ import tree
 from ray.rllib.core.columns import Columns
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.defaults import MODEL_DEFAULTS
 from rllib_compat.algorithms.distributed_replay import (
     DistributedReplayConfig,
@@ -19,6 +18,7 @@ from rllib_compat.algorithms.distributed_replay import (
 from rllib_compat.algorithms.dqn import DQN, DQNConfig
 from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.transitions import AHEAD
+from rllib_compat.ray_versions import modules, replay
 
 
 class APEX(ReplaysShards, DQN):
@@ -39,7 +39,7 @@ class APEXConfig(DistributedReplayConfig, DQNConfig):
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or APEX)
-        ray_versions.weigh_replayed(self)
+        replay.weigh_replayed(self)
 
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
@@ -57,12 +57,12 @@ class APEXConfig(DistributedReplayConfig, DQNConfig):
 
         Where it learns distributions, they are those of the expected values.
         """
-        if not ray_versions.has_q_values(module):
+        if not modules.has_q_values(module):
             return None
         device = next(module.parameters()).device
         batch = tree.map_structure(lambda column: torch.as_tensor(column, device=device), rows)
-        values = ray_versions.q_values(module, {Columns.OBS: batch[Columns.OBS]})
-        following = ray_versions.q_values(module, {Columns.OBS: batch[Columns.NEXT_OBS]})
+        values = modules.q_values(module, {Columns.OBS: batch[Columns.OBS]})
+        following = modules.q_values(module, {Columns.OBS: batch[Columns.NEXT_OBS]})
         actions = batch[Columns.ACTIONS].long().unsqueeze(-1)
         going_on = 1.0 - batch[Columns.TERMINATEDS].float()
         discount = self.gamma ** batch[AHEAD] * going_on

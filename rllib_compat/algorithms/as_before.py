@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ray.rllib.algorithms import appo, bc, cql, impala, marwil, ppo, sac
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.columns import REPLAYING
 from rllib_compat.algorithms.cql import OldCQLLearner
 from rllib_compat.algorithms.marwil import OldMARWILLearner
@@ -15,6 +14,7 @@ from rllib_compat.algorithms.replaying import AS_BEFORE, ReplaysColumns
 from rllib_compat.algorithms.sac import OldSACLearner
 from rllib_compat.algorithms.vtrace import OldAPPOLearner, OldIMPALALearner
 from rllib_compat.algorithms.ways import Ways
+from rllib_compat.ray_versions import learners
 from rllib_compat.runtime.learners import put_before
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class StartingLearner:
         """Builds the learner; what is restored after that brings a rate of its own."""
         super().build()  # type: ignore[misc]  # of the real learner
         assert self.ways.first_lr is not None
-        ray_versions.set_rate(self, self.ways.first_lr)
+        learners.set_rate(self, self.ways.first_lr)
 
 
 def learn_as_before(config: AlgorithmConfig, ways: Ways) -> None:
@@ -71,6 +71,6 @@ def learn_as_before(config: AlgorithmConfig, ways: Ways) -> None:
         return
     put_before(first, "Old", config, ways=ways)
     if first is OldAPPOLearner and not ways.traces:
-        ray_versions.make_batches_in_learners(config)  # which add advantages to them
+        learners.make_batches_in_learners(config)  # which add advantages to them
     if first is OldPPOLearner:
         config.algo_class = PPO

@@ -19,12 +19,12 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import ENV_RUNNER_SAMPLING_TIMER, LEARNER_RESULTS, TIMERS
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.gradient_free import GradientFreeLearner
 from rllib_compat.algorithms.sampling import sample_at_least
 from rllib_compat.networks.modules.linear_bandit import ITEM, LinearBanditModule
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import env_runners, training_steps
 
 
 class Bandit(Algorithm):  # type: ignore[misc]  # Ray has no types
@@ -42,8 +42,8 @@ class Bandit(Algorithm):  # type: ignore[misc]  # Ray has no types
         all steps of an iteration, before anybody asks what was counted: it takes as long as a step.
         """
         size = self.config.total_train_batch_size
-        if not ray_versions.has_only_a_local_one(self.env_runner_group):
-            self._learn_from(ray_versions.sample_episodes(self, size))
+        if not env_runners.has_only_a_local_one(self.env_runner_group):
+            self._learn_from(training_steps.sample_episodes(self, size))
             return
         runner = self.env_runner_group.local_env_runner
         asked = self.config.min_sample_timesteps_per_iteration or 0
@@ -51,14 +51,14 @@ class Bandit(Algorithm):  # type: ignore[misc]  # Ray has no types
             with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
                 episodes = sample_at_least(runner, size)
             self._learn_from(episodes)
-        ray_versions.log_of_env_runners(self, [runner.get_metrics()])
+        training_steps.log_of_env_runners(self, [runner.get_metrics()])
 
     def _learn_from(self, episodes: list[Any]) -> None:
         if not episodes:  # every env runner has failed
             return
         steps = steps_of(episodes)
-        ray_versions.foreach_learner(self, partial(BanditLearner.observe, steps=steps))
-        ray_versions.send_weights(self, self.env_runner_group)
+        training_steps.foreach_learner(self, partial(BanditLearner.observe, steps=steps))
+        env_runners.send_weights(self, self.env_runner_group)
         for module_id, (_, _, _, regrets) in steps.items():
             if regrets is not None:
                 total = self._regrets[module_id] = self._regrets.get(module_id, 0.0) + float(

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from ray.rllib.algorithms import dqn, sac
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.dqn import DQN
 from rllib_compat.algorithms.replaying import ReplaysColumns, why_episodes_by_config
 from rllib_compat.algorithms.sac import SAC
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import configs, learners
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -45,7 +45,7 @@ def replay_columns(config: AlgorithmConfig) -> AlgorithmConfig:
             fix="replay_columns=False",
         )
     learner_class = config.learner_class
-    if not issubclass(learner_class, ray_versions.TakesArrays):
-        ray_versions.set_learner_class(config, ray_versions.taking_arrays(learner_class))
+    if not issubclass(learner_class, learners.TakesArrays):
+        configs.set_learner_class(config, learners.taking_arrays(learner_class))
     config.algo_class = REPLAYING[config.algo_class]
     return config

@@ -16,12 +16,12 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from torch.nn import functional
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.actor_critic import ActorCriticLearner
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.names import register
 from rllib_compat.networks.modules.critic_regularized import CriticRegularizedModule
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import algorithms, learners
 
 #: Setting → what it may be.
 _WORDS = {
@@ -62,7 +62,7 @@ class CRR(MARWIL):  # type: ignore[misc]  # Ray has no types
 
         Ray 2.41 – 2.47 can't do that for Ray's own algorithms that learn from recordings.
         """
-        with ray_versions.restores_offline():
+        with algorithms.restores_offline():
             super().restore_from_path(path, *more, **named)
 
 
@@ -151,7 +151,7 @@ class CRRConfig(DefaultsConfig):
     def build_learner_connector(self, *args: Any, **kwargs: Any) -> Any:
         """The pipeline that makes batches; each step with the observation after it."""
         pipeline = super().build_learner_connector(*args, **kwargs)
-        ray_versions.add_next_observations(pipeline)
+        learners.add_next_observations(pipeline)
         return pipeline
 
     def validate(self) -> None:

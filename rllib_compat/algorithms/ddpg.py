@@ -17,7 +17,6 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch.nn import functional
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.actor_critic import ActorCriticLearner
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.names import register
@@ -25,6 +24,7 @@ from rllib_compat.algorithms.replaying import ReplaysColumns
 from rllib_compat.networks.modules.deterministic import Q_OF_POLICY, DeterministicModule
 from rllib_compat.networks.modules.noise import check
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import learners, replay
 from rllib_compat.runtime.parameter_noise import ParameterNoise
 
 
@@ -68,7 +68,7 @@ class DDPGConfig(DefaultsConfig):
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or DDPG)
-        ray_versions.weigh_replayed(self)
+        replay.weigh_replayed(self)
 
     def training(
         self,
@@ -230,7 +230,7 @@ def _merged(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
     return {**(default if same else {}), **given}
 
 
-class DDPGTorchLearner(ray_versions.TakesArrays, ActorCriticLearner):
+class DDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
     """Computes the losses: what `ddpg_actor_critic_loss` of DDPG's torch policy computed."""
 
     epsilon = 1e-7
@@ -250,7 +250,7 @@ class DDPGTorchLearner(ray_versions.TakesArrays, ActorCriticLearner):
         weights = batch.get("weights", torch.ones_like(targets))
         critic_loss = (weights * losses).mean() + _decay(module, "critic", config)
         actor_loss = -fwd_out[Q_OF_POLICY].mean() + _decay(module, "actor", config)
-        ray_versions.log_td_errors(self, module_id, errors[0].detach().abs())
+        learners.log_td_errors(self, module_id, errors[0].detach().abs())
         told = {
             "actor_loss": actor_loss,
             "critic_loss": critic_loss,

@@ -17,7 +17,6 @@ from ray.rllib.algorithms.ppo import PPO, PPOConfig
 from ray.rllib.algorithms.ppo.ppo import LEARNER_RESULTS_CURR_KL_COEFF_KEY
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.averaging import (
     LostOthersError,
     average,
@@ -36,6 +35,7 @@ from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.sampling import on_env_runners, steps_sampled
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions import env_runners, learners, training_steps
 
 #: What torch averages with.
 BACKENDS = ("gloo", "mpi", "nccl")
@@ -78,7 +78,7 @@ class DDPPO(PPO):  # type: ignore[misc]  # Ray has no types
             self._join(members)
         told = on_env_runners(self, partial(learn_on_own_fragment, steps=steps_sampled(self)))
         results = [result for result, _ in told if result is not None]
-        ray_versions.log_of_learners(self, results)
+        training_steps.log_of_learners(self, results)
         if results and self.config.keep_local_weights_in_sync:
             self._take_learned(("rl_module",))
         return None
@@ -103,7 +103,7 @@ class DDPPO(PPO):  # type: ignore[misc]  # Ray has no types
         group = self.env_runner_group
         local = group.num_remote_workers() == 0
         chosen = {} if local or only is None else {"remote_worker_ids": [only]}
-        return ray_versions.foreach_env_runner(group, function, local_env_runner=local, **chosen)
+        return env_runners.foreach_env_runner(group, function, local_env_runner=local, **chosen)
 
     def _members(self) -> list[Member]:
         found: list[Member] = self._on_env_runners(member)
@@ -114,7 +114,7 @@ class DDPPO(PPO):  # type: ignore[misc]  # Ray has no types
         if not members:  # all have failed
             return
         self._take_learned(members=members)
-        (state,) = ray_versions.foreach_learner(self, learned)[:1]
+        (state,) = training_steps.foreach_learner(self, learned)[:1]
         indices = [one.index for one in members]
         self._group = uuid4().hex
         (address,) = self._on_env_runners(free_address, only=indices[0])
@@ -142,7 +142,7 @@ class DDPPO(PPO):  # type: ignore[misc]  # Ray has no types
         if index is None:  # it is lost, but for what was taken before
             return
         (state,) = self._on_env_runners(partial(learned_there, components=components), only=index)
-        ray_versions.foreach_learner(self, partial(ray_versions.set_learner_state, state=state))
+        training_steps.foreach_learner(self, partial(learners.set_learner_state, state=state))
         show_weights(self)
 
 
@@ -177,7 +177,7 @@ def join_group(
         ranks: Their ranks, by their indices.
     """
     learner = learner_of(env_runner)
-    ray_versions.set_learner_state(learner, state)
+    learners.set_learner_state(learner, state)
     act_as_learned(env_runner)
     join(address, env_runner.config.torch_distributed_backend, ranks, env_runner.worker_index or 0)
     learner.group, learner.connected = group, True
@@ -195,7 +195,7 @@ def learn_on_own_fragment(env_runner: Any, steps: int) -> tuple[Any, Any]:
         runner has failed: what it had learned by then is where the next group begins.
     """
     learner = learner_of(env_runner)
-    ray_versions.number_weights_as(learner, env_runner)
+    learners.number_weights_as(learner, env_runner)
     told = None
     try:
         told = learner.learn_with_others(own_fragment(env_runner), steps)
@@ -308,7 +308,7 @@ class DDPPOConfig(DefaultsConfig, PPOConfig):  # type: ignore[misc]
                 raise ConfigError(found, where=where, fix=fix)
 
 
-class DDPPOTorchLearner(ray_versions.ClipsGradients, PPOTorchLearner):  # type: ignore[misc]
+class DDPPOTorchLearner(learners.ClipsGradients, PPOTorchLearner):  # type: ignore[misc]
     """Computes PPO's loss, and makes its steps with the mean of all env runners' gradients."""
 
     #: The group that it has joined last.
@@ -329,7 +329,7 @@ class DDPPOTorchLearner(ray_versions.ClipsGradients, PPOTorchLearner):  # type: 
         config = self.config
         whole = config.steps_of_an_env_runner()
         size = config.minibatch_size or whole
-        return ray_versions.update_learner(
+        return training_steps.update_learner(
             self,
             episodes,
             {"num_env_steps_sampled_lifetime": steps},
@@ -353,7 +353,7 @@ class DDPPOTorchLearner(ray_versions.ClipsGradients, PPOTorchLearner):  # type: 
         """The means of these gradients and the others'; waits for them."""
         if not self.connected:
             return gradients_dict
-        named = sorted(ray_versions.parameters_of(self).items())
+        named = sorted(learners.parameters_of(self).items())
         parameters = [parameter for _, parameter in named]
         refs = [self.get_param_ref(parameter) for parameter in parameters]
         means = average([gradients_dict.get(ref) for ref in refs], parameters)

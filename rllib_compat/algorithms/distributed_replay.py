@@ -16,7 +16,6 @@ from typing import Any
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core import DEFAULT_MODULE_ID
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.local_learners import show_weights
 from rllib_compat.algorithms.remote_sampling import Sampled, sample_into
@@ -25,6 +24,7 @@ from rllib_compat.algorithms.rounds import begin
 from rllib_compat.algorithms.sampling import steps_sampled
 from rllib_compat.algorithms.shards import Batch, Shards
 from rllib_compat.neutral.errors import CompatError, ConfigError
+from rllib_compat.ray_versions import checkpoints, configs, env_runners, training_steps
 
 logger = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ class ReplaysShards(ReplaysColumns):
     def new_replay(self) -> Any:
         """The buffer, still empty."""
         config = self.config
-        if not config.num_env_runners or ray_versions.is_multi_agent(config):
+        if not config.num_env_runners or configs.is_multi_agent(config):
             return super().new_replay()
         return Shards(
             config.num_replay_buffer_shards,
@@ -167,7 +167,7 @@ class ReplaysShards(ReplaysColumns):
             super().training_step()
             return
         self._require_env_runners()
-        ray_versions.wait_for_any(self.env_runner_group, self.replay.asked, _PATIENCE)
+        env_runners.wait_for_any(self.env_runner_group, self.replay.asked, _PATIENCE)
         self._take_samples()
         for batch in self.replay.answers() if self.replay.asked else ():
             if batch is not None:
@@ -195,14 +195,14 @@ class ReplaysShards(ReplaysColumns):
     def get_state(self, components: Any = None, *, not_components: Any = None, **more: Any) -> Any:
         """Its state, or that of some parts."""
         state = super().get_state(components, not_components=not_components, **more)
-        if ray_versions.is_asked_for(self, APEX, components, not_components):
+        if checkpoints.is_asked_for(self, APEX, components, not_components):
             state[APEX] = {"trained": self._steps_trained(), "syncs": self._syncs}
         return state
 
     def set_state(self, state: Any) -> None:
         """Goes on from a state."""
         if isinstance(self.replay, Shards):  # what is sampled by now belongs to another time
-            ray_versions.forget_requests(self.env_runner_group, self.config.sample_timeout_s)
+            env_runners.forget_requests(self.env_runner_group, self.config.sample_timeout_s)
         super().set_state(state)
         told = state.get(APEX, {})
         self._since.clear()
@@ -211,7 +211,7 @@ class ReplaysShards(ReplaysColumns):
 
     def _require_env_runners(self) -> None:
         """Makes sure that there is an env runner, or that Ray makes one anew."""
-        healthy = ray_versions.healthy_env_runners(self.env_runner_group)
+        healthy = env_runners.healthy_env_runners(self.env_runner_group)
         if not healthy and not self.config.restart_failed_env_runners:
             raise CompatError(
                 f"All {self.config.num_env_runners} env runners have died.",
@@ -222,17 +222,17 @@ class ReplaysShards(ReplaysColumns):
     def _take_samples(self) -> None:
         """Counts what env runners have sampled, and sends weights to those that have old ones."""
         group = self.env_runner_group
-        answers: list[tuple[int, Sampled]] = ray_versions.answers_of_env_runners(group, 0.0)
+        answers: list[tuple[int, Sampled]] = env_runners.answers_of_env_runners(group, 0.0)
         if not answers:
             return
-        ray_versions.log_of_env_runners(self, [sampled.metrics for _, sampled in answers])
+        training_steps.log_of_env_runners(self, [sampled.metrics for _, sampled in answers])
         for worker, sampled in answers:
             self._since[worker] += sampled.steps
             self._owe(sampled.steps)
         delay = self.config.max_weight_sync_delay
         due = [worker for worker in sorted(self._since) if self._since[worker] >= delay]
         if due and self._learned:
-            ray_versions.send_new_weights(self, to=due)
+            training_steps.send_new_weights(self, to=due)
             self._syncs += len(due)
         for worker in due:
             self._since[worker] = 0
@@ -258,7 +258,7 @@ class ReplaysShards(ReplaysColumns):
             self._owed -= 1
         if self._owed < 1 or config.training_intensity is None:
             play = partial(sample_into, shards=replay.actors)
-            ray_versions.ask_env_runners(
+            env_runners.ask_env_runners(
                 self.env_runner_group, play, most=config.max_requests_in_flight_per_env_runner
             )
 

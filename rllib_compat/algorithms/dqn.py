@@ -6,9 +6,9 @@ from typing import Any
 
 from ray.rllib.algorithms import dqn
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import GivesEnvRunners
 from rllib_compat.algorithms.replaying import ReplaysColumns
+from rllib_compat.ray_versions import learners
 
 
 class DQN(ReplaysColumns, dqn.DQN):  # type: ignore[misc]  # Ray has no types
@@ -32,4 +32,4 @@ class DQNConfig(GivesEnvRunners, dqn.DQNConfig):  # type: ignore[misc]
 
     def get_default_learner_class(self) -> Any:
         """Ray's learner, which takes columns."""
-        return ray_versions.taking_arrays(super().get_default_learner_class())
+        return learners.taking_arrays(super().get_default_learner_class())

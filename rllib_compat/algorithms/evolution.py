@@ -24,7 +24,6 @@ from ray.rllib.core.models.configs import FreeLogStdMLPHeadConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.initial_networks import BCCatalog
 from rllib_compat.algorithms.noise import Array, noise_table
@@ -33,6 +32,7 @@ from rllib_compat.algorithms.sampling import on_env_runners
 from rllib_compat.networks.modules.distributions import Deterministic
 from rllib_compat.networks.modules.initial_weights import OF_A_HEAD, begun
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import configs, connectors, env_runners, training_steps
 from rllib_compat.runtime.connectors import mean_std_filter
 
 
@@ -50,11 +50,11 @@ class EvolutionConfig(DefaultsConfig):
         super().__init__(algo_class=algo_class)
         self.environment(normalize_actions=False, clip_actions=False)
         self.env_runners(env_to_module_connector=mean_std_filter)
-        ray_versions.keep_connectors_of_local_runner(self)
+        configs.keep_connectors_of_local_runner(self)
 
     def get_default_rl_module_spec(self) -> Any:
         """Describes the module: a policy without a value function."""
-        spec = ray_versions.todays_config("BC").get_default_rl_module_spec()
+        spec = configs.todays_config("BC").get_default_rl_module_spec()
         return RLModuleSpec(module_class=spec.module_class, catalog_class=EvolutionCatalog)
 
     def validate(self) -> None:
@@ -65,7 +65,7 @@ class EvolutionConfig(DefaultsConfig):
         """
         super().validate()
         self.require_new_stack()
-        if ray_versions.is_multi_agent(self):
+        if configs.is_multi_agent(self):
             raise ConfigError(
                 f"{self.algo_class.__name__} has one agent and one policy, as it always did.",
                 where="policies",
@@ -160,7 +160,7 @@ class Evolution(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     def training_step(self) -> None:
         """Makes one step."""
-        (named,) = ray_versions.foreach_learner(self, EvolutionLearner.weights)[:1]
+        (named,) = training_steps.foreach_learner(self, EvolutionLearner.weights)[:1]
         shapes = {name: array.shape for name, array in named.items()}
         center = np.concatenate([array.ravel() for array in named.values()])
         rollouts = self._collect(center, shapes)
@@ -170,10 +170,10 @@ class Evolution(Algorithm):  # type: ignore[misc]  # Ray has no types
         places = [place for part in rollouts for place in part.places]
         noise = ray.get(self._noise)
         gradient = self.ascent(returns, lambda row: noise[places[row] :][: center.size])
-        (moved,) = ray_versions.foreach_learner(
+        (moved,) = training_steps.foreach_learner(
             self, partial(EvolutionLearner.descend, gradient=self.descent(gradient, center))
         )[:1]
-        ray_versions.send_weights(self, self.env_runner_group)
+        env_runners.send_weights(self, self.env_runner_group)
         share_filter(self.env_runner_group)
         self._tell(rollouts, center, gradient, moved)
 
@@ -257,25 +257,25 @@ def share_filter(group: Any) -> None:
     What Ray does by itself adds up the whole statistics of each env runner every time, of which
     all but the last part came from the others.
     """
-    mine = ray_versions.observation_filter(group.local_env_runner)
+    mine = connectors.observation_filter(group.local_env_runner)
     if mine is None or group.num_remote_workers() == 0:
         return
-    for seen in ray_versions.foreach_env_runner(group, _take_seen, local_env_runner=False):
+    for seen in env_runners.foreach_env_runner(group, _take_seen, local_env_runner=False):
         mine.apply_changes(seen, with_buffer=False)
     give = partial(_give_statistics, statistics=mine.as_serializable())
-    ray_versions.foreach_env_runner(group, give, local_env_runner=False)
+    env_runners.foreach_env_runner(group, give, local_env_runner=False)
 
 
 def _take_seen(env_runner: Any) -> Any:
     """The filter of an env runner; what it has seen since the last time stands in its buffer."""
-    held = ray_versions.observation_filter(env_runner)
+    held = connectors.observation_filter(env_runner)
     seen = held.as_serializable()
     held.reset_buffer()
     return seen
 
 
 def _give_statistics(env_runner: Any, statistics: Any) -> None:
-    ray_versions.observation_filter(env_runner).sync(statistics)
+    connectors.observation_filter(env_runner).sync(statistics)
 
 
 class EvolutionLearner(TorchLearner):  # type: ignore[misc]

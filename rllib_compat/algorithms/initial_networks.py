@@ -9,19 +9,19 @@ from ray.rllib.algorithms.bc.bc_catalog import BCCatalog as RayBCCatalog
 from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog as RayPPOCatalog
 from ray.rllib.algorithms.sac.sac_catalog import SACCatalog as RaySACCatalog
 
-from rllib_compat import ray_versions
 from rllib_compat.networks import fresh
 from rllib_compat.networks.modules.configured import ConfiguredModule, network_of
 from rllib_compat.networks.modules.encoders import OwnEncoders
 from rllib_compat.networks.modules.previous_steps import SeesPreviousSteps
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
+from rllib_compat.ray_versions import configs, modules
 from rllib_compat.runtime.connectors import set_previous_steps
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-_RayDQNCatalog: Any = ray_versions.dqn_catalog()
+_RayDQNCatalog: Any = modules.dqn_catalog()
 
 
 class PPOCatalog(SeesPreviousSteps, OwnEncoders, RayPPOCatalog):  # type: ignore[misc]  # no types
@@ -78,7 +78,7 @@ def name_catalogs(config: AlgorithmConfig) -> None:
     """
     catalog = CATALOGS.get(config.algo_class.__name__)
     if catalog is not None and config.enable_rl_module_and_learner:
-        ray_versions.set_catalog(config, catalog)
+        modules.set_catalog(config, catalog)
 
 
 def begin_as_before(
@@ -114,7 +114,7 @@ def begin_as_before(
         attends = {key: int(model.get(key) or 0) for key in _ATTENDED}
     actions, rewards = map(int, (attends or looks_back).values())
     named = False
-    for policy, spec in ray_versions.changed_specs(config).items():
+    for policy, spec in modules.changed_specs(config).items():
         given = spec.module_class
         if given is not None and not getattr(given, "takes_catalogs", False):
             continue
@@ -127,7 +127,7 @@ def begin_as_before(
         )
         spec.module_class = ConfiguredModule
         # Ray 2.40 adds what its algorithms include only where a spec tells nothing.
-        told = {**config.model_config, **ray_versions.plain_model_config(spec.model_config)}
+        told = {**config.model_config, **configs.plain_model_config(spec.model_config)}
         spec.model_config = {**told, **network_of(settings, given or default)}
         named = True
     if named and (actions or rewards):

@@ -8,9 +8,9 @@ from weakref import WeakKeyDictionary
 
 from ray.rllib.core import COMPONENT_RL_MODULE
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.sampling import sample_at_least
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import learners, training_steps
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -64,14 +64,14 @@ def give_weights(env_runner: Any, weights: Weights) -> None:
         )
     for name, module in modules.items():
         module.set_state(weights[name])
-    ray_versions.number_weights_as(learner, env_runner)
+    learners.number_weights_as(learner, env_runner)
     act_as_learned(env_runner)
 
 
 def show_weights(algorithm: Algorithm) -> None:
     """Gives the algorithm's own env runner the weights of its learner: it acts, and is saved."""
     if algorithm.env_runner is not None:
-        (weights,) = ray_versions.foreach_learner(algorithm, weights_of)[:1]
+        (weights,) = training_steps.foreach_learner(algorithm, weights_of)[:1]
         algorithm.env_runner.set_state({COMPONENT_RL_MODULE: weights})
 
 

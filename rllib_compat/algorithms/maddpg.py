@@ -15,7 +15,6 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.actor_critic import ActorCriticLearner
 from rllib_compat.algorithms.adam import TensorFlowAdam
 from rllib_compat.algorithms.config import DefaultsConfig
@@ -32,6 +31,7 @@ from rllib_compat.networks.modules.maddpg import (
     simplex,
 )
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import learners, training_steps
 
 
 class MADDPG(Algorithm):  # type: ignore[misc]  # Ray has no types
@@ -66,7 +66,7 @@ class MADDPG(Algorithm):  # type: ignore[misc]  # Ray has no types
             for _ in range(self._updates(sum(steps for steps, _ in told))):
                 drawn = self._kept.sample(config.total_train_batch_size)
                 rounds.learn(_batches(drawn), config.total_train_batch_size)
-            ray_versions.send_new_weights(self)
+            training_steps.send_new_weights(self)
         rounds.tell()
 
     def _updates(self, sampled: int) -> int:
@@ -230,7 +230,7 @@ class MADDPGConfig(DefaultsConfig):
             )
 
 
-class MADDPGTorchLearner(ray_versions.TakesArrays, ActorCriticLearner):
+class MADDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
     """Computes the losses: what `MADDPGTFPolicy` computed."""
 
     optimizer = TensorFlowAdam

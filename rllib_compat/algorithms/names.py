@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ray.tune import register_trainable
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import tune
 
 
 def register(algorithm: type) -> None:
@@ -14,5 +14,5 @@ def register(algorithm: type) -> None:
     registers: this is called at the end of the algorithm's file, where pickle finds the class by
     its place. A name that somebody has registered already stays as it is.
     """
-    if not ray_versions.is_registered_trainable(algorithm.__name__):
+    if not tune.is_registered_trainable(algorithm.__name__):
         register_trainable(algorithm.__name__, algorithm)

@@ -18,9 +18,9 @@ from ray.rllib.algorithms import ppo
 from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.advantages import Advantages
 from rllib_compat.algorithms.ways import Ways
+from rllib_compat.ray_versions import configs, learners, training_steps
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -40,16 +40,16 @@ class PPO(ppo.PPO):  # type: ignore[misc]  # Ray has no types
 
     def training_step(self) -> None:
         """Samples a train batch, learns from it, and sends the weights."""
-        episodes = ray_versions.sample_episodes(self, self.config.total_train_batch_size)
+        episodes = training_steps.sample_episodes(self, self.config.total_train_batch_size)
         if episodes:  # else every env runner has failed
-            several = ray_versions.is_multi_agent(self.config)
+            several = configs.is_multi_agent(self.config)
             by_agents = several and self.config.learner_class.ways.by_agents
-            now = ray_versions.agent_steps_sampled(self) if by_agents else None
-            ray_versions.update_learners(self, episodes, now)
-            ray_versions.send_new_weights(self)
+            now = training_steps.agent_steps_sampled(self) if by_agents else None
+            training_steps.update_learners(self, episodes, now)
+            training_steps.send_new_weights(self)
 
 
-class OldPPOLearner(ray_versions.MakesStepsOnce):
+class OldPPOLearner(learners.MakesStepsOnce):
     """Makes the passes of an old PPO, with its loss; the first base of Ray's learner class.
 
     Attributes:

@@ -16,7 +16,6 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.fragments import (
     Fragment,
@@ -29,6 +28,7 @@ from rllib_compat.algorithms.rounds import begin
 from rllib_compat.networks.modules.grouped import MASK
 from rllib_compat.networks.modules.qmix import FOLLOWING, TAKEN, TARGETS, QMIXModule
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import configs, learners, training_steps
 from rllib_compat.runtime.grouped_agents import GroupedObservations
 
 MIXERS = ("qmix", "vdn", None)
@@ -67,7 +67,7 @@ class QMIX(Algorithm):  # type: ignore[misc]  # Ray has no types
                 for module_id, chunks in drawn.chunks.items()
             }
             rounds.learn(batches, drawn.steps)
-            ray_versions.send_new_weights(self)
+            training_steps.send_new_weights(self)
         rounds.tell()
 
 
@@ -155,7 +155,7 @@ class QMIXConfig(DefaultsConfig):
     def build_env_to_module_connector(self, *args: Any, **kwargs: Any) -> Any:
         """The pipeline between environment and module; first of all, arrays are made."""
         pipeline = super().build_env_to_module_connector(*args, **kwargs)
-        pipeline.prepend(GroupedObservations(multi_agent=ray_versions.is_multi_agent(self)))
+        pipeline.prepend(GroupedObservations(multi_agent=configs.is_multi_agent(self)))
         return pipeline
 
     def validate(self) -> None:
@@ -184,10 +184,10 @@ class QMIXConfig(DefaultsConfig):
         )
 
 
-_WithTargets: Any = ray_versions.learner_with_targets()
+_WithTargets: Any = learners.learner_with_targets()
 
 
-class QMIXTorchLearner(ray_versions.TakesArrays, _WithTargets, TorchLearner):  # type: ignore[misc]
+class QMIXTorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # type: ignore[misc]
     """Computes the loss: what `QMixLoss` of QMIX's torch policy computed."""
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:

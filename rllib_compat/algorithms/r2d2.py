@@ -17,12 +17,12 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch.nn import functional
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.recurrent_replay import WEIGHTS
 from rllib_compat.algorithms.sequences import ReplaysSequences, ReplaysSequencesConfig
 from rllib_compat.networks.modules.exploring_q import QF_PREDS
 from rllib_compat.networks.modules.recurrent_q import TARGETS, R2D2Module
+from rllib_compat.ray_versions import learners
 
 
 class R2D2(ReplaysSequences):
@@ -109,10 +109,10 @@ class R2D2Config(ReplaysSequencesConfig):
         )
 
 
-_WithTargets: Any = ray_versions.learner_with_targets()
+_WithTargets: Any = learners.learner_with_targets()
 
 
-class R2D2TorchLearner(ray_versions.TakesArrays, _WithTargets, TorchLearner):  # type: ignore[misc]
+class R2D2TorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # type: ignore[misc]
     """Computes the loss: what `r2d2_loss` of the torch policy computed.
 
     Attributes:

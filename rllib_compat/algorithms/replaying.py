@@ -14,10 +14,10 @@ from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.policy_replay import PolicyReplay, ToTrain
 from rllib_compat.algorithms.replay import TransitionReplay
 from rllib_compat.algorithms.rounds import Rounds, begin
+from rllib_compat.ray_versions import checkpoints, configs, connectors, learners, training_steps
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class ReplaysColumns:
                 continue
             for _ in range(updates):
                 self._learn()
-            ray_versions.send_new_weights(self)
+            training_steps.send_new_weights(self)
         rounds.tell()
 
     def _keep(self, episodes: list[Any]) -> None:
@@ -109,7 +109,7 @@ class ReplaysColumns:
         """
         now = self.now(self.config.total_train_batch_size)
         count = sum(len(batch[Columns.REWARDS]) for batch in batches.values())
-        ray_versions.reset_noise(self)
+        training_steps.reset_noise(self)
         return self.rounds.learn(batches, count, now)
 
     @property
@@ -135,7 +135,7 @@ class ReplaysColumns:
     def get_state(self, components: Any = None, *, not_components: Any = None, **more: Any) -> Any:
         """Its state, or that of some parts."""
         state = super().get_state(components, not_components=not_components, **more)  # type: ignore[misc]
-        asked = ray_versions.is_asked_for(self, REPLAY, components, not_components)
+        asked = checkpoints.is_asked_for(self, REPLAY, components, not_components)
         if asked and self.replay is not None and self.config.store_buffer_in_checkpoints:
             state[REPLAY] = self.replay.get_state()
         return state
@@ -149,7 +149,7 @@ class ReplaysColumns:
 
 def new_replay(config: Any) -> TransitionReplay | PolicyReplay:
     """An empty buffer as a config's `replay_buffer_config` describes it."""
-    if not ray_versions.is_multi_agent(config):
+    if not configs.is_multi_agent(config):
         return TransitionReplay(**_whole_settings(config))
     thawed = config.copy(copy_frozen=False)  # Ray can't make a policy's own of a frozen one
     of_policies = {
@@ -183,9 +183,9 @@ def why_episodes(algorithm: Any) -> str | None:
     """Why an algorithm has to replay episodes; None: it may replay columns."""
     config = algorithm.config
     found = why_episodes_by_config(config)
-    if found is None and not issubclass(config.learner_class, ray_versions.TakesArrays):
+    if found is None and not issubclass(config.learner_class, learners.TakesArrays):
         return f"its learner class {config.learner_class.__name__} takes no columns"
-    if found is None and any(ray_versions.foreach_learner(algorithm, _is_stateful)):
+    if found is None and any(training_steps.foreach_learner(algorithm, _is_stateful)):
         return "its module is recurrent"
     return found
 
@@ -194,7 +194,7 @@ def why_episodes_by_config(config: Any) -> str | None:
     """The same, as far as the config of an algorithm tells it."""
     kind = config.replay_buffer_config.get("type")
     of_one = kind
-    if ray_versions.is_multi_agent(config) and isinstance(kind, str):
+    if configs.is_multi_agent(config) and isinstance(kind, str):
         of_one = kind.removeprefix("MultiAgent")
     checks = (
         (not config.enable_env_runner_and_connector_v2, "it runs on the old API stack"),
@@ -202,7 +202,7 @@ def why_episodes_by_config(config: Any) -> str | None:
             of_one not in ("EpisodeReplayBuffer", "PrioritizedEpisodeReplayBuffer"),
             f"its replay buffer is {kind!r}",
         ),
-        (ray_versions.has_learner_connectors(config), "it has learner connectors of its own"),
+        (connectors.has_learner_connectors(config), "it has learner connectors of its own"),
         (config.num_learners > 1, "it has several learners"),
         (not isinstance(config.n_step, int), f"its n_step is {config.n_step!r}"),
         (config.model_config.get("use_lstm"), "its module is recurrent"),

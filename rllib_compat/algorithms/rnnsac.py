@@ -15,7 +15,6 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from torch.nn import functional
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.defaults import MODEL_DEFAULTS
 from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.recurrent_replay import WEIGHTS
@@ -29,6 +28,7 @@ from rllib_compat.networks.modules.recurrent_sac import (
     VALUE,
     RNNSACModule,
 )
+from rllib_compat.ray_versions import learners
 
 
 class RNNSAC(ReplaysSequences):
@@ -99,10 +99,10 @@ class RNNSACConfig(ReplaysSequencesConfig):
         return RLModuleSpec(module_class=RNNSACModule)
 
 
-_WithTargets: Any = ray_versions.learner_with_targets()
+_WithTargets: Any = learners.learner_with_targets()
 
 
-class RNNSACTorchLearner(ray_versions.TakesArrays, _WithTargets, TorchLearner):  # type: ignore[misc]
+class RNNSACTorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # type: ignore[misc]
     """Computes the losses: what `RNNSACTorchPolicy` computed.
 
     Attributes:

@@ -21,9 +21,9 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.utils.numpy import convert_to_numpy
 from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space, unbatch
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.noise import Array
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions import connectors, direct_steps, env_runners, environments
 from rllib_compat.runtime.drawing import draw
 
 #: Where neither the environment nor its time limit ends an episode.
@@ -113,7 +113,7 @@ def try_perturbations(
         found.lengths.append((length, mirrored_length))
     set_flat(env_runner.module, weights, shapes)
     episodes = 2 * len(found.places)
-    found.metrics = ray_versions.count_sampled(env_runner, found.steps, episodes)
+    found.metrics = env_runners.count_sampled(env_runner, found.steps, episodes)
     return found
 
 
@@ -132,13 +132,13 @@ class _Player:
     """Plays episodes in the first environment of an env runner."""
 
     def __init__(self, env_runner: Any, search: Search) -> None:
-        (self._env, *_) = ray_versions.sub_environments(env_runner.env.unwrapped)
-        ray_versions.reset_at_the_next_sample(env_runner)
+        (self._env, *_) = environments.sub_environments(env_runner.env.unwrapped)
+        env_runners.reset_at_the_next_sample(env_runner)
         self._module, self._search = env_runner.module, search
         self._distribution = self._module.get_exploration_action_dist_cls()
-        self._forward = ray_versions.forward_of(self._module, explore=True)
+        self._forward = direct_steps.forward_of(self._module, explore=True)
         self._seen = _preprocessor(self._env.observation_space, self._module.observation_space)
-        self._filter = ray_versions.observation_filter(env_runner)
+        self._filter = connectors.observation_filter(env_runner)
         self._actions = get_base_struct_from_space(self._env.action_space)
         limit = getattr(getattr(self._env, "spec", None), "max_episode_steps", None)
         self._most_steps = limit or _MOST_STEPS

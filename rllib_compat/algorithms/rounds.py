@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.sampling import on_env_runners, sample_at_least, steps_sampled
+from rllib_compat.ray_versions import env_runners, training_steps
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -47,7 +47,7 @@ class Rounds:
     def __init__(self, algorithm: Algorithm, before: Rounds | None) -> None:
         self._algorithm, self._config = algorithm, algorithm.config
         own = type(algorithm).training_step.__module__.startswith(str(__package__))
-        self.together = own and ray_versions.trains_in_this_process(algorithm)
+        self.together = own and training_steps.trains_in_this_process(algorithm)
         self._count, self._sampled, self._told = 0, 0, steps_sampled(algorithm)
         self.iteration: int = algorithm.iteration
         self.began: tuple[int, float] = (self._told, time.time())
@@ -83,10 +83,10 @@ class Rounds:
     def sample(self) -> list[Any]:
         """Samples a fragment on each env runner; none where every one of them has failed."""
         if not self.together:
-            episodes = ray_versions.sample_episodes(self._algorithm)
+            episodes = training_steps.sample_episodes(self._algorithm)
             self._told = steps_sampled(self._algorithm)
             return episodes
-        episodes = ray_versions.sample_here(self._algorithm)
+        episodes = training_steps.sample_here(self._algorithm)
         self._sampled += sum(episode.env_steps() for episode in episodes)
         return episodes
 
@@ -106,7 +106,7 @@ class Rounds:
             self._told = steps_sampled(algorithm)
             return [(steps, made) for steps, made, _ in told]
         group, play = algorithm.env_runner_group, partial(_play, make=make, least=least)
-        found = ray_versions.foreach_env_runner(group, play)
+        found = env_runners.foreach_env_runner(group, play)
         self._sampled += sum(steps for steps, _ in found)
         return found
 
@@ -127,7 +127,7 @@ class Rounds:
         Returns:
             The TD errors of each module whose learner logs them, one a transition.
         """
-        return ray_versions.update_learners_with_arrays(
+        return training_steps.update_learners_with_arrays(
             self._algorithm,
             batches,
             count,
@@ -138,7 +138,7 @@ class Rounds:
     def tell(self) -> None:
         """Tells the algorithm what was measured."""
         if self.together:
-            ray_versions.tell_what_was_measured(self._algorithm)
+            training_steps.tell_what_was_measured(self._algorithm)
 
 
 def _play(env_runner: Any, make: Callable[[Any, list[Any]], Any], least: int) -> tuple[int, Any]:

@@ -10,10 +10,10 @@ import torch
 from ray.rllib.algorithms import sac
 from ray.rllib.core.columns import Columns
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import GivesEnvRunners
 from rllib_compat.algorithms.replaying import ReplaysColumns
 from rllib_compat.algorithms.ways import Ways
+from rllib_compat.ray_versions import learners
 
 
 class SAC(ReplaysColumns, sac.SAC):  # type: ignore[misc]  # Ray has no types
@@ -37,7 +37,7 @@ class SACConfig(GivesEnvRunners, sac.SACConfig):  # type: ignore[misc]
 
     def get_default_learner_class(self) -> Any:
         """Ray's learner, which takes columns."""
-        return ray_versions.taking_arrays(super().get_default_learner_class())
+        return learners.taking_arrays(super().get_default_learner_class())
 
 
 class OldSACLearner:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import env_runners, training_steps
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -33,9 +33,9 @@ def on_env_runners(
     """
     group = algorithm.env_runner_group
     local = group.num_remote_workers() == 0
-    told = ray_versions.foreach_env_runner(group, play, local_env_runner=local)
+    told = env_runners.foreach_env_runner(group, play, local_env_runner=local)
     if told:
-        ray_versions.log_of_env_runners(algorithm, [metrics_of(one) for one in told])
+        training_steps.log_of_env_runners(algorithm, [metrics_of(one) for one in told])
     return told
 
 

@@ -12,12 +12,12 @@ from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.algorithms.recurrent_replay import Cut, Sequence, SequenceBuffer
 from rllib_compat.algorithms.rounds import Rounds, begin
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import training_steps
 
 
 class ReplaysSequences(Algorithm):  # type: ignore[misc]  # Ray has no types
@@ -43,7 +43,7 @@ class ReplaysSequences(Algorithm):  # type: ignore[misc]  # Ray has no types
                 continue
             for _ in range(updates):
                 self._learn(rounds)
-            ray_versions.send_new_weights(self)
+            training_steps.send_new_weights(self)
         rounds.tell()
 
     def _sample(self, rounds: Rounds) -> None:
@@ -69,7 +69,7 @@ class ReplaysSequences(Algorithm):  # type: ignore[misc]  # Ray has no types
         rounds.learn(batches, count * cut.steps)
         if not config.prioritized_replay:
             return
-        told = ray_versions.foreach_learner(self, _errors)
+        told = training_steps.foreach_learner(self, _errors)
         for module_id, (_, places, _) in drawn.items():
             errors = np.concatenate([errors[module_id] for errors in told if module_id in errors])
             if len(errors) == len(places):  # a policy that is not trained has none

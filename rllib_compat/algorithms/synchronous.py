@@ -10,10 +10,11 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.advantages import Advantages
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.initial_weights import ActorCriticCatalog
+from rllib_compat.ray_versions import configs, learners, training_steps
+from rllib_compat.ray_versions import old_policies as ray_old_policies
 
 
 class SynchronousConfig(DefaultsConfig):
@@ -21,7 +22,7 @@ class SynchronousConfig(DefaultsConfig):
 
     def get_default_rl_module_spec(self) -> Any:
         """Describes the module: today's default actor-critic, which is the old one's network."""
-        spec = ray_versions.todays_config("PPO").get_default_rl_module_spec()
+        spec = configs.todays_config("PPO").get_default_rl_module_spec()
         return RLModuleSpec(module_class=spec.module_class, catalog_class=ActorCriticCatalog)
 
 
@@ -41,19 +42,19 @@ class Synchronous(Algorithm):  # type: ignore[misc]  # Ray has no types
     def training_step(self) -> Any:
         """Learns from one train batch, in as many parts as the config says."""
         if not self.config.enable_rl_module_and_learner:
-            return ray_versions.learn_once_on_the_old_stack(self)
+            return ray_old_policies.learn_once_on_the_old_stack(self)
         total = self.config.total_train_batch_size
         part = getattr(self.config, "microbatch_size", None) or total
         for _ in range(-(-total // part)):
-            episodes = ray_versions.sample_episodes(self, part)
+            episodes = training_steps.sample_episodes(self, part)
             if not episodes:  # every env runner has failed
                 return None
-            ray_versions.update_learners(self, episodes)
-        ray_versions.send_new_weights(self)
+            training_steps.update_learners(self, episodes)
+        training_steps.send_new_weights(self)
         return None
 
 
-class PolicyGradientLearner(ray_versions.ClipsGradients, TorchLearner):  # type: ignore[misc]  # Ray has no types
+class PolicyGradientLearner(learners.ClipsGradients, TorchLearner):  # type: ignore[misc]  # Ray has no types
     """Adds advantages to what a learner is given."""
 
     def build(self) -> None:

@@ -17,10 +17,10 @@ import tree
 from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.advantages import Advantages
 from rllib_compat.algorithms.ppo import explained_variance, real_rows
 from rllib_compat.algorithms.ways import Ways
+from rllib_compat.ray_versions import configs, modules
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -153,7 +153,7 @@ class OldVTraceLearner:
         if mask.ndim > 1:  # a row is a sequence
             yield from ((steps, True) for steps in np.split(np.arange(mask.size), len(mask)))
             return
-        alone = config.num_envs_per_env_runner == 1 and not ray_versions.is_multi_agent(self.config)
+        alone = config.num_envs_per_env_runner == 1 and not configs.is_multi_agent(self.config)
         yield from fragments(mask, ended, config.get_rollout_fragment_length() if alone else 0)
 
 
@@ -245,7 +245,7 @@ class OldAPPOLearner(OldVTraceLearner):
         logits = batch[Columns.ACTION_DIST_INPUTS]
         if self._traces():
             with torch.no_grad():
-                logits = module.forward_target(batch)[ray_versions.target_network_logits()]
+                logits = module.forward_target(batch)[modules.target_network_logits()]
         judge = make(logits)
         return judge, judge.logp(batch[Columns.ACTIONS])
 

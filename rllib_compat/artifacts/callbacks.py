@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from rllib_compat import ray_versions
 from rllib_compat.artifacts.manifest import (
     FILES,
     FOLDER,
@@ -41,6 +40,7 @@ from rllib_compat.artifacts.storage import pack
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import episodes
 from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
 
 #: How many numbers of episodes are kept of an environment between two checkpoints.
@@ -340,7 +340,7 @@ class _Collection:
 
 def _listings(env_runner: Any) -> list[Listing]:
     """What a runner has; called there."""
-    held = (getattr(c, "legacy", ()) for c in ray_versions.callbacks_of(env_runner))
+    held = (getattr(c, "legacy", ()) for c in episodes.callbacks_of(env_runner))
     mine = next(c for objects in held for c in objects if isinstance(c, SimulatorFolders))
     return mine.listings(envs_of(env_runner))
 

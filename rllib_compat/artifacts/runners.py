@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.artifacts.manifest import name_of_runner
+from rllib_compat.ray_versions import env_runners, environments
 from rllib_compat.runtime.workers import user_env
 
 #: What goes through Ray's object store at once, in bytes.
@@ -66,13 +66,13 @@ def runners_of(algorithm: Any) -> list[Runner]:
         Runner(index, actor, evaluation=bool(number))
         for number, group in enumerate(groups)
         if group is not None
-        for index, actor in ray_versions.numbered_env_runners(group)
+        for index, actor in env_runners.numbered_env_runners(group)
     ]
 
 
 def envs_of(env_runner: Any) -> list[Any]:
     """The user's environments of a runner; an external one is served by another."""
-    found = ray_versions.environments_of(env_runner)
+    found = environments.environments_of(env_runner)
     own = [user_env(env) if hasattr(env, "unwrapped") else env for env in found]
     return [getattr(env, "external_env", env) for env in own]
 

@@ -50,18 +50,18 @@ def command(keep: Path | None, verbose: int) -> int:
 
 def _train_on(new: Path) -> None:
     """Loads the new checkpoint as any Ray user would, and trains one iteration."""
-    from rllib_compat import ray_versions
+    from rllib_compat.ray_versions import algorithms, releases, startup
 
     # Ray's C++ core warns on stderr of what only Ray's own developers can use.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     output.progress("loading it with Algorithm.from_checkpoint and training one iteration")
-    with ray_versions.quiet_ray(num_cpus=2):
-        algorithm = ray_versions.load_algorithm(new)
+    with startup.quiet_ray(num_cpus=2):
+        algorithm = algorithms.load_algorithm(new)
         before = algorithm.training_iteration
         result = algorithm.train()
         algorithm.stop()
     output.say(
         f"loaded at iteration {before}, trained iteration {result['training_iteration']} on Ray "
-        f"{ray_versions.installed()}: mean return "
+        f"{releases.installed()}: mean return "
         f"{result['env_runners']['episode_return_mean']:.1f}"
     )

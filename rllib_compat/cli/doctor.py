@@ -14,7 +14,7 @@ from packaging.version import Version
 from rllib_compat.cli import options, output
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.ray_versions import NEWEST, OLDEST
+from rllib_compat.ray_versions import releases
 
 _NAME = "rllib-compat"
 
@@ -158,5 +158,6 @@ def _faults(packages: list[Package]) -> Iterator[str]:
         have = f"{package.version} is installed" if package.version else "it is not installed"
         yield f"{package.name}{package.wanted}: {have}; {_install(package.extra)}"
     ray = next((p.version for p in packages if p.name == "ray" and p.version), None)
-    if ray is not None and Version(ray).release[:2] > NEWEST.release[:2]:
-        yield f"Ray {ray} is newer than those that were tested ({OLDEST} to {NEWEST})"
+    if ray is not None and Version(ray).release[:2] > releases.NEWEST.release[:2]:
+        tested = f"{releases.OLDEST} to {releases.NEWEST}"
+        yield f"Ray {ray} is newer than those that were tested ({tested})"

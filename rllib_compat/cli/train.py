@@ -202,14 +202,15 @@ def _run(experiments: list[Experiment], given: dict[str, Any]) -> list[dict[str,
     import ray
     from ray.tune.schedulers import create_scheduler
 
-    from rllib_compat import ray_versions, tune
+    from rllib_compat import tune
+    from rllib_compat.ray_versions import startup
     from rllib_compat.tune.experiments import check_resources
     from rllib_compat.tune.progress import Progress, summary
 
     for experiment in experiments:
         if not experiment.spec.get("stop"):
             output.progress(f"{experiment.name} has no stop criterion: end it with Ctrl-C.")
-    with ray_versions.quiet_logs(), contextlib.ExitStack() as after:
+    with startup.quiet_logs(), contextlib.ExitStack() as after:
         if not ray.is_initialized():
             ray.init(
                 address=given["ray_address"],

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.algorithms.defaults import DEFAULTS, MODEL_DEFAULTS
 from rllib_compat.neutral.errors import RayNotSupportedError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions import releases
 from rllib_compat.registry import keys as table
 from rllib_compat.runtime.atari import DEFAULTS as ATARI_DEFAULTS
 
@@ -166,7 +167,7 @@ def _ours(algorithm: str, argument: str) -> tuple[bool, Any]:
 def _installed() -> str:
     """The table's release that stands for the installed Ray; without one, the newest."""
     try:
-        return table.nearest_release(str(ray_versions.installed()))
+        return table.nearest_release(str(releases.installed()))
     except RayNotSupportedError:
         return table.versions()[-1]
 

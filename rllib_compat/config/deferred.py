@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import PUBLIC, Later, Writer, build
+from rllib_compat.ray_versions import configs, old_policies, replay
 from rllib_compat.runtime.atari_names import may_be_atari
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.offline.files import Recording
@@ -275,11 +275,11 @@ class DeferredPolicy(Later):
 
         fields: dict[str, Any] = {name: build(value) for name, value in self.fields.items()}
         if self.algorithm is not None:
-            own = ray_versions.own_settings(self.algorithm)
+            own = configs.own_settings(self.algorithm)
             fields["config"] = {**own, **(fields.get("config") or {})}
             fields["config"].pop("replay_buffer_config", None)  # Ray can't set it for others
         if isinstance(fields.get("policy_class"), type):
-            fields["policy_class"] = ray_versions.as_written(fields["policy_class"])
+            fields["policy_class"] = old_policies.as_written(fields["policy_class"])
         return PolicySpec(**fields)
 
     def code(self, writer: Writer) -> ast.expr | None:
@@ -358,7 +358,7 @@ class OldReplayBuffer(Later):
 
     def build(self) -> type:
         """The class."""
-        return ray_versions.old_replay_buffer(self.name)
+        return replay.old_replay_buffer(self.name)
 
     def code(self, writer: Writer) -> ast.expr | None:
         """The call that makes it."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.ways import Ways
 from rllib_compat.config.code import Program, python_code
 from rllib_compat.config.defaults import todays_default
@@ -17,6 +16,7 @@ from rllib_compat.networks.heads.q_head import EXPLORING
 from rllib_compat.neutral.errors import RefusedKeysError
 from rllib_compat.neutral.later import build
 from rllib_compat.neutral.report import Report, Severity, Verdict
+from rllib_compat.ray_versions import configs, replay
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -93,7 +93,7 @@ class Translation:
                 f"{len(refused)} part(s) of the {self.legacy_algorithm} config can't be kept.",
                 findings=refused,
             )
-        config = ray_versions.todays_config(self.algorithm)
+        config = configs.todays_config(self.algorithm)
         for method, arguments in self.calls.items():
             getattr(config, method)(**build(arguments))
         if self.api_stack == "new":
@@ -119,8 +119,8 @@ class Translation:
             if name is None or may_need_preprocessors(name):
                 return True
         buffer = todays_default(self.algorithm, "training.replay_buffer_config.type")[1]
-        unweighted = ray_versions.weighted_buffer(str(buffer)) is not None
-        of_learners = self.calls.get(ray_versions.learner_method(), {})
+        unweighted = replay.weighted_buffer(str(buffer)) is not None
+        of_learners = self.calls.get(configs.learner_method(), {})
         optimizer = "legacy_optimizer" in (of_learners.get("learner_config_dict") or {})
         adapted = (
             unweighted

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from packaging.version import Version
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.algorithms.ways import Ways, is_simple, ways_of
 from rllib_compat.config import completion, engine
 from rllib_compat.config.completion import CompletedConfig, complete
@@ -24,6 +24,7 @@ from rllib_compat.config.validation import validate_config
 from rllib_compat.config.values.validator import Origin
 from rllib_compat.neutral.errors import ConfigError, UnknownKeysError
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
+from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys as table
 from rllib_compat.registry.keys import find_algorithm
 from rllib_compat.runtime.atari_names import may_be_atari
@@ -214,7 +215,7 @@ def _about_defaults(
 
 def _leave_out_unknown_settings(settings: Settings, context: Context) -> None:
     """Takes out what the installed Ray has no argument for."""
-    for name in [n for n in settings if not ray_versions.has_setting(n)]:
+    for name in [n for n in settings if not configs.has_setting(n)]:
         del settings[name]
         message, hint = f"the installed Ray has no {name}", "it came with a later Ray"
         warning = (Severity.WARNING, Verdict.DROPPED)

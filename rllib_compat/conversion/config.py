@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.config import Origin, Translation, default_config, translate
 from rllib_compat.conversion import environment
 from rllib_compat.conversion.given import ConfigSources, Given, diff
@@ -22,6 +22,7 @@ from rllib_compat.conversion.multi_agent import with_policies
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys as table
 
 #: Methods of `AlgorithmConfig` and their arguments.
@@ -69,7 +70,7 @@ def translate_config(
     )
     translation = environment.with_stored_env(translation, checkpoint, given.overrides)
     calls, findings = fit_resources(
-        translation.calls, given, ray_versions.todays_config(translation.algorithm)
+        translation.calls, given, configs.todays_config(translation.algorithm)
     )
     return replace(translation, calls=calls), (*sources.findings, *findings)
 
@@ -317,7 +318,7 @@ def fit_resources(
     if current(_EVALUATORS) > most:
         put(_EVALUATORS, most, why, "--keep-resources")
     here = not current(_LEARNER_GPUS) and not current(_LEARNERS)
-    if here and cpus > 1 and ray_versions.learns_elsewhere(defaults):
+    if here and cpus > 1 and configs.learns_elsewhere(defaults):
         put(_LEARNERS, 1, "without a GPU, this Ray has the learner in a process of its own", "")
     return made, findings
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.config import Origin, Translation, translate
 from rllib_compat.config.deferred import AdaptedEnv
 from rllib_compat.config.validation import validate_config
@@ -24,6 +24,7 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import build
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Verdict
+from rllib_compat.ray_versions import tune
 from rllib_compat.runtime.atari import DEFAULTS
 from rllib_compat.runtime.env_settings import STORED, EnvSettings
 
@@ -219,7 +220,7 @@ def with_env(sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given)
     elif _is_trusted(env, given):
         return sources
     elif isinstance(env, str) and is_plain_env_name(env) and find_creator(env, trusted=False):
-        return sources if ray_versions.is_registered_env(env) else _without_paths(sources)
+        return sources if tune.is_registered_env(env) else _without_paths(sources)
     name = env if isinstance(env, str) else getattr(env, "label", None)
     env_config = _valid_env_config(sources, checkpoint)
     known = {

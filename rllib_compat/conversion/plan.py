@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.identify import drop_weightless, identify_networks, require_facts
@@ -29,6 +29,7 @@ from rllib_compat.neutral.errors import CompatError, NotConvertibleError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Discrete
+from rllib_compat.ray_versions import modules, releases
 
 if TYPE_CHECKING:
     from rllib_compat.config import Translation
@@ -90,7 +91,7 @@ def make_plan(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpoi
         RayNotSupportedError: There is no Ray to write for.
     """
     if to == "checkpointable":
-        ray_versions.installed()  # what is missing is an error before the work, not after it
+        releases.installed()  # what is missing is an error before the work, not after it
     checkpoint = complete(checkpoint, given)
     if to == "msgpack":
         return _plan_as_far_as_known(checkpoint, given, Form.MSGPACK)
@@ -188,8 +189,8 @@ def _why_not_trainable(
     ):
         return "the checkpoint has no whole critics"
     discrete = any(isinstance(p.action_space, Discrete) for p in checkpoint.policies.values())
-    if algorithm.name == "SAC" and discrete and not ray_versions.trains_discrete_sac():
-        return f"the SAC of Ray {ray_versions.installed()} learns no discrete actions (2.60's does)"
+    if algorithm.name == "SAC" and discrete and not modules.trains_discrete_sac():
+        return f"the SAC of Ray {releases.installed()} learns no discrete actions (2.60's does)"
     return None
 
 

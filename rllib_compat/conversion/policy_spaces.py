@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat import ray_versions
 from rllib_compat.conversion.given import Given
 from rllib_compat.formats.layouts.policies import class_name
 from rllib_compat.networks.trunks.components import original_space
@@ -29,6 +28,7 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import Space
+from rllib_compat.ray_versions import tune
 from rllib_compat.runtime.atari_names import is_atari_name
 
 #: Up to how many dimensions have their bounds listed one by one.
@@ -239,7 +239,7 @@ def _read_env(
     env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]
 ) -> _EnvSpaces | None:
     """The spaces that an environment has once it is made, in the wrappers of its Ray."""
-    if callable(env) or ray_versions.is_registered_env(env):
+    if callable(env) or tune.is_registered_env(env):
         return _read_wrapped_env(env, checkpoint, env_config)
     # Whoever registered an environment under a known name has imported gymnasium to do so.
     known = None if sys.modules.get("gymnasium") else known_spaces(env)

@@ -12,11 +12,11 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from rllib_compat import ray_versions
 from rllib_compat.episode_data.files import FOLDER, FORMATS, EpisodeFiles
 from rllib_compat.episode_data.values import KINDS, AgentData
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import old_stack, tune
 from rllib_compat.runtime.episodes import LegacyEpisode
 from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
@@ -187,7 +187,7 @@ class EpisodeRecorder(DefaultCallbacks):
                 if self._seen[source].is_new(serial):
                     new.append(line)
         if self._files is None:
-            filesystem, trial = ray_versions.trial_storage(trainer) or (None, trainer.logdir)
+            filesystem, trial = tune.trial_storage(trainer) or (None, trainer.logdir)
             folder, kind = self._arguments["folder"], self._arguments["format"]
             self._files = EpisodeFiles(filesystem, trial, folder, kind)
         if new:
@@ -303,4 +303,4 @@ def _news(episode: Any, agent: Any) -> Any:
     """What is another value whenever the environment says something of an agent."""
     if isinstance(episode, LegacyEpisode):
         return episode.news_of(agent)
-    return ray_versions.agent_steps(episode, agent), id(episode.last_info_for(agent))
+    return old_stack.agent_steps(episode, agent), id(episode.last_info_for(agent))

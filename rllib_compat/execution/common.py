@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import old_stack
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 
 STEPS_SAMPLED_COUNTER = "num_steps_sampled"
@@ -27,7 +27,7 @@ LEARNER_INFO = "learner"
 
 def _get_shared_metrics() -> Any:
     """Counters, timers and infos of the plan whose item is being made."""
-    return ray_versions.plan_metrics()
+    return old_stack.plan_metrics()
 
 
 def _get_global_vars() -> dict[str, Any]:

@@ -6,8 +6,8 @@ import queue
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import CompatError, ConfigError
+from rllib_compat.ray_versions import old_stack
 
 # A mode → whether each flow is waited for when it is its turn.
 _WAITS = {"round_robin": True, "async": False}
@@ -96,7 +96,7 @@ def Dequeue(input_queue: queue.Queue[Any], check: Callable[[], bool] = lambda: T
         ConfigError: It is not one of Python's queues.
         CompatError: In the flow, as soon as `check` says no.
     """
-    return ray_versions.plan_iterator(lambda: _taken(_checked(input_queue, "Dequeue"), check))
+    return old_stack.plan_iterator(lambda: _taken(_checked(input_queue, "Dequeue"), check))
 
 
 def _taken(full: queue.Queue[Any], check: Callable[[], bool]) -> Iterator[Any]:
@@ -114,7 +114,7 @@ def _soon(operation: Callable[..., Any], *item: Any) -> Any:
     try:
         return operation(*item, timeout=_PATIENCE)
     except (queue.Full, queue.Empty):
-        return ray_versions.not_ready()
+        return old_stack.not_ready()
 
 
 def _checked(found: Any, operator: str) -> Any:

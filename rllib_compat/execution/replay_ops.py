@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.execution.common import counted
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import old_stack
 
 
 class StoreToReplayBuffer:
@@ -46,14 +46,14 @@ def Replay(  # noqa: N802
     """
     _one_of(local_buffer, actors)
     if actors:
-        return ray_versions.plan_iterator(lambda: _of_actors(actors, num_async))
-    return ray_versions.plan_iterator(lambda: _of_buffer(local_buffer))
+        return old_stack.plan_iterator(lambda: _of_actors(actors, num_async))
+    return old_stack.plan_iterator(lambda: _of_buffer(local_buffer))
 
 
 def _of_buffer(buffer: Any) -> Iterator[Any]:
     while True:
         batch = buffer.replay()
-        yield ray_versions.not_ready() if batch is None else batch
+        yield old_stack.not_ready() if batch is None else batch
 
 
 def _of_actors(actors: Sequence[Any], num_async: int) -> Iterator[Any]:
@@ -65,7 +65,7 @@ def _of_actors(actors: Sequence[Any], num_async: int) -> Iterator[Any]:
         actor = pending.pop(ready)
         pending[actor.replay.remote()] = actor
         batch = ray.get(ready)
-        yield ray_versions.not_ready() if batch is None else batch
+        yield old_stack.not_ready() if batch is None else batch
 
 
 def _one_of(local_buffer: Any, actors: Any) -> None:

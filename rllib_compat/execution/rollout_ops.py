@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat import ray_versions
 from rllib_compat.execution.common import (
     AGENT_STEPS_SAMPLED_COUNTER,
     GRAD_WAIT_TIMER,
@@ -21,6 +20,7 @@ from rllib_compat.execution.common import (
     gradients_of,
 )
 from rllib_compat.neutral.errors import ConfigError, GoneError
+from rllib_compat.ray_versions import old_stack
 
 _MODES = ("bulk_sync", "async")
 
@@ -49,9 +49,9 @@ def ParallelRollouts(workers: Any, *, mode: str = "bulk_sync", num_async: int = 
     elif mode == "bulk_sync":
         batches = _forever(lambda: _together(workers))
     else:
-        plan = ray_versions.plan_iterator(lambda: _as_they_come(workers, _sample, num_async))
+        plan = old_stack.plan_iterator(lambda: _as_they_come(workers, _sample, num_async))
         return plan.for_each(_note_actor).for_each(count_sampled)
-    return ray_versions.plan_iterator(batches).for_each(count_sampled)
+    return old_stack.plan_iterator(batches).for_each(count_sampled)
 
 
 def synchronous_parallel_sample(
@@ -74,7 +74,7 @@ def synchronous_parallel_sample(
     Returns:
         The batch, or the list of them.
     """
-    return ray_versions.sample_synchronously(
+    return old_stack.sample_synchronously(
         getattr(worker_set, "group", worker_set),
         max_agent_steps=max_agent_steps,
         max_env_steps=max_env_steps,
@@ -91,7 +91,7 @@ def standardize_fields(samples: Any, fields: Collection[str]) -> Any:
 def AsyncGradients(workers: Any) -> Any:  # noqa: N802
     """Gradients that workers computed from their samples, each with its number of steps."""
     workers.sync_weights()
-    plan = ray_versions.plan_iterator(lambda: _as_they_come(workers, _gradients, 1))
+    plan = old_stack.plan_iterator(lambda: _as_they_come(workers, _gradients, 1))
     return plan.for_each(_note_actor).for_each(_CountGradients())
 
 

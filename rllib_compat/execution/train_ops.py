@@ -7,7 +7,6 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.execution.common import (
     APPLY_GRADS_TIMER,
     COMPUTE_GRADS_TIMER,
@@ -22,6 +21,7 @@ from rllib_compat.execution.common import (
     send_weights,
 )
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import old_stack
 
 
 class TrainOneStep:
@@ -226,15 +226,15 @@ def train_one_step(trainer: Any, train_batch: Any, policies_to_train: Any = None
         What the policies tell of it.
     """
     if not isinstance(trainer.config, dict):  # Ray's own algorithm
-        return dict(ray_versions.train_one_step(trainer, train_batch, policies_to_train))
+        return dict(old_stack.train_one_step(trainer, train_batch, policies_to_train))
     passes, size = (trainer.config.get(key, 0) for key in ("num_sgd_iter", "sgd_minibatch_size"))
     learn = TrainOneStep(trainer.workers, policies_to_train, passes, size)
     batch = train_batch.as_multi_agent()
-    timer = ray_versions.timers_of(trainer.algorithm)[LEARN_ON_BATCH_TIMER]
+    timer = old_stack.timers_of(trainer.algorithm)[LEARN_ON_BATCH_TIMER]
     with timer:
         _, stats = learn.learn(batch)
         timer.push_units_processed(batch.count)
-    counters = ray_versions.counters_of(trainer.algorithm)
+    counters = old_stack.counters_of(trainer.algorithm)
     counters["num_env_steps_trained"] += batch.count
     counters["num_agent_steps_trained"] += batch.agent_steps()
     return stats

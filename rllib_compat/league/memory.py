@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.league.modules import freeze, thaw
 from rllib_compat.league.packed import pack
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.ray_versions import configs, env_runners, leagues, training_steps
 
 
 def share_frozen(algorithm: Any, *, capacity: int | None = None, **_: Any) -> None:
@@ -43,7 +43,7 @@ def share_frozen(algorithm: Any, *, capacity: int | None = None, **_: Any) -> No
 def has_policies(algorithm: Any) -> bool:
     """Whether an algorithm has several policies, on the new API stack."""
     on_new_stack = algorithm.learner_group is not None
-    return on_new_stack and ray_versions.is_multi_agent(algorithm.config)
+    return on_new_stack and configs.is_multi_agent(algorithm.config)
 
 
 class LeagueMemory:
@@ -70,7 +70,7 @@ class LeagueMemory:
         """Takes the place of Ray's methods, and shares what is frozen now."""
         algorithm = self._algorithm
         algorithm.training_step = partial(self._train, algorithm.training_step)
-        ray_versions.after_restores(algorithm, self._resend)
+        leagues.after_restores(algorithm, self._resend)
         for group in filter(None, (algorithm.env_runner_group, algorithm.eval_env_runner_group)):
             self._sent[id(group)] = {}
             group.sync_weights = partial(self._sync, group.sync_weights, group)
@@ -96,7 +96,7 @@ class LeagueMemory:
         **more: Any,
     ) -> None:
         """What `sync_weights` does, with the same arguments."""
-        answers = ray_versions.foreach_learner(self._algorithm, ray_versions.frozen_and_trained)
+        answers = training_steps.foreach_learner(self._algorithm, leagues.frozen_and_trained)
         versions, trained = answers[0]
         frozen = set(versions)
         sent = self._sent[id(group)]
@@ -121,8 +121,8 @@ class LeagueMemory:
             return
         learners = self._algorithm.learner_group
         plain = inference_only and not more and source is learners
-        if plain and ray_versions.is_in_this_process(group):
-            ray_versions.copy_weights(learners, group, policies)
+        if plain and env_runners.is_in_this_process(group):
+            env_runners.copy_weights(learners, group, policies)
             return
         send(
             policies=policies,
@@ -138,7 +138,7 @@ class LeagueMemory:
 
         if not policies:
             return
-        weights = ray_versions.module_weights(source, sorted(policies), inference_only)
+        weights = leagues.module_weights(source, sorted(policies), inference_only)
         for policy, arrays in weights.items():
             digest = _digest(arrays)
             if policy not in self._stored or self._stored[policy][0] != digest:
@@ -146,9 +146,7 @@ class LeagueMemory:
 
     def _send_refs(self, group: Any, refs: Mapping[str, Any], **to: Any) -> None:
         if refs:
-            ray_versions.foreach_env_runner(
-                group, partial(freeze, dict(refs), self._capacity), **to
-            )
+            env_runners.foreach_env_runner(group, partial(freeze, dict(refs), self._capacity), **to)
         self._sent[id(group)] = dict(refs)
 
     def _resend(self, group: Any) -> None:
@@ -160,7 +158,7 @@ class LeagueMemory:
         """Makes policies private again that are trained from now on, or gone."""
         if not policies:
             return
-        ray_versions.foreach_env_runner(group, partial(thaw, frozenset(policies)))
+        env_runners.foreach_env_runner(group, partial(thaw, frozenset(policies)))
         for policy in policies:
             del self._sent[id(group)][policy]
             self._versions.pop(policy, None)

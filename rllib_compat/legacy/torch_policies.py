@@ -15,7 +15,7 @@ from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
 from ray.rllib.policy.policy_template import build_policy_class
 from ray.rllib.utils.torch_utils import explained_variance
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import old_policies
 
 __all__ = [
     "PPOLoss",
@@ -37,7 +37,7 @@ def build_torch_policy(name: str, *, loss_fn: Any, **parts: Any) -> type:
         **parts: What else `build_policy_class` takes.
     """
     given = _known(build_policy_class, name, {"loss_fn": loss_fn, **parts})
-    built: type = build_policy_class(name, "torch", **ray_versions.called_as_of_old(given))
+    built: type = build_policy_class(name, "torch", **old_policies.called_as_of_old(given))
 
     def with_updates(**overrides: Any) -> type:
         return build_torch_policy(**{"name": name, "loss_fn": loss_fn, **parts, **overrides})

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import import_attribute
 from rllib_compat.neutral.spaces import Box, DictSpace, Space, TupleSpace
+from rllib_compat.ray_versions import startup
 
 if TYPE_CHECKING:
     from ray.rllib.core.rl_module.rl_module import RLModule
@@ -105,7 +105,7 @@ def _built(cls: Any, space: Space, policy: PolicyState, model_config: Mapping[st
         action_space=spaces.to_gymnasium(policy.action_space),
         model_config=dict(model_config),
     )
-    with ray_versions.quiet_logs():
+    with startup.quiet_logs():
         return spec.build()
 
 

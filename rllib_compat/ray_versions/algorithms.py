@@ -1,14 +1,14 @@
-"""Algorithms: how they are built, and the learner inside."""
+"""Algorithms: how they are built, loaded and stopped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.ray_versions.metrics import name_agents
-from rllib_compat.ray_versions.sessions import quiet_logs
+from rllib_compat.ray_versions.startup import quiet_logs
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -117,47 +117,3 @@ class _Ended:
 
     def __exit__(self, *error: object) -> None:
         """Nothing was taken."""
-
-
-def local_learner(algorithm: Algorithm) -> Any:
-    """The learner of an algorithm without remote ones."""
-    return algorithm.learner_group._learner  # no public name in any supported Ray
-
-
-def take_learning_rates_of_config(learner: Any) -> None:
-    """Sets a learner's rates to those of its config: optimizers' states carry what they had.
-
-    Ray does it itself, but only after the next iteration; a schedule it does at each.
-    """
-    for optimizer, schedule in learner._optimizer_lr_schedules.items():
-        if not schedule.use_schedule:
-            learner._set_optimizer_lr(optimizer, schedule.get_current_value())
-
-
-def coefficients(learner: Any, names: Iterable[str]) -> dict[str, dict[str, float]]:
-    """What a learner computes its losses with and keeps in no state.
-
-    Args:
-        learner: The learner.
-        names: The attributes of Ray's learners that have such numbers, by module.
-    """
-    modules = list(learner.module.keys())
-    return {
-        name: {module_id: float(held[module_id].data) for module_id in modules}
-        for name in names
-        if (held := getattr(learner, name, None)) is not None
-    }
-
-
-def take_coefficients(learner: Any, values: Mapping[str, Mapping[str, float]]) -> None:
-    """Sets those numbers.
-
-    Args:
-        learner: The learner.
-        values: Attribute of Ray's learners → the value for each module. Others have no such thing.
-    """
-    for attribute, by_module in values.items():
-        held = getattr(learner, attribute, None)
-        for module_id, value in by_module.items():
-            if held is not None and module_id in learner.module:
-                held[module_id].data.fill_(value)

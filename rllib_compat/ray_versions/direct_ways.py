@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.ray_versions.callbacks import callback_class, callbacks_of
+from rllib_compat.ray_versions.episodes import callback_class, callbacks_of
 
 #: The pieces of Ray's own pipelines, for one agent. Until Ray 2.41, there was no second one.
 TO_MODULE = (

@@ -1,4 +1,4 @@
-"""Episodes."""
+"""Episodes, and the callbacks that are told of them."""
 
 from __future__ import annotations
 
@@ -32,3 +32,18 @@ def agents_to_act(episode: Any) -> list[Any]:
     """The agents of an episode that act next: those that have stepped, and are not done."""
     parts = episode.agent_episodes
     return [agent for agent in agents_that_stepped(episode) if not parts[agent].is_done]
+
+
+def callback_class() -> Any:
+    """The base of callbacks: `RLlibCallback`, which was `DefaultCallbacks` until Ray 2.40."""
+    try:
+        from ray.rllib.callbacks.callbacks import RLlibCallback
+    except ImportError:
+        from ray.rllib.algorithms.callbacks import DefaultCallbacks as RLlibCallback
+    return RLlibCallback
+
+
+def callbacks_of(runner_or_algorithm: Any) -> list[Any]:
+    """The callback objects of an env runner or algorithm; one object until Ray 2.40."""
+    held = getattr(runner_or_algorithm, "_callbacks", None) or runner_or_algorithm.callbacks
+    return held if isinstance(held, list) else [held]

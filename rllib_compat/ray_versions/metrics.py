@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat.ray_versions.runners import foreach_env_runner
+from rllib_compat.ray_versions.env_runners import foreach_env_runner
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm

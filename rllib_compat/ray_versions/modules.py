@@ -1,4 +1,4 @@
-"""The default RLModules: where they are, and what their parts are called."""
+"""The default RLModules, their parts and the catalogs that build them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rllib_compat.ray_versions.configs import plain_model_config
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
 
 #: What BC's default module called its encoder and its head, newest first.
 BC_MODULE_NAMES = (("_encoder", "_pi_head"), ("encoder", "pi"))
@@ -223,3 +224,31 @@ def action_distribution(action_space: Any) -> Any:
     from ray.rllib.core.models.catalog import Catalog
 
     return Catalog._get_dist_cls_from_action_space(action_space=action_space, framework="torch")
+
+
+class ChangesEncoders:
+    """A base of a catalog, in front of Ray's, that has other encoders in the place of its own."""
+
+    @classmethod
+    def encoder_instead(cls, made: Any, space: Any, told: Mapping[str, Any], actions: Any) -> Any:
+        """The config of an encoder, or of what makes features for an LSTM.
+
+        Args:
+            made: The one that Ray would build.
+            space: The observation space.
+            told: The model config.
+            actions: The action space, which Ray does not tell `get_tokenizer_config`.
+        """
+        del space, told, actions
+        return made
+
+    @classmethod
+    def _get_encoder_config(
+        cls, observation_space: Any, model_config_dict: Any, action_space: Any = None
+    ) -> Any:
+        made = super()._get_encoder_config(  # type: ignore[misc]  # of the catalog
+            observation_space=observation_space,
+            model_config_dict=model_config_dict,
+            action_space=action_space,
+        )
+        return cls.encoder_instead(made, observation_space, model_config_dict, action_space)

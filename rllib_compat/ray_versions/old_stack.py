@@ -1,14 +1,17 @@
-"""The old API stack: the state that its algorithms go on from (Ray 2.40 – 2.60)."""
+"""The old API stack (Ray 2.40 – 2.60): its state, workers and episodes, and execution plans."""
 
 from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from rllib_compat.ray_versions.callbacks import callbacks_of
+import numpy as np
+
 from rllib_compat.ray_versions.connectors import running_stat_state
+from rllib_compat.ray_versions.episodes import callbacks_of
 
 
 def set_state_of_old_stack(
@@ -54,3 +57,291 @@ def _with_statistics(own: Any, stats: Sequence[tuple[int, Any, Any]] | None) -> 
     parts = [RunningStat.from_state(running_stat_state(*stat)) for stat in stats]
     made.running_stats = tree.unflatten_as(own.running_stats, parts)
     return made
+
+
+# Workers: Ray's connectors (2.0 and later, `connectors/util.py`) know its own observation filters
+# by name, and policies that say `is_recurrent`. Before, a filter could be a function of the
+# observations' shape, and a policy kept a state if `get_initial_state` gave one.
+
+
+def agent_steps(episode: Any, agent: Any) -> int:
+    """How many steps of an agent an episode of the old API stack has, which counts no other way."""
+    return len(episode._agent_reward_history[agent])
+
+
+class TakesOldPolicies:
+    """What a `RolloutWorker` needs to make connectors for policies and filters of old."""
+
+    policy_map: Mapping[str, Any]
+    filters: dict[str, Any]
+
+    def _update_filter_dict(self, policy_dict: Any) -> None:
+        own: dict[str, Any] = {}
+        for policy_id in policy_dict:
+            policy = self.policy_map[policy_id]
+            if policy.agent_connectors is not None:
+                continue
+            _say_that_it_keeps_a_state(policy)
+            if callable(made_by := policy.config.get("observation_filter")):
+                own[policy_id] = made_by
+                policy.config["observation_filter"] = "NoFilter"
+        super()._update_filter_dict(policy_dict)  # type: ignore[misc]
+        for policy_id, made_by in own.items():
+            policy = self.policy_map[policy_id]
+            policy.config["observation_filter"] = made_by
+            self.filters[policy_id] = _insert_filter(policy, made_by)
+
+
+def _say_that_it_keeps_a_state(policy: Any) -> None:
+    from ray.rllib.policy.policy import Policy
+
+    says = type(policy).is_recurrent is not Policy.is_recurrent
+    if not says and type(policy).get_initial_state is not Policy.get_initial_state:
+        policy.is_recurrent = lambda: bool(policy.get_initial_state())
+
+
+def _insert_filter(policy: Any, made_by: Any) -> Any:
+    """Puts a filter of the user's own where Ray's stand: after preprocessing."""
+    from ray.rllib.connectors.agent.state_buffer import StateBufferConnector
+    from ray.rllib.connectors.connector import ConnectorContext
+
+    made = made_by(policy.observation_space.shape)
+    connector = _connector_class()(ConnectorContext.from_policy(policy), made)
+    policy.agent_connectors.insert_before(StateBufferConnector.__name__, connector)
+    return made
+
+
+@cache
+def _connector_class() -> type:
+    from ray.rllib.connectors.agent.synced_filter import SyncedFilterAgentConnector
+    from ray.rllib.policy.sample_batch import SampleBatch
+
+    class OwnFilterConnector(SyncedFilterAgentConnector):  # type: ignore[misc]
+        """Calls a filter of the user's own."""
+
+        def __init__(self, ctx: Any, made: Any) -> None:
+            super().__init__(ctx)
+            self.filter = made
+
+        def transform(self, ac_data: Any) -> Any:
+            """Filters observations; they count for its statistics in training only."""
+            for column in (SampleBatch.OBS, SampleBatch.NEXT_OBS):
+                if column in ac_data.data:
+                    observation = ac_data.data[column]
+                    ac_data.data[column] = self.filter(observation, update=self._is_training)
+            return ac_data
+
+        def to_state(self) -> tuple[str, Any]:
+            """Its name; the filter's own state is saved among those of the worker."""
+            return type(self).__name__, None
+
+    return OwnFilterConnector
+
+
+# Episodes: since Ray 2.1 they are `EpisodeV2`, with the same steps in their agents' collectors.
+
+_ONLY_AGENT = "agent0"
+
+
+_telling: dict[type, type] = {}
+
+
+def tell_as_of_old(episode: Any) -> None:
+    """Gives an episode of the old API stack the methods that it has lost; it stays the same one."""
+    cls = type(episode)
+    if not issubclass(cls, _Tells):
+        if cls not in _telling:
+            _telling[cls] = type(cls.__name__, (_Tells, cls), {})
+        episode.__class__ = _telling[cls]
+
+
+class _Tells:
+    """What an episode knew of its agents' last steps."""
+
+    policy_map: Any
+    _agent_collectors: dict[Any, Any]
+
+    def last_observation_for(self, agent_id: Any = _ONLY_AGENT) -> Any:
+        """What the policy saw last, or None."""
+        return self._last("obs", agent_id)
+
+    def last_raw_obs_for(self, agent_id: Any = _ONLY_AGENT) -> Any:
+        """What the environment gave last, or None; images are as the policy saw them."""
+        obs = self._last("obs", agent_id)
+        original = getattr(self._policy(agent_id).observation_space, "original_space", None)
+        if original is None or obs is None or np.shape(obs) == (original.shape or ()):
+            return obs
+        from gymnasium.spaces.utils import flatdim, unflatten
+
+        return unflatten(original, obs) if flatdim(original) == np.size(obs) else obs
+
+    def last_action_for(self, agent_id: Any = _ONLY_AGENT) -> Any:
+        """The last action; zeros before the first."""
+        return self._action(agent_id, 1)
+
+    def prev_action_for(self, agent_id: Any = _ONLY_AGENT) -> Any:
+        """The action before the last; zeros before the second."""
+        return self._action(agent_id, 2)
+
+    def last_reward_for(self, agent_id: Any = _ONLY_AGENT) -> float:
+        """The last reward; 0 before the first."""
+        return float(self._last("rewards", agent_id) or 0.0)
+
+    def prev_reward_for(self, agent_id: Any = _ONLY_AGENT) -> float:
+        """The reward before the last; 0 before the second."""
+        return float(self._last("rewards", agent_id, 2) or 0.0)
+
+    def last_done_for(self, agent_id: Any = _ONLY_AGENT) -> bool:
+        """Whether the agent has come to its end."""
+        done: bool = self.is_done(agent_id)  # type: ignore[attr-defined]
+        return done
+
+    def last_pi_info_for(self, agent_id: Any = _ONLY_AGENT) -> dict[str, Any]:
+        """What the policy computed beside its last action."""
+        names = ("action_prob", "action_logp", "action_dist_inputs", "vf_preds", "q_values")
+        found = {name: self._last(name, agent_id) for name in names}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def rnn_state_for(self, agent_id: Any = _ONLY_AGENT) -> list[Any]:
+        """The state after the last step, or the one that the policy begins with."""
+        states = []
+        for index, initial in enumerate(self._policy(agent_id).get_initial_state()):
+            state = self._last(f"state_out_{index}", agent_id)
+            states.append(initial if state is None else state)
+        return states
+
+    def _policy(self, agent_id: Any) -> Any:
+        return self.policy_map[self.policy_for(agent_id)]  # type: ignore[attr-defined]
+
+    def _action(self, agent_id: Any, back: int) -> Any:
+        action = self._last("actions", agent_id, back)
+        if action is not None:
+            return action
+        from ray.rllib.utils.spaces.space_utils import flatten_to_single_ndarray
+
+        like = self._policy(agent_id).action_space.sample()
+        return np.zeros_like(flatten_to_single_ndarray(like))
+
+    def _last(self, column: str, agent_id: Any, back: int = 1) -> Any:
+        """A value of a column, so many steps ago, or None."""
+        import tree
+
+        collector = self._agent_collectors.get(agent_id)
+        if collector is None or not (parts := collector.buffers.get(column)):
+            return None
+        # What the policy is still to compute has a place already.
+        back += int(column in collector.data_cols_with_dummy_values)
+        if len(parts[0]) < back:
+            return None
+        values = [part[-back] for part in parts]
+        struct = collector.buffer_structs.get(column)
+        if struct is None or len(values) == 1:
+            return values[0]
+        return tree.unflatten_as(struct, values)
+
+
+# Execution plans (Ray 0.8.5 – 1.13): their iterators are still in Ray, below `ray.util`.
+
+# A counter of plans → the algorithm's.
+_COUNTERS = {
+    "num_steps_sampled": "num_env_steps_sampled",
+    "num_agent_steps_sampled": "num_agent_steps_sampled",
+    "num_steps_trained": "num_env_steps_trained",
+    "num_agent_steps_trained": "num_agent_steps_trained",
+    "num_target_updates": "num_target_updates",
+    "last_target_update_ts": "last_target_update_ts",
+}
+
+
+def plan_iterator(make: Callable[[], Iterator[Any]]) -> Any:
+    """An iterator with the methods that plans are made of, `for_each` and the like.
+
+    Args:
+        make: Makes the generator of its items.
+    """
+    from ray.util.iter import LocalIterator
+    from ray.util.iter_metrics import SharedMetrics
+
+    def base(timeout: Any = None) -> Iterator[Any]:
+        del timeout
+        return make()
+
+    return LocalIterator(base, SharedMetrics())
+
+
+def give_batches_their_old_names() -> None:
+    """Lets batches of several policies answer to `total()`, their agents' steps until Ray 0.8."""
+    from ray.rllib.policy.sample_batch import MultiAgentBatch
+
+    MultiAgentBatch.total = MultiAgentBatch.agent_steps
+
+
+def not_ready() -> Any:
+    """The item that says that there is none yet, and that others may go on."""
+    from ray.util.iter import _NextValueNotReady
+
+    return _NextValueNotReady()
+
+
+def plan_metrics() -> Any:
+    """Counters, timers and infos of the plan whose item is being made."""
+    from ray.util.iter import LocalIterator
+
+    return LocalIterator.get_metrics()
+
+
+def with_steps(algorithm: type) -> type:
+    """The algorithm's class, with steps that `algorithm.legacy_step()` takes."""
+
+    def training_step(self: Any) -> Any:
+        return self.legacy_step()
+
+    members = {"training_step": training_step, "own_step": algorithm.training_step}  # type: ignore[attr-defined]
+    return type(algorithm.__name__, (algorithm,), members)
+
+
+def own_step(algorithm: Any) -> Any:
+    """Takes a step of the algorithm itself, whose class may have other steps now."""
+    return getattr(algorithm, "own_step", algorithm.training_step)()
+
+
+def counters_of(algorithm: Any) -> Any:
+    """What an algorithm of the old API stack counts, by name."""
+    return algorithm._counters
+
+
+def timers_of(algorithm: Any) -> Any:
+    """What an algorithm of the old API stack times, by name."""
+    return algorithm._timers
+
+
+def next_of_plan(algorithm: Any, plan: Any) -> Any:
+    """The next item of a plan, whose counters are the algorithm's, which checkpoints hold.
+
+    Args:
+        algorithm: The algorithm.
+        plan: What the execution plan returned: an iterator.
+    """
+    counters = algorithm._counters
+    metrics = plan.shared_metrics.get() if hasattr(plan, "shared_metrics") else None
+    if metrics is None:
+        return next(plan)
+    metrics.counters.update({ours: counters[theirs] for ours, theirs in _COUNTERS.items()})
+    item = next(plan)
+    metrics = plan.shared_metrics.get()
+    counters.update({theirs: metrics.counters[ours] for ours, theirs in _COUNTERS.items()})
+    return item
+
+
+def train_one_step(algorithm: Any, batch: Any, policies: Any = None) -> Any:
+    """Learns from a batch in an algorithm of Ray's, on the old API stack."""
+    from ray.rllib.execution.train_ops import train_one_step as train
+
+    return train(algorithm, batch, policies)
+
+
+def sample_synchronously(group: Any, **arguments: Any) -> Any:
+    """Samples in all env runners of a group, on the old API stack."""
+    from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
+
+    return synchronous_parallel_sample(worker_set=group, **arguments)

@@ -1,13 +1,13 @@
-"""What Ray and torch start before anybody needs it, and how a conversion does without."""
+"""A small or a silent Ray, and what a conversion does without: Ray's cluster, torch's compiler."""
 
 from __future__ import annotations
 
+import logging
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
-
-from rllib_compat.ray_versions.sessions import quiet_logs
 
 #: Methods of torch's optimizers that import its compiler when they are first called (torch 2.x,
 #: `torch/_compile.py`), only to mark themselves as not compiled.
@@ -54,3 +54,54 @@ def _without_compiler() -> Iterator[None]:
     finally:
         for method in marked:
             delattr(method, "__dynamo_disable")
+
+
+@contextmanager
+def quiet_ray(*, num_cpus: int) -> Iterator[None]:
+    """A small local Ray for as long as the block runs, unless one is running; errors only."""
+    import ray
+
+    started = not ray.is_initialized()
+    try:
+        with quiet_logs():
+            if started:
+                ray.init(
+                    num_cpus=num_cpus,
+                    include_dashboard=False,
+                    configure_logging=False,
+                    log_to_driver=False,
+                    object_store_memory=128 * 1024 * 1024,
+                )
+            yield
+    finally:
+        if started:
+            ray.shutdown()
+
+
+#: What Ray logs through. Algorithms set the level of `ray.rllib` anew when they are built, so those
+#: that deprecations are logged by have one of their own: until Ray 2.48, and since 2.50.
+_LOGGERS = (
+    "ray",
+    "ray.rllib",
+    "ray.tune",
+    "ray.rllib.utils.deprecation",
+    "ray._common.deprecation",
+)
+
+
+@contextmanager
+def quiet_logs() -> Iterator[None]:
+    """Of what Ray says in the block, errors only: the rest is about its own old parts."""
+    import ray.rllib  # noqa: F401  its import sets levels, so it comes before ours
+
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

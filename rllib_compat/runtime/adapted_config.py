@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import replay
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -35,5 +35,5 @@ def adapt_config(config: AlgorithmConfig) -> AlgorithmConfig:
     give_optimizer(config)
     tell_callbacks(config)
     take_one_batch(config)
-    ray_versions.weigh_replayed(config)
+    replay.weigh_replayed(config)
     return config

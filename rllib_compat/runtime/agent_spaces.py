@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import connectors, environments
 from rllib_compat.runtime.multi_agent import MultiAgentAdapter
 
 
@@ -47,9 +47,9 @@ class LiveStructs(Mapping[Any, Any]):
 def follow_agents(env_runner: Any) -> None:
     """Makes a runner's connectors look at the spaces that its environment has now."""
     env = env_runner.env
-    envs = [e.unwrapped for e in ray_versions.sub_environments(getattr(env, "unwrapped", env))]
+    envs = [e.unwrapped for e in environments.sub_environments(getattr(env, "unwrapped", env))]
     adapter = next((e for e in envs if isinstance(e, MultiAgentAdapter)), None)
     if adapter is None:
         return
     tables = {kind: LiveStructs(adapter, f"{kind}_spaces") for kind in ("action", "observation")}
-    ray_versions.look_spaces_up_in(env_runner, tables, adapter.observation_spaces)
+    connectors.look_spaces_up_in(env_runner, tables, adapter.observation_spaces)

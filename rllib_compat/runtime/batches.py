@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions import episodes
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
 
 # Columns that the episode holds otherwise; a write can't reach the learners.
@@ -271,5 +271,5 @@ def _add(episode: Any, name: str, column: Any) -> None:
     values = _items(np.asarray(column), len(episode))
     buffer = InfiniteLookbackBuffer([values[0]] * lookback + values, lookback=lookback)
     if not isinstance(episode.rewards.data, list):
-        ray_versions.to_numpy(buffer)
+        episodes.to_numpy(buffer)
     episode.extra_model_outputs[name] = buffer

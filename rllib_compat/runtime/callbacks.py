@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import env_runners, episodes, metrics, old_stack, timers
 from rllib_compat.runtime.agent_spaces import follow_agents
 from rllib_compat.runtime.batches import Samples, agent_parts, read_only, sample_batch, write_back
 from rllib_compat.runtime.curriculum import Curriculum
@@ -44,7 +44,7 @@ __all__ = [
     "with_trainer",
 ]
 
-RayCallbacks = ray_versions.callback_class()
+RayCallbacks = episodes.callback_class()
 
 
 @public("rllib_compat.adapters")
@@ -184,7 +184,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         if todays:
             record = self._episode(kwargs).record()
             self.ended.append(record)
-            ray_versions.log_item(kwargs["metrics_logger"], RECORDS, record)
+            metrics.log_item(kwargs["metrics_logger"], RECORDS, record)
 
     def on_sample_end(self, **kwargs: Any) -> None:
         """Passes on the steps as the sample batch that they were."""
@@ -192,8 +192,8 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             self.on_sample_batch(**kwargs)
             return
         if kwargs.get("env_runner") is not None:
-            ray_versions.log_sampler_times(kwargs["env_runner"], kwargs["metrics_logger"])
-            ray_versions.log_that_a_sample_ended(kwargs["metrics_logger"], RECORDS)
+            timers.log_sampler_times(kwargs["env_runner"], kwargs["metrics_logger"])
+            metrics.log_that_a_sample_ended(kwargs["metrics_logger"], RECORDS)
         if self._methods["on_postprocess_trajectory"]:
             ongoing = {e.chunk_id: e for e in self._episodes.values()}
             for chunk in kwargs["samples"]:
@@ -216,7 +216,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         """Passes each environment of the runner on."""
         Here.worker = self._worker_of(kwargs["env_runner"])
         if kwargs.get("env") is not None:
-            ray_versions.seed_env_runner(kwargs["env_runner"], kwargs["env"])
+            env_runners.seed_env_runner(kwargs["env_runner"], kwargs["env"])
         if self._methods["on_environment_created"]:
             worker = self._worker_of(kwargs["env_runner"])
             for index, env in enumerate(LegacyBaseEnv(kwargs["env"]).envs):
@@ -226,7 +226,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     def on_train_result(self, **kwargs: Any) -> None:
         """Completes the result with its legacy keys, then lets the callbacks change it."""
         algorithm = kwargs["algorithm"]
-        ray_versions.count_steps_read(algorithm, kwargs["result"])
+        metrics.count_steps_read(algorithm, kwargs["result"])
         self.results.complete(kwargs["result"], algorithm.config)
         if isinstance(plan := getattr(algorithm, "legacy_step", None), RunningPlan):
             plan.complete(kwargs["result"])
@@ -247,7 +247,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         """Passes the event on, with what a custom evaluation function has returned."""
         result = kwargs["evaluation_metrics"]
         if (logger := kwargs.get("metrics_logger")) is not None:
-            ray_versions.take_evaluation_items(logger, result, RECORDS)
+            metrics.take_evaluation_items(logger, result, RECORDS)
         function = kwargs["algorithm"].config.custom_evaluation_function
         if isinstance(function, EvaluationFunction):
             result.update(function.metrics)
@@ -278,7 +278,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
 
     def _episode_event(self, event: str, kwargs: dict[str, Any]) -> None:
         if kwargs.get("worker") is not None:  # the old API stack has the legacy objects itself
-            ray_versions.tell_as_of_old(kwargs["episode"])
+            old_stack.tell_as_of_old(kwargs["episode"])
             self._fire(event, kwargs, {"base_env": OldStackBaseEnv(kwargs["base_env"])})
             return
         episode = self._episode(kwargs)

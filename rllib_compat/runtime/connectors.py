@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import configs, connectors
 from rllib_compat.runtime.env_settings import STORED, EnvSettings
 from rllib_compat.runtime.preprocessors import LegacyPreprocessor
 
@@ -36,9 +36,9 @@ def add_preprocessors(config: AlgorithmConfig, *, flat: bool = False) -> None:
     """
     if getattr(config, "groups_observations", False):
         return  # the config's own pipeline makes arrays of them
-    made = ray_versions.env_to_module_factory(config)
+    made = connectors.env_to_module_factory(config)
     if not (isinstance(made, partial) and made.func is with_preprocessors):
-        multi_agent = ray_versions.is_multi_agent(config)
+        multi_agent = configs.is_multi_agent(config)
         keeps = getattr(config, "keeps_observations", ())
         structured = multi_agent and _flatten_policies(config, keeps)
         made = partial(with_preprocessors, made, multi_agent, structured=structured)
@@ -58,10 +58,10 @@ def leave_in_parts(config: AlgorithmConfig, spaces: Mapping[str, Any]) -> None:
         config: The config.
         spaces: The observation space of each policy whose module does.
     """
-    made = ray_versions.env_to_module_factory(config)
+    made = connectors.env_to_module_factory(config)
     if isinstance(made, partial) and made.func is with_preprocessors:
         config.env_runners(env_to_module_connector=made.args[0])
-    if ray_versions.is_multi_agent(config) and isinstance(config.policies, dict):
+    if configs.is_multi_agent(config) and isinstance(config.policies, dict):
         policies = dict(config.policies)
         for name, space in spaces.items():
             policies[name] = copy.copy(policies[name])
@@ -156,7 +156,7 @@ def with_preprocessors(
     from rllib_compat.runtime.legacy_observations import LegacyObservations, changes, space_after
     from rllib_compat.runtime.original_space import FlattenObservations, OriginalSpace
 
-    own = ray_versions.made_connectors(inner, env, spaces, device)
+    own = connectors.made_connectors(inner, env, spaces, device)
     space = _observation_space(env, spaces)
     first = []
     if legacy is not None and changes(legacy, space):
@@ -216,11 +216,11 @@ def set_previous_steps(
     # Modules that are new take one-hot steps past their layers, and no others.
     sees = (one_hot and bool(actions), one_hot and bool(rewards))
     if any(config.model_config.get(key) for key in LOOKING_BACK):
-        ray_versions.tell_modules(config, dict(zip(LOOKING_BACK, sees, strict=True)))
-    had = ray_versions.env_to_module_factory(config)
+        configs.tell_modules(config, dict(zip(LOOKING_BACK, sees, strict=True)))
+    had = connectors.env_to_module_factory(config)
     inner = _without_previous_steps(had)
     if actions or rewards:
-        multi_agent = ray_versions.is_multi_agent(config)
+        multi_agent = configs.is_multi_agent(config)
         steps = (actions, rewards, multi_agent)
         inner = partial(with_previous_steps, inner, *steps, one_hot=one_hot)
     elif inner is had:
@@ -272,7 +272,7 @@ def with_previous_steps(
     """
     from rllib_compat.runtime.previous_steps import PreviousSteps
 
-    own = ray_versions.made_connectors(inner, env, spaces, device)
+    own = connectors.made_connectors(inner, env, spaces, device)
     last = PreviousSteps(actions=actions, rewards=rewards, one_hot=one_hot, multi_agent=multi_agent)
     return [*own, last]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import env_runners
 from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
 from rllib_compat.runtime.workers import as_legacy, user_env
 
@@ -31,7 +31,7 @@ class Curriculum(DefaultCallbacks):
         """Asks for the task of each environment that samples, and sets those that are new."""
         algorithm = getattr(trainer, "algorithm", trainer)
         set_tasks = partial(_set_tasks, self.function, dict(result))
-        ray_versions.foreach_env_runner(algorithm.env_runner_group, set_tasks)
+        env_runners.foreach_env_runner(algorithm.env_runner_group, set_tasks)
 
 
 def _set_tasks(function: Callable[[Any, Any, Any], Any], result: Any, env_runner: Any) -> None:

@@ -9,9 +9,9 @@ from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.policy_id import SHARED
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import tune
 from rllib_compat.runtime.envs import find_creator
 
 _KINDS = (MultiAgentEnv, ExternalMultiAgentEnv)
@@ -43,7 +43,7 @@ def _has_many_agents(config: Mapping[str, Any]) -> bool:
     if isinstance(env, type):
         return issubclass(env, _KINDS)
     is_path = isinstance(env, str) and ("." in env or ":" in env)
-    if not (callable(env) or is_path or ray_versions.is_registered_env(env)):
+    if not (callable(env) or is_path or tune.is_registered_env(env)):
         return False
     try:
         if (creator := find_creator(env)) is None:

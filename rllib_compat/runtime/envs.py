@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, cast
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import tune
 from rllib_compat.runtime import atari, atari_names
 from rllib_compat.runtime.env_settings import EnvSettings as EnvSettings
 
@@ -50,7 +50,7 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
     if env is None:
         return None
     if settings.plain:
-        if isinstance(env, str) and not ray_versions.is_registered_env(env):
+        if isinstance(env, str) and not tune.is_registered_env(env):
             name, _ = resolve_env_name(env)
             todays = _in_gymnasium(name) and not _is_old_entry(name)
             if todays and not (atari.may_change(settings) and atari.is_name(name)):
@@ -72,7 +72,7 @@ def resolve_env_name(name: str) -> tuple[str, str | None]:
         The name to use, and a note for the report or None. Names that `ray.tune.register_env`
         knows, and those that nobody knows here (they may be registered later), stay as they are.
     """
-    if ray_versions.is_registered_env(name):
+    if tune.is_registered_env(name):
         return name, None
     if _in_gymnasium(name):
         newest = _versions(name)[-1][1]
@@ -156,8 +156,8 @@ def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | No
     """
     if callable(env):
         return cast("Callable[[Any], Any]", env)
-    if ray_versions.is_registered_env(env):
-        return ray_versions.registered_env(env)
+    if tune.is_registered_env(env):
+        return tune.registered_env(env)
     name, _ = resolve_env_name(env)
     game = atari_names.spec_of(name)
     if game is not None or _in_gymnasium(name):

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.runtime.episodes import EpisodeRecord
 from rllib_compat.runtime.remote_workers import RemoteWorker
 from rllib_compat.runtime.results import summarize
@@ -120,7 +120,7 @@ def _actors(workers: Iterable[Any] | None) -> list[RemoteWorker]:
 def _take(env_runner: Any) -> list[EpisodeRecord]:
     """Takes the episodes out of a runner; runs where the runner is."""
     taken: list[EpisodeRecord] = []
-    for adapter in ray_versions.callbacks_of(env_runner):
+    for adapter in ray_episodes.callbacks_of(env_runner):
         taken += getattr(adapter, "ended", [])
         getattr(adapter, "ended", []).clear()
     return taken

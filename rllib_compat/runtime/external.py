@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import connectors, environments
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -72,7 +72,7 @@ class ServedEnv:
         _, item = self._wait(lambda: [episode])
         self._last = item
         if item["terminated"]["__all__"] if self._multi_agent else item["terminated"]:
-            del ray_versions.ongoing_episodes(self.external_env)[episode.episode_id]
+            del environments.ongoing_episodes(self.external_env)[episode.episode_id]
             self._episode = None
         info = self._info(item)
         return item["obs"], item["reward"], item["terminated"], item["truncated"], info
@@ -86,11 +86,11 @@ class ServedEnv:
         return getattr(self.external_env, name)
 
     def _started(self) -> list[Any]:
-        return list(ray_versions.ongoing_episodes(self.external_env).values())
+        return list(environments.ongoing_episodes(self.external_env).values())
 
     def _wait(self, episodes: Any) -> tuple[Any, Any]:
         """The first of some episodes that has something to say, and what it says."""
-        told = ray_versions.news(self.external_env)
+        told = environments.news(self.external_env)
         with told:
             while True:
                 for episode in episodes():
@@ -126,7 +126,7 @@ class ServedEnv:
 
 def record_logged_actions(config: AlgorithmConfig) -> None:
     """Makes episodes hold the actions that simulators have chosen, where they have."""
-    inner = ray_versions.module_to_env_factory(config)
+    inner = connectors.module_to_env_factory(config)
     if not (isinstance(inner, partial) and inner.func is with_logged_actions):
         config.env_runners(module_to_env_connector=partial(with_logged_actions, inner))
 
@@ -134,8 +134,8 @@ def record_logged_actions(config: AlgorithmConfig) -> None:
 @public("rllib_compat.adapters")
 def with_logged_actions(inner: Any, env: Any = None, *spaces: Any) -> list[Any]:
     """Makes the connectors from the module to an environment, and for simulators one more."""
-    own = ray_versions.made_connectors(inner, env, *spaces)
-    envs = ray_versions.sub_environments(getattr(env, "unwrapped", env))
+    own = connectors.made_connectors(inner, env, *spaces)
+    envs = environments.sub_environments(getattr(env, "unwrapped", env))
     external = any(isinstance(getattr(e.unwrapped, "env", None), ServedEnv) for e in envs)
     return [*own, LoggedActions()] if external else own
 

@@ -14,8 +14,18 @@ from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.evaluation.rollout_worker import RolloutWorker
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import (
+    configs,
+    direct_agents,
+    direct_steps,
+    ended_episodes,
+    env_runners,
+    metrics,
+    modules,
+    old_stack,
+    timers,
+)
 from rllib_compat.runtime.drawing import draw
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.workers import user_env
@@ -66,12 +76,12 @@ class CountsOnce:
     def sample(self, **kwargs: Any) -> list[Any]:
         """Samples; what explores less and less knows of each step that was."""
         episodes: list[Any] = super().sample(**kwargs)  # type: ignore[misc]
-        ray_versions.go_on_exploring(self, episodes)
+        env_runners.go_on_exploring(self, episodes)
         return episodes
 
     def get_metrics(self) -> Any:
         """What was counted and timed since the last call."""
-        return ray_versions.count_once(super().get_metrics())  # type: ignore[misc]
+        return metrics.count_once(super().get_metrics())  # type: ignore[misc]
 
 
 class ExploresZeros:
@@ -84,7 +94,7 @@ class ExploresZeros:
         made = self.module  # by a method of its own only in Rays after 2.40
         for module in made.values() if hasattr(made, "values") else [made]:
             if module is not None:
-                ray_versions.explore_zeros(module)
+                modules.explore_zeros(module)
 
 
 class SamplesFaster:
@@ -95,7 +105,7 @@ class SamplesFaster:
     def make_module(self) -> None:
         """Makes the module, which only ever acts here: Ray would switch its mode twice a step."""
         super().make_module()  # type: ignore[misc]
-        ray_versions.pass_over_connector_timers(self)
+        timers.pass_over_connector_timers(self)
         made = self.module
         for module in made.values() if hasattr(made, "values") else [made]:
             getattr(module, "eval", lambda: None)()
@@ -109,11 +119,11 @@ class DrawsInNumpy:
         return draw(distribution, inputs)
 
 
-class StepsFaster(DrawsInNumpy, ray_versions.StepsDirectly):
+class StepsFaster(DrawsInNumpy, direct_steps.StepsDirectly):
     """What an env runner for one agent needs to pass over connectors that decide nothing."""
 
 
-class AgentsFaster(DrawsInNumpy, ray_versions.AgentsDirectly, ray_versions.ReadsEndedOnce):
+class AgentsFaster(DrawsInNumpy, direct_agents.AgentsDirectly, ended_episodes.ReadsEndedOnce):
     """What an env runner for many agents needs to pass over connectors that decide nothing."""
 
 
@@ -121,7 +131,7 @@ class NewStackRunner(ExploresZeros, SamplesFaster, CountsOnce, TellsErrors):
     """What each env runner of the new API stack needs."""
 
 
-class OldStackWorker(TellsErrors, GivesUsersEnvs, ray_versions.TakesOldPolicies):
+class OldStackWorker(TellsErrors, GivesUsersEnvs, old_stack.TakesOldPolicies):
     """What each worker of the old API stack needs."""
 
     @property
@@ -165,7 +175,7 @@ def give_env_runners(config: AlgorithmConfig) -> None:
         cls: type | None = None  # Ray has an env runner that records
     elif not config.enable_env_runner_and_connector_v2:
         cls = TellingRolloutWorker
-    elif ray_versions.is_multi_agent(config):
+    elif configs.is_multi_agent(config):
         cls = TellingMultiAgentEnvRunner
     else:
         cls = TellingEnvRunner

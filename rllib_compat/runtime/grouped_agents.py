@@ -8,9 +8,9 @@ from typing import Any
 import gymnasium
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.modules.grouped import Grouping, grouped_space
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import episodes as ray_episodes
 
 
 @public("rllib_compat.adapters")
@@ -74,5 +74,5 @@ def _parts_that_stepped(episodes: list[Any]) -> Iterator[Any]:
         if not hasattr(episode, "agent_episodes"):
             yield episode
             continue
-        for agent_id in ray_versions.agents_that_stepped(episode):
+        for agent_id in ray_episodes.agents_that_stepped(episode):
             yield episode.agent_episodes[agent_id]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import configs, learners
 from rllib_compat.runtime.policies import LegacyPolicy
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def report_as_before(config: AlgorithmConfig) -> None:
     if issubclass(config.learner_class, ReportingLearner):
         return
     put_before(ReportingLearner, "Reporting", config)
-    if ray_versions.learns_in_thread(config):
-        put_before(ray_versions.TellsErrorsOfThread, "Open", config)
+    if learners.learns_in_thread(config):
+        put_before(learners.TellsErrorsOfThread, "Open", config)
 
 
 def _is_cql(config: AlgorithmConfig) -> bool:
@@ -73,7 +73,7 @@ def put_before(first: type, word: str, config: AlgorithmConfig, **members: Any) 
     """
     base = config.learner_class
     made = type(f"{word}{base.__name__}", (first, base), {"__module__": __name__, **members})
-    ray_versions.set_learner_class(config, made)
+    configs.set_learner_class(config, made)
 
 
 @public("rllib_compat.adapters")
@@ -148,7 +148,7 @@ def _like(tensor: Any, array: Any) -> Any:
 
 
 @public("rllib_compat.adapters")
-class ReportingLearner(ray_versions.CountsRealSteps):
+class ReportingLearner(learners.CountsRealSteps):
     """Tells the rates that an update was made with, by their old names; a first base.
 
     Ray moves on in schedules and KL coefficients first, and tells those of the next update.
@@ -158,7 +158,7 @@ class ReportingLearner(ray_versions.CountsRealSteps):
 
     def after_gradient_based_update(self, *, timesteps: Any) -> None:
         """Tells what was used, then moves on."""
-        for key, rate in ray_versions.rates_in_use(self).items():
+        for key, rate in learners.rates_in_use(self).items():
             self.metrics.log_value(key, rate, window=1)
         super().after_gradient_based_update(timesteps=timesteps)  # type: ignore[misc]
 
@@ -174,5 +174,5 @@ class OneBatchLearner:
     def update(self, training_data: Any = None, **kwargs: Any) -> Any:
         """Updates the modules once with each minibatch."""
         if training_data is not None:
-            ray_versions.hand_over_batch(training_data)
+            learners.hand_over_batch(training_data)
         return super().update(training_data=training_data, **kwargs)  # type: ignore[misc]

@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import import_attribute, public
+from rllib_compat.ray_versions import episodes
 from rllib_compat.runtime.events import DICT_EVENTS
 
-RayCallbacks = ray_versions.callback_class()
+RayCallbacks = episodes.callback_class()
 
 # The names that only today's callbacks take; a method that asks for them gets them as they are.
 TODAY = {"env_runner", "metrics_logger", "rl_module", "prev_episode_chunks"}

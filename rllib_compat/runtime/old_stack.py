@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import old_stack
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.workers import user_env
 
@@ -32,7 +32,7 @@ class OldStackEvents:
 
     def on_sample_batch(self, **kwargs: Any) -> None:
         """Passes a sample on; that of one policy for all was not kept by policy until Ray 2.0."""
-        ray_versions.give_batches_their_old_names()
+        old_stack.give_batches_their_old_names()
         samples = kwargs["samples"]
         by_policy = getattr(samples, "policy_batches", {})
         if set(by_policy) == {ONLY_POLICY}:

@@ -12,8 +12,8 @@ from typing import Any
 import gymnasium as gym
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import connectors
 
 
 def with_original(made: Any, seen: Any) -> Any:
@@ -31,7 +31,7 @@ def with_original(made: Any, seen: Any) -> Any:
     return made
 
 
-_FlattenObservations: Any = ray_versions.flatten_observations()
+_FlattenObservations: Any = connectors.flatten_observations()
 
 
 @public("rllib_compat.adapters")

@@ -19,8 +19,8 @@ import copy
 import pickle
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import configs
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -82,5 +82,5 @@ def tame(config: AlgorithmConfig) -> bool:
     """
     if len(config.algorithm_config_overrides_per_module) <= MANY:
         return False
-    ray_versions.set_cache_of_module_configs(config, OverridesCache())
+    configs.set_cache_of_module_configs(config, OverridesCache())
     return True

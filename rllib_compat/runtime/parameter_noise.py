@@ -11,9 +11,9 @@ import torch
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.columns import Columns
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.heads.q_head import EXPLORING, exploring
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import connectors, modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ def with_parameter_noise(
         spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
         device: Where the module computes.
     """
-    own = ray_versions.made_connectors(inner, env, spaces, device)
+    own = connectors.made_connectors(inner, env, spaces, device)
     return [*own, ParameterNoise()]
 
 
@@ -118,14 +118,14 @@ def explore_as_before(config: AlgorithmConfig) -> None:
         return
     from rllib_compat.networks.modules.exploring_q import ExploringQModule
 
-    ray_versions.set_module_class(config, ExploringQModule)
+    modules.set_module_class(config, ExploringQModule)
     if PARAMETER_NOISE in asked:
         change_weight_noise(config)
 
 
 def change_weight_noise(config: AlgorithmConfig) -> None:
     """Puts the connector behind those of a config, once."""
-    made = ray_versions.env_to_module_factory(config)
+    made = connectors.env_to_module_factory(config)
     if not (isinstance(made, partial) and made.func is with_parameter_noise):
         config.env_runners(env_to_module_connector=partial(with_parameter_noise, made))
 
@@ -136,5 +136,5 @@ def explored_by(config: AlgorithmConfig) -> dict[str, dict[str, Any]]:
     Returns:
         By policy, and by "" what it tells all of them.
     """
-    told = ray_versions.told_model_configs(config)
+    told = modules.told_model_configs(config)
     return {policy: exploring(one) for policy, one in told.items()}

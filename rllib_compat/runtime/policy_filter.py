@@ -16,8 +16,8 @@ from ray.rllib.connectors import env_to_module
 from ray.rllib.utils.filter import MeanStdFilter as Filter
 from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import connectors
 
 #: The key of a filter's state for what it has seen since it was last given one.
 SEEN = "seen_since"
@@ -35,7 +35,7 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
         """The statistics, and what was seen since they were last given."""
         state = super().get_state(*args, **kwargs)
         for key, told in self._filters.items():
-            state[key][SEEN] = ray_versions.seen_since(told)
+            state[key][SEEN] = connectors.seen_since(told)
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -50,7 +50,7 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
             self._init_new_filters()
         for state in states:
             for key, told in state.items():
-                ray_versions.add_seen(self._filters[key], told[SEEN])
+                connectors.add_seen(self._filters[key], told[SEEN])
         return self.get_state()
 
 

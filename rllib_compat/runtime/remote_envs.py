@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions import environments
 
 
 def each_environment(env: Any) -> list[Any]:
     """The environments in a runner's `env`; what stands for each where they are elsewhere."""
     if hasattr(env, "parent_pipes"):
         return [RemoteEnv(env, index) for index in range(env.num_envs)]
-    return ray_versions.sub_environments(env)
+    return environments.sub_environments(env)
 
 
 class RemoteEnv:

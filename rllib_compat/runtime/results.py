@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import metrics
 from rllib_compat.runtime.episodes import EpisodeRecord
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 
@@ -356,7 +356,7 @@ def _learner_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
 
 def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:
     """The records in a result, which are taken out: loggers have no use for them."""
-    return ray_versions.items(result.get("env_runners", {}).pop(RECORDS, ()), EpisodeRecord)
+    return metrics.items(result.get("env_runners", {}).pop(RECORDS, ()), EpisodeRecord)
 
 
 def _get(result: Any, path: str) -> Any:

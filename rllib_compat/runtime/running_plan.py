@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.ray_versions import old_stack
 
 
 class RunningPlan:
@@ -30,7 +30,7 @@ class RunningPlan:
         algorithm: Any,
     ) -> None:
         self.result: dict[str, Any] = {}
-        ray_versions.give_batches_their_old_names()
+        old_stack.give_batches_their_old_names()
         self._algorithm = algorithm
         self._items = plan(workers, config)
 
@@ -44,7 +44,7 @@ class RunningPlan:
             CompatError: The plan has come to its end.
         """
         try:
-            item = ray_versions.next_of_plan(self._algorithm, self._items)
+            item = old_stack.next_of_plan(self._algorithm, self._items)
         except StopIteration as error:
             raise CompatError(
                 "The execution plan has come to its end.",

@@ -16,9 +16,9 @@ from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.vector_env import VectorEnv
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import environments, episodes
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.failures import NewStackRunner, StepsFaster, has_own_env_runners
@@ -74,7 +74,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
         env: The `VectorEnv`.
     """
 
-    metadata = ray_versions.resets_at_the_next_step()
+    metadata = environments.resets_at_the_next_step()
 
     def __init__(self, env: Any, settings: EnvSettings) -> None:
         self.env = env
@@ -191,7 +191,7 @@ class LegacyEnvRunner(NewStackRunner, StepsFaster, SingleAgentEnvRunner):  # typ
             self.config.env_runners(num_envs_per_env_runner=self.num_envs)
         self._needs_initial_reset = True
         context = EnvContext(self.config.env_config, worker_index=self.worker_index)
-        for callbacks in ray_versions.callbacks_of(self):
+        for callbacks in episodes.callbacks_of(self):
             callbacks.on_environment_created(
                 env=self.env,
                 env_context=context,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import GoneError
+from rllib_compat.ray_versions import connectors as ray_connectors
+from rllib_compat.ray_versions import env_runners, episodes
 from rllib_compat.runtime.connectors import REPLACING
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, known_as
@@ -119,7 +120,7 @@ class LegacyWorker:
     @property
     def callbacks(self) -> Any:
         """The user's callbacks object in this process."""
-        for adapter in ray_versions.callbacks_of(self.env_runner):
+        for adapter in episodes.callbacks_of(self.env_runner):
             if hasattr(adapter, "legacy"):
                 return adapter.legacy[0] if adapter.legacy else None
         return None
@@ -239,11 +240,11 @@ class LegacyWorker:
 
     def earlier_chunks(self, episode_id: Any) -> list[Any]:
         """The chunks of an ongoing episode that earlier samples have returned."""
-        return ray_versions.earlier_chunks(self.env_runner, episode_id)
+        return env_runners.earlier_chunks(self.env_runner, episode_id)
 
     def keeps_observations(self) -> bool:
         """Whether no connector replaces the observations of the environment."""
-        connectors = ray_versions.env_to_module(self.env_runner).connectors
+        connectors = ray_connectors.env_to_module(self.env_runner).connectors
         return not any(type(connector).__name__ in REPLACING for connector in connectors)
 
     def action_space(self, policy_id: str) -> Any:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from packaging.version import InvalidVersion, Version
 
-from rllib_compat import ray_versions
 from rllib_compat.config import default_config
 from rllib_compat.conversion.environment import make_env_settings
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CompatError, ConfigError, MissingInformationError
 from rllib_compat.neutral.report import Report
+from rllib_compat.ray_versions import algorithms, startup
 from rllib_compat.runtime.envs import adapt_env
 from rllib_compat.runtime.policy_mapping import MappingFn
 from rllib_compat.trainer.acting import Acting
@@ -79,12 +79,12 @@ def loaded(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]:
         if not done.trains_on:
             yield ModuleActor(target, done, given), done.report
             return
-        with ray_versions.without_cluster():
-            algorithm = ray_versions.load_algorithm(target)
+        with startup.without_cluster():
+            algorithm = algorithms.load_algorithm(target)
             try:
                 yield AlgorithmActor(algorithm), done.report
             finally:
-                ray_versions.stop_algorithm(algorithm)
+                algorithms.stop_algorithm(algorithm)
 
 
 class AlgorithmActor(Acting, Actor):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ray.tune import Trainable
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import algorithms, learners, tune
+from rllib_compat.ray_versions import metrics as ray_metrics
 from rllib_compat.trainer import coefficients
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Checkpoints:
         Returns:
             Its path, as it always was; Tune, which has a storage, gets what it wants.
         """
-        if ray_versions.has_storage(self):
+        if tune.has_storage(self):
             return Trainable.save(self, checkpoint_dir)
         path = Path(checkpoint_dir or self.logdir) / f"checkpoint_{self.iteration:06d}"
         path.mkdir(parents=True, exist_ok=True)
@@ -86,7 +87,7 @@ class Checkpoints:
         metrics = getattr(checkpoint_path, "metrics", None) or {}
         with getattr(checkpoint_path, "checkpoint", checkpoint_path).as_directory() as folder:
             self.load_checkpoint(folder, trusted=trusted)
-        ray_versions.mark_restored_by_tune(self, time_total=metrics.get("time_total_s", 0.0))
+        tune.mark_restored_by_tune(self, time_total=metrics.get("time_total_s", 0.0))
 
     def restore_from_object(self, obj: bytes) -> None:
         """Restores what `save_to_object` returned."""
@@ -114,14 +115,14 @@ class Checkpoints:
             restore_old_stack(given, trainer)
         else:
             with (
-                ray_versions.restores_offline(),
+                algorithms.restores_offline(),
                 as_todays(given, trainer, trusted=trusted) as path,
             ):
                 self.algorithm.load_checkpoint(str(path))
-        ray_versions.mark_restored(self, iteration=self.algorithm.iteration)
-        ray_versions.mark_steps_as_counted(self.algorithm)
+        tune.mark_restored(self, iteration=self.algorithm.iteration)
+        ray_metrics.mark_steps_as_counted(self.algorithm)
         if self.algorithm.learner_group is not None:
-            self.algorithm.learner_group.foreach_learner(ray_versions.take_learning_rates_of_config)
+            self.algorithm.learner_group.foreach_learner(learners.take_learning_rates_of_config)
         self._send_weights()
         for callbacks in self._adapters():
             callbacks.loaded(self, checkpoint_dir)

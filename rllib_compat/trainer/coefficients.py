@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import ray_versions
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.layouts.v2 import COEFFICIENTS as FILE
 from rllib_compat.networks.names.plain import MOVING_AVERAGE
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.ray_versions import learners, training_steps
 
 if TYPE_CHECKING:
     from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
@@ -49,9 +49,9 @@ def of(algorithm: Any) -> Coefficients:
     """Those of an algorithm's learners, which all have the same; nothing where they have none."""
     if algorithm.learner_group is None:
         return {}
-    ask = partial(ray_versions.coefficients, names=tuple(STORED))
+    ask = partial(learners.coefficients, names=tuple(STORED))
     held: Coefficients
-    held, *_ = ray_versions.foreach_learner(algorithm, ask)
+    held, *_ = training_steps.foreach_learner(algorithm, ask)
     return held
 
 
@@ -93,5 +93,5 @@ def _number(value: Any) -> float:
 def take(algorithm: Any, values: Coefficients) -> None:
     """Lets an algorithm's learners go on with these."""
     if algorithm.learner_group is not None:
-        give = partial(ray_versions.take_coefficients, values=values)
-        ray_versions.foreach_learner(algorithm, give)
+        give = partial(learners.take_coefficients, values=values)
+        training_steps.foreach_learner(algorithm, give)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.ray_versions import timers
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.workers import LegacyPolicies
 
@@ -49,7 +49,7 @@ class Exports:
         module = self._module(policy_id)
         folder = _made(export_dir)
         if onnx is None:
-            torch.save(ray_versions.untimed(module), folder / "model.pt")
+            torch.save(timers.untimed(module), folder / "model.pt")
             return
         for package in ("onnx", "onnxscript"):
             if importlib.util.find_spec(package) is None:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
+from rllib_compat.ray_versions import configs
 from rllib_compat.trainer.classes import class_of_algorithm, trainer_class
 from rllib_compat.trainer.defaults import defaults_of, merge
 
@@ -104,7 +105,7 @@ class LegacyConfig(Mapping[str, Any]):
         """Ray's own config, where the calls are not those of old; else None."""
         if not any(method in TODAYS for method, _, _ in self.calls):
             return None
-        config = ray_versions.todays_config(self.algorithm_name or "PPO")
+        config = configs.todays_config(self.algorithm_name or "PPO")
         for method, args, arguments in self.calls:
             getattr(config, method)(*args, **arguments)
         return config

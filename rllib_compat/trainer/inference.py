@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions import configs, connectors
 
 
 @frozen
@@ -68,13 +68,13 @@ def compute(
         unsquash: Whether to scale actions from [-1, 1] to their space.
         clip: Whether to clip actions to their space.
     """
-    multi_agent = ray_versions.is_multi_agent(env_runner.config)
+    multi_agent = configs.is_multi_agent(env_runner.config)
     module = _module(env_runner, policy_id) if multi_agent else env_runner.module
     agent = agent_of(env_runner, policy_id) if multi_agent else None
     episodes = [_episode(env_runner, module, agent, policy_id, request) for request in requests]
     shared: dict[str, Any] = {}
-    to_module = ray_versions.env_to_module(env_runner)
-    with ray_versions.frozen_statistics(to_module):
+    to_module = connectors.env_to_module(env_runner)
+    with connectors.frozen_statistics(to_module):
         batch = to_module(
             episodes=episodes,
             batch={},
@@ -87,7 +87,7 @@ def compute(
         out = env_runner.module.forward_exploration(batch, t=timestep)
     else:
         out = env_runner.module.forward_inference(batch)
-    out = ray_versions.module_to_env(env_runner)(
+    out = connectors.module_to_env(env_runner)(
         rl_module=env_runner.module,
         batch=out,
         episodes=episodes,
@@ -175,7 +175,7 @@ def _single_agent(
 ) -> Any:
     from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-    pipeline = ray_versions.env_to_module(env_runner)
+    pipeline = connectors.env_to_module(env_runner)
     return SingleAgentEpisode(
         observations=observations,
         infos=infos,
@@ -200,7 +200,7 @@ def _multi_agent(
 ) -> Any:
     from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
-    pipeline = ray_versions.env_to_module(env_runner)
+    pipeline = connectors.env_to_module(env_runner)
     return MultiAgentEpisode(
         observations=[{agent: value} for value in observations],
         infos=[{agent: value} for value in infos],
@@ -228,7 +228,7 @@ def agent_of(env_runner: Any, policy_id: str, mapping: Callable[..., str] | None
         policy_id: The policy.
         mapping: The mapping from agents to policies, if not that of the runner.
     """
-    pipeline = ray_versions.env_to_module(env_runner)
+    pipeline = connectors.env_to_module(env_runner)
     agents = list(pipeline.input_observation_space.spaces)
     mapping = mapping or env_runner.config.policy_mapping_fn
     for agent in agents:

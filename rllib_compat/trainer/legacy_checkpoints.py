@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import ray_versions
 from rllib_compat.formats import layouts
 from rllib_compat.formats.layouts import tree
 from rllib_compat.formats.layouts.folder import Folder
@@ -21,6 +20,7 @@ from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
+from rllib_compat.ray_versions import checkpoints, configs, connectors, old_stack
 from rllib_compat.runtime.episodes import EpisodeRecord
 from rllib_compat.trainer import coefficients
 from rllib_compat.trainer.inference import agent_of
@@ -80,7 +80,7 @@ def restore_old_stack(path: Path, trainer: Trainer) -> None:
         state = {name: state[name] for name in _OLD_STACK if name in state}
         policies[policy] = tree.as_data(state, file, budget)
     counters = folder.pickle("algorithm_state.pkl").get("counters") or {}
-    ray_versions.set_state_of_old_stack(
+    old_stack.set_state_of_old_stack(
         trainer.algorithm,
         policies=policies,
         filters={
@@ -180,7 +180,7 @@ def _is_of_this_ray(path: Path, budget: Budget) -> bool:
         return False
     metadata = Folder(path, budget).try_side_file("rllib_checkpoint.json")
     version = metadata.get("checkpoint_version") if isinstance(metadata, dict) else None
-    return bool(version == ray_versions.writes_checkpoint_version())
+    return bool(version == checkpoints.writes_checkpoint_version())
 
 
 def _states(path: Path, budget: Budget) -> dict[str, Any]:
@@ -204,10 +204,10 @@ def _write_states(states: Mapping[str, Any], path: Path, target: Path, trainer: 
             ", ".join(sorted(unknown)),
         )
     for name, data in states.items():
-        state = ray_versions.state_to_restore(data)
+        state = checkpoints.state_to_restore(data)
         folder = target / PurePosixPath(name).parent
         folder.mkdir(parents=True, exist_ok=True)
-        for file in ray_versions.state_files(PurePosixPath(name).name):
+        for file in checkpoints.state_files(PurePosixPath(name).name):
             (folder / file).write_bytes(pickle.dumps(state))
 
 
@@ -219,10 +219,10 @@ def _known_to(trainer: Trainer) -> Given:
     observation, action = config.observation_space, config.action_space
     if acts := trainer.algorithm.env_runner_group is not None:
         runner = trainer.algorithm.env_runner
-        pipeline = ray_versions.env_to_module(runner)
+        pipeline = connectors.env_to_module(runner)
         observation, action = pipeline.input_observation_space, pipeline.input_action_space
     by_policy = {"default_policy": (observation, action)}
-    if acts and ray_versions.is_multi_agent(config):
+    if acts and configs.is_multi_agent(config):
         agents = {policy: agent_of(runner, policy) for policy in _policies(trainer)}
         by_policy = {p: (observation[agent], action[agent]) for p, agent in agents.items()}
     records = {

@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.neutral.errors import MissingInformationError, NotYetError
+from rllib_compat.ray_versions import algorithms
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -87,7 +88,7 @@ def load(
             )
         _require_recordings(done, path)
         done.report.warn(logger)
-        return ray_versions.load_algorithm(target)
+        return algorithms.load_algorithm(target)
 
 
 def _instead(done: Conversion) -> str:

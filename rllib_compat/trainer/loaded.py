@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from packaging.version import Version
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.config import translate
+from rllib_compat.ray_versions import algorithms, metrics, releases, tune
 from rllib_compat.runtime.callbacks import CallbackAdapter
 from rllib_compat.runtime.envs import find_creator
 from rllib_compat.runtime.policy_mapping import MappingFn
@@ -46,7 +47,7 @@ class _Loaded:
         defaults = defaults_of(name)
         self.config = merge(defaults, {k: v for k, v in todays.items() if k in defaults} | known)
         self.translation = translate(config, algorithm=name)
-        ray_versions.mark_steps_as_counted(self.algorithm)
+        metrics.mark_steps_as_counted(self.algorithm)
         for callbacks in self._adapters():
             callbacks.adopt(self)
 
@@ -83,7 +84,7 @@ class Loading:
                 return cls.from_checkpoint(folder, policy_ids, policy_mapping_fn, policies_to_train)
         place = Path(path).expanduser()
         if _is_todays(place):
-            algorithm: Any = ray_versions.load_algorithm(place)
+            algorithm: Any = algorithms.load_algorithm(place)
             coefficients.take(algorithm, coefficients.saved(place))
         else:
             algorithm = load(
@@ -93,7 +94,7 @@ class Loading:
             cls.__name__, (_Loaded, cls), {"loaded": algorithm, "__module__": cls.__module__}
         )
         trainer: Trainer = made()
-        ray_versions.mark_restored(trainer, iteration=algorithm.iteration)
+        tune.mark_restored(trainer, iteration=algorithm.iteration)
         if policy_mapping_fn is not None or policies_to_train is not None:
             mapping = None if policy_mapping_fn is None else MappingFn(policy_mapping_fn)
             trainer.tell_workers(mapping, policies_to_train)
@@ -107,6 +108,6 @@ def _is_todays(place: Path) -> bool:
     """Whether a Ray has written a checkpoint that today's Ray loads."""
     try:
         told = json.loads((place / "rllib_checkpoint.json").read_text("utf-8"))
-        return Version(told["ray_version"]) >= ray_versions.OLDEST
+        return Version(told["ray_version"]) >= releases.OLDEST
     except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.config import Translation
 from rllib_compat.networks import fresh
 from rllib_compat.neutral.errors import RayNotSupportedError
+from rllib_compat.ray_versions import algorithms, modules
 from rllib_compat.registry.keys import TODAY
 
 
@@ -33,12 +33,12 @@ def require_actions(algorithm: Any) -> None:
     Raises:
         RayNotSupportedError: It does not, and a policy has some.
     """
-    if algorithm.config.algo_class.__name__ != "SAC" or ray_versions.trains_discrete_sac():
+    if algorithm.config.algo_class.__name__ != "SAC" or modules.trains_discrete_sac():
         return
     module = algorithm.env_runner.module
     for one in module.values() if hasattr(module, "values") else [module]:
         if type(one.action_space).__name__ == "Discrete":
-            ray_versions.stop_algorithm(algorithm)
+            algorithms.stop_algorithm(algorithm)
             raise RayNotSupportedError(
                 "SAC of the installed Ray does not learn discrete actions.",
                 where="the environment's action space",

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat import ray_versions
 from rllib_compat.formats import layouts
 from rllib_compat.networks.names.plain import BUFFERS
 from rllib_compat.neutral.budget import Budget
+from rllib_compat.ray_versions import modules as ray_modules
+from rllib_compat.ray_versions import training_steps
 
 if TYPE_CHECKING:
     from rllib_compat.networks import AnyNetwork
@@ -43,7 +44,7 @@ def has_other_modules(
     # Both may have none: Random's has not.
     if any(states[name] and _shapes(own[name]) != _shapes(states[name]) for name in both):
         return True
-    if not any(ray_versions.foreach_learner(trainer.algorithm, _has_ours)):
+    if not any(training_steps.foreach_learner(trainer.algorithm, _has_ours)):
         return False  # modules of Ray's, whose config is that of the trainer
     told = _told(trainer)
     saved = layouts.read(path, Budget()).policies
@@ -86,7 +87,7 @@ def take_networks(
 
 def _told(trainer: Trainer) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]]
-    found, *_ = ray_versions.foreach_learner(trainer.algorithm, ray_versions.model_configs)
+    found, *_ = training_steps.foreach_learner(trainer.algorithm, ray_modules.model_configs)
     return found
 
 

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import modules
 
 
 def export(module: Any, path: Path, *, opset: int) -> None:
@@ -24,7 +24,7 @@ def export(module: Any, path: Path, *, opset: int) -> None:
     import torch
     import tree
 
-    forward = ray_versions.network_forward(module)
+    forward = modules.network_forward(module)
     template = module.get_initial_state() if module.is_stateful() else {}
 
     class Network(torch.nn.Module):  # type: ignore[misc]  # torch may be checked without types

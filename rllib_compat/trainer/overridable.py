@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NoReturn
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions import old_policies, old_stack
 from rllib_compat.runtime.running_plan import RunningPlan
 from rllib_compat.trainer.defaults import defaults_of, merge
 
@@ -72,7 +72,7 @@ class Overridable:
 
     def training_step(self) -> dict[str, Any]:
         """What an iteration does: the algorithm's own steps."""
-        return dict(ray_versions.own_step(self.algorithm))
+        return dict(old_stack.own_step(self.algorithm))
 
     def training_iteration(self) -> dict[str, Any]:
         """The same, by its name of Ray 1.10 – 1.13."""
@@ -80,11 +80,11 @@ class Overridable:
 
     @property
     def _counters(self) -> Any:
-        return ray_versions.counters_of(self.algorithm)
+        return old_stack.counters_of(self.algorithm)
 
     @property
     def _timers(self) -> Any:
-        return ray_versions.timers_of(self.algorithm)
+        return old_stack.timers_of(self.algorithm)
 
 
 def is_overridden(cls: type[Any], name: str) -> bool:
@@ -126,9 +126,9 @@ def apply(config: Any, cls: type[Any], policy: type | None, *, plain: bool) -> N
         plain: Whether it is of no algorithm, and learns once from each batch.
     """
     if policy is not None:
-        config.algo_class = ray_versions.with_policy(config.algo_class, policy, plain=plain)
+        config.algo_class = old_policies.with_policy(config.algo_class, policy, plain=plain)
     if has_steps(cls):
-        config.algo_class = ray_versions.with_steps(config.algo_class)
+        config.algo_class = old_stack.with_steps(config.algo_class)
         if plan_of(cls) is not None:  # which says itself when an iteration is over
             config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=0)
         # They have the buffer, too; DQN's policies look whether workers are to set priorities.

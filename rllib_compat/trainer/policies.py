@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from rllib_compat import ray_versions
 from rllib_compat.config import Translation, translate
 from rllib_compat.league.memory import has_policies, share_frozen
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CompatError, GoneError, RayNotSupportedError
+from rllib_compat.ray_versions import configs, connectors, env_runners
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, known_as
 from rllib_compat.trainer import inference, templates
@@ -77,7 +77,7 @@ class Policies:
 
     def _send_weights(self) -> None:
         if self._group is not None:
-            ray_versions.send_weights(self.algorithm, self._group)
+            env_runners.send_weights(self.algorithm, self._group)
         self._local_is_stale = False
 
     def share_frozen_policies(self) -> None:
@@ -182,7 +182,7 @@ class Policies:
                 policy_mapping_fn=policy_mapping_fn,
                 policies_to_train=policies_to_train,
             )
-        if not ray_versions.is_multi_agent(self.algorithm.config):
+        if not configs.is_multi_agent(self.algorithm.config):
             raise CompatError(
                 "The trainer has one policy for all, and no agents.",
                 where="add_policy()",
@@ -245,7 +245,7 @@ class Policies:
         new = {name: value for name, value in new.items() if value is not None}
         for group in (self.algorithm.env_runner_group, self.algorithm.eval_env_runner_group):
             if group is not None:
-                ray_versions.foreach_env_runner(group, partial(_set_multi_agent, new))
+                env_runners.foreach_env_runner(group, partial(_set_multi_agent, new))
         self._local_is_stale = True
 
     def _module_spec(
@@ -273,7 +273,7 @@ class Policies:
     ) -> tuple[Any, Any]:
         """What the module of a policy gets after all connectors, and what it gives."""
         runner = self.algorithm.env_runner
-        pipeline = ray_versions.env_to_module(runner)
+        pipeline = connectors.env_to_module(runner)
         agent = inference.agent_of(runner, policy_id, mapping)
         if observation is None:
             observation = pipeline.input_observation_space[agent]

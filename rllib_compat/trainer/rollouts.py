@@ -11,8 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.ray_versions import tune
 from rllib_compat.runtime.env_settings import STORED, EnvSettings
 from rllib_compat.runtime.envs import adapt_env, find_creator, resolve_env_name
 from rllib_compat.runtime.gym_api import adapt_single_agent
@@ -193,7 +193,7 @@ def _render(env: Any, mode: str | None, episode: Episode) -> None:
 def _made_by_gymnasium(env: Any) -> bool:
     import gymnasium
 
-    if not isinstance(env, str) or ray_versions.is_registered_env(env):
+    if not isinstance(env, str) or tune.is_registered_env(env):
         return False
     return resolve_env_name(env)[0] in gymnasium.registry
 

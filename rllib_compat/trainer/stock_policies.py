@@ -11,8 +11,9 @@ import re
 from functools import cache
 from typing import Any
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.neutral.errors import GoneError
+from rllib_compat.ray_versions import old_policies
 
 KINDS = ("TFPolicy", "TorchPolicy", "Policy", "PolicyGraph")
 
@@ -48,7 +49,7 @@ def policy_class(name: str) -> type:
             if (row := registry.class_names().get(stem)) and registry.of(row).ours:
                 home = "rllib_compat.algorithms.old_policies"
             module = importlib.import_module(home)
-            made = ray_versions.torch_policy_with(getattr(module, name), name, {})
+            made = old_policies.torch_policy_with(getattr(module, name), name, {})
             made.__module__, made.is_own = __name__, False  # type: ignore[attr-defined]
             return made
         except (ImportError, AttributeError):

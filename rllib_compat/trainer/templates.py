@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.neutral.errors import GoneError
+from rllib_compat.ray_versions import old_policies
 from rllib_compat.registry import keys
 from rllib_compat.trainer import overridable
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
@@ -116,7 +117,7 @@ def own_policy(trainer: Trainer, config: dict[str, Any]) -> type | None:
     of = algorithm_of(given)
     if of is not None and of == trainer.algorithm_name and not getattr(given, "is_own", False):
         return None
-    if not ray_versions.is_policy_class(given):
+    if not old_policies.is_policy_class(given):
         getattr(given, "raise_gone", lambda: None)()  # a name of old Rays knows where it went
         raise gone(["loss_fn"], f"{type(trainer).__name__}: {given.__name__}")
     return given

@@ -11,11 +11,20 @@ import ray
 from ray.rllib.env.env_context import EnvContext
 from ray.tune import Trainable
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.config import Translation, find_algorithm, translate
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.report import Verdict
+from rllib_compat.ray_versions import (
+    algorithms,
+    checkpoints,
+    configs,
+    env_runners,
+    episodes,
+    metrics,
+    tune,
+)
 from rllib_compat.registry.keys import TODAY
 from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, with_trainer
 from rllib_compat.runtime.connectors import add_preprocessors
@@ -142,10 +151,8 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         self._logger = logger_creator(given) if logger_creator else None
         if not ray.is_initialized():
             ray.init(ignore_reinit_error=True)
-        super().__init__(given, **ray_versions.trainable_arguments(trainable))
-        if self._logger is None and not ray_versions.has_storage(
-            self
-        ):  # Tune has loggers of its own
+        super().__init__(given, **tune.trainable_arguments(trainable))
+        if self._logger is None and not tune.has_storage(self):  # Tune has loggers of its own
             self._logger = UnifiedLogger(self.config, self.logdir)
 
     def setup(self, config: dict[str, Any]) -> None:
@@ -178,9 +185,9 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
 
     def _begin(self) -> None:
         """Makes an algorithm that was just built this trainer's."""
-        ray_versions.keep_optimizers_through_restores(self.algorithm)
-        ray_versions.start_counting(self.algorithm)
-        ray_versions.wait_for_samples(self.algorithm)
+        checkpoints.keep_optimizers_through_restores(self.algorithm)
+        metrics.start_counting(self.algorithm)
+        env_runners.wait_for_samples(self.algorithm)
         self.share_frozen_policies()
         for callbacks in self._adapters():
             callbacks.adopt(self)
@@ -197,11 +204,11 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         """
         before, state = self.algorithm.config, self.algorithm.get_state()
         held = coefficients.of(self.algorithm)
-        ray_versions.stop_algorithm(self.algorithm)  # it may hold the CPUs that the next one needs
+        algorithms.stop_algorithm(self.algorithm)  # it may hold the CPUs that the next one needs
         try:
-            self.algorithm = ray_versions.build_algorithm(config)
+            self.algorithm = algorithms.build_algorithm(config)
         except Exception:
-            self.algorithm = ray_versions.build_algorithm(before)
+            self.algorithm = algorithms.build_algorithm(before)
             self.algorithm.set_state(state)
             coefficients.take(self.algorithm, held)
             raise
@@ -222,10 +229,10 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
             add_preprocessors(config)
             if config.env is None:
                 self._stand_in(config)
-            ray_versions.keep_env_runners(config, config.observation_space, config.action_space)
+            configs.keep_env_runners(config, config.observation_space, config.action_space)
         give_env_runners(config)
         tame(config)
-        ray_versions.without_logger(config, self.logdir)
+        tune.without_logger(config, self.logdir)
         self.name_networks(config)
         if config.enable_rl_module_and_learner:
             report_as_before(config)
@@ -239,7 +246,7 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
             if self.replay_columns or may_replay_columns(config):
                 replay_columns(config)
         try:
-            algorithm = ray_versions.build_algorithm(config)
+            algorithm = algorithms.build_algorithm(config)
         except Exception as error:
             # An error in a remote environment comes out as another one, and in the log only.
             if self.config.get("env") is not None:
@@ -314,7 +321,7 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
     @property
     def logdir(self) -> str:
         """Where files of this trainer go: results and, unless told otherwise, checkpoints."""
-        return str(getattr(self._logger, "logdir", None) or ray_versions.folder_of(self))
+        return str(getattr(self._logger, "logdir", None) or tune.folder_of(self))
 
     @property
     def callbacks(self) -> Any:
@@ -352,13 +359,13 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         Returns:
             True, which tells Tune that this actor can be used again.
         """
-        ray_versions.stop_algorithm(self.algorithm)
+        algorithms.stop_algorithm(self.algorithm)
         self.setup(copy.deepcopy(new_config))
         return True
 
     def cleanup(self) -> None:
         """Stops the algorithm; `stop()` calls it."""
-        ray_versions.stop_algorithm(self.algorithm)
+        algorithms.stop_algorithm(self.algorithm)
         getattr(self._logger, "close", lambda: None)()
 
     # What the class knows
@@ -421,7 +428,7 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
             self.translation.report.add("env.name", Verdict.NOTE, "$.env", note)
 
     def _adapters(self) -> list[CallbackAdapter]:
-        return [c for c in ray_versions.callbacks_of(self.algorithm) if _adapts(type(c))]
+        return [c for c in episodes.callbacks_of(self.algorithm) if _adapts(type(c))]
 
 
 def _adapts(callbacks_class: Any) -> bool:

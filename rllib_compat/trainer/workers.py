@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import GoneError
+from rllib_compat.ray_versions import env_runners
 from rllib_compat.runtime.remote_workers import RemoteWorker
 from rllib_compat.runtime.workers import LegacyWorker, as_legacy
 
@@ -46,7 +46,7 @@ class LegacyWorkers:
 
     def remote_workers(self) -> list[RemoteWorker]:
         """The others; `worker.method.remote(…)` calls a method of the worker there."""
-        return [RemoteWorker(actor) for actor in ray_versions.remote_env_runners(self.group)]
+        return [RemoteWorker(actor) for actor in env_runners.remote_env_runners(self.group)]
 
     def foreach_worker(self, func: Callable[[LegacyWorker], Any]) -> list[Any]:
         """Calls `func(worker)` in all workers.
@@ -55,7 +55,7 @@ class LegacyWorkers:
         """
         self._trainer.sync_local_runner()
         before = self.group.local_env_runner.config.policies_to_train
-        results = ray_versions.foreach_env_runner(self.group, partial(_call, func))
+        results = env_runners.foreach_env_runner(self.group, partial(_call, func))
         after = self.group.local_env_runner.config.policies_to_train
         if after is not before and hasattr(self.group.local_env_runner, "module"):
             self._trainer.algorithm.learner_group.foreach_learner(partial(_train_only, after))
@@ -108,7 +108,7 @@ class LegacyWorkers:
 
     def sync_weights(self, *_: Any, **__: Any) -> None:
         """Sends the learners' weights to all workers."""
-        ray_versions.send_weights(self._trainer.algorithm, self.group)
+        env_runners.send_weights(self._trainer.algorithm, self.group)
 
     def stop(self) -> None:
         """Stops all workers."""

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import ray.tune
 from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import tune
 from rllib_compat.trainer.classes import class_of_algorithm, raise_if_removed
 from rllib_compat.trainer.fluent import LegacyConfig
 from rllib_compat.trainer.resources import with_extra
@@ -174,7 +174,7 @@ class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types
     """
 
     def __init__(self, trainable: Any = None, **arguments: Any) -> None:
-        ray_versions.give_trials_their_old_names()
+        tune.give_trials_their_old_names()
         if isinstance(space := arguments.get("param_space"), LegacyConfig):
             if (config := space.todays()) is not None:
                 arguments["param_space"] = config
@@ -221,7 +221,7 @@ def _registered_by_user(name: str) -> bool:
     """
     from ray.rllib.algorithms.registry import ALGORITHMS
 
-    if name in ALGORITHMS or not ray_versions.is_registered_trainable(name):
+    if name in ALGORITHMS or not tune.is_registered_trainable(name):
         return False
     module: str = ray.tune.registry.get_trainable_cls(name).__module__
     return module.partition(".")[0] != __name__.partition(".")[0]
@@ -237,7 +237,7 @@ def _with_callbacks(arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments with the loggers of one trial each as a callback, which came after them."""
     from rllib_compat.tune.loggers import LegacyLoggerCallback
 
-    ray_versions.give_trials_their_old_names()
+    tune.give_trials_their_old_names()
     loggers = arguments.pop("loggers", None)
     if loggers:
         arguments["callbacks"] = [
@@ -281,7 +281,7 @@ def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checkpoint_config(given: Any, legacy: Mapping[str, Any]) -> Any:
-    config = given or ray_versions.tune_checkpoint_config()
+    config = given or tune.tune_checkpoint_config()
     for name, value in legacy.items():
         if value is not None:
             setattr(config, name, value)

@@ -15,11 +15,11 @@ from typing import Any
 
 from ray.tune import Experiment as RayExperiment
 
-from rllib_compat import ray_versions
 from rllib_compat.config import translate
 from rllib_compat.config.files import read_data
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
 from rllib_compat.neutral.report import Report, Severity, Verdict
+from rllib_compat.ray_versions import startup
 from rllib_compat.registry.keys import TODAY
 from rllib_compat.trainer.classes import class_of_algorithm
 from rllib_compat.trainer.trainer import Trainer
@@ -49,7 +49,7 @@ class Experiment:
     @property
     def needs(self) -> dict[str, float]:
         """The resources of one trial, by Ray's names for them (the first of each grid search)."""
-        with ray_versions.quiet_logs():
+        with startup.quiet_logs():
             request = self.spec["run"].default_resource_request(_first(self.spec["config"]))
         amounts: dict[str, float] = {}
         for bundle in request.bundles:

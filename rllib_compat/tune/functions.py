@@ -11,7 +11,7 @@ from typing import Any
 
 import ray.tune
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import tune
 
 __all__ = [
     "checkpoint_dir",
@@ -29,27 +29,27 @@ _filled: list[str] = []
 
 def get_trial_dir() -> str:
     """The folder of the trial that calls; as for all of these, today's context has it."""
-    return str(ray_versions.tune_context().get_trial_dir())
+    return str(tune.tune_context().get_trial_dir())
 
 
 def get_trial_id() -> str:
     """The id of the trial that calls."""
-    return str(ray_versions.tune_context().get_trial_id())
+    return str(tune.tune_context().get_trial_id())
 
 
 def get_trial_name() -> str:
     """The name of the trial that calls."""
-    return str(ray_versions.tune_context().get_trial_name())
+    return str(tune.tune_context().get_trial_name())
 
 
 def get_trial_resources() -> Any:
     """What is reserved for the trial that calls."""
-    return ray_versions.tune_context().get_trial_resources()
+    return tune.tune_context().get_trial_resources()
 
 
 def is_session_enabled() -> bool:
     """Whether a trial calls."""
-    return ray_versions.is_in_trial()
+    return tune.is_in_trial()
 
 
 @contextmanager
@@ -76,8 +76,8 @@ def report(metrics: Any = None, *, checkpoint: Any = None, **by_name: Any) -> No
         metrics = {"_metric": metrics}
     folder = _filled.pop() if _filled else None
     if folder is not None and checkpoint is None:
-        checkpoint = ray_versions.checkpoint_of(folder)
-    ray_versions.tune_report({**(metrics or {}), **by_name}, checkpoint=checkpoint)
+        checkpoint = tune.checkpoint_of(folder)
+    tune.tune_report({**(metrics or {}), **by_name}, checkpoint=checkpoint)
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)  # Tune has taken a copy
 

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 import rllib_compat as compat
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import startup
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -29,7 +29,7 @@ def small_ray(request):
 
     ray.shutdown()
     logging.getLogger("ray").setLevel(logging.ERROR)
-    with ray_versions.quiet_ray(num_cpus=getattr(request.module, "CPUS", 2)):
+    with startup.quiet_ray(num_cpus=getattr(request.module, "CPUS", 2)):
         yield
     assert not ray.is_initialized()
 

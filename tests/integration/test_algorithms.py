@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rllib_compat import Given, Trainer, convert, ray_versions, verify
+from rllib_compat import Given, Trainer, convert, verify
 from rllib_compat.conversion import recordings
 from rllib_compat.conversion.module_source import make_module_source
 from rllib_compat.conversion.write import modules
@@ -17,6 +17,7 @@ from rllib_compat.formats import layouts
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
 from rllib_compat.neutral.errors import CheckpointError, VerificationError
+from rllib_compat.ray_versions import algorithms, connectors, learners
 from rllib_compat.runtime.offline.inputs import as_parquet
 from tests import trained
 from tests.legacy.cases import find
@@ -49,7 +50,7 @@ def load():
 
     yield load
     for algorithm in loaded:
-        ray_versions.stop_algorithm(algorithm)
+        algorithms.stop_algorithm(algorithm)
     learning = [t for t in threading.enumerate() if type(t).__name__ == "_LearnerThread"]
     for thread in learning:
         thread.join(10)
@@ -72,7 +73,7 @@ def test_asynchronous_algorithms_train_on(case, tmp_path, load):
     done = convert(case.checkpoint, tmp_path / "new", given=given(case), inputs=50)
     algorithm = load(tmp_path / "new")
     assert algorithm.iteration == done.checkpoint.counters.iteration
-    state = ray_versions.local_learner(algorithm) if algorithm.config.num_learners == 0 else None
+    state = learners.local_learner(algorithm) if algorithm.config.num_learners == 0 else None
     if case is APPO and state is not None:
         stored = done.networks["default_policy"].arrays["target.hidden.0.kernel"]
         names = state.module["default_policy"].get_state()
@@ -139,9 +140,9 @@ def test_marwil_loads_without_its_recordings_and_trains_on_with_others(tmp_path,
         dataset_num_iters_per_learner=1,
     )
     config.reporting(min_train_timesteps_per_iteration=0, min_time_s_per_iteration=0)
-    again = ray_versions.build_algorithm(config)
+    again = algorithms.build_algorithm(config)
     try:
-        with ray_versions.restores_offline():
+        with algorithms.restores_offline():
             again.restore_from_path(str(tmp_path / "new"))
         assert again.train()["training_iteration"] == algorithm.iteration + 1
     finally:
@@ -162,7 +163,7 @@ def test_es_acts_as_it_did_behind_its_filter_and_trains_on(tmp_path, load):
     convert(ES.checkpoint, tmp_path / "new", given=told, inputs=50)
     expected = ES.expected("default_policy")
     algorithm = load(tmp_path / "new")
-    seen = ray_versions.observation_filter(algorithm.env_runner)
+    seen = connectors.observation_filter(algorithm.env_runner)
     count = seen.running_stats.n
     assert count > 100
     raw = expected.arrays["obs"].reshape(16, 4)

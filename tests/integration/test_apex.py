@@ -6,7 +6,7 @@ import ray
 import tree
 
 import rllib_compat as compat
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import env_runners, learners
 from tests.marks import TRAINERS
 
 CPUS = 2
@@ -45,7 +45,7 @@ def test_apex_learns_from_shards_goes_on_from_its_checkpoint_and_outlives_a_shar
         told = result["info"]["replay_shard_0"]
         assert told["capacity"] == 300
         assert told["num_calls_update_priorities"] > 0
-        ray_versions.forget_requests(trainer.algorithm.env_runner_group, 10.0)
+        env_runners.forget_requests(trainer.algorithm.env_runner_group, 10.0)
         held = trainer.algorithm.replay.get_state()
         for shard in held["shards"]:
             powers = shard["replay"]["priorities"]["powers"]
@@ -83,7 +83,7 @@ def test_apex_ddpg_fills_shards_learns_from_them_and_goes_on_from_its_checkpoint
         assert result["timesteps_total"] >= 400
         told = result["info"]["learner"]["default_policy"]["learner_stats"]
         assert np.isfinite([told["actor_loss"], told["critic_loss"]]).all()
-        ray_versions.forget_requests(trainer.algorithm.env_runner_group, 10.0)
+        env_runners.forget_requests(trainer.algorithm.env_runner_group, 10.0)
         held = trainer.algorithm.replay.get_state()
         assert len(held["shards"]) == 2
         for shard in held["shards"]:
@@ -109,7 +109,7 @@ def test_apex_ddpg_fills_shards_learns_from_them_and_goes_on_from_its_checkpoint
 
 def _states_of_optimizers(trainer):
     """Copies of the moments of both, by the numbers of their parameters."""
-    learner = ray_versions.local_learner(trainer.algorithm)
+    learner = learners.local_learner(trainer.algorithm)
     found = {}
     for name in ("actor", "critic"):
         state = learner.get_optimizer("default_policy", name).state_dict()["state"]

@@ -11,9 +11,9 @@ import ray
 from ray import cloudpickle
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from rllib_compat import ray_versions
 from rllib_compat.adapters import adapt_callbacks
 from rllib_compat.artifacts import SimulatorFolders, extract, read_manifest, verify
+from rllib_compat.ray_versions import algorithms, env_runners, environments
 from tests.marks import TRAINERS
 
 pytestmark = [*TRAINERS, pytest.mark.newest, pytest.mark.usefixtures("one_ray")]
@@ -79,15 +79,15 @@ def test_an_algorithm_that_ray_alone_saves_has_them_too(tmp_path):
         .training(train_batch_size=80, minibatch_size=40, num_epochs=1)
         .callbacks(adapt_callbacks(SimulatorFolders(archives=True, take_back="take_back")))
     )
-    algorithm = ray_versions.build_algorithm(config)
+    algorithm = algorithms.build_algorithm(config)
     algorithm.train()
     for path in (tmp_path / "direct", tmp_path / "tunes"):
         path.mkdir()
     algorithm.save_to_path(str(tmp_path / "direct"))
     algorithm.save_checkpoint(str(tmp_path / "tunes"))
     algorithm.stop()
-    again = ray_versions.build_algorithm(config.copy(copy_frozen=False))
-    (env,) = ray_versions.environments_of(again.env_runner)
+    again = algorithms.build_algorithm(config.copy(copy_frozen=False))
+    (env,) = environments.environments_of(again.env_runner)
     assert not list(env.unwrapped.output_folder.iterdir())
     again.restore_from_path(str(tmp_path / "direct"))
     sizes = [file.stat().st_size for file in env.unwrapped.output_folder.iterdir()]
@@ -137,7 +137,7 @@ def test_every_runners_folders_are_in_a_checkpoint_and_a_dead_one_is_named(make,
         stored[place] for place in sorted(stored)
     ]
 
-    dead = dict(ray_versions.numbered_env_runners(trainer.algorithm.env_runner_group))[2]
+    dead = dict(env_runners.numbered_env_runners(trainer.algorithm.env_runner_group))[2]
     ray.kill(dead)
     again = trainer.save(str(tmp_path / "again"))
     manifest = read_manifest(again)

@@ -4,10 +4,11 @@ import logging
 
 import pytest
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.config import default_config, translate
 from rllib_compat.neutral.errors import UnknownKeysError
 from rllib_compat.neutral.report import Severity
+from rllib_compat.ray_versions import releases
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.config.samples import FILES, first_of_grids, read
 
@@ -53,7 +54,7 @@ def test_builds_and_validates(path):
 )
 def test_modes_of_vector_environments_are_spelled_as_this_ray_wants_them(config):
     """By name, by value, and as the default of an earlier Ray, which may have the other one."""
-    earlier = [ray for ray in ("2.46.0", "2.52.1") if ray_versions.at_least(ray)]
+    earlier = [ray for ray in ("2.46.0", "2.52.1") if releases.at_least(ray)]
     for legacy_ray in (None, *earlier):
         given = {**config, "env": "CartPole-v1"}
         translation = translate(given, algorithm="PPO", legacy_ray=legacy_ray)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from rllib_compat import Given, convert, ray_versions
+from rllib_compat import Given, convert
 from rllib_compat.conversion.plan import make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan, read
 from rllib_compat.neutral.report import Verdict
+from rllib_compat.ray_versions import checkpoints, learners, releases
 from tests.marks import CONVERSIONS
 from tests.unit.test_optimizers import EAGER, GRAPH, STORED, TORCH, only
 
@@ -22,7 +23,7 @@ LEARNER = only(STORED, ray="2.10.0", stack="learner", variant="vfshare")
 def same_as_old(algorithm, done):
     """How many of the old states the optimizers of an algorithm have."""
     states, _ = plan(done.checkpoint.policies, done.networks)
-    learner = ray_versions.local_learner(algorithm)
+    learner = learners.local_learner(algorithm)
     for policy_id, named in states.items():
         state = named[DEFAULT]
         optimizer = learner.get_optimizer(policy_id)
@@ -38,7 +39,7 @@ def same_as_old(algorithm, done):
         for group in optimizer.param_groups:
             settings = [group["lr"], group["eps"], *group["betas"]]
             # Ray 2.41 - 2.55 restore an optimizer's numbers as tensors of 32 bits.
-            if ray_versions.at_least("2.56") or not ray_versions.at_least("2.41"):
+            if releases.at_least("2.56") or not releases.at_least("2.41"):
                 assert {type(value) for value in settings} == {float}
             rate, *constants = map(float, settings)
             assert constants == pytest.approx([1e-8, 0.9, 0.999], rel=1e-6)
@@ -61,7 +62,7 @@ def test_from_checkpoint_has_the_old_moments_and_trains_on(case, tmp_path):
         assert same_as_old(algorithm, done) == len(done.networks)
         if trains:
             algorithm.train()
-            optimizer = ray_versions.local_learner(algorithm).get_optimizer("default_policy")
+            optimizer = learners.local_learner(algorithm).get_optimizer("default_policy")
             state, _ = plan(done.checkpoint.policies, done.networks)
             steps = {float(slot["step"]) for slot in optimizer.state.values()}
             assert min(steps) > state["default_policy"][DEFAULT].step
@@ -87,7 +88,7 @@ def test_what_was_converted_reads_back(tmp_path):
 
 @pytest.mark.matrix
 @pytest.mark.skipif(
-    ray_versions.writes_checkpoint_version() == "2.0", reason="that Ray writes pickles only"
+    checkpoints.writes_checkpoint_version() == "2.0", reason="that Ray writes pickles only"
 )
 def test_state_as_msgpack_has_the_optimizer_too(tmp_path):
     from ray.rllib.algorithms.algorithm import Algorithm

@@ -8,11 +8,12 @@ import sys
 import numpy as np
 import pytest
 
-from rllib_compat import Given, convert, ray_versions, registry, verify
+from rllib_compat import Given, convert, registry, verify
 from rllib_compat.conversion.compare import compare, float32_errors
 from rllib_compat.conversion.write import modules
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import RayNotSupportedError, TargetExistsError
+from rllib_compat.ray_versions import checkpoints, releases
 from tests.legacy.cases import all_cases, find, one_of_each
 from tests.legacy.networks import given_if_asked, given_of, read, recorded
 from tests.marks import CONVERSIONS, marked
@@ -39,7 +40,7 @@ CONVERTED = [c for c in all_cases() if str(c) not in REFUSED]
 def kind(case):
     """What a conversion depends on; of Rays before the newest only what Ray itself has to load."""
     reader = registry.of(case.algorithm).reader
-    if ray_versions.installed() >= ray_versions.NEWEST:
+    if releases.installed() >= releases.NEWEST:
         return reader, case.features, case.layout
     return reader, bool(case.features & {"lstm", "attention", "images"}), case.layout
 
@@ -130,7 +131,7 @@ def test_a_league_with_a_mapping_that_was_code_loads_with_all_its_policies(tmp_p
 def test_what_was_converted_reads_back_as_the_same_arrays(tmp_path):
     done = converted(WORKER1, tmp_path / "new")
     again = layouts.read(tmp_path / "new")
-    assert again.source.layout == ray_versions.writes_checkpoint_version()
+    assert again.source.layout == checkpoints.writes_checkpoint_version()
     assert again.counters.iteration == done.checkpoint.counters.iteration
     assert again.counters.env_steps == done.checkpoint.counters.env_steps
     network = done.networks["default_policy"]
@@ -161,7 +162,7 @@ def test_state_as_msgpack_is_written_where_ray_can_and_refused_where_not(tmp_pat
     from ray.rllib.algorithms.algorithm import Algorithm
 
     case = next(c for c in find(ray="0.8.0") if c.variant == "fc32relu-share")
-    if ray_versions.writes_checkpoint_version() == "2.0":
+    if checkpoints.writes_checkpoint_version() == "2.0":
         with pytest.raises(RayNotSupportedError, match="pickle only"):
             converted(case, tmp_path / "new", state_format="msgpack")
         assert not (tmp_path / "new").exists()

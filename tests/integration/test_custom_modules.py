@@ -7,10 +7,11 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rllib_compat import Given, convert, ray_versions
+from rllib_compat import Given, convert
 from rllib_compat.conversion import recordings
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.ray_versions import algorithms
 from rllib_compat.trainer.load import load
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
@@ -63,7 +64,7 @@ def test_a_module_gets_a_dict_in_parts_and_trains_on():
         new = algorithm.get_module().get_state()
         assert not np.array_equal(new["out.weight"], old["out.weight"])
     finally:
-        ray_versions.stop_algorithm(algorithm)
+        algorithms.stop_algorithm(algorithm)
 
 
 @pytest.mark.parametrize(

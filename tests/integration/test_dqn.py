@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from rllib_compat import Given, convert, ray_versions, registry
+from rllib_compat import Given, convert, registry
 from rllib_compat.conversion.write import modules
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan
+from rllib_compat.ray_versions import learners
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
 
@@ -39,7 +40,7 @@ def test_training_goes_on_where_it_stopped(name, tmp_path):
     steps = done.checkpoint.counters.env_steps
     algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
     try:
-        learner = ray_versions.local_learner(algorithm)
+        learner = learners.local_learner(algorithm)
         state = learner.module["default_policy"].get_state()
         for key, array in network.target.arrays(network.arrays).items():
             np.testing.assert_array_equal(state[key], array, err_msg=key)
@@ -81,7 +82,7 @@ def test_r2d2_goes_on_with_its_network_its_target_and_its_optimizer(tmp_path):
     (old,) = done.checkpoint.policies.values()
     algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
     try:
-        learner = ray_versions.local_learner(algorithm)
+        learner = learners.local_learner(algorithm)
         before = learner.module["default_policy"].get_state()
         for key, array in network.target.arrays(network.arrays).items():
             np.testing.assert_array_equal(before[key], array, err_msg=key)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import rllib_compat as compat
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import modules as ray_modules
 from tests.marks import TRAINERS, marked
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
@@ -44,7 +44,7 @@ def computed(module, seen):
     with torch.no_grad():
         if hasattr(module, "actions_of"):
             return module.actions_of(seen).numpy()
-        return ray_versions.q_values(module, seen).numpy()
+        return ray_modules.q_values(module, seen).numpy()
 
 
 @pytest.mark.parametrize("name", marked(WAYS, ON_EACH_PUSH))

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
-from rllib_compat import Given, convert, ray_versions
+from rllib_compat import Given, convert
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan
+from rllib_compat.ray_versions import learners
 from tests.legacy.cases import MUSEUM, find
 from tests.marks import CONVERSIONS
 
@@ -44,7 +45,7 @@ def test_training_goes_on_with_images_weights_and_moments(tmp_path):
     )
     algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
     try:
-        learner = ray_versions.local_learner(algorithm)
+        learner = learners.local_learner(algorithm)
         module = learner.module["default_policy"]
         assert module.observation_space == Images.observation_space
         network = done.networks["default_policy"]

@@ -12,8 +12,8 @@ import torch
 from ray.rllib.core.rl_module.rl_module import RLModule
 
 import rllib_compat as compat
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import CompatError, GoneError
+from rllib_compat.ray_versions import learners
 from tests.marks import TRAINERS
 
 pytestmark = TRAINERS
@@ -174,7 +174,7 @@ def test_a_restore_keeps_the_configs_learning_rate(trainer):
     """PBT changes `lr` and restores; the checkpoint's optimizer has the old one."""
 
     def learning_rates():
-        learner = ray_versions.local_learner(trainer.algorithm)
+        learner = learners.local_learner(trainer.algorithm)
         return {learner._get_optimizer_lr(o) for o in learner._optimizer_lr_schedules}
 
     trainer.reset_config({**CONFIG, "lr": 0.25})

@@ -9,10 +9,11 @@ import ray
 import torch
 
 import rllib_compat as compat
-from rllib_compat import league, ray_versions
+from rllib_compat import league
 from rllib_compat.league.modules import weights_of
 from rllib_compat.league.packed import arrays_of
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.ray_versions import env_runners, learners
 from tests.integration.test_league import ACT, OBS, Duel, sides
 from tests.marks import TRAINERS
 
@@ -63,7 +64,7 @@ def look(worker):
 
 def expected(trainer):
     """The same with the learner's own tensors."""
-    learner = ray_versions.local_learner(trainer.algorithm)
+    learner = learners.local_learner(trainer.algorithm)
     batch = {"obs": torch.linspace(-1, 1, 24).reshape(8, 3)}
     return {
         name: module.forward_inference(batch)["action_dist_inputs"].numpy()
@@ -84,7 +85,7 @@ def check(trainer, frozen):
 
 
 def optimizers(trainer):
-    learner = ray_versions.local_learner(trainer.algorithm)
+    learner = learners.local_learner(trainer.algorithm)
     return {
         name for name in dict(learner.module.items()) if learner.get_optimizers_for_module(name)
     }
@@ -131,7 +132,7 @@ def test_a_challenger_joins_with_the_weights_of_the_champion(trainer):
 
 @pytest.mark.matrix
 def test_a_worker_that_was_replaced_shares_again(trainer):
-    victim = ray_versions.remote_env_runners(trainer.algorithm.env_runner_group)[0]
+    victim = env_runners.remote_env_runners(trainer.algorithm.env_runner_group)[0]
     ray.kill(victim, no_restart=False)
     for _ in range(20):
         trainer.train()
@@ -161,7 +162,7 @@ def test_weights_that_are_set_reach_a_frozen_policy(trainer):
 
 def test_nothing_that_is_written_on_a_worker_reaches_another_one(trainer):
     group = trainer.algorithm.env_runner_group
-    first, second = ray_versions.remote_env_runners(group)
+    first, second = env_runners.remote_env_runners(group)
     before = ray.get(second.apply.remote(outputs))
     ray.get(first.apply.remote(write))
     assert not np.array_equal(ray.get(first.apply.remote(outputs)), before)
@@ -205,7 +206,7 @@ def hold_one(runner, *_):
 
 
 def test_a_worker_lets_go_of_what_it_has_not_used_for_longest(trainer):
-    runner = ray_versions.remote_env_runners(trainer.algorithm.env_runner_group)[0]
+    runner = env_runners.remote_env_runners(trainer.algorithm.env_runner_group)[0]
     found = ray.get(runner.apply.remote(hold_one))
     assert found == [({"main"}, True), ({"old"}, True), ({"main"}, True)]
     check(trainer, {"main", "old"})
@@ -220,7 +221,7 @@ def test_training_without_workers_leaves_what_is_in_the_object_store_as_it_is(mo
         alone.workers.foreach_worker(lambda w: w.set_policies_to_train(["old"]))
         stored = weights_of(alone.algorithm.env_runner.module["older"]).ref
         before = {name: np.copy(array) for name, array in arrays_of(ray.get(stored)).items()}
-        learner = ray_versions.local_learner(alone.algorithm)
+        learner = learners.local_learner(alone.algorithm)
         with torch.no_grad():
             for parameter in learner.module["older"].parameters():
                 parameter += 1

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import rllib_compat as compat
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.local_learners import learner_of, weights_of
+from rllib_compat.ray_versions import env_runners, learners
 from tests.marks import TRAINERS
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
@@ -32,7 +32,7 @@ def test_an_env_runner_of_a3c_gets_the_weights_that_came_of_its_gradients(tmp_pa
         assert steps[0] >= 60
         assert steps[1] >= steps[0] + 60
         assert len(made) > 12  # ten steps each
-        theirs = ray_versions.foreach_env_runner(
+        theirs = env_runners.foreach_env_runner(
             algorithm.env_runner_group, weights_in_env_runner, local_env_runner=False
         )
         for learned, acts in theirs:
@@ -62,7 +62,7 @@ def test_env_runners_of_ddppo_average_their_gradients_and_have_the_same_weights(
     trainer = compat.DDPPOTrainer(config={**old, **sizes, "keep_local_weights_in_sync": False})
     algorithm = trainer.algorithm
     on_each = partial(
-        ray_versions.foreach_env_runner, algorithm.env_runner_group, local_env_runner=False
+        env_runners.foreach_env_runner, algorithm.env_runner_group, local_env_runner=False
     )
     try:
         before = deepcopy(trainer.get_weights())
@@ -80,7 +80,7 @@ def test_env_runners_of_ddppo_average_their_gradients_and_have_the_same_weights(
 
         fragments = [made_up_batch(seed) for seed in (1, 2)]
         union = {name: torch.cat([part[name] for part in fragments]) for name in fragments[0]}
-        learner = ray_versions.local_learner(algorithm)
+        learner = learners.local_learner(algorithm)
         expected, _ = mean_gradients(learner, union)
         for means, halved in on_each(partial(means_in_env_runner, fragments=fragments)):
             assert means.keys() == expected.keys()
@@ -117,7 +117,7 @@ def mean_gradients(learner, batch):
     out = learner.module.forward_train(whole)
     loss = learner.compute_losses(fwd_out=out, batch=whole)
     gradients = learner.compute_gradients(loss)
-    named = ray_versions.parameters_of(learner)
+    named = learners.parameters_of(learner)
     own = {name: gradients[learner.get_param_ref(p)].clone() for name, p in named.items()}
     means = learner.averaged(gradients)
     return {n: means[learner.get_param_ref(p)].numpy() for n, p in named.items()}, own
@@ -128,7 +128,7 @@ def means_in_env_runner(env_runner, fragments):
     learner = learner_of(env_runner)
     index = env_runner.worker_index - 1
     means, own = mean_gradients(learner, fragments[index])
-    named = ray_versions.parameters_of(learner)
+    named = learners.parameters_of(learner)
     refs = {name: learner.get_param_ref(parameter) for name, parameter in named.items()}
     first_alone = learner.averaged({} if index else {refs[n]: g for n, g in own.items()})
     return means, {name: first_alone[ref].numpy() for name, ref in refs.items()}

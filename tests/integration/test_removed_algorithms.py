@@ -8,11 +8,12 @@ from gymnasium.spaces import MultiDiscrete
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 import rllib_compat as compat
-from rllib_compat import Given, convert, ray_versions
+from rllib_compat import Given, convert
 from rllib_compat.conversion.plan import Form, make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.networks.heads import qmix
 from rllib_compat.networks.optimizers import plan
+from rllib_compat.ray_versions import learners
 from tests.legacy.cases import MUSEUM, find
 from tests.marks import TRAINERS, marked
 from tests.unit.offline.test_recordings import played, record
@@ -234,7 +235,7 @@ def test_qmix_goes_on_from_an_old_checkpoint_and_from_its_own(tmp_path):
     algorithm = Algorithm.from_checkpoint(path)
     try:
         assert type(algorithm).__name__ == "QMIX"
-        optimizer = ray_versions.local_learner(algorithm).get_optimizer(name)
+        optimizer = learners.local_learner(algorithm).get_optimizer(name)
         assert all(slot["step"] > 0 for slot in optimizer.state.values())
     finally:
         algorithm.stop()
@@ -291,7 +292,7 @@ def test_an_old_config_of_maddpg_trains_all_agents_and_goes_on_from_its_checkpoi
     try:
         assert type(algorithm).__name__ == "MADDPG"
         for part in ("actor", "critic"):
-            optimizer = ray_versions.local_learner(algorithm).get_optimizer("p1", part)
+            optimizer = learners.local_learner(algorithm).get_optimizer("p1", part)
             assert all(slot["step"] > 0 for slot in optimizer.state.values())
     finally:
         algorithm.stop()
@@ -334,7 +335,7 @@ def test_an_old_config_of_crr_learns_from_old_recordings_and_is_restored(tmp_pat
     algorithm = Algorithm.from_checkpoint(path)
     try:
         assert type(algorithm).__name__ == "CRR"
-        optimizer = ray_versions.local_learner(algorithm).get_optimizer("default_policy", "critic")
+        optimizer = learners.local_learner(algorithm).get_optimizer("default_policy", "critic")
         assert {int(slot["step"]) for slot in optimizer.state.values()} == {2}
     finally:
         algorithm.stop()
@@ -354,7 +355,7 @@ def test_a_td3_checkpoint_trains_on_with_its_targets_and_both_optimizers(tmp_pat
     algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
     try:
         assert algorithm.config.num_steps_sampled_before_learning_starts == steps + 20
-        learner = ray_versions.local_learner(algorithm)
+        learner = learners.local_learner(algorithm)
         network = done.networks["default_policy"]
         states = plan.read(done.checkpoint.policies["default_policy"], network)
         for name, state in states.items():

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import tree
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import (
     CheckpointError,
     CorruptCheckpointError,
     RayNotSupportedError,
 )
+from rllib_compat.ray_versions import learners
 from rllib_compat.runtime.policy_filter import SEEN
 from tests import trained
 from tests.legacy.cases import find
@@ -75,7 +75,7 @@ class Five:
 def state_of(trainer):
     """All that training goes on from; a copy, as Ray 2.40 gives the optimizers' own tensors."""
     algorithm = trainer.algorithm
-    learner = ray_versions.local_learner(algorithm).get_state()
+    learner = learners.local_learner(algorithm).get_state()
     runner = algorithm.env_runner.get_state(not_components="rl_module")
     kept = {k: learner[k] for k in ("rl_module", "optimizer")} | {"runner": runner}
     kept["runner"].pop("weights_seq_no", None)

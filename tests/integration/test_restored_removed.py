@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.conversion.plan import make_plan
 from rllib_compat.conversion.write import modules
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.spaces import to_gymnasium
+from rllib_compat.ray_versions import algorithms, learners
+from rllib_compat.ray_versions import modules as ray_modules
 from rllib_compat.trainer import coefficients
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import given_if_asked, recorded
@@ -89,7 +91,7 @@ def test_a_trainer_goes_on_from_an_old_checkpoint_and_from_its_own(name, tmp_pat
     case, plan, trainer = to_restore(name, tmp_path)
     try:
         trainer.restore(str(case.checkpoint))
-        module = ray_versions.local_learner(trainer.algorithm).module
+        module = learners.local_learner(trainer.algorithm).module
         for policy_id, network in plan.networks.items():
             state = module[policy_id].get_state()
             for part, array in network.module_state().items():
@@ -162,7 +164,7 @@ OTHERS = [
 DISCRETE = pytest.param(
     "1.13.0/sac-torch-ma-two",
     marks=pytest.mark.skipif(
-        not ray_versions.trains_discrete_sac(), reason="this Ray's SAC learns no discrete ones"
+        not ray_modules.trains_discrete_sac(), reason="this Ray's SAC learns no discrete ones"
     ),
 )
 OTHERS_ON_EACH_PUSH = {
@@ -181,7 +183,7 @@ def test_a_trainer_takes_networks_that_are_not_those_of_its_config(name, tmp_pat
     trainer = trainer_of(case, plan, tmp_path)
     try:
         trainer.restore(str(case.checkpoint))
-        learner = ray_versions.local_learner(trainer.algorithm)
+        learner = learners.local_learner(trainer.algorithm)
         for policy_id, network in plan.networks.items():
             if policy_id in getattr(learner, "curr_log_alpha", {}):
                 alpha = float(learner.curr_log_alpha[policy_id].detach()[0])
@@ -230,7 +232,7 @@ def test_a_trainer_goes_on_where_old_networks_cant_be_built(tmp_path, monkeypatc
     case = next(case for case in all_cases() if str(case) == name)
     plan = make_plan(layouts.read(case.checkpoint), given_if_asked(case))
     trainer = trainer_of(case, plan, tmp_path)
-    build, tried = ray_versions.build_algorithm, []
+    build, tried = algorithms.build_algorithm, []
 
     def fails_once(config):
         tried.append(config)
@@ -242,7 +244,7 @@ def test_a_trainer_goes_on_where_old_networks_cant_be_built(tmp_path, monkeypatc
         trainer.train()
         before, held = trainer.get_weights(), {"curr_log_alpha": {"default_policy": -1.5}}
         coefficients.take(trainer.algorithm, held)
-        monkeypatch.setattr(ray_versions, "build_algorithm", fails_once)
+        monkeypatch.setattr(algorithms, "build_algorithm", fails_once)
         with pytest.raises(RuntimeError, match="no such network"):
             trainer.restore(str(case.checkpoint))
         for policy_id, arrays in before.items():
@@ -256,14 +258,14 @@ def test_a_trainer_goes_on_where_old_networks_cant_be_built(tmp_path, monkeypatc
 
 def coefficients_of(trainer):
     """What the losses are computed with, by where learners have it and by policy."""
-    learner = ray_versions.local_learner(trainer.algorithm)
-    return ray_versions.coefficients(learner, coefficients.STORED)
+    learner = learners.local_learner(trainer.algorithm)
+    return learners.coefficients(learner, coefficients.STORED)
 
 
 def acts_as_recorded(trainer, case, policy_id, network):
     """Holds what a trainer learns and acts with against what the old network gave."""
     inputs, outputs = recorded(case, policy_id, network)
-    learned = ray_versions.local_learner(trainer.algorithm).module[policy_id]
+    learned = learners.local_learner(trainer.algorithm).module[policy_id]
     made = modules.ModuleNetwork(learned)(inputs)
     for name, array in outputs.items():
         np.testing.assert_allclose(made[name], array, rtol=1e-4, atol=1e-5)
@@ -275,7 +277,7 @@ def acts_as_recorded(trainer, case, policy_id, network):
 
 def updates_of(trainer, plan):
     """How many updates each optimizer has made that made some."""
-    learner = ray_versions.local_learner(trainer.algorithm)
+    learner = learners.local_learner(trainer.algorithm)
     return {
         name.removeprefix(f"{policy_id}_"): int(next(iter(optimizer.state.values()))["step"])
         for policy_id in plan.networks
@@ -304,13 +306,13 @@ def test_what_a_trainer_saves_of_a_new_network_is_loaded_without_it(name, make, 
     trainer = make(f"{name}Trainer", config=small)
     trainer.train()
     path = trainer.save(str(tmp_path / "saved"))
-    mine = ray_versions.local_learner(trainer.algorithm)
+    mine = learners.local_learner(trainer.algorithm)
     module = mine.module["default_policy"].unwrapped()
     space = module.observation_space
     seen = {"obs": torch.from_numpy(np.stack([space.sample().clip(-3, 3) for _ in range(5)]))}
     loaded = compat.load(path)
     try:
-        theirs = ray_versions.local_learner(loaded)
+        theirs = learners.local_learner(loaded)
         again = theirs.module["default_policy"].unwrapped()
         with torch.no_grad():
             before, after = (m.forward_inference(seen) for m in (module, again))

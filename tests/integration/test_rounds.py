@@ -7,8 +7,8 @@ import pytest
 import tree
 
 import rllib_compat as compat
-from rllib_compat import ray_versions
 from rllib_compat.algorithms import rounds
+from rllib_compat.ray_versions import learners, training_steps
 from tests.integration.test_removed_algorithms import TwoStepGameOfVectors, grouped
 from tests.marks import TRAINERS, marked
 
@@ -84,8 +84,8 @@ def test_rounds_in_one_training_step_learn_and_tell_the_same(name, make, monkeyp
     monkeypatch.setattr(rounds, "MOST", 1)
     expected_weights, expected, calls = trained()
     assert min(calls) > 1
-    monkeypatch.setattr(ray_versions, "trains_in_this_process", lambda _: False)
-    monkeypatch.delattr(ray_versions.TakesArrays, "after_gradient_based_update")
+    monkeypatch.setattr(training_steps, "trains_in_this_process", lambda _: False)
+    monkeypatch.delattr(learners.TakesArrays, "after_gradient_based_update")
     rays_weights, rays, _ = trained()  # Ray's way of telling, and targets follow as in Ray
 
     last = [of_learner(result)["weights_seq_no"] for result in (results[-1], expected[-1])]

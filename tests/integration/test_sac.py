@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rllib_compat import Given, convert, ray_versions
+from rllib_compat import Given, convert
 from rllib_compat.conversion.write import modules
 from rllib_compat.conversion.write.training_state import carry_temperatures, keep_action_range
 from rllib_compat.networks.network import own_name
 from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, Source
+from rllib_compat.ray_versions import learners
+from rllib_compat.ray_versions import modules as ray_modules
 from tests.legacy.cases import find
 from tests.legacy.networks import given_of, read
 from tests.marks import CONVERSIONS
@@ -48,7 +50,7 @@ def trained_once(target, done):
     (policy_id,) = done.networks
     policy, network = done.checkpoint.policies[policy_id], done.networks[policy_id]
     algorithm = Algorithm.from_checkpoint(str(target))
-    learner = ray_versions.local_learner(algorithm)
+    learner = learners.local_learner(algorithm)
     module = learner.module[policy_id]
     before = {name: array.copy() for name, array in module.get_state().items()}
     for name, array in network.arrays.items():
@@ -80,7 +82,7 @@ def test_continuous_actions_go_on_learning(case, tmp_path):
 
 @pytest.mark.matrix
 @pytest.mark.skipif(
-    not ray_versions.trains_discrete_sac(), reason="this Ray's SAC learns no discrete actions"
+    not ray_modules.trains_discrete_sac(), reason="this Ray's SAC learns no discrete actions"
 )
 def test_discrete_actions_go_on_learning(tmp_path):
     done = converted(DISCRETE, tmp_path / "new")
@@ -90,7 +92,7 @@ def test_discrete_actions_go_on_learning(tmp_path):
 
 
 @pytest.mark.matrix
-@pytest.mark.skipif(ray_versions.trains_discrete_sac(), reason="this Ray's SAC learns them")
+@pytest.mark.skipif(ray_modules.trains_discrete_sac(), reason="this Ray's SAC learns them")
 def test_discrete_actions_become_modules_where_ray_can_not_learn_them(tmp_path):
     done = converted(DISCRETE, tmp_path / "new")
     assert done.translation is None

@@ -663,7 +663,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/ray_versions/training.py",
+        "rllib_compat/ray_versions/training_steps.py",
         ("tests/integration/test_rounds.py",),
         (
             "priorities are those of earlier updates",
@@ -833,7 +833,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/ray_versions/algorithms.py",
+        "rllib_compat/ray_versions/learners.py",
         ("tests/integration/test_restored_removed.py",),
         (
             "a restored SAC begins with the temperature of its config",
@@ -1076,7 +1076,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "both steps of a transition have the same noise",
-            "                found[NEXT] = ray_versions.q_values(module, {Columns.OBS: then})",
+            "                found[NEXT] = modules.q_values(module, {Columns.OBS: then})",
             "                found[NEXT] = found[QF_PREDS]",
         ),
         (

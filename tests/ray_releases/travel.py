@@ -20,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rllib_compat import Given, convert, ray_versions
+from rllib_compat import Given, convert
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.ray_versions import learners, startup
 from tests.legacy.cases import find
 from tests.ray_releases.record_all import age
 
@@ -88,7 +89,7 @@ def what_became_of(tree: Path, weights: Path) -> str:
         return shortly(error, tree)
     try:
         with np.load(weights) as arrays:
-            state = ray_versions.local_learner(algorithm).module["default_policy"].get_state()
+            state = learners.local_learner(algorithm).module["default_policy"].get_state()
             lost = [key for key, array in arrays.items() if not np.array_equal(state[key], array)]
         if lost:
             return f"other weights in {len(lost)} arrays"
@@ -111,7 +112,7 @@ def main(verb: str, folder: str) -> None:
     warnings.simplefilter("ignore")
     logging.getLogger("ray").setLevel(logging.ERROR)
     # What Ray fails to load leaves its env runner alive.
-    with ray_versions.quiet_ray(num_cpus=64):
+    with startup.quiet_ray(num_cpus=64):
         if verb == "write":
             write(Path(folder))
             return

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
-from rllib_compat import Given, ray_versions
+from rllib_compat import Given
 from rllib_compat.cli import main
 from rllib_compat.conversion.environment import read_stored_env
 from rllib_compat.formats import pickles
 from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.ray_versions import startup
 from rllib_compat.runtime.envs import EnvSettings, adapt_env, make_env
 from tests.legacy.atari.worlds import Game, digest
 
@@ -65,7 +66,7 @@ def test_an_old_policy_plays_as_it_did_before_and_after_its_conversion(ray, tmp_
     assert evaluate(new, tmp_path, "--env", NAME) == recorded(ray)
     assert b"_make_skeleton_class" not in (new / "class_and_ctor_args.pkl").read_bytes()
     for env in (None, NAME):
-        with ray_versions.without_cluster():
+        with startup.without_cluster():
             algorithm = compat.load(new, env=env, num_env_runners=0)
             space = algorithm.env_runner.env.single_observation_space
             algorithm.stop()

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_compat import Given, convert, inspect, ray_versions, verify
+from rllib_compat import Given, convert, inspect, verify
 from rllib_compat.conversion import complete as resolve
 from rllib_compat.conversion import config as config_module
 from rllib_compat.conversion.compare import (
@@ -42,6 +42,7 @@ from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Finding, Severity, Verdict, grouped
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import box
+from rllib_compat.ray_versions import startup
 from rllib_compat.trainer.load import load
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import given_if_asked
@@ -636,7 +637,7 @@ def test_what_ray_deprecates_of_itself_is_not_told_to_who_converts():
     warn = [
         logging.getLogger(f"ray.{n}") for n in ("rllib.utils.deprecation", "_common.deprecation")
     ]
-    with ray_versions.quiet_logs():
+    with startup.quiet_logs():
         logging.getLogger("ray.rllib").setLevel(logging.WARNING)  # as every algorithm does
         assert not any(logger.isEnabledFor(logging.WARNING) for logger in warn)
 

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 from ray.util.timer import _Timer
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import env_runners
+from rllib_compat.ray_versions import timers as ray_timers
 
 
 class Module:
@@ -39,7 +40,7 @@ def runner(**more):
 def logged(env_runner):
     values = {}
     logger = SimpleNamespace(log_value=lambda key, value, window: values.update({key: value}))
-    ray_versions.log_sampler_times(env_runner, logger)
+    ray_timers.log_sampler_times(env_runner, logger)
     return values
 
 
@@ -47,10 +48,10 @@ def test_each_runner_has_a_seed_of_its_own():
     seeds = []
     env = SimpleNamespace(reset=lambda seed: seeds.append(seed))
     state = random.getstate()
-    ray_versions.seed_env_runner(runner(), env)
-    ray_versions.seed_env_runner(runner(worker_index=3), env)
+    env_runners.seed_env_runner(runner(), env)
+    env_runners.seed_env_runner(runner(worker_index=3), env)
     evaluation = SimpleNamespace(seed=7, in_evaluation=True, framework_str="torch")
-    ray_versions.seed_env_runner(runner(config=evaluation), env)
+    env_runners.seed_env_runner(runner(config=evaluation), env)
     random.setstate(state)
     assert seeds == [9, 10, 1_000_009]
 
@@ -59,7 +60,7 @@ def test_each_runner_has_a_seed_of_its_own():
     "more", [{"_seed": 1}, {"config": SimpleNamespace(seed=None, in_evaluation=False)}]
 )
 def test_runners_that_seed_themselves_or_have_none_are_left_alone(more):
-    ray_versions.seed_env_runner(runner(**more), env=None)
+    env_runners.seed_env_runner(runner(**more), env=None)
 
 
 def test_times_of_connectors_steps_and_inference():
@@ -84,5 +85,5 @@ def test_a_module_is_exported_without_the_clock():
     env_runner = runner()
     logged(env_runner)
     assert vars(env_runner.module)
-    assert vars(ray_versions.untimed(env_runner.module)) == {}
+    assert vars(ray_timers.untimed(env_runner.module)) == {}
     copy.copy(env_runner.module).forward_inference("batch")

@@ -16,7 +16,7 @@ import pytest
 from rllib_compat.formats.msgpack import codec
 from rllib_compat.formats.msgpack.codec import MAX_DEPTH, canonical, pack, pack_to, unpack
 from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
-from rllib_compat.ray_versions import unpatched_msgpack
+from rllib_compat.ray_versions import checkpoints
 from tests.legacy.cases import MUSEUM
 
 FILES = sorted(MUSEUM.rglob("*.msgpck"))
@@ -229,7 +229,7 @@ def test_a_refused_value_leaves_no_file(tmp_path):
 def test_a_patched_msgpack_changes_nothing_and_unpickles_nothing():
     array = np.arange(6, dtype=">i4").reshape(2, 3)
     before = pack({"a": array, 1: None})
-    with unpatched_msgpack():
+    with checkpoints.unpatched_msgpack():
         msgpack_numpy.patch()
         assert pack({"a": array, 1: None}) == before
         np.testing.assert_array_equal(unpack(before)["a"], array)

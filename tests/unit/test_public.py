@@ -12,7 +12,7 @@ import rllib_compat
 from rllib_compat import adapters, modules
 from rllib_compat.neutral.errors import RayNotSupportedError
 from rllib_compat.neutral.public import public
-from rllib_compat.ray_versions import installed
+from rllib_compat.ray_versions import releases
 
 NAMED = [(module, name) for module in (adapters, modules) for name in module.__all__]
 
@@ -77,10 +77,10 @@ def test_without_ray_a_trainer_says_what_to_install(monkeypatch):
 
     monkeypatch.setattr(rllib_compat, "_find", not_there)
     monkeypatch.setattr(metadata, "version", not_installed)
-    installed.cache_clear()
+    releases.installed.cache_clear()
     try:
         with pytest.raises(RayNotSupportedError) as told:
             rllib_compat.PPOTrainer  # noqa: B018
         assert told.value.fix == "pip install 'rllib-compat[ray]'"
     finally:
-        installed.cache_clear()
+        releases.installed.cache_clear()

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rllib_compat import ray_versions
 from rllib_compat.conversion.write import training_state
 from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicyState, Source
 from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.ray_versions import metrics
 
 pytest.importorskip("ray")
 
@@ -37,7 +37,7 @@ def config_of(**training):
 def told(monkeypatch):
     """What `set_progress` told Ray's env runners."""
     calls = []
-    monkeypatch.setattr(ray_versions, "set_steps_of_env_runner", lambda *args: calls.append(args))
+    monkeypatch.setattr(metrics, "set_steps_of_env_runner", lambda *args: calls.append(args))
     return calls
 
 

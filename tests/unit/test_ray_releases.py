@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import configs, releases
 from tests.ray_releases import page, record, record_all
 
 CHANGES = json.loads(record_all.API.read_text(encoding="utf-8"))
@@ -40,13 +40,13 @@ def test_a_setting_that_came_and_one_that_went_are_told_apart():
 @pytest.mark.filterwarnings("ignore::UserWarning")  # Ray's examples register their environments
 def test_the_installed_rays_configs_take_what_was_recorded():
     records = record_all.unfold(CHANGES)
-    release = ".".join(map(str, ray_versions.installed().release[:2]))
+    release = ".".join(map(str, releases.installed().release[:2]))
     known = max(
         (r for r in records if record_all.age(r) <= record_all.age(release)), key=record_all.age
     )
     taken = record.settings()
     assert not {name for name in records[known]["settings"] if name not in taken}
-    assert all(ray_versions.has_setting(name) for name in taken)
+    assert all(configs.has_setting(name) for name in taken)
 
 
 def test_a_runs_numbers_stand_below_their_names():

@@ -185,14 +185,14 @@ def test_a_logger_class_may_stand_alone():
 
 def test_a_function_learns_of_its_trial_and_saves_as_until_ray_2_7(tmp_path, monkeypatch):
     context = SimpleNamespace(get_trial_dir=lambda: str(tmp_path), get_trial_id=lambda: "a1")
-    monkeypatch.setattr("rllib_compat.ray_versions.tune_context", lambda: context)
+    monkeypatch.setattr("rllib_compat.ray_versions.tune.tune_context", lambda: context)
     saved = []
 
     def taken(metrics, checkpoint):
         with checkpoint.as_directory() as folder:
             saved.append((metrics, [path.name for path in Path(folder).iterdir()]))
 
-    monkeypatch.setattr("rllib_compat.ray_versions.tune_report", taken)
+    monkeypatch.setattr("rllib_compat.ray_versions.tune.tune_report", taken)
     with tune.checkpoint_dir(step=3) as folder:
         (Path(folder) / "weights").touch()
     tune.report(loss=1)
@@ -204,7 +204,7 @@ def test_a_function_learns_of_its_trial_and_saves_as_until_ray_2_7(tmp_path, mon
 def test_functions_of_config_and_reporter_report(ran, monkeypatch):
     reported = []
     monkeypatch.setattr(
-        "rllib_compat.ray_versions.tune_report",
+        "rllib_compat.ray_versions.tune.tune_report",
         lambda metrics, checkpoint: reported.append((metrics, checkpoint)),
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.config import values as v
 from rllib_compat.config.deferred import (
     AdaptedCallbacks,
@@ -24,6 +24,7 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import from_object
+from rllib_compat.ray_versions import configs
 from rllib_compat.runtime.atari import atari_settings
 from rllib_compat.runtime.atari_names import may_be_atari
 from rllib_compat.runtime.events import DICT_EVENTS
@@ -233,7 +234,7 @@ def remote_worker_envs(value: Any, context: Context) -> Outcome:
 
 def vectorize_mode(value: Any, _: Context) -> Outcome:
     """By the installed Ray's spelling; a legacy default comes by that of its own."""
-    mode = ray_versions.vectorize_mode(value) if isinstance(value, str) else value
+    mode = configs.vectorize_mode(value) if isinstance(value, str) else value
     return Outcome({"env_runners.gym_env_vectorize_mode": mode})
 
 

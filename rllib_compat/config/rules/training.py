@@ -7,7 +7,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.config import values as v
 from rllib_compat.config.rule import Context, Outcome, drop, refuse
 from rllib_compat.config.rules.common import (
@@ -17,6 +17,7 @@ from rllib_compat.config.rules.common import (
     warn_unless,
 )
 from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.ray_versions import configs
 from rllib_compat.registry.keys import section, was_default
 
 #: What `runtime.learners.give_optimizer` reads; the learner's other settings stand beside it.
@@ -38,7 +39,7 @@ _RMSPROP = {key: section("IMPALA")[key][0][2] for key in ("decay", "momentum", "
 
 def _optimizer(argument: str) -> str:
     """The setting of an optimizer's argument, where the installed Ray wants it."""
-    return f"{ray_versions.learner_method()}.{OPTIMIZER.partition('.')[2]}.{argument}"
+    return f"{configs.learner_method()}.{OPTIMIZER.partition('.')[2]}.{argument}"
 
 
 # Learners and GPUs

@@ -6,7 +6,6 @@ on where the one before has come to; all but the first look at the type it has s
 
 from __future__ import annotations
 
-from rllib_compat import ray_versions
 from rllib_compat.config.defaults import todays_default
 from rllib_compat.config.deferred import OldReplayBuffer
 from rllib_compat.config.rule import Context
@@ -19,6 +18,7 @@ from rllib_compat.config.rules.exploration import (
 from rllib_compat.config.rules.replay import BUFFER, buffer_type
 from rllib_compat.config.rules.training import was_tensorflow
 from rllib_compat.config.steps.step import ABSENT, COMPUTED, REPLAYING, Change, SettingsView, Step
+from rllib_compat.ray_versions import replay
 
 # Replay buffers
 
@@ -73,7 +73,7 @@ def _is_prioritized(given: SettingsView) -> bool:
 
 def _weights(given: SettingsView, _: Context) -> Change | None:
     kind = given.get(TYPE)
-    weighted = ray_versions.weighted_buffer(kind) if isinstance(kind, str) else None
+    weighted = replay.weighted_buffer(kind) if isinstance(kind, str) else None
     if weighted is None:
         return None
     message = f"this Ray's learners can't use {kind}"

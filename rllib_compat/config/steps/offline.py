@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.config.deferred import AdaptedEnv, EnvSpace, ImportedName, adapted
 from rllib_compat.config.rule import Context, nested
 from rllib_compat.config.rules.offline import writes_as_today
 from rllib_compat.config.steps.step import ABSENT, COMPUTED, Change, SettingsView, Step
 from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.ray_versions import configs
 from rllib_compat.runtime.offline.files import Recording
 
 OFFLINE = tuple(row.name for row in registry.trained() if row.offline)
@@ -107,7 +108,7 @@ STEPS = (
         algorithms=OFFLINE,
         stack="new",
         sets={"offline_data.prelearner_class": ImportedName("rllib_compat.adapters", "PreLearner")},
-        when=lambda _: ray_versions.takes_prelearners(),
+        when=lambda _: configs.takes_prelearners(),
         unless_given=True,
     ),
     Step(

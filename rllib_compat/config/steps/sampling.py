@@ -10,7 +10,6 @@ from typing import Any
 
 from packaging.version import Version
 
-from rllib_compat import ray_versions
 from rllib_compat.config.defaults import todays_default
 from rllib_compat.config.deferred import PreviousStepsConnector, adapted
 from rllib_compat.config.rule import Context
@@ -24,6 +23,7 @@ from rllib_compat.config.steps.step import (
     are_counts,
 )
 from rllib_compat.neutral.report import Severity
+from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys as table
 from rllib_compat.runtime.atari import clips
 from rllib_compat.runtime.atari_names import is_atari_name, is_registered_name
@@ -125,7 +125,7 @@ def _one_env_per_runner(given: SettingsView, _: Context) -> Change | None:
     envs = given.get(ENVS)
     if "multi_agent.policies" not in given or not are_counts(envs) or envs <= 1:
         return None
-    if ray_versions.vectorizes_multi_agent_envs():
+    if configs.vectorizes_multi_agent_envs():
         return None
     message = f"the installed Ray steps one multi-agent environment per env runner, not {envs}"
     return Change({ENVS: 1}, message)
@@ -301,7 +301,7 @@ BATCHES = (
         algorithms=("IMPALA", "APPO"),
         stack="new",
         reads=(LEARNERS,),
-        when=lambda _: ray_versions.learns_in_its_process(),
+        when=lambda _: configs.learns_in_its_process(),
         sets={LEARNERS: 0},
         key="num_learners",
         unless_given=True,
@@ -314,7 +314,7 @@ BATCHES = (
         algorithms=("IMPALA", "APPO"),
         stack="new",
         reads=(LEARNERS, GPUS),
-        when=lambda _: not ray_versions.learns_in_its_process(),
+        when=lambda _: not configs.learns_in_its_process(),
         sets={LEARNERS: 0},
         key="num_learners",
         change=_gpu_in_this_process,
@@ -327,7 +327,7 @@ BATCHES = (
         algorithms=("IMPALA", "APPO"),
         stack="new",
         reads=(STATE_SERVER,),
-        when=lambda _: ray_versions.has_setting(STATE_SERVER),
+        when=lambda _: configs.has_setting(STATE_SERVER),
         sets={STATE_SERVER: False},
         unless_given=True,
         key="num_workers",

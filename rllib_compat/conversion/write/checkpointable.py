@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.conversion.plan import Plan
 from rllib_compat.conversion.write import modules, training_state
 from rllib_compat.formats import pickles
@@ -28,6 +28,7 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Space
+from rllib_compat.ray_versions import algorithms, checkpoints, configs, learners, startup
 from rllib_compat.runtime import overrides
 from rllib_compat.runtime.connectors import (
     add_preprocessors,
@@ -66,11 +67,11 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
         _keep_env_runners(config, checkpoint)
     if row.reader in ("q", "ddpg", "rnnsac", "maddpg"):
         findings += training_state.delay_learning(config, checkpoint)
-    with ray_versions.without_cluster(), _algorithm(config) as algorithm:
+    with startup.without_cluster(), _algorithm(config) as algorithm:
         _set_weights(algorithm, networks)
         findings += training_state.set_in_algorithm(algorithm, config, checkpoint, networks)
         algorithm.config = config
-        ray_versions.save(algorithm, target, state_format=state_format)
+        checkpoints.save(algorithm, target, state_format=state_format)
     if state_format == "msgpack":
         findings += _note_msgpack_and_filters(checkpoint)
     return findings + _note_names_of_this_package(target)
@@ -127,7 +128,7 @@ def _keep_env_runners(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> 
     if len(checkpoint.policies) == 1:
         (policy,) = checkpoint.policies.values()
         of_all = [policy.observation_space, policy.action_space]
-    ray_versions.keep_env_runners(config, *(s and spaces.to_gymnasium(s) for s in of_all))
+    configs.keep_env_runners(config, *(s and spaces.to_gymnasium(s) for s in of_all))
 
 
 def _flattens(space: Space | None, inputs: tuple[int, ...]) -> bool:
@@ -149,7 +150,7 @@ def _add_modules(
     _let_explore(config, specs, exploration, checkpoint)
     for spec in specs.values():
         if isinstance(spec.model_config, dict):
-            spec.model_config = ray_versions.whole_model_config(config, spec.model_config)
+            spec.model_config = configs.whole_model_config(config, spec.model_config)
     if config.is_multi_agent:
         new = {policy_id: RLModuleSpec() for policy_id in others}
         for policy_id, spec in new.items():
@@ -170,7 +171,7 @@ def _let_explore(
 
     The config says it (`exploration`), or modules of this package that the checkpoint holds.
     """
-    ray_versions.tell_modules_nothing_of(config, EXPLORING)  # some networks may not have it
+    configs.tell_modules_nothing_of(config, EXPLORING)  # some networks may not have it
     for policy_id, spec in specs.items():
         policy = checkpoint.policies.get(policy_id)
         stored = exploring(config_dict(policy and policy.config.get("model")))
@@ -215,22 +216,22 @@ def _note_names_of_this_package(target: Path) -> list[Finding]:
 def _algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
     small = config.copy(copy_frozen=False)
     small.env_runners(num_env_runners=0, num_envs_per_env_runner=1, create_env_on_local_worker=True)
-    ray_versions.learn_in_this_process(small)
+    configs.learn_in_this_process(small)
     small.evaluation(evaluation_interval=None, evaluation_num_env_runners=0)
     small.offline_data(input_="sampler")  # nothing is read; what is saved is the full config
     small.reporting(keep_per_episode_custom_metrics=False)
     # Nothing is drawn that stays; a seed makes torch load its compiler. Ray stops measuring the
     # machine only after most of a second.
     small.debugging(seed=None, log_sys_usage=False)
-    algorithm = ray_versions.build_algorithm(small)
+    algorithm = algorithms.build_algorithm(small)
     try:
         yield algorithm
     finally:
-        ray_versions.stop_algorithm(algorithm)
+        algorithms.stop_algorithm(algorithm)
 
 
 def _set_weights(algorithm: Algorithm, networks: Mapping[str, AnyNetwork]) -> None:
-    modules.set_weights(ray_versions.local_learner(algorithm).module, networks)
+    modules.set_weights(learners.local_learner(algorithm).module, networks)
     algorithm.env_runner_group.sync_weights(
         from_worker_or_learner_group=algorithm.learner_group, inference_only=True
     )

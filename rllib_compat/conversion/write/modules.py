@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.conversion.identify import RANDOM_MODULE
 from rllib_compat.conversion.plan import Plan
 from rllib_compat.formats.layouts.v2 import MODULES
@@ -29,6 +29,7 @@ from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Space
+from rllib_compat.ray_versions import configs, modules, startup
 from rllib_compat.runtime.overrides import Shared
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def write(plan: Plan, target: Path) -> list[Finding]:
     Returns:
         What has no place in modules alone.
     """
-    with ray_versions.quiet_logs():
+    with startup.quiet_logs():
         module = _filled(plan.checkpoint, plan.networks)
         module.save_to_path(str((target / MODULES).absolute()))
     return dropped_parts(plan)
@@ -190,14 +191,14 @@ def _complete(spec: RLModuleSpec, algorithm: str | None) -> None:
 
 def _successor(algorithm: str | None) -> Any:
     """A config of the algorithm whose default modules are the same: today's, or PPO's."""
-    return ray_versions.todays_config(registry.of(algorithm).becomes or "PPO")
+    return configs.todays_config(registry.of(algorithm).becomes or "PPO")
 
 
 def build(
     checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
 ) -> dict[str, ModuleNetwork]:
     """Builds the modules of networks and fills them, in memory alone."""
-    with ray_versions.quiet_logs():
+    with startup.quiet_logs():
         module = _filled(checkpoint, networks)
     return {policy_id: ModuleNetwork(module[policy_id]) for policy_id in networks}
 
@@ -207,7 +208,7 @@ def load(target: Path, policy_ids: Iterable[str]) -> dict[str, ModuleNetwork]:
 
     This process has written the tree itself: Ray unpickles it.
     """
-    with ray_versions.quiet_logs():
+    with startup.quiet_logs():
         return {policy_id: ModuleNetwork(_from_tree(target, policy_id)) for policy_id in policy_ids}
 
 
@@ -254,8 +255,8 @@ class ModuleNetwork:
                 out["vf_preds"] = self.module.compute_values(batch)
             if hasattr(self.module, "critics"):
                 out |= self.module.critics(batch)
-            elif isinstance(self.module, ray_versions.dqn_module()):
-                out["q_values"] = ray_versions.q_values(self.module, batch)
+            elif isinstance(self.module, modules.dqn_module()):
+                out["q_values"] = modules.q_values(self.module, batch)
         for name, state in _flat(out.pop("state_out", {})):
             out[name] = state.reshape(tensors[name].shape)
         return {k: np.asarray(v) for k, v in out.items()}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.networks import AnyNetwork
 from rllib_compat.networks.mapping import require_same_names
 from rllib_compat.networks.names.plain import MOVING_AVERAGE
@@ -24,6 +24,7 @@ from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, ObservationFilter, PolicyState
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Discrete
+from rllib_compat.ray_versions import configs, connectors, learners, metrics
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -217,7 +218,7 @@ def set_progress(
         checkpoint: The neutral state.
     """
     steps = checkpoint.counters.env_steps or 0
-    ray_versions.set_steps_of_env_runner(algorithm, steps, config.num_env_runners or 0)
+    metrics.set_steps_of_env_runner(algorithm, steps, config.num_env_runners or 0)
     message = (
         "Ray keeps in no checkpoint when a target network was last updated: the first training "
         "step updates it"
@@ -285,7 +286,7 @@ def _set_optimizers(
         What became of each policy's optimizers.
     """
     plans, findings = plan(checkpoint.policies, networks)
-    learner = ray_versions.local_learner(algorithm)
+    learner = learners.local_learner(algorithm)
     for policy_id, states in plans.items():
         names = _parameters(learner, policy_id)
         for name, state in states.items():
@@ -321,7 +322,7 @@ def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Find
     if not filters:
         return []
     path = "policies.*.observation_filter"
-    multi_agent = ray_versions.is_multi_agent(algorithm.config)
+    multi_agent = configs.is_multi_agent(algorithm.config)
     connector = "PolicyMeanStdFilter" if multi_agent else "MeanStdFilter"
     state = {k if multi_agent else None: _filter_state(old) for k, old in filters.items()}
     algorithm.env_runner.set_state({"env_to_module_connector": {connector: state}})
@@ -371,7 +372,7 @@ def _filter_state(old: ObservationFilter) -> dict[str, Any]:
         "de_std_to_one": old.destd,
         "clip_by_value": old.clip,
         "running_stats": [
-            ray_versions.running_stat_state(stat.count, stat.mean, stat.m2) for stat in old.stats
+            connectors.running_stat_state(stat.count, stat.mean, stat.m2) for stat in old.stats
         ],
     }
 
@@ -385,7 +386,7 @@ def _set_weight_noise(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> lis
     }
     if not stored:
         return []
-    multi_agent = ray_versions.is_multi_agent(algorithm.config)
+    multi_agent = configs.is_multi_agent(algorithm.config)
     state = {"deviations": {k if multi_agent else "": v for k, v in stored.items()}}
     algorithm.env_runner.set_state({"env_to_module_connector": {"ParameterNoise": state}})
     shown = ", ".join(f"{deviation:.4g}" for deviation in stored.values())
@@ -401,7 +402,7 @@ def _set_counters(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Fi
         "environment steps": counters.env_steps,
         "episodes": counters.episodes,
     }
-    ray_versions.set_lifetime_counters(
+    metrics.set_lifetime_counters(
         algorithm,
         iteration=counters.iteration or 0,
         env_steps=counters.env_steps or 0,

@@ -302,7 +302,7 @@ def _read_counters(state: Mapping[str, Any], folder: Folder) -> Counters:
     """What was counted, by the algorithm's state or else that of its local env runner.
 
     Where there is no other runner, a converted checkpoint of Ray 2.40 – 2.52 has the steps in the
-    runner's state alone: these Rays would add up both (`ray_versions.set_steps_of_env_runner`).
+    runner's state alone: these Rays would add up both (`set_steps_of_env_runner`).
     """
     stats: Mapping[Any, Any] = as_mapping(as_mapping(state.get("metrics_logger")).get("stats"))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.heads import actor_critic
 from rllib_compat.networks.heads.outputs import (
     clipless,
@@ -24,6 +23,7 @@ from rllib_compat.networks.names.plain import plain_names
 from rllib_compat.networks.network import Network, Reading, Target
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.ray_versions import modules
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
@@ -46,7 +46,7 @@ def named_today(policy: PolicyState, settings: ModelSettings) -> Named | None:
     if not isinstance(policy.weights, dict):
         return None
     plain, _ = plain_names(policy)
-    for encoder, head in ray_versions.BC_MODULE_NAMES:
+    for encoder, head in modules.BC_MODULE_NAMES:
         for linear in (False, True):
             table = _default_module(encoder, head, linear=linear)
             arrays, left = to_canonical(table, plain)
@@ -66,7 +66,7 @@ def _without_value(network: Network, policy: PolicyState, settings: ModelSetting
 
 def _target(named: Named) -> Target:
     """Today's default module of BC, as the installed Ray names its parts."""
-    encoder, head = ray_versions.bc_module_names()
+    encoder, head = modules.bc_module_names()
     return todays_default(named, partial(_default_module, encoder, head), **clipless(named))
 
 

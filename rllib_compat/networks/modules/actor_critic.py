@@ -10,10 +10,10 @@ from ray.rllib.core.learner.utils import make_target_network
 from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI, ValueFunctionAPI
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.modules.graph_net import GraphNet, inputs_in
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import modules
 
 LOGITS, VALUES = "action_dist_inputs", "vf_preds"
 
@@ -42,7 +42,7 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
             kept = {step.name for step in self.graph.needed(self._acting)}
             shapes = {k: v for k, v in shapes.items() if k.rpartition(".")[0] in kept}
         self.net = GraphNet(self.graph, shapes)
-        self.action_dist_cls = ray_versions.action_distribution(self.action_space)
+        self.action_dist_cls = modules.action_distribution(self.action_space)
 
     def get_initial_state(self) -> dict[str, Any]:
         """Zeros for each state; nothing for a network without states."""
@@ -108,4 +108,4 @@ class AsynchronousModule(ActorCriticModule, TargetNetworkAPI):  # type: ignore[m
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
         """What the target network gives for a batch."""
         out = self.target_net(self._inputs(batch), [LOGITS])
-        return {ray_versions.target_network_logits(): out[LOGITS]}
+        return {modules.target_network_logits(): out[LOGITS]}

@@ -14,10 +14,10 @@ from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import nn
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.modules.layers import layers
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import modules
 
 
 @public("rllib_compat.modules")
@@ -41,7 +41,7 @@ class CriticRegularizedModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI)
             )
         self._temperature = told["categorical_distribution_temperature"]
         kind = "TorchCategorical" if self.discrete else "TorchDiagGaussian"
-        self.action_dist_cls = getattr(ray_versions.torch_distributions(), kind)
+        self.action_dist_cls = getattr(modules.torch_distributions(), kind)
         inputs = int(np.prod(self.observation_space.shape))
         count = int(space.n) if self.discrete else int(np.prod(space.shape))
         hiddens, activation = told["actor_hiddens"], told["actor_hidden_activation"]

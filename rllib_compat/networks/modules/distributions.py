@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import modules
 
-_ray: Any = ray_versions.torch_distributions()
+_ray: Any = modules.torch_distributions()
 
 
 def squashed_gaussian(low: Any, high: Any, least_log_std: float, squashes: int = 1) -> Any:

@@ -17,7 +17,7 @@ from ray.rllib.core.models.base import ENCODER_OUT
 from ray.rllib.core.models.configs import CNNEncoderConfig, RecurrentEncoderConfig
 from ray.rllib.core.models.torch.encoder import TorchCNNEncoder, TorchLSTMEncoder
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import modules
 
 
 @dataclass
@@ -67,7 +67,7 @@ class LSTMEncoder(TorchLSTMEncoder):  # type: ignore[misc]  # Ray has no types
 _INSTEAD = {CNNEncoderConfig: BytesEncoderConfig, RecurrentEncoderConfig: LSTMEncoderConfig}
 
 
-class OwnEncoders(ray_versions.ChangesEncoders):
+class OwnEncoders(modules.ChangesEncoders):
     """A base of a catalog whose networks have these."""
 
     @classmethod

@@ -10,7 +10,6 @@ from typing import Any
 from ray.rllib.core.columns import Columns
 from torch import Tensor, nn
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.modules.noisy import DrawsNoise, NoisyLinear, noise, noisy_layers
 from rllib_compat.networks.modules.parameter_noise import (
     Perturbed,
@@ -18,6 +17,7 @@ from rllib_compat.networks.modules.parameter_noise import (
     divergence_of_epsilon,
 )
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import modules
 
 #: What modules and learners of DQN call what they compute.
 QF_PREDS, QF_LOGITS, QF_PROBS, ATOMS = "qf_preds", "qf_logits", "qf_probs", "atoms"
@@ -40,7 +40,7 @@ class Explores(Perturbed):
 
     def actions_of(self, batch: Mapping[str, Any]) -> Tensor:
         """The Q-values."""
-        values: Tensor = ray_versions.q_values(self, batch)
+        values: Tensor = modules.q_values(self, batch)
         return values
 
     def moved_and_wanted(self, clean: Tensor, noisy: Tensor) -> tuple[float, float]:
@@ -62,7 +62,7 @@ class Explores(Perturbed):
     def _forward_exploration(self, batch: dict[str, Any], t: int = 0, **_: Any) -> dict[str, Any]:
         temperature = self.model_config.get("soft_q_temperature")
         with self.noisy():
-            return ray_versions.explore(self, batch, t, temperature=temperature)
+            return modules.explore(self, batch, t, temperature=temperature)
 
     def _forward_train(self, batch: dict[str, Any]) -> dict[str, Any]:
         module: Any = self
@@ -73,18 +73,18 @@ class Explores(Perturbed):
         # Ray computes this step's and the next one's values in one pass, with the same noise.
         now, then = batch[Columns.OBS], batch[Columns.NEXT_OBS]
         with noise(*layers):
-            out = ray_versions.q_outputs(module, {Columns.OBS: now})
+            out = modules.q_outputs(module, {Columns.OBS: now})
             target = module.forward_target({Columns.OBS: then})
             found = {QF_PREDS: out[QF_PREDS], TARGET_NEXT: target[QF_PREDS]}
             if module.uses_double_q:
-                found[NEXT] = ray_versions.q_values(module, {Columns.OBS: then})
+                found[NEXT] = modules.q_values(module, {Columns.OBS: then})
         if module.num_atoms > 1:
             found |= {k: out[k] for k in (QF_LOGITS, QF_PROBS)}
             found |= {ATOMS: target[ATOMS], TARGET_NEXT_PROBS: target[QF_PROBS]}
         return found
 
 
-_DQN: Any = ray_versions.dqn_module()
+_DQN: Any = modules.dqn_module()
 
 
 @public("rllib_compat.modules")

@@ -18,7 +18,6 @@ from ray.rllib.core.models.base import ENCODER_OUT
 from ray.rllib.core.models.configs import MLPEncoderConfig
 from ray.rllib.core.models.torch.encoder import TorchMLPEncoder
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.ops.in_torch import one_hot
 from rllib_compat.networks.wrappers.previous_steps import (
     LOOKING_BACK,
@@ -27,6 +26,7 @@ from rllib_compat.networks.wrappers.previous_steps import (
     Previous,
     choices_in,
 )
+from rllib_compat.ray_versions import modules
 
 
 @dataclass
@@ -58,7 +58,7 @@ class BesideLayers(TorchMLPEncoder):  # type: ignore[misc]  # Ray has no types
         return {ENCODER_OUT: torch.cat([self.net(whole[..., :count]), whole[..., count:]], dim=-1)}
 
 
-class SeesPreviousSteps(ray_versions.ChangesEncoders):
+class SeesPreviousSteps(modules.ChangesEncoders):
     """A base of a catalog: the step before goes into the LSTM of its networks."""
 
     @classmethod

@@ -15,17 +15,17 @@ from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch import nn
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.modules.exploring_q import ATOMS, QF_LOGITS, QF_PREDS, QF_PROBS, Explores
 from rllib_compat.networks.modules.graph_net import GraphNet, inputs_in
 from rllib_compat.networks.modules.sac import NoCatalog
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import modules
 
 #: What a graph gives.
 VALUES, LOGITS = "q_values", "q_logits"
 
-_DQN: Any = ray_versions.dqn_module()
+_DQN: Any = modules.dqn_module()
 
 
 @public("rllib_compat.modules")
@@ -54,7 +54,7 @@ class QModule(Explores, _DQN):  # type: ignore[misc]  # Ray has no types
         self.epsilon_schedule = Scheduler(
             fixed_value_or_schedule=config.get("epsilon", 0.0), framework="torch"
         )
-        self.action_dist_cls = ray_versions.action_distribution(self.action_space)
+        self.action_dist_cls = modules.action_distribution(self.action_space)
 
     def perturbed(self) -> list[nn.Parameter]:
         """The network's weights."""

@@ -20,13 +20,13 @@ from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch import Tensor, nn
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.modules.exploring_q import QF_PREDS
 from rllib_compat.networks.modules.initial_weights import EncoderCatalog, glorot
 from rllib_compat.networks.modules.noisy import noise, noisy_layers
 from rllib_compat.networks.modules.q import QModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import modules
 
 #: What the targets say of all actions, `[B, T, actions]`; `QF_PREDS` are the network's own values.
 TARGETS = "qf_target_preds"
@@ -58,7 +58,7 @@ class _Unrolled:
         module: Any = self
         temperature = module.model_config.get("soft_q_temperature")
         with noise(*noisy_layers(module)):
-            return ray_versions.explore(module, batch, t, temperature=temperature)
+            return modules.explore(module, batch, t, temperature=temperature)
 
     def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
         module: Any = self

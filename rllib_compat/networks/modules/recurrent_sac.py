@@ -18,7 +18,6 @@ from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import Tensor, nn
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
 from rllib_compat.networks.modules.distributions import squashed_gaussian
 from rllib_compat.networks.modules.initial_weights import EncoderCatalog
@@ -26,6 +25,7 @@ from rllib_compat.networks.modules.layers import layers
 from rllib_compat.networks.modules.previous_steps import beside_observation
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import modules
 
 #: What the learner gets of a batch, `[B, T]`; `TAKEN` has one for each critic, `[critics, B, T]`.
 #: Values and log probabilities are those that the policy expects of its own actions, here and (with
@@ -83,7 +83,7 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
         )
         self.log_alpha = nn.Parameter(torch.tensor([np.log(told["initial_alpha"])]).float())
         self.carries_critics = not told["zero_init_states"]
-        kind = ray_versions.torch_distributions().TorchCategorical
+        kind = modules.torch_distributions().TorchCategorical
         squashed = squashed_gaussian(-1.0, 1.0, _LEAST_LOG_STD)
         self.action_dist_cls = kind if self.discrete else squashed
 

@@ -14,15 +14,15 @@ from ray.rllib.algorithms.sac.sac_learner import QF_PREDS, QF_TWIN_PREDS
 from ray.rllib.core.models.base import ENCODER_OUT
 from torch import nn
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Graph
 from rllib_compat.networks.modules.distributions import distribution
 from rllib_compat.networks.modules.graph_net import GraphNet
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import modules
 
 LOGITS, Q_VALUES, TWIN_Q_VALUES = "action_dist_inputs", "q_values", "twin_q_values"
 
-_SAC, _CQL = ray_versions.soft_actor_critic_modules()
+_SAC, _CQL = modules.soft_actor_critic_modules()
 
 
 @public("rllib_compat.modules")

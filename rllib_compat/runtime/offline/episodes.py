@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import ConfigError, CorruptCheckpointError
+from rllib_compat.ray_versions import episodes
 from rllib_compat.runtime.offline.lines import DONES, read_lines
 
 # What an episode has under names of its own; the other columns were outputs of the policy.
@@ -118,7 +118,7 @@ def _episode(parts: list[dict[str, Any]], number: int) -> Any:
         truncated=not last["terminated"],
         len_lookback_buffer=0,
     )
-    return ray_versions.to_numpy(episode)
+    return episodes.to_numpy(episode)
 
 
 def _column(name: str, values: Any) -> Any:

@@ -4,7 +4,7 @@ import ast
 
 import numpy as np
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import releases
 
 #: What is compared → the largest difference that the running test has seen, over 1 + the number.
 DIFFERENCES = {}
@@ -63,7 +63,7 @@ def updated(learner, module_id, columns, *, steps, sampled=0):
     learner.compute_gradients = see
     learner.metrics.log_dict = lambda values, **_: told.update(values)
     batch = MultiAgentBatch({module_id: SampleBatch(columns)}, steps)
-    update = learner.update if ray_versions.at_least("2.44") else learner.update_from_batch
+    update = learner.update if releases.at_least("2.44") else learner.update_from_batch
     update(batch=batch, timesteps={"num_env_steps_sampled_lifetime": sampled})
     learner.compute_gradients = compute
     numbers = {n: np.asarray(v.detach() if hasattr(v, "detach") else v) for n, v in told.items()}

@@ -15,11 +15,12 @@ import torch
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
-from rllib_compat import ray_versions, translate
+from rllib_compat import translate
 from rllib_compat.algorithms.as_before import learn_as_before
 from rllib_compat.algorithms.columns import may_replay_columns, replay_columns
 from rllib_compat.algorithms.initial_networks import begin_as_before
 from rllib_compat.algorithms.vtrace import chunks, fragments, vtrace
+from rllib_compat.ray_versions import modules, releases
 from rllib_compat.runtime.learners import give_optimizer, report_as_before
 from rllib_compat.runtime.optimizers import TensorFlowRMSprop
 from rllib_compat.runtime.results import LegacyResults
@@ -172,9 +173,9 @@ class Recorded(Recording):
 
 @pytest.mark.parametrize("case", CASES)
 def test_two_updates_give_the_weights_that_ray_1_13_had_after_them(case):
-    if case == "sac-discrete" and not ray_versions.trains_discrete_sac():
+    if case == "sac-discrete" and not modules.trains_discrete_sac():
         pytest.skip("this Ray's SAC learns no discrete actions")
-    if case in ("marwil-discrete", "marwil-continuous") and not ray_versions.at_least("2.60"):
+    if case in ("marwil-discrete", "marwil-continuous") and not releases.at_least("2.60"):
         pytest.skip("value targets of ended episodes are others in Ray 2.40")
     recorded = Recorded(case)
     learner, before = recorded.learner(), recorded.whole()
@@ -196,7 +197,7 @@ def test_two_updates_give_the_weights_that_ray_1_13_had_after_them(case):
 
 @pytest.mark.parametrize("case", ["sac-continuous", "sac-discrete"])
 def test_critics_learned_from_squares_of_errors_in_ray_0_8(case):
-    if case == "sac-discrete" and not ray_versions.trains_discrete_sac():
+    if case == "sac-discrete" and not modules.trains_discrete_sac():
         pytest.skip("this Ray's SAC learns no discrete actions")
     recorded = Recorded(case, EARLY)
     learner = recorded.learner()

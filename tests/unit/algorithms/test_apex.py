@@ -11,7 +11,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms import distributed_replay, remote_sampling, shards
 from rllib_compat.algorithms.apex import APEX, APEXConfig, epsilon_of_worker
 from rllib_compat.algorithms.apex_ddpg import APEX_DDPGConfig, scale_of_worker
@@ -23,6 +22,7 @@ from rllib_compat.config import translate
 from rllib_compat.networks.modules.noise import Noise
 from rllib_compat.neutral.errors import CompatError, ConfigError
 from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.ray_versions import env_runners, releases
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_replay import chunk, seen
 
@@ -165,7 +165,7 @@ def test_shards_were_prioritized_before_a_config_could_name_their_class(release,
     old = {"env": "CartPole-v1", "replay_buffer_config": {"type": "MultiAgentReplayBuffer"}}
     translation = translate(old, algorithm="APEX", legacy_ray=release)
     kind = translation.algorithm_config.replay_buffer_config["type"]
-    assert ("Prioritized" in kind) == (prioritized or not ray_versions.at_least("2.47"))
+    assert ("Prioritized" in kind) == (prioritized or not releases.at_least("2.47"))
 
 
 def test_the_report_says_that_workers_of_apex_ddpg_set_no_priorities():
@@ -332,7 +332,7 @@ def test_it_learns_from_as_many_steps_as_the_intensity_says(fragments, intensity
     vars(algorithm).update(config=config, replay=Asked(), _owed=0.0, env_runner_group=None)
     sampling = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ray_versions, "ask_env_runners", lambda *_, **__: sampling.append(True))
+        patch.setattr(env_runners, "ask_env_runners", lambda *_, **__: sampling.append(True))
         for steps in fragments:
             algorithm._owe(steps)
             algorithm._ask()
@@ -350,7 +350,7 @@ def test_without_an_intensity_batches_are_always_on_their_way_and_nobody_waits(m
     algorithm = ReplaysShards.__new__(ReplaysShards)
     vars(algorithm).update(config=config, replay=Asked(), _owed=0.0, env_runner_group=None)
     sampling = []
-    monkeypatch.setattr(ray_versions, "ask_env_runners", lambda *_, **__: sampling.append(True))
+    monkeypatch.setattr(env_runners, "ask_env_runners", lambda *_, **__: sampling.append(True))
     for _ in range(3):
         algorithm._owe(50)
         algorithm._ask()
@@ -362,7 +362,7 @@ def test_env_runners_that_are_all_dead_are_told(monkeypatch):
     algorithm = ReplaysShards.__new__(ReplaysShards)
     config = APEXConfig().fault_tolerance(restart_failed_env_runners=False)
     vars(algorithm).update(config=config, replay=Shards(2, 100), env_runner_group=None)
-    monkeypatch.setattr(ray_versions, "healthy_env_runners", lambda _: 0)
+    monkeypatch.setattr(env_runners, "healthy_env_runners", lambda _: 0)
     with pytest.raises(CompatError, match="All 32 env runners have died"):
         algorithm.training_step()
 

@@ -14,11 +14,11 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.spaces.space_utils import unbatch
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.bandit import steps_of
 from rllib_compat.config import translate
 from rllib_compat.modules import RandomModule
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
+from rllib_compat.ray_versions import configs
 from rllib_compat.runtime.connectors import with_preprocessors
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import close
@@ -56,7 +56,7 @@ class Recorded:
         return {"item": rows} if self.items else rows
 
     def learner(self, **settings):
-        config = ray_versions.todays_config(self.name).training(**self.settings, **settings)
+        config = configs.todays_config(self.name).training(**self.settings, **settings)
         spaces = (ITEMS if self.items else VECTOR, gymnasium.spaces.Discrete(ARMS))
         return config.build_learner(spaces={MODULE: spaces})
 
@@ -146,7 +146,7 @@ def test_items_reach_a_bandit_as_a_table_and_all_else_as_a_vector():
     ],
 )
 def test_spaces_that_no_bandit_knows_are_told(spaces, where):
-    config = ray_versions.todays_config("BanditLinTS")
+    config = configs.todays_config("BanditLinTS")
     with pytest.raises(ConfigError) as told:
         config.build_learner(spaces={MODULE: spaces})
     assert told.value.where == where
@@ -168,7 +168,7 @@ def test_an_old_config_says_alpha_and_lambda_in_its_model():
 
 @pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"lambda_": -1.0}])
 def test_a_posterior_that_is_none_is_told(wrong):
-    config = ray_versions.todays_config("BanditLinUCB").environment("CartPole-v1")
+    config = configs.todays_config("BanditLinUCB").environment("CartPole-v1")
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         config.training(**wrong).validate()
 

@@ -13,9 +13,9 @@ pytest.importorskip("ray")
 import gymnasium
 import torch
 
-from rllib_compat import ray_versions
 from rllib_compat.config import translate
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
 from tests.unit.algorithms.test_losses import MODULE, RECORDS, updating
@@ -57,7 +57,7 @@ def _ours(name):
 
 def learner_of(recorded, **more):
     """A learner with the recorded weights, also of the targets."""
-    config = ray_versions.todays_config("CRR")
+    config = configs.todays_config("CRR")
     config.training(**{**recorded.settings, "target_network_update_freq": 1, **more})
     config.training(train_batch_size_per_learner=len(recorded.below("batch")["obs"]))
     learner = config.build_learner(spaces={MODULE: (OBSERVATIONS, recorded.actions)})
@@ -145,7 +145,7 @@ def test_a_lower_temperature_makes_the_policy_surer():
     ],
 )
 def test_settings_that_nothing_can_run_are_told(wrong, where):
-    config = ray_versions.todays_config("CRR").training(**wrong)
+    config = configs.todays_config("CRR").training(**wrong)
     config.environment(observation_space=OBSERVATIONS, action_space=DISCRETE)
     config.offline_data(input_="/nowhere", dataset_num_iters_per_learner=1)
     with pytest.raises(ConfigError) as told:

@@ -8,12 +8,12 @@ pytest.importorskip("ray")
 import gymnasium
 import torch
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.config import translate
 from rllib_compat.networks.modules.noise import Noise
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
 from rllib_compat.neutral.report import Verdict
+from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
 
 pytestmark = OTHERS_WARNINGS
@@ -49,20 +49,20 @@ def test_what_only_the_old_api_stack_could_run_of_ddpg_is_refused_with_what_to_d
     ],
 )
 def test_settings_of_ddpg_that_nothing_can_run_are_told(wrong, words):
-    config = ray_versions.todays_config("DDPG").environment("Pendulum-v1").training(**wrong)
+    config = configs.todays_config("DDPG").environment("Pendulum-v1").training(**wrong)
     with pytest.raises(ConfigError, match=words):
         config.validate()
 
 
 def test_a_fragment_that_holds_no_target_is_told():
-    config = ray_versions.todays_config("DDPG").training(n_step=3)
+    config = configs.todays_config("DDPG").training(n_step=3)
     config.environment("Pendulum-v1").env_runners(rollout_fragment_length=2)
     with pytest.raises(ConfigError, match="target of 3 steps"):
         config.validate()
 
 
 def test_noise_of_another_type_has_none_of_the_defaults_keys():
-    config = ray_versions.todays_config("DDPG")
+    config = configs.todays_config("DDPG")
     config.training(exploration_noise={"ou_theta": 0.3})
     assert config.exploration_noise == {**DEFAULTS["DDPG"]["exploration_noise"], "ou_theta": 0.3}
     config.update_from_dict({"exploration_noise": {"type": "GaussianNoise", "stddev": 0.4}})
@@ -168,6 +168,6 @@ def test_noise_on_weights_is_kept_with_its_helper(name, old, noise, deviation):
 
 
 def test_noise_on_weights_needs_whole_episodes():
-    config = ray_versions.todays_config("DDPG").training(parameter_noise={"initial_stddev": 1.0})
+    config = configs.todays_config("DDPG").training(parameter_noise={"initial_stddev": 1.0})
     with pytest.raises(ConfigError, match="lasts for an episode"):
         config.validate()

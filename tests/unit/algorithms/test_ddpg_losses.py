@@ -11,10 +11,10 @@ pytest.importorskip("ray")
 import gymnasium
 import torch
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.heads.ddpg import LOW, RANGE, TORCH
 from rllib_compat.networks.mapping import to_canonical
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
+from rllib_compat.ray_versions import configs, learners
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
 from tests.unit.algorithms.test_losses import MODULE, RECORDS, updating
@@ -56,7 +56,7 @@ class Recorded(Recording):
 
 def learner_of(recorded, **more):
     """A learner with the recorded weights, also of the targets."""
-    config = ray_versions.todays_config(recorded.algorithm)
+    config = configs.todays_config(recorded.algorithm)
     config.training(**{**recorded.settings, **more})
     if "seen" in recorded.found:
         config.training(parameter_noise={"initial_stddev": 1.0})
@@ -86,7 +86,7 @@ def test_losses_td_errors_and_gradients_are_those_of_ray_1_13(case, monkeypatch)
     recorded = Recorded(case)
     learner = learner_of(recorded)
     told = {}
-    monkeypatch.setattr(ray_versions, "log_td_errors", lambda _, __, errors: told.update(td=errors))
+    monkeypatch.setattr(learners, "log_td_errors", lambda _, __, errors: told.update(td=errors))
     monkeypatch.setattr(
         learner.metrics, "log_dict", lambda values, **_: told.update(values), raising=True
     )

@@ -14,13 +14,13 @@ import gymnasium
 import torch
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from rllib_compat import ray_versions
 from rllib_compat.config import translate
 from rllib_compat.networks import ModelSettings, read
 from rllib_compat.networks.modules import noisy
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
 from tests.unit.algorithms.recordings import Recording, close
@@ -74,7 +74,7 @@ class Recorded(Recording):
             module, _, name = target.module.partition(":")
             spec = RLModuleSpec(getattr(importlib.import_module(module), name))
         spec.observation_space, spec.action_space = SPACES
-        spec.model_config = ray_versions.whole_model_config(config, dict(target.model_config))
+        spec.model_config = configs.whole_model_config(config, dict(target.model_config))
         config.rl_module(rl_module_spec=spec)
         learner = config.build_learner(spaces={MODULE: SPACES})
         state = self.arrays("weights", targets)

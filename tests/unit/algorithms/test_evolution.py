@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms import evolution, rollouts
 from rllib_compat.algorithms.noise import best_gradient, centered_ranks, noise_table, weighted_sum
 from rllib_compat.config import translate
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Verdict
+from rllib_compat.ray_versions import configs, connectors
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import close
 
@@ -41,7 +41,7 @@ def learner_of(case, found):
     """The config and a learner of a case, with the recorded weights."""
     name = case.partition("-")[0].upper()
     settings = {n.removeprefix("config."): v.item() for n, v in found.items() if "config." in n}
-    config = ray_versions.todays_config(name).training(**settings)
+    config = configs.todays_config(name).training(**settings)
     config.rl_module(model_config={"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh"})
     actions = gymnasium.spaces.Discrete(3)
     if "continuous" in case:
@@ -78,7 +78,7 @@ def test_three_updates_give_the_weights_that_ray_1_13_had_after_each(case):
 
 @pytest.mark.parametrize(("hiddens", "layers"), [(None, 3), ([], 1), ([8], 2)])
 def test_networks_have_the_layers_that_the_config_says_and_linear_ones_none(hiddens, layers):
-    config = ray_versions.todays_config("ES")
+    config = configs.todays_config("ES")
     if hiddens is not None:
         config.rl_module(model_config={"fcnet_hiddens": hiddens})
     spaces = (gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), gymnasium.spaces.Discrete(3))
@@ -124,10 +124,10 @@ def test_filters_of_all_env_runners_hold_what_those_of_ray_1_13_held():
     for number in range(3):
         for index, runner in enumerate(group.others):
             for observation in found[f"seen.{number}.{index}"]:
-                ray_versions.observation_filter(runner)(observation)
+                connectors.observation_filter(runner)(observation)
         evolution.share_filter(group)
         for runner in (group.local_env_runner, *group.others):
-            stat = ray_versions.observation_filter(runner).running_stats
+            stat = connectors.observation_filter(runner).running_stats
             assert stat.n == found[f"after.{number}.count"]
             np.testing.assert_allclose(stat.mean, found[f"after.{number}.mean"], rtol=1e-6)
             np.testing.assert_allclose(stat.std, found[f"after.{number}.std"], rtol=1e-6)
@@ -209,7 +209,7 @@ def runner_on_a_line(**settings):
 
     from rllib_compat.runtime.connectors import add_preprocessors
 
-    config = ray_versions.todays_config("ARS").environment(Line)
+    config = configs.todays_config("ARS").environment(Line)
     config.rl_module(model_config={"fcnet_hiddens": []}).env_runners(**settings)
     add_preprocessors(config)
     return SingleAgentEnvRunner(config=config)
@@ -237,7 +237,7 @@ def test_perturbations_are_mirrored_and_filters_count_every_observation(monkeypa
     assert not any(p.any() for p in runner.module.parameters())  # back where they were
     runner = runner_on_a_line()
     found, _ = tried(monkeypatch, runner)
-    assert ray_versions.observation_filter(runner).running_stats.n == found.steps == 6
+    assert connectors.observation_filter(runner).running_stats.n == found.steps == 6
     runner.stop()
 
 
@@ -274,7 +274,7 @@ def test_what_only_the_old_api_stack_can_run_is_refused(name):
     asked = translate({}, algorithm=name, api_stack="old")
     assert asked.refused
     assert any("new API stack only" in finding.message for finding in asked.report)
-    made = ray_versions.todays_config(name).environment("CartPole-v1")
+    made = configs.todays_config(name).environment("CartPole-v1")
     made.api_stack(enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False)
     with pytest.raises(ConfigError, match="new API stack only"):
         made.validate()
@@ -294,8 +294,8 @@ def test_observations_are_normalised_unless_the_config_says_otherwise(given, fil
     translation = translate({"env": "CartPole-v1", **given}, algorithm="ES", legacy_ray=ray)
     config = translation.algorithm_config
     for made in (config, config.get_evaluation_config_object()):
-        factory = ray_versions.env_to_module_factory(made)
-        assert bool(ray_versions.made_connectors(factory, None, None, None)) == filtered
+        factory = connectors.env_to_module_factory(made)
+        assert bool(connectors.made_connectors(factory, None, None, None)) == filtered
 
 
 def test_a_linear_policy_of_ray_0_5_is_a_network_without_hidden_layers():
@@ -309,7 +309,7 @@ def test_a_linear_policy_of_ray_0_5_is_a_network_without_hidden_layers():
 
 
 def test_a_noise_table_that_is_too_small_is_told():
-    config = ray_versions.todays_config("ARS").training(noise_size=10)
+    config = configs.todays_config("ARS").training(noise_size=10)
     algorithm = SimpleNamespace(
         config=config, _noise=None, _eval_returns=[], least_seconds=0, env_runner_group=None
     )
@@ -319,7 +319,7 @@ def test_a_noise_table_that_is_too_small_is_told():
 
 
 def module_of(actions, **model):
-    config = ray_versions.todays_config("ES").rl_module(model_config=model)
+    config = configs.todays_config("ES").rl_module(model_config=model)
     seen = gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32)
     return config.get_rl_module_spec(spaces={"default_policy": (seen, actions)}).build()
 

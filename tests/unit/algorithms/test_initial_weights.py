@@ -12,8 +12,8 @@ from ray.rllib.core.models.torch.encoder import TorchLSTMEncoder
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.initial_networks import CATALOGS, SACCatalog, name_catalogs
+from rllib_compat.ray_versions import configs, modules
 from tests.marks import OTHERS_WARNINGS
 
 pytestmark = OTHERS_WARNINGS
@@ -23,7 +23,7 @@ SPACES = (gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), gymnasium.spaces.Di
 
 def built(algorithm, spaces=SPACES, **model):
     """The module that a learner trains, of a config as a trainer changes it."""
-    config = ray_versions.todays_config(algorithm)
+    config = configs.todays_config(algorithm)
     config.rl_module(model_config={"fcnet_hiddens": [8], "vf_share_layers": False, **model})
     name_catalogs(config)
     return config.build_learner(spaces={"default_policy": spaces}).module["default_policy"]
@@ -45,7 +45,7 @@ def test_new_actors_and_critics_begin_as_they_did_unless_the_config_says_how(alg
 
 
 def test_new_networks_of_bc_are_those_of_today():
-    config = ray_versions.todays_config("BC").rl_module(model_config={"fcnet_hiddens": [8]})
+    config = configs.todays_config("BC").rl_module(model_config={"fcnet_hiddens": [8]})
     todays = config.build_learner(spaces={"default_policy": SPACES}).module["default_policy"]
     assert str(built("BC")) == str(todays)
 
@@ -56,7 +56,7 @@ BYTES = gymnasium.spaces.Box(0, 255, (10, 10, 3), np.uint8)
 @pytest.mark.parametrize("algorithm", ["A2C", "PG", "ES", "R2D2", "RNNSAC", *CATALOGS])
 def test_new_networks_take_images_of_bytes_as_they_are(algorithm):
     """All died of them in their first step, as Ray's own do: cameras and games give bytes."""
-    if algorithm in ("SAC", "CQL") and not ray_versions.trains_discrete_sac():
+    if algorithm in ("SAC", "CQL") and not modules.trains_discrete_sac():
         pytest.skip("this Ray's SAC learns no discrete actions, and no images with others")
     model = {"conv_filters": [[4, 3, 2], [5, 3, 2]], "lstm_cell_size": 6, "max_seq_len": 4}
     model["use_lstm"] = algorithm in ("R2D2", "RNNSAC")
@@ -112,7 +112,7 @@ def test_modules_of_the_users_own_stay_what_they_are():
     class Mine:
         pass
 
-    config = ray_versions.todays_config("SAC").rl_module(rl_module_spec=RLModuleSpec(Mine))
+    config = configs.todays_config("SAC").rl_module(rl_module_spec=RLModuleSpec(Mine))
     name_catalogs(config)
     assert config.rl_module_spec.catalog_class is not SACCatalog
     several = MultiRLModuleSpec(rl_module_specs={"a": RLModuleSpec(Mine), "b": RLModuleSpec()})

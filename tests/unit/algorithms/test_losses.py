@@ -13,7 +13,8 @@ pytest.importorskip("ray")
 import gymnasium
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import configs, learners, releases
+from rllib_compat.ray_versions import episodes as ray_episodes
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
 
@@ -69,7 +70,7 @@ def config_of(recorded, algorithm=None, **more):
         given["lambda_"] = given.pop("lambda")
     if recorded.algorithm == "A2C":
         given.setdefault("grad_clip", None)
-    config = ray_versions.todays_config(algorithm or recorded.algorithm)
+    config = configs.todays_config(algorithm or recorded.algorithm)
     config.training(**given, **more)
     layers = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh"}
     return config.rl_module(model_config=layers | {"vf_share_layers": not recorded.separate})
@@ -96,7 +97,7 @@ def episodes_of(chunks):
         )
         for chunk in chunks
     ]
-    return [ray_versions.to_numpy(episode) for episode in made]
+    return [ray_episodes.to_numpy(episode) for episode in made]
 
 
 def updated(learner, chunks):
@@ -121,7 +122,7 @@ def updating(learner, episodes):
         return made
 
     learner.compute_losses, learner.compute_gradients = see_losses, see_gradients
-    update = "update" if ray_versions.at_least("2.44") else "update_from_episodes"
+    update = "update" if releases.at_least("2.44") else "update_from_episodes"
     seen["results"] = getattr(learner, update)(
         episodes=episodes, timesteps={"num_env_steps_sampled_lifetime": 0}
     )
@@ -168,7 +169,7 @@ def test_gradients_that_an_a3c_worker_sends_are_applied_as_ray_1_13_applied_its_
         close(gradient, clipping * theirs.get(name, np.zeros_like(gradient)), 1e-5)
     for name, weights in worker.module[MODULE].get_state().items():
         np.testing.assert_array_equal(weights, center.module[MODULE].get_state()[name])
-    ray_versions.apply_gradients(center, gradients, steps)
+    learners.apply_gradients(center, gradients, steps)
     state = center.module[MODULE].get_state()
     for name, theirs in recorded.arrays("after").items():
         close(state[name], theirs, 1e-4)

@@ -16,12 +16,12 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.joint_steps import JointBuffer, joint_steps
 from rllib_compat.algorithms.maddpg import _batches
 from rllib_compat.algorithms.transitions import AHEAD, ahead
 from rllib_compat.networks.modules import maddpg
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
+from rllib_compat.ray_versions import configs, releases
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
 from tests.unit.algorithms.test_losses import RECORDS
@@ -81,7 +81,7 @@ def _read(text):
 
 def learner_of(recorded, **more):
     """A learner with the recorded weights, also of the targets."""
-    config = ray_versions.todays_config("MADDPG")
+    config = configs.todays_config("MADDPG")
     every = {agent: recorded.settings(agent) for agent in recorded.agents}
     own = {
         agent: {name: value for name, value in told.items() if name not in SHARED}
@@ -141,7 +141,7 @@ def updated(learner, steps):
     learner.metrics.log_dict = log
     batches = {agent: SampleBatch(batch) for agent, batch in _batches(steps).items()}
     batch = MultiAgentBatch(batches, len(steps["p0"]["obs"]))
-    update = learner.update if ray_versions.at_least("2.44") else learner.update_from_batch
+    update = learner.update if releases.at_least("2.44") else learner.update_from_batch
     update(batch=batch, timesteps={"num_env_steps_sampled_lifetime": 0})
     return told, gradients
 
@@ -257,11 +257,11 @@ def test_agents_that_do_not_act_together_are_refused():
 
 
 def test_a_fragment_that_is_too_short_and_spaces_that_do_not_fit_are_refused():
-    config = ray_versions.todays_config("MADDPG").training(n_step=5)
+    config = configs.todays_config("MADDPG").training(n_step=5)
     config.env_runners(rollout_fragment_length=4)
     with pytest.raises(ConfigError, match="holds no target of 5 steps"):
         config.validate()
     box = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
     for spaces in ((gymnasium.spaces.Discrete(3), box), (box, gymnasium.spaces.MultiBinary(2))):
         with pytest.raises(ConfigError, match="The agents of MADDPG"):
-            ray_versions.todays_config("MADDPG").build_learner(spaces={"default_policy": spaces})
+            configs.todays_config("MADDPG").build_learner(spaces={"default_policy": spaces})

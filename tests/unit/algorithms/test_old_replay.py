@@ -13,12 +13,13 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
-from rllib_compat import ray_versions, translate
+from rllib_compat import translate
 from rllib_compat.algorithms.as_before import learn_as_before
 from rllib_compat.algorithms.columns import replay_columns
 from rllib_compat.algorithms.replay import WEIGHTS, Drawn, TransitionReplay
 from rllib_compat.algorithms.replaying import new_replay
 from rllib_compat.algorithms.transitions import AHEAD
+from rllib_compat.ray_versions import episodes
 from rllib_compat.runtime.failures import give_env_runners
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
@@ -52,7 +53,7 @@ def test_targets_look_no_further_than_a_fragment(n_step):
             len_lookback_buffer=0,
         )
         before = len(replay)
-        replay.add([ray_versions.to_numpy(episode)])
+        replay.add([episodes.to_numpy(episode)])
         kept = replay.get_state()["ring"]["rows"]
         for old, new in (
             ("obs", Columns.OBS),

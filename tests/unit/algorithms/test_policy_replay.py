@@ -9,10 +9,10 @@ pytest.importorskip("ray")
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.dqn import DQNConfig
 from rllib_compat.algorithms.policy_replay import PolicyReplay
 from rllib_compat.algorithms.replaying import new_replay, why_episodes_by_config
+from rllib_compat.ray_versions import episodes
 from tests.marks import OTHERS_WARNINGS
 
 pytestmark = OTHERS_WARNINGS
@@ -41,7 +41,7 @@ class Episode:
             rewards=[reward] * steps,
             len_lookback_buffer=0,
         )
-        return ray_versions.to_numpy(part)
+        return episodes.to_numpy(part)
 
 
 def test_a_policy_learns_from_what_its_own_agents_did():

@@ -18,10 +18,11 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-from rllib_compat import ray_versions, translate
+from rllib_compat import translate
 from rllib_compat.algorithms.as_before import learn_as_before
 from rllib_compat.algorithms.ppo import PPO, passes
 from rllib_compat.algorithms.ways import is_simple, ways_of
+from rllib_compat.ray_versions import episodes, releases, training_steps
 from rllib_compat.runtime.learners import report_as_before
 from rllib_compat.runtime.results import LEARNER_STATS
 from tests.marks import OTHERS_WARNINGS
@@ -91,7 +92,7 @@ class Recorded(Recording):
 
 def episodes_of(recorded):
     """The chunks that were sampled."""
-    return [ray_versions.to_numpy(episode_of(chunk)) for chunk in recorded.chunks()]
+    return [episodes.to_numpy(episode_of(chunk)) for chunk in recorded.chunks()]
 
 
 def episode_of(chunk):
@@ -126,7 +127,7 @@ def iterated(learner, recorded, sampled):
     logger.log_dict, logger.log_value = see_dict, see_value
     np.random.seed(recorded.found["seed"])
     random.seed(int(recorded.found["seed"]))
-    ray_versions.update_learner(
+    training_steps.update_learner(
         learner, episodes_of(recorded), {"num_env_steps_sampled_lifetime": sampled}
     )
     logger.log_dict, logger.log_value = log_dict, log_value
@@ -203,7 +204,7 @@ def test_each_policy_makes_its_own_passes(trained):
         optimizer = learner.get_optimizer(name)
         optimizer.register_step_post_hook(lambda *_, name=name: steps.append(name))
     batch = {name: rows(count) for name, count in (("often", 41), ("rare", 5))}
-    update = learner.update if ray_versions.at_least("2.44") else learner.update_from_batch
+    update = learner.update if releases.at_least("2.44") else learner.update_from_batch
     update(batch=MultiAgentBatch(batch, 44), timesteps={"num_env_steps_sampled_lifetime": 44})
     name = "num_module_steps_trained"
     if trained is None:
@@ -324,8 +325,8 @@ def test_schedules_of_several_agents_go_by_steps_of_agents_since_ray_1_13(
     for agent, steps in (("0", 200), ("1", 200), ("2", 60)):
         key = ("env_runners", "num_agent_steps_sampled_lifetime", agent)
         logger.log_value(key, steps, reduce="sum")
-    monkeypatch.setattr(ray_versions, "sample_episodes", lambda *_: ["an episode"])
-    monkeypatch.setattr(ray_versions, "send_new_weights", lambda *_: None)
-    monkeypatch.setattr(ray_versions, "update_learners", lambda *given: told.append(given[2]))
+    monkeypatch.setattr(training_steps, "sample_episodes", lambda *_: ["an episode"])
+    monkeypatch.setattr(training_steps, "send_new_weights", lambda *_: None)
+    monkeypatch.setattr(training_steps, "update_learners", lambda *given: told.append(given[2]))
     PPO.training_step(SimpleNamespace(config=config, metrics=logger))
     assert told == [now]

@@ -17,7 +17,6 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
-from rllib_compat import ray_versions
 from rllib_compat.config import translate
 from rllib_compat.modules import ExploringQModule
 from rllib_compat.networks.graph import Graph
@@ -27,6 +26,7 @@ from rllib_compat.networks.modules.parameter_noise import WeightNoise
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.policy import actions as choosing
+from rllib_compat.ray_versions import modules
 from rllib_compat.runtime.parameter_noise import ParameterNoise
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_dqn_losses import SPACES, Recorded
@@ -121,12 +121,12 @@ def test_soft_q_draws_actions_by_their_values(temperature):
     module = module_of({"exploration_config": {"type": "SoftQ", "temperature": temperature}})
     many = np.repeat(SEEN[:1], 20_000, 0)
     with torch.no_grad():
-        values = ray_versions.q_values(module, batch(many))[0]
+        values = modules.q_values(module, batch(many))[0]
         drawn = module.forward_exploration(batch(many), t=10)[Columns.ACTIONS]
     seen = np.bincount(drawn.numpy(), minlength=3) / len(many)
     np.testing.assert_allclose(seen, torch.softmax(values / temperature, -1), atol=0.02)
     best = module.forward_inference(batch())[Columns.ACTIONS]
-    assert torch.equal(best, ray_versions.q_values(module, batch()).argmax(-1))
+    assert torch.equal(best, modules.q_values(module, batch()).argmax(-1))
 
 
 def test_soft_q_begins_with_random_steps():

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.fragments import Fragment, FragmentBuffer, fragment, sequences
 from rllib_compat.config import translate
 from rllib_compat.networks.modules.grouped import Grouping, grouped_space
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
+from rllib_compat.ray_versions import configs
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.multi_agent import adapt_multi_agent
 from tests.marks import OTHERS_WARNINGS
@@ -89,7 +89,7 @@ def _ours(name):
 
 def learner_of(recorded, **more):
     """A learner with the recorded weights, also of the targets."""
-    config = ray_versions.todays_config("QMIX")
+    config = configs.todays_config("QMIX")
     config.training(lstm_cell_size=7, **{**recorded.settings, **more})
     learner = config.build_learner(spaces={MODULE: (recorded.space(), TWO_ACTORS)})
     told = recorded.arrays("weights") | recorded.arrays("targets", "target_net.")
@@ -332,7 +332,7 @@ def test_an_environment_without_the_rewards_of_each_agent_is_told():
     "wrong", [{"mixer": "sum"}, {"buffer_size": 0}, {"max_seq_len": 0}], ids=lambda w: next(iter(w))
 )
 def test_settings_that_nothing_can_run_are_told(wrong):
-    config = ray_versions.todays_config("QMIX").training(**wrong)
+    config = configs.todays_config("QMIX").training(**wrong)
     with pytest.raises(ConfigError) as told:
         config.validate()
     assert told.value.where == next(iter(wrong))

@@ -14,7 +14,6 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.r2d2 import original, rescaled
 from rllib_compat.algorithms.recurrent_replay import WEIGHTS, Cut, SequenceBuffer
 from rllib_compat.config import translate
@@ -26,6 +25,7 @@ from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import configs, episodes
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
 from tests.unit.algorithms.recordings import Recording, close
@@ -82,7 +82,7 @@ class Recorded(Recording):
 
 
 def config_of(recorded, **more):
-    config = ray_versions.todays_config("R2D2")
+    config = configs.todays_config("R2D2")
     config.training(**{**recorded.settings, **more})
     return config
 
@@ -91,7 +91,7 @@ def learner_of(recorded):
     """A learner with the recorded weights, also of the target."""
     config, target = config_of(recorded), recorded.network("weights").target
     assert target.module == "rllib_compat.modules:R2D2GraphModule"
-    told = ray_versions.whole_model_config(config, dict(target.model_config))
+    told = configs.whole_model_config(config, dict(target.model_config))
     config.rl_module(rl_module_spec=RLModuleSpec(R2D2GraphModule, *SPACES, model_config=told))
     learner = config.build_learner(spaces={MODULE: SPACES})
     state = recorded.arrays("weights") | recorded.arrays("targets", OWN_TARGET_PREFIX)
@@ -204,7 +204,7 @@ def episode_of(found, *, terminated=True, lookback=0):
         truncated=not terminated,
         len_lookback_buffer=lookback,
     )
-    return ray_versions.to_numpy(episode)
+    return episodes.to_numpy(episode)
 
 
 @pytest.mark.parametrize(
@@ -295,13 +295,13 @@ def test_the_buffer_forgets_the_oldest_and_draws_by_priorities():
     ],
 )
 def test_a_config_that_nothing_can_train_says_which_setting_is_wrong(told, where):
-    config = ray_versions.todays_config("R2D2").training(**told)
+    config = configs.todays_config("R2D2").training(**told)
     with pytest.raises(ConfigError, match=where):
         config.validate()
 
 
 def test_parts_of_episodes_are_refused():
-    config = ray_versions.todays_config("R2D2").env_runners(batch_mode="truncate_episodes")
+    config = configs.todays_config("R2D2").env_runners(batch_mode="truncate_episodes")
     with pytest.raises(ConfigError, match="batch_mode"):
         config.validate()
 
@@ -311,7 +311,7 @@ def test_parts_of_episodes_are_refused():
     [({}, SPACES[1], "no LSTM"), ({"use_lstm": True}, SPACES[0], "Discrete")],
 )
 def test_a_network_that_it_cannot_train_is_refused_by_name(model, actions, what):
-    config = ray_versions.todays_config("R2D2").rl_module(model_config=model)
+    config = configs.todays_config("R2D2").rl_module(model_config=model)
     with pytest.raises(ConfigError, match=what):
         config.build_learner(spaces={MODULE: (SPACES[0], actions)})
 

@@ -8,12 +8,13 @@ pytest.importorskip("ray")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.algorithms.advantages import advantages
 from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.config import translate
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Severity
+from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_losses import MODULE, Recorded, learner_of, updated
@@ -76,7 +77,7 @@ def as_one_dict(last, rest):
 def test_defaults_are_those_of_the_last_ray_that_had_the_algorithm(name):
     # An exploration class asked for it since Ray 0.8.1, and nothing did by default.
     last = {"parameter_noise": None, **keys.default_config(name, LAST)}
-    config = ray_versions.todays_config(name)
+    config = configs.todays_config(name)
     if name == "MADDPG":  # which kept an older name
         last = last | {"grad_clip": last["grad_norm_clipping"]}
         last["buffer_size"] = last["replay_buffer_config"]["capacity"]
@@ -108,7 +109,7 @@ def test_defaults_are_those_of_the_last_ray_that_had_the_algorithm(name):
 def test_rays_tune_finds_it_by_its_name(name):
     from ray.tune.registry import get_trainable_cls
 
-    config = ray_versions.todays_config(name)
+    config = configs.todays_config(name)
     assert get_trainable_cls(name) is config.algo_class
     assert type(config.algo_class.get_default_config()) is type(config)
 
@@ -158,7 +159,7 @@ def test_what_the_old_api_stack_has_not_trains_there_as_another_and_is_told_so(n
     ],
 )
 def test_settings_that_contradict_each_other_are_told(name, wrong):
-    config = ray_versions.todays_config(name).environment("CartPole-v1").training(**wrong)
+    config = configs.todays_config(name).environment("CartPole-v1").training(**wrong)
     with pytest.raises(ConfigError, match=r"critic|microbatch|pigeon"):
         config.validate()
 

@@ -14,7 +14,6 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils import replay_buffers
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.columns import replay_columns
 from rllib_compat.algorithms.dqn import DQNConfig
 from rllib_compat.algorithms.priorities import Priorities, Tree
@@ -23,6 +22,8 @@ from rllib_compat.algorithms.replaying import new_replay, why_episodes
 from rllib_compat.algorithms.ring import Ring
 from rllib_compat.algorithms.transitions import AHEAD, Chunks
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import configs, training_steps
+from rllib_compat.ray_versions import episodes as ray_episodes
 from tests.marks import OTHERS_WARNINGS
 
 pytestmark = OTHERS_WARNINGS
@@ -43,7 +44,7 @@ def chunk(name, start, rewards, *, end=None):
         t_started=start,
         len_lookback_buffer=0,
     )
-    return ray_versions.to_numpy(episode)
+    return ray_episodes.to_numpy(episode)
 
 
 #: Episodes: the rewards of their chunks, and how they end (None: they go on).
@@ -303,7 +304,7 @@ def test_what_columns_cannot_do_is_left_to_rays_buffers_and_said(
 ):
     config = replay_columns(algorithm())
     change(config)
-    monkeypatch.setattr(ray_versions, "foreach_learner", lambda *_: [False])
+    monkeypatch.setattr(training_steps, "foreach_learner", lambda *_: [False])
     told = why_episodes(SimpleNamespace(config=config))
     assert told is None if reason is None else reason in told
 
@@ -318,13 +319,13 @@ def test_a_step_that_surprised_more_is_drawn_more_often(algorithm):
 
 
 def test_recurrent_modules_replay_episodes(monkeypatch):
-    monkeypatch.setattr(ray_versions, "foreach_learner", lambda *_: [True])
+    monkeypatch.setattr(training_steps, "foreach_learner", lambda *_: [True])
     assert "recurrent" in why_episodes(SimpleNamespace(config=DQNConfig()))
 
 
 def test_algorithms_that_replay_no_steps_are_refused():
     with pytest.raises(ConfigError, match="not by this PPO"):
-        replay_columns(ray_versions.todays_config("PPO"))
+        replay_columns(configs.todays_config("PPO"))
     own = DQNConfig()
     assert replay_columns(own) is own
     assert new_replay(own.training(replay_buffer_config={"capacity": 7})).capacity == 7

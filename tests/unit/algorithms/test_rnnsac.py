@@ -13,11 +13,11 @@ import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rllib_compat import ray_versions
 from rllib_compat.algorithms.recurrent_replay import WEIGHTS, Cut
 from rllib_compat.config import translate
 from rllib_compat.networks.modules.recurrent_sac import drawn
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import configs, episodes
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
 from tests.unit.algorithms.recordings import Recording, close
@@ -80,7 +80,7 @@ class Recorded(Recording):
 
 
 def config_of(recorded, **more):
-    config = ray_versions.todays_config("RNNSAC").training(**recorded.settings, **more)
+    config = configs.todays_config("RNNSAC").training(**recorded.settings, **more)
     return config.rl_module(model_config={**MODEL, "max_seq_len": 4})
 
 
@@ -168,7 +168,7 @@ def test_log_probabilities_are_those_of_samples_squashed_into_their_range():
 
 
 def test_sequences_have_what_follows_each_step_by_so_many_steps():
-    episode = ray_versions.to_numpy(
+    episode = episodes.to_numpy(
         SingleAgentEpisode(
             observations=[np.float32([i]) for i in range(6)],
             actions=[0, 1, 2, 0, 1],
@@ -207,7 +207,7 @@ def test_sequences_have_what_follows_each_step_by_so_many_steps():
     ],
 )
 def test_a_network_that_it_cannot_train_is_refused_by_name(model, spaces, what):
-    config = ray_versions.todays_config("RNNSAC").rl_module(model_config=model)
+    config = configs.todays_config("RNNSAC").rl_module(model_config=model)
     with pytest.raises(ConfigError, match=what):
         config.build_learner(spaces={MODULE: spaces})
 

@@ -5,7 +5,7 @@ import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import episodes
 
 
 def episodes_of(batch, outputs=lambda i: {}):
@@ -26,7 +26,7 @@ def episodes_of(batch, outputs=lambda i: {}):
         )
         for i in range(len(batch["obs"]))
     ]
-    return [ray_versions.to_numpy(episode) for episode in made]
+    return [episodes.to_numpy(episode) for episode in made]
 
 
 def columns_of(batch, *, weights=None, n_step=1):

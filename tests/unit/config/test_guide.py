@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from rllib_compat import ray_versions
 from rllib_compat.config import translate
 from rllib_compat.config.rules import every_rule
+from rllib_compat.ray_versions import releases
 
 GUIDE = Path(__file__).parents[3] / "migration_guide"
 PAGES = runpy.run_path(str(GUIDE / "generate_rules.py"))["pages"]()
 
 
 @pytest.mark.skipif(
-    not ray_versions.at_least("2.52"), reason="the pages' code is that of the newest Ray"
+    not releases.at_least("2.52"), reason="the pages' code is that of the newest Ray"
 )
 def test_pages_are_not_stale():
     written = {path.name: path.read_text("utf-8") for path in (GUIDE / "rules").glob("*.md")}

@@ -10,7 +10,7 @@ from rllib_compat.config.rules import models
 from rllib_compat.config.rules.sampling import GONE
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError, UnknownKeysError
 from rllib_compat.neutral.report import Severity, Verdict
-from rllib_compat.ray_versions import weighted_buffer
+from rllib_compat.ray_versions import replay
 from rllib_compat.registry import keys
 from rllib_compat.runtime.envs import resolve_env_name
 from tests.unit.config.samples import setting, verdicts
@@ -65,7 +65,7 @@ def one(config, path, algorithm="PPO", **how):
             "DQN",
             {"prioritized_replay": False},
             "training.replay_buffer_config.type",
-            weighted_buffer("EpisodeReplayBuffer") or "EpisodeReplayBuffer",
+            replay.weighted_buffer("EpisodeReplayBuffer") or "EpisodeReplayBuffer",
         ),
         ("DQN", {"hiddens": [5]}, "rl_module.model_config.head_fcnet_hiddens", [5]),
         (

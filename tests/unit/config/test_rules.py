@@ -6,10 +6,11 @@ from collections import Counter
 
 import pytest
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.config.rules import FAMILIES, every_rule, find
 from rllib_compat.networks.heads.q_head import EXPLORING
 from rllib_compat.neutral.report import Verdict
+from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys
 
 RULES = list(every_rule())
@@ -92,7 +93,7 @@ def test_every_target_is_an_argument_of_the_installed_ray(stack):
         if not target or method == "env" or rule.family == "dreamer_iql":
             continue
         argument = argument.partition(".")[0]
-        if ray_versions.has_setting(target) and argument and argument not in known[method]:
+        if configs.has_setting(target) and argument and argument not in known[method]:
             wrong.append((rule.id, target))
     assert not wrong
 

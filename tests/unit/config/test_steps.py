@@ -2,10 +2,11 @@
 
 import pytest
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.config import defaults, translate
 from rllib_compat.config.steps import FIRST, STEPS
 from rllib_compat.config.steps.step import COMPUTED, SettingsView, Step
+from rllib_compat.ray_versions import configs
 
 ROWS = (*FIRST, *STEPS)
 APPLY = Step.apply
@@ -73,7 +74,7 @@ def test_the_cases_reach_every_step_but_those_of_other_rays(recorded):
         for stack in ("new", "old"):
             translate(config, algorithm=algorithm, api_stack=stack)
     idle = {step.name for step in ROWS} - {step.name for step, a, b in recorded if a != b}
-    of_learners = "gpu_learner" if ray_versions.learns_in_its_process() else "learner"
+    of_learners = "gpu_learner" if configs.learns_in_its_process() else "learner"
     assert idle <= {"many_agents", "replay_weights", "exploration_config", of_learners}
 
 
@@ -107,5 +108,5 @@ def test_an_iteration_of_impala_waits_for_a_sample_whatever_the_old_default_was(
 def test_a_learner_that_was_asked_for_is_kept_where_the_installed_ray_can():
     config = {"num_learners": 1, "num_gpus_per_learner": 1}
     learners = translate(config, algorithm="APPO").calls["learners"]
-    can = ray_versions.learns_in_its_process()
+    can = configs.learns_in_its_process()
     assert learners == {**config, "num_learners": 1 if can else 0}

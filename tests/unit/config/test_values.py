@@ -2,9 +2,9 @@
 
 import pytest
 
-from rllib_compat import ray_versions
 from rllib_compat.config import translate
 from rllib_compat.neutral.errors import RefusedKeysError
+from rllib_compat.ray_versions import releases
 
 WRONG = [
     ({"gamma": 1.5}, "$.gamma", "a number from 0 to 1"),
@@ -47,7 +47,7 @@ def test_numbers_that_yaml_takes_for_text_are_numbers():
 
 
 @pytest.mark.skipif(
-    not ray_versions.at_least("2.52"),
+    not releases.at_least("2.52"),
     reason="Ray 2.40 has no such setting, and those until 2.51 want the name",
 )
 def test_a_member_of_an_enum_that_a_ray_dumped_by_name_is_its_value():

@@ -241,13 +241,13 @@ def test_functions_of_old_policies_get_what_they_got():
 
     from ray.rllib.policy.sample_batch import SampleBatch
 
-    from rllib_compat import ray_versions
+    from rllib_compat.ray_versions import old_policies
 
     class Model:
         def __call__(self, batch):
             return "logits", [batch.is_training]
 
-    called = ray_versions.called_as_of_old({"postprocess_fn": postprocess, "loss_fn": loss})
+    called = old_policies.called_as_of_old({"postprocess_fn": postprocess, "loss_fn": loss})
     others = {"other": ("policy id", "policy", "batch")}
     assert called["postprocess_fn"](None, "mine", others) == "mine"
     assert seen == {"other": ("policy", "batch")}

@@ -16,7 +16,7 @@ pytest.importorskip("ray")
 
 import torch
 
-from rllib_compat import ray_versions, registry
+from rllib_compat import registry
 from rllib_compat.conversion.write.modules import ModuleNetwork
 from rllib_compat.networks import fresh
 from rllib_compat.networks.modules import configured
@@ -27,6 +27,7 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.spaces import Discrete, box
+from rllib_compat.ray_versions import configs
 from rllib_compat.trainer.defaults import defaults_of, merge
 from tests.legacy.new_networks import cases
 from tests.marks import OTHERS_WARNINGS
@@ -296,14 +297,14 @@ def module_of(name, **given):
         flat = gymnasium.spaces.flatdim(original)
         space = gymnasium.spaces.Box(-np.inf, np.inf, (flat,), np.float32)
         space.original_space = original
-    config = ray_versions.todays_config(registry.of(settings.algorithm).becomes)
+    config = configs.todays_config(registry.of(settings.algorithm).becomes)
     default = config.get_default_rl_module_spec()
     module = ConfiguredModule(
         observation_space=space,
         action_space=actions,
         catalog_class=default.catalog_class,
         model_config={
-            **ray_versions.plain_model_config(config.model_config),
+            **configs.plain_model_config(config.model_config),
             "free_log_std": settings.free_log_std,  # as a trainer's config tells its modules
             **network_of(settings, default.module_class),
         },

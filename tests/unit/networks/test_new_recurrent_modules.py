@@ -14,10 +14,11 @@ pytest.importorskip("ray")
 import torch
 import tree
 
-from rllib_compat import Given, ray_versions
+from rllib_compat import Given
 from rllib_compat.conversion.identify import identify_network
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Source
+from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_initial_weights import built
 
@@ -118,7 +119,7 @@ def of_graph(states):
 
 def test_rays_own_module_is_read_without_the_step_before_that_its_config_asks_for():
     """Its settings of these names do nothing: nothing stands behind its observations."""
-    config = ray_versions.todays_config("PPO").rl_module(model_config={**MODEL, **BACK})
+    config = configs.todays_config("PPO").rl_module(model_config={**MODEL, **BACK})
     learner = config.build_learner(spaces={"default_policy": spaces_of({})})
     network, policy = read("PPO", learner.module["default_policy"].unwrapped())
     assert not any(name.startswith("prev_") for name in network.graph.inputs)

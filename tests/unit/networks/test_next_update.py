@@ -13,11 +13,13 @@ import torch
 import tree
 from ray.rllib.core.columns import Columns
 
-from rllib_compat import convert, ray_versions
+from rllib_compat import convert
 from rllib_compat.algorithms.recurrent_replay import WEIGHTS
 from rllib_compat.conversion.plan import Form
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, read
+from rllib_compat.ray_versions import algorithms as ray_algorithms
+from rllib_compat.ray_versions import learners, startup
 from tests.legacy.cases import find
 from tests.legacy.networks import given_if_asked
 from tests.marks import OTHERS_WARNINGS
@@ -66,13 +68,13 @@ def restored(tmp_path):
     def restore(case):
         made = convert(case.checkpoint, tmp_path / "new", given=given_if_asked(case))
         assert made.plan.form is Form.ALGORITHM
-        with ray_versions.without_cluster():
-            algorithms.append(ray_versions.load_algorithm(tmp_path / "new"))
-        return made.plan, ray_versions.local_learner(algorithms[0])
+        with startup.without_cluster():
+            algorithms.append(ray_algorithms.load_algorithm(tmp_path / "new"))
+        return made.plan, learners.local_learner(algorithms[0])
 
     yield restore
     for algorithm in algorithms:
-        ray_versions.stop_algorithm(algorithm)
+        ray_algorithms.stop_algorithm(algorithm)
 
 
 @pytest.mark.parametrize("case", BANDITS, ids=str)
@@ -242,13 +244,13 @@ def test_noise_on_weights_goes_on_as_large_as_it_was(algorithm, tmp_path):
     (policy,) = plan.checkpoint.policies.values()
     stored = policy.exploration["cur_stddev"]
     assert 0.1 < stored < 1.0  # it began with 1
-    with ray_versions.without_cluster():
-        loaded = ray_versions.load_algorithm(tmp_path / "new")
+    with startup.without_cluster():
+        loaded = ray_algorithms.load_algorithm(tmp_path / "new")
     try:
         pipeline = loaded.env_runner._env_to_module
         (noise,) = [c for c in pipeline.connectors if type(c).__name__ == "ParameterNoise"]
         assert noise.get_state() == {"deviations": {"": stored}}
     finally:
-        ray_versions.stop_algorithm(loaded)
+        ray_algorithms.stop_algorithm(loaded)
     (again,) = layouts.read(tmp_path / "new").policies.values()
     assert again.exploration == {"cur_stddev": stored}

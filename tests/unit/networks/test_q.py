@@ -324,8 +324,8 @@ def test_actions_are_explored_where_q_values_are_zero_and_masked_ones_are_not():
     torch = pytest.importorskip("torch")
     import gymnasium as gym
 
-    from rllib_compat import ray_versions
     from rllib_compat.networks.modules.q import QModule
+    from rllib_compat.ray_versions import modules
 
     network = network_of("0.8.5/dqn-torch-nohiddens")
     module = QModule(
@@ -333,10 +333,10 @@ def test_actions_are_explored_where_q_values_are_zero_and_masked_ones_are_not():
         action_space=gym.spaces.Discrete(2),
         model_config={**network.target.model_config, "epsilon": 1.0},
     )
-    ray_versions.explore_zeros(module)
+    modules.explore_zeros(module)
     module.set_state({k: np.zeros_like(v) for k, v in network.module_state().items()})
     batch = {"obs": torch.zeros(64, *network.inputs)}
-    assert ray_versions.q_values(module, batch).eq(0.0).all()
+    assert modules.q_values(module, batch).eq(0.0).all()
     assert set(module.forward_exploration(batch, t=0)["actions"].tolist()) == {0, 1}
     for masked in (-3.4e38, -np.inf):
         values = torch.tensor([[0.0, masked]] * 64)

@@ -16,8 +16,8 @@ from ray.rllib.offline.json_reader import from_json_data
 from ray.rllib.offline.json_writer import JsonWriter
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
-from rllib_compat import ray_versions
 from rllib_compat.neutral.errors import CompatError, ConfigError, CorruptCheckpointError
+from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.runtime.batches import Samples
 from rllib_compat.runtime.offline.episodes import episodes_of
 from rllib_compat.runtime.offline.files import Recording, Writer, find_files
@@ -39,7 +39,7 @@ def played(steps, *, start=0, end="", id_="a"):
         t_started=start,
         len_lookback_buffer=0,
     )
-    return ray_versions.to_numpy(episode)
+    return ray_episodes.to_numpy(episode)
 
 
 def record(folder, *samples, **options):

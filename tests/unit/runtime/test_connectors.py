@@ -7,7 +7,7 @@ from gymnasium import spaces
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.policy.policy import PolicySpec
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import configs, connectors
 from rllib_compat.runtime.connectors import add_preprocessors, may_need_preprocessors
 
 
@@ -53,7 +53,7 @@ def test_policies_of_bandits_get_flat_spaces_unless_they_see_a_table_of_items():
         name: PolicySpec(observation_space=space, action_space=spaces.Discrete(3))
         for name, space in spaces_of.items()
     }
-    config = ray_versions.todays_config("BanditLinUCB").multi_agent(
+    config = configs.todays_config("BanditLinUCB").multi_agent(
         policies=given, policy_mapping_fn=lambda agent, *_, **__: agent
     )
     add_preprocessors(config)
@@ -67,7 +67,7 @@ def test_policies_of_bandits_get_flat_spaces_unless_they_see_a_table_of_items():
     ids=["environment only", "all that Ray passes", "anything"],
 )
 def test_factories_of_every_ray_get_what_they_take(factory):
-    assert ray_versions.made_connectors(factory, "env", "spaces", "device") == ["env"]
+    assert connectors.made_connectors(factory, "env", "spaces", "device") == ["env"]
 
 
 def test_the_error_of_a_users_factory_is_theirs_and_it_runs_once():
@@ -78,5 +78,5 @@ def test_the_error_of_a_users_factory_is_theirs_and_it_runs_once():
         raise TypeError("takes 2 positional arguments but 3 were given")  # in the user's own code
 
     with pytest.raises(TypeError, match="takes 2"):
-        ray_versions.made_connectors(factory, "env", "spaces", "device")
+        connectors.made_connectors(factory, "env", "spaces", "device")
     assert runs == ["env"]

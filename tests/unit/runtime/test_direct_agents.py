@@ -11,7 +11,8 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.utils.test_utils import check
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import configs, connectors, direct_agents, env_runners, releases
+from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.ray_versions.direct_agents import ToAgents, ToModules
 from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.failures import TellingMultiAgentEnvRunner
@@ -37,8 +38,8 @@ class DrawsInTorch(TellingMultiAgentEnvRunner):
 
 class GoesRaysWay(TellingMultiAgentEnvRunner):
     def sample(self, **asked):
-        episodes = super(ray_versions.AgentsDirectly, self).sample(**asked)
-        ray_versions.go_on_exploring(self, episodes)  # as env runners of both kinds do
+        episodes = super(direct_agents.AgentsDirectly, self).sample(**asked)
+        env_runners.go_on_exploring(self, episodes)  # as env runners of both kinds do
         return episodes
 
 
@@ -106,7 +107,7 @@ def ppo(env=Meeting, **more):
 
 
 def qmix(**more):
-    config = ray_versions.todays_config("QMIX")
+    config = configs.todays_config("QMIX")
     config.training(epsilon=[[0, 1.0], [60, 0.1]], lstm_cell_size=5)
     return agents(config, Grouped, policies=("one",), **more)
 
@@ -145,7 +146,7 @@ CASES = {
     "without exploration": lambda: ppo().env_runners(explore=False),
     "lookback": lambda: qmix().env_runners(episode_lookback_horizon=3),
 }
-if ray_versions.vectorizes_multi_agent_envs():
+if configs.vectorizes_multi_agent_envs():
     CASES |= {
         "several environments": lambda: ppo(envs=3),
         "several environments of groups": lambda: qmix(envs=2),
@@ -155,7 +156,7 @@ if ray_versions.vectorizes_multi_agent_envs():
         "one after the other": lambda: ppo(calls=turns),
         "one after the other, with states": lambda: recurrent(calls=turns),
     }
-if ray_versions.at_least("2.60"):
+if releases.at_least("2.60"):
     CASES["one leaves"] = lambda: ppo(leaves={"a": 3})  # others let act who is gone
 
 
@@ -237,12 +238,12 @@ def test_a_connector_that_is_added_later_is_called_from_then_on():
     runner = TellingMultiAgentEnvRunner(config=ppo())
     runner.sample(num_timesteps=3)
     assert goes_directly(runner) == (True, True)
-    ray_versions.env_to_module(runner).append(Own())
+    connectors.env_to_module(runner).append(Own())
     runner.sample(num_timesteps=3)
     assert goes_directly(runner) == (False, True)
 
 
-class CountsSteps(ray_versions.callback_class()):
+class CountsSteps(ray_episodes.callback_class()):
     heard = ()
 
     def on_episode_start(self, **_):
@@ -250,7 +251,7 @@ class CountsSteps(ray_versions.callback_class()):
 
     def on_episode_step(self, *, env_runner, **_):
         CountsSteps.heard += ("step",)
-        assert ray_versions.env_to_module(env_runner).connectors
+        assert connectors.env_to_module(env_runner).connectors
 
     def on_episode_end(self, **_):
         CountsSteps.heard += ("end",)
@@ -268,11 +269,11 @@ def test_callbacks_hear_what_they_hear_from_ray():
 
 def test_a_runner_has_its_pipelines_again_after_a_sample_even_one_that_fails():
     runner = TellingMultiAgentEnvRunner(config=ppo())
-    rays = ray_versions.env_to_module(runner), ray_versions.module_to_env(runner)
+    rays = connectors.env_to_module(runner), connectors.module_to_env(runner)
     runner.sample(num_timesteps=3)
     with pytest.raises(AssertionError):
         runner.sample(num_timesteps=-1, num_episodes=-1)
-    assert (ray_versions.env_to_module(runner), ray_versions.module_to_env(runner)) == rays
+    assert (connectors.env_to_module(runner), connectors.module_to_env(runner)) == rays
 
 
 def test_a_filter_sees_the_last_observation_of_a_whole_episode_once():

@@ -11,8 +11,8 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.test_utils import check
 
-from rllib_compat import ray_versions
 from rllib_compat.config import translate
+from rllib_compat.ray_versions import connectors, direct_steps, env_runners, episodes, modules
 from rllib_compat.ray_versions.direct_steps import TIMED
 from rllib_compat.ray_versions.direct_ways import way_of
 from rllib_compat.runtime import drawing
@@ -39,7 +39,7 @@ class DrawsInTorch(TellingEnvRunner):
 
 class GoesRaysWay(TellingEnvRunner):
     def _sample(self, **asked):
-        return super(ray_versions.StepsDirectly, self)._sample(**asked)
+        return super(direct_steps.StepsDirectly, self)._sample(**asked)
 
 
 def ppo(env="CartPole-v1", envs=1, **settings):
@@ -110,7 +110,7 @@ CASES = {
 def sampled(kind, config, asked):
     torch.manual_seed(3)
     runner = kind(config=config)
-    ray_versions.seed_env_runner(runner, runner.env)
+    env_runners.seed_env_runner(runner, runner.env)
     torch.manual_seed(3)
     samples = [runner.sample(**each) for each in asked]
     return runner, [told(episode) for sample in samples for episode in sample]
@@ -179,7 +179,7 @@ def test_a_connector_that_is_added_later_is_called_from_then_on():
     runner = TellingEnvRunner(config=ppo())
     runner.sample(num_timesteps=2)
     assert way_of(runner) is not None
-    ray_versions.env_to_module(runner).prepend(Own())
+    connectors.env_to_module(runner).prepend(Own())
     assert way_of(runner) is None
     runner.sample(num_timesteps=2)
 
@@ -252,7 +252,7 @@ def test_modules_that_choose_by_themselves_need_no_distribution(normalized):
         check(mine, theirs, rtol=1e-6)
 
 
-class CountsSteps(ray_versions.callback_class()):
+class CountsSteps(episodes.callback_class()):
     steps = 0
 
     def on_episode_step(self, **_):
@@ -290,9 +290,9 @@ def test_an_error_of_an_environment_is_the_callers():
     assert "KeyError" in repr([told.value, told.value.__cause__])
 
 
-TorchCategorical = ray_versions.action_distribution(gymnasium.spaces.Discrete(3))
-TorchDiagGaussian = ray_versions.action_distribution(gymnasium.spaces.Box(-1, 1, (2,)))
-TorchMultiCategorical = ray_versions.action_distribution(gymnasium.spaces.MultiDiscrete([2, 2]))
+TorchCategorical = modules.action_distribution(gymnasium.spaces.Discrete(3))
+TorchDiagGaussian = modules.action_distribution(gymnasium.spaces.Box(-1, 1, (2,)))
+TorchMultiCategorical = modules.action_distribution(gymnasium.spaces.MultiDiscrete([2, 2]))
 ROWS = 40_000
 
 

@@ -3,7 +3,7 @@
 import pytest
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import releases
 from rllib_compat.runtime.failures import (
     TellingEnvRunner,
     TellingMultiAgentEnvRunner,
@@ -73,13 +73,13 @@ def test_sampling_times_pipelines_and_none_of_their_pieces_at_each_step():
     config = PPOConfig().environment("CartPole-v1")
     runner = TellingEnvRunner(config=config)
     runner.sample(num_timesteps=4)
-    if ray_versions.at_least("2.44"):  # earlier runners act in the mode for training
+    if releases.at_least("2.44"):  # earlier runners act in the mode for training
         assert not runner.module.training
     told = runner.get_metrics()
     for pipeline in ("env_to_module_connector", "module_to_env_connector"):
         timed = told.get(pipeline, {})
         assert "connectors" not in timed.get("timers", {})
-        assert ("connector_pipeline_timer" in timed) == ray_versions.at_least("2.44")
+        assert ("connector_pipeline_timer" in timed) == releases.at_least("2.44")
 
 
 def test_a_result_of_an_iteration_without_a_step_is_completed():

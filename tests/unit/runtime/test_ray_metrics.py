@@ -9,7 +9,8 @@ import torch
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from ray.rllib.utils.torch_utils import convert_to_torch_tensor
 
-from rllib_compat import ray_versions
+from rllib_compat.ray_versions import checkpoints, releases
+from rllib_compat.ray_versions import metrics as ray_metrics
 from rllib_compat.runtime.episodes import EpisodeRecord
 
 pytestmark = pytest.mark.matrix
@@ -28,7 +29,7 @@ class Runner:
         except ValueError:
             self.metrics.log_value(STEPS, steps, reduce="sum")
         # As it comes from another process.
-        return copy.deepcopy(ray_versions.count_once(_reduced(self.metrics)))
+        return copy.deepcopy(ray_metrics.count_once(_reduced(self.metrics)))
 
 
 def _reduced(metrics):
@@ -47,21 +48,21 @@ def _send(algorithm, results):
 
 def test_steps_of_several_fragments_are_counted_once():
     algorithm, runner = SimpleNamespace(metrics=MetricsLogger(), learner_group=object()), Runner()
-    ray_versions.start_counting(algorithm)
+    ray_metrics.start_counting(algorithm)
     assert _send(algorithm, [runner.sample(50) for _ in range(8)]) == 400
     assert _send(algorithm, [runner.sample(50) for _ in range(8)]) == 800
 
 
 def test_steps_that_are_counted_twice_are_counted_once():
     algorithm, runner = SimpleNamespace(metrics=MetricsLogger(), learner_group=object()), Runner()
-    ray_versions.start_counting(algorithm)
-    again = [ray_versions.count_once(runner.sample(50)) for _ in range(8)]
+    ray_metrics.start_counting(algorithm)
+    again = [ray_metrics.count_once(runner.sample(50)) for _ in range(8)]
     assert _send(algorithm, again) == 400
 
 
 def test_counters_of_a_checkpoint_are_there_after_the_first_sample():
     algorithm, runner = SimpleNamespace(metrics=MetricsLogger(), _iteration=0), Runner()
-    ray_versions.set_lifetime_counters(algorithm, iteration=3, env_steps=1000, episodes=7)
+    ray_metrics.set_lifetime_counters(algorithm, iteration=3, env_steps=1000, episodes=7)
     assert _send(algorithm, [runner.sample(50)]) == 1050
 
 
@@ -69,7 +70,7 @@ def test_a_runner_that_knows_no_steps_yet_can_send_its_first_ones():
     told, runner = {}, Runner()
     env_runner = SimpleNamespace(set_state=told.update)
     algorithm = SimpleNamespace(metrics=MetricsLogger(), env_runner=env_runner)
-    ray_versions.set_steps_of_env_runner(algorithm, 0, 0)
+    ray_metrics.set_steps_of_env_runner(algorithm, 0, 0)
     assert told == {STEPS: 0}
     assert _send(algorithm, [runner.sample(50)]) == 50
 
@@ -78,19 +79,19 @@ def test_all_episodes_of_an_iteration_reach_its_result():
     runner, algorithm = MetricsLogger(), MetricsLogger()
     records = [EpisodeRecord(5, 5.0, {}, {}, {}, {}), EpisodeRecord(6, 6.0, {}, {}, {}, {})]
     for record in records:
-        ray_versions.log_item(runner, "records", record)
+        ray_metrics.log_item(runner, "records", record)
     send = getattr(algorithm, "aggregate", None) or algorithm.merge_and_log_n_dicts
     send([_reduced(runner)], key=("evaluation", "env_runners"))
     result = {"env_runners": algorithm.peek(("evaluation", "env_runners"))}
-    ray_versions.take_evaluation_items(algorithm, result, "records")
-    assert ray_versions.items(result["env_runners"]["records"], EpisodeRecord) == records
-    if ray_versions.at_least("2.47") and not ray_versions.at_least("2.53"):
+    ray_metrics.take_evaluation_items(algorithm, result, "records")
+    assert ray_metrics.items(result["env_runners"]["records"], EpisodeRecord) == records
+    if releases.at_least("2.47") and not releases.at_least("2.53"):
         assert "records" not in algorithm.stats["evaluation"]["env_runners"]
 
 
 @pytest.mark.parametrize("found", [float("nan"), (), []])
 def test_no_episodes_are_none(found):
-    assert ray_versions.items(found, EpisodeRecord) == []
+    assert ray_metrics.items(found, EpisodeRecord) == []
 
 
 def test_moments_survive_what_a_restore_does_to_their_parameters_numbers():
@@ -103,11 +104,11 @@ def test_moments_survive_what_a_restore_does_to_their_parameters_numbers():
     optimizer.step()
     learner = SimpleNamespace(_named_optimizers={"default": optimizer})
     group = SimpleNamespace(foreach_learner=lambda function: function(learner))
-    ray_versions.keep_optimizers_through_restores(SimpleNamespace(learner_group=group))
-    ray_versions.keep_optimizers_through_restores(SimpleNamespace(learner_group=group))
+    checkpoints.keep_optimizers_through_restores(SimpleNamespace(learner_group=group))
+    checkpoints.keep_optimizers_through_restores(SimpleNamespace(learner_group=group))
     stored = optimizer.state_dict()
     restored, parameter = adam()
-    if ray_versions.at_least("2.56") or not ray_versions.at_least("2.41"):
+    if releases.at_least("2.56") or not releases.at_least("2.41"):
         restored.load_state_dict(stored)
     else:
         restored.load_state_dict(convert_to_torch_tensor(stored))

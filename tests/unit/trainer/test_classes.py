@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 import rllib_compat as compat
-from rllib_compat import agents, ray_versions, registry
+from rllib_compat import agents, registry
 from rllib_compat.neutral.errors import ConfigError, GoneError, RefusedKeysError
+from rllib_compat.ray_versions import old_policies
 from rllib_compat.trainer import defaults, overridable, templates
 from rllib_compat.trainer.build_trainer import build_trainer
 from rllib_compat.trainer.classes import class_of_algorithm
@@ -222,7 +223,7 @@ def test_policies_get_the_batches_of_others_as_when_they_were_written():
         return type("Written", (), {"postprocess_trajectory": postprocess_trajectory})
 
     for expected in (2, 3):
-        policy = ray_versions.as_written(written(expected))()
+        policy = old_policies.as_written(written(expected))()
         assert policy.postprocess_trajectory({}, {0: ("id", object, "batch")}) == expected
 
 

@@ -1,19 +1,15 @@
-"""Env runners and groups of them: their environments, seeds, actors and weights."""
+"""Env runners and groups of them: seeds, actors, weights, and requests that are not waited for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.ray_versions.tensors import weights_of_runner
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
-
-
-def sub_environments(env: Any) -> list[Any]:
-    """The environments in a runner's `env`; Ray 2.40 has one multi-agent environment, bare."""
-    return list(env.envs) if hasattr(env, "envs") else [env] if env is not None else []
 
 
 def seed_env_runner(env_runner: Any, env: Any) -> None:
@@ -51,14 +47,6 @@ def numbered_env_runners(group: Any) -> list[tuple[int, Any]]:
         return actors
     local = getattr(group, "local_env_runner", None) or group.local_worker()
     return [] if local is None else [(0, local)]
-
-
-def environments_of(env_runner: Any) -> list[Any]:
-    """The environments of an env runner, of either API stack."""
-    if hasattr(env_runner, "async_env"):  # the old API stack
-        base = env_runner.async_env
-        return [] if base is None else list(base.get_sub_environments() or [base])
-    return sub_environments(getattr(env_runner.env, "unwrapped", env_runner.env))
 
 
 def send_weights(algorithm: Algorithm, group: Any) -> None:
@@ -149,20 +137,113 @@ def go_on_exploring(env_runner: Any, episodes: list[Any]) -> None:
         )
 
 
-def resets_at_the_next_step() -> dict[str, Any]:
-    """The metadata of a vector environment that resets one step after an episode's end.
-
-    The gymnasium of later releases asks for it; that of Ray 2.40 (1.0) knows no other way.
-    """
-    from gymnasium import vector
-
-    mode = getattr(vector, "AutoresetMode", None)
-    return {} if mode is None else {"autoreset_mode": mode.NEXT_STEP}
-
-
 def earlier_chunks(env_runner: Any, episode_id: Any) -> list[Any]:
     """The chunks of an ongoing episode that earlier samples of a runner have returned.
 
     No supported Ray has a public name for them; `get` keeps the default dict from growing.
     """
     return list(env_runner._ongoing_episodes_for_metrics.get(episode_id, ()))
+
+
+#: The tag of what `ask_env_runners` has asked; Ray asks by itself, too.
+_ASKED = "asked"
+#: The methods of a group that give what env runners have sampled; the first since Ray 2.49.
+_FETCH = ("foreach_env_runner_async_fetch_ready", "fetch_ready_async_reqs")
+#: For so many seconds at most is a sample waited for: there may be other things to do.
+_PATIENCE = 0.1
+
+
+def ask_env_runners(
+    group: Any, function: Callable[[Any], Any], only: int | None = None, most: int = 1
+) -> None:
+    """Calls a function in remote env runners, and does not wait for what they answer.
+
+    Args:
+        group: The env runners.
+        function: What each is called with.
+        only: The index of the one to ask; None: all.
+        most: An env runner that has so many calls to answer is not asked. (Ray has a limit, too:
+            `max_requests_in_flight_per_env_runner`.)
+    """
+    manager = group._worker_manager
+    busy = Counter(index for _, index in _flying(group))
+    idle = [i for i in manager.actor_ids() if busy[i] < most and only in (None, i)]
+    if idle:
+        manager.foreach_actor_async(function, tag=_ASKED, remote_actor_ids=idle)
+
+
+def answers_of_env_runners(group: Any, seconds: float | None) -> list[tuple[int, Any]]:
+    """What env runners have answered that were asked; waits for the first.
+
+    Args:
+        group: The env runners.
+        seconds: How long to wait; None: as long as it takes.
+
+    Returns:
+        Indices and answers; errors are handled as the config says.
+    """
+    wait_for_any(group, (), seconds)
+    manager = group._worker_manager
+    found = manager.fetch_ready_async_reqs(tags=_ASKED, timeout_seconds=0.0)
+    manager.handle_remote_call_result_errors(
+        found, ignore_ray_errors=group._ignore_ray_errors_on_env_runners
+    )
+    return [(answer.actor_id, answer.get()) for answer in found.ignore_errors()]
+
+
+def wait_for_any(group: Any, others: Iterable[Any], seconds: float | None) -> None:
+    """Waits until an env runner has answered, or another reference is there.
+
+    Ray's own method waits until all are.
+    """
+    import ray
+
+    waiting = [*(reference for reference, _ in _flying(group)), *others]
+    if waiting:
+        ray.wait(waiting, num_returns=1, timeout=seconds)
+
+
+def wait_for_samples(algorithm: Any) -> None:
+    """Lets IMPALA and APPO wait for a sample where none is there.
+
+    Ray's ask again at once (2.40 - 2.60), and keep a core busy with it, which env runners on the
+    same machine need. Learners have a thread of their own.
+    """
+    import ray
+    from ray.rllib.algorithms.impala import IMPALA
+
+    group = algorithm.env_runner_group
+    if not isinstance(algorithm, IMPALA) or algorithm.learner_group is None or group is None:
+        return
+
+    def waiting(fetch: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if samples := [reference for reference, _ in _flying(group, kwargs.get("tag"))]:
+                ray.wait(samples, num_returns=1, timeout=_PATIENCE)
+            return fetch(*args, **kwargs)
+
+        return call
+
+    for name in _FETCH:
+        if hasattr(group, name):
+            setattr(group, name, waiting(getattr(group, name)))
+
+
+def forget_requests(group: Any, seconds: float) -> None:
+    """Waits until env runners have answered everything, and drops the answers."""
+    import ray
+
+    if waiting := [reference for reference, _ in _flying(group)]:
+        ray.wait(waiting, num_returns=len(waiting), timeout=seconds)
+        answers_of_env_runners(group, 0.0)
+
+
+def healthy_env_runners(group: Any) -> int:
+    """How many remote env runners answer."""
+    return len(group._worker_manager.healthy_actor_ids())
+
+
+def _flying(group: Any, tag: str | None = _ASKED) -> list[tuple[Any, int]]:
+    """What was asked by a tag (None: any) and not answered yet, and the index of who was."""
+    flying = group._worker_manager._in_flight_req_to_actor_id.items()
+    return [(reference, index) for reference, (its, index) in flying if tag in (its, None)]

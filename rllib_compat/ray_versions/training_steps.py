@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat.ray_versions.metrics import count_once
-from rllib_compat.ray_versions.releases import at_least
-from rllib_compat.ray_versions.runners import (
+from rllib_compat.ray_versions.env_runners import (
     copy_weights,
     has_only_a_local_one,
     is_in_this_process,
 )
+from rllib_compat.ray_versions.metrics import count_once
+from rllib_compat.ray_versions.releases import at_least
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
