@@ -22,7 +22,7 @@ from ray.rllib.utils.metrics import ENV_RUNNER_SAMPLING_TIMER, LEARNER_RESULTS, 
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.gradient_free import GradientFreeLearner
 from rllib_compat.algorithms.sampling import sample_at_least
-from rllib_compat.networks.modules.linear_bandit import ITEM, LinearBanditModule
+from rllib_compat.networks.modules.bandit import ITEM, LinearBanditModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import env_runners, training_steps
 

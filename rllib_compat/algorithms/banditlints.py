@@ -8,7 +8,7 @@ from ray.rllib.algorithms.algorithm_config import NotProvided
 
 from rllib_compat.algorithms.bandit import Bandit, BanditConfig
 from rllib_compat.algorithms.names import register
-from rllib_compat.networks.modules.linear_bandit import POSTERIOR, PRIOR
+from rllib_compat.networks.modules.bandit import POSTERIOR, PRIOR
 from rllib_compat.neutral.errors import ConfigError
 
 

@@ -19,7 +19,7 @@ from torch.nn import functional
 from rllib_compat.algorithms.actor_critic import ActorCriticLearner
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.names import register
-from rllib_compat.networks.modules.critic_regularized import CriticRegularizedModule
+from rllib_compat.networks.modules.crr import CriticRegularizedModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import algorithms, learners
 

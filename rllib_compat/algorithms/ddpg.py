@@ -21,7 +21,7 @@ from rllib_compat.algorithms.actor_critic import ActorCriticLearner
 from rllib_compat.algorithms.config import DefaultsConfig
 from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.replaying import ReplaysColumns
-from rllib_compat.networks.modules.deterministic import Q_OF_POLICY, DeterministicModule
+from rllib_compat.networks.modules.ddpg import Q_OF_POLICY, DeterministicModule
 from rllib_compat.networks.modules.noise import check
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import learners, replay

@@ -21,7 +21,7 @@ from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.recurrent_replay import WEIGHTS
 from rllib_compat.algorithms.sequences import ReplaysSequences, ReplaysSequencesConfig
 from rllib_compat.networks.modules.exploring_q import QF_PREDS
-from rllib_compat.networks.modules.recurrent_q import TARGETS, R2D2Module
+from rllib_compat.networks.modules.r2d2 import TARGETS, R2D2Module
 from rllib_compat.ray_versions import learners
 
 

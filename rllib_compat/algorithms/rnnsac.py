@@ -20,7 +20,7 @@ from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.recurrent_replay import WEIGHTS
 from rllib_compat.algorithms.sequences import ReplaysSequences, ReplaysSequencesConfig
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
-from rllib_compat.networks.modules.recurrent_sac import (
+from rllib_compat.networks.modules.rnnsac import (
     LOGP,
     NEXT_LOGP,
     NEXT_VALUE,

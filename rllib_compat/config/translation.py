@@ -12,7 +12,7 @@ from rllib_compat.algorithms.ways import Ways
 from rllib_compat.config.code import Program, python_code
 from rllib_compat.config.defaults import todays_default
 from rllib_compat.config.deferred import ModelPerPolicy
-from rllib_compat.networks.heads.q_head import EXPLORING
+from rllib_compat.networks.families.q_head import EXPLORING
 from rllib_compat.neutral.errors import RefusedKeysError
 from rllib_compat.neutral.later import build
 from rllib_compat.neutral.report import Report, Severity, Verdict

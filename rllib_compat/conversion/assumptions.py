@@ -14,7 +14,7 @@ from rllib_compat import registry
 from rllib_compat.conversion.compare import HEAD, RECORDED, OutputDifference
 from rllib_compat.networks import ModelSettings, Network, own
 from rllib_compat.networks.graph import Step
-from rllib_compat.networks.wrappers.filter import STEP as FILTER
+from rllib_compat.networks.observation_filter import STEP as FILTER
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict

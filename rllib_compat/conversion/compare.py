@@ -20,7 +20,7 @@ import numpy as np
 from rllib_compat.conversion.recordings import Samples
 from rllib_compat.networks import Network, Outputs
 from rllib_compat.networks.graph import Compiled, Graph
-from rllib_compat.networks.wrappers.filter import STEP as FILTER
+from rllib_compat.networks.observation_filter import STEP as FILTER
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import VerificationError
 from rllib_compat.neutral.frozen import frozen

@@ -34,7 +34,7 @@ from rllib_compat.networks import (
 )
 from rllib_compat.networks import read as read_network
 from rllib_compat.networks.custom import UNSETTLED
-from rllib_compat.networks.wrappers.filter import STEP as FILTER
+from rllib_compat.networks.observation_filter import STEP as FILTER
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError

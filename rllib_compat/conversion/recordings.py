@@ -18,7 +18,7 @@ import numpy as np
 
 from rllib_compat.networks import AnyNetwork, CustomNetwork, Network
 from rllib_compat.networks.graph import EVERYONE, OF_CRITICS
-from rllib_compat.networks.wrappers.filter import STEP as FILTER
+from rllib_compat.networks.observation_filter import STEP as FILTER
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, CompatError

@@ -9,16 +9,16 @@ from rllib_compat.neutral.public import lazy_exports
 _FILES = {
     "actor_critic": ("ActorModule", "ActorCriticModule", "AsynchronousModule"),
     "configured": ("ConfiguredModule",),
-    "critic_regularized": ("CriticRegularizedModule",),
-    "deterministic": ("DeterministicModule",),
+    "crr": ("CriticRegularizedModule",),
+    "ddpg": ("DeterministicModule",),
     "exploring_q": ("ExploringQModule",),
-    "linear_bandit": ("LinearBanditModule",),
+    "bandit": ("LinearBanditModule",),
     "maddpg": ("MADDPGModule",),
     "policy": ("PolicyModule", "RandomModule"),
     "q": ("QModule",),
     "qmix": ("QMIXModule",),
-    "recurrent_q": ("R2D2GraphModule", "R2D2Module"),
-    "recurrent_sac": ("RNNSACModule",),
+    "r2d2": ("R2D2GraphModule", "R2D2Module"),
+    "rnnsac": ("RNNSACModule",),
     "sac": ("CQLModule", "NoCatalog", "SACModule"),
 }
 

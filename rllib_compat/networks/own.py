@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat.networks.families import ddpg
 from rllib_compat.networks.graph import Graph
-from rllib_compat.networks.heads import ddpg
 from rllib_compat.networks.mapping import Move
 from rllib_compat.networks.network import (
     OWN_PREFIX,

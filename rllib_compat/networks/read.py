@@ -33,7 +33,7 @@ _CONTRADICTIONS = (
     ValueError,
 )
 
-#: The readers that `registry` names → the module of `heads` that reads. It is imported when it is
+#: The readers that `registry` names → the file of `families` that reads. It is imported when it is
 #: needed: to see what is in one checkpoint, nobody has to wait for all kinds of networks.
 READERS = {
     "actor_critic": "actor_critic",
@@ -92,7 +92,7 @@ def _read(policy: PolicyState, settings: ModelSettings, model: CustomModel | Non
 
 
 def _reader(name: str) -> Callable[[PolicyState, ModelSettings], Reading]:
-    head = importlib.import_module(f"rllib_compat.networks.heads.{READERS[name]}")
+    head = importlib.import_module(f"rllib_compat.networks.families.{READERS[name]}")
     read: Callable[[PolicyState, ModelSettings], Reading] = head.read
     return read
 

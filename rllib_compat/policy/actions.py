@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.networks import ModelSettings, Network
+from rllib_compat.networks.families.q_head import exploring
 from rllib_compat.networks.graph import Graph
-from rllib_compat.networks.heads.q_head import exploring
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.neutral.frozen import frozen

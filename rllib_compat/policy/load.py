@@ -17,7 +17,7 @@ from rllib_compat.conversion.identify import (
 )
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, Network, custom
-from rllib_compat.networks.wrappers.filter import can_hold, with_filter
+from rllib_compat.networks.observation_filter import can_hold, with_filter
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import (
     MissingInformationError,

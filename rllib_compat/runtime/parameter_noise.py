@@ -11,7 +11,7 @@ import torch
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.columns import Columns
 
-from rllib_compat.networks.heads.q_head import EXPLORING, exploring
+from rllib_compat.networks.families.q_head import EXPLORING, exploring
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import connectors, modules
 

@@ -11,7 +11,7 @@ import rllib_compat as compat
 from rllib_compat import Given, convert
 from rllib_compat.conversion.plan import Form, make_plan
 from rllib_compat.formats import layouts
-from rllib_compat.networks.heads import qmix
+from rllib_compat.networks.families import qmix
 from rllib_compat.networks.optimizers import plan
 from rllib_compat.ray_versions import learners
 from tests.legacy.cases import MUSEUM, find

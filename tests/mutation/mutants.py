@@ -788,7 +788,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/networks/heads/bandit.py",
+        "rllib_compat/networks/families/bandit.py",
         ("tests/unit/networks/test_removed.py",),
         (
             "a damaged posterior is converted",
@@ -815,7 +815,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/networks/heads/rl_module_lstm.py",
+        "rllib_compat/networks/families/rl_module_lstm.py",
         ("tests/unit/networks/test_new_recurrent_modules.py",),
         (
             "a wrong activation of R2D2 is proven",

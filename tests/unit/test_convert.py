@@ -27,8 +27,8 @@ from rllib_compat.conversion.convert import result_of
 from rllib_compat.conversion.identify import identify_networks, require_algorithm
 from rllib_compat.conversion.plan import Form, make_plan
 from rllib_compat.formats import layouts
+from rllib_compat.networks.families.q_head import exploring
 from rllib_compat.networks.graph import Graph
-from rllib_compat.networks.heads.q_head import exploring
 from rllib_compat.neutral.check import check
 from rllib_compat.neutral.errors import (
     CheckpointError,

@@ -11,7 +11,7 @@ from packaging.version import Version
 from rllib_compat.config.deferred import ImportedName
 from rllib_compat.config.rule import Context, Convert, Outcome, drop, is_off, refuse
 from rllib_compat.config.rules.common import for_new_stack, warn_if_set, warn_unless
-from rllib_compat.networks.heads.q_head import EXPLORING
+from rllib_compat.networks.families.q_head import EXPLORING
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.registry.keys import was_default
 

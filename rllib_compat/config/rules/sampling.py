@@ -19,7 +19,7 @@ from rllib_compat.config.deferred import (
 )
 from rllib_compat.config.rule import Context, Outcome, drop, is_off, nested, refuse
 from rllib_compat.config.rules.common import for_new_stack, refuse_unless
-from rllib_compat.networks.heads.q_head import EXPLORING
+from rllib_compat.networks.families.q_head import EXPLORING
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.space_text import parse_repr

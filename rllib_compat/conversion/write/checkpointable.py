@@ -22,7 +22,7 @@ from rllib_compat.formats import pickles
 from rllib_compat.formats.layouts.policies import config_dict
 from rllib_compat.networks import AnyNetwork, CustomNetwork, Network
 from rllib_compat.networks.custom_module import has_parts
-from rllib_compat.networks.heads.q_head import EXPLORING, exploring, exploring_plainly
+from rllib_compat.networks.families.q_head import EXPLORING, exploring, exploring_plainly
 from rllib_compat.networks.wrappers.previous_steps import previous_steps
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint

@@ -23,7 +23,7 @@ from rllib_compat.networks import AnyNetwork, Network, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names
 from rllib_compat.networks.names.plain import BUFFERS
 from rllib_compat.networks.network import TARGET_PREFIX
-from rllib_compat.networks.wrappers.filter import STEP as FILTER
+from rllib_compat.networks.observation_filter import STEP as FILTER
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.frozen import frozen

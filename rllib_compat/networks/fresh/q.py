@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rllib_compat.networks.families.q_head import Head
 from rllib_compat.networks.fresh.actor_critic import wrapper
 from rllib_compat.networks.fresh.arrays import Arrays
 from rllib_compat.networks.fresh.models import Model, on_torch, since
-from rllib_compat.networks.heads.q_head import Head
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.spaces import Discrete, Space

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rllib_compat.networks.families.sac import model_of
 from rllib_compat.networks.fresh.arrays import Arrays
 from rllib_compat.networks.fresh.models import Model, is_image, since
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
-from rllib_compat.networks.heads.sac import model_of
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.components import original_space, parts_of
 from rllib_compat.neutral.errors import ConfigError

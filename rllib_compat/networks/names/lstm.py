@@ -21,7 +21,13 @@ from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import Array
 from rllib_compat.networks.mapping import TRANSPOSED, Change, Move, Table, keras, torch_dense
 from rllib_compat.networks.named import where_of
-from rllib_compat.networks.names.unnamed import (
+from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.networks.trunks.complex import COMPLEX, dead_names
+from rllib_compat.networks.trunks.conv_filters import Filter, filters_for
+from rllib_compat.networks.trunks.dense import DENSE
+from rllib_compat.networks.trunks.images import preprocessed_image
+from rllib_compat.networks.trunks.trunk import Trunk
+from rllib_compat.networks.unnamed import (
     DEFAULT_HIDDENS,
     Rows,
     conv_rows,
@@ -30,12 +36,6 @@ from rllib_compat.networks.names.unnamed import (
     keras_order,
     scalars_of,
 )
-from rllib_compat.networks.settings import ModelSettings, distribution_inputs
-from rllib_compat.networks.trunks.complex import COMPLEX, dead_names
-from rllib_compat.networks.trunks.conv_filters import Filter, filters_for
-from rllib_compat.networks.trunks.dense import DENSE
-from rllib_compat.networks.trunks.images import preprocessed_image
-from rllib_compat.networks.trunks.trunk import Trunk
 from rllib_compat.networks.wrappers.previous_steps import choices_of
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.spaces import Space

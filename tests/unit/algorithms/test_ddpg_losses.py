@@ -11,7 +11,7 @@ pytest.importorskip("ray")
 import gymnasium
 import torch
 
-from rllib_compat.networks.heads.ddpg import LOW, RANGE, TORCH
+from rllib_compat.networks.families.ddpg import LOW, RANGE, TORCH
 from rllib_compat.networks.mapping import to_canonical
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
 from rllib_compat.ray_versions import configs, learners

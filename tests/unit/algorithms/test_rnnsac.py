@@ -15,7 +15,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.algorithms.recurrent_replay import WEIGHTS, Cut
 from rllib_compat.config import translate
-from rllib_compat.networks.modules.recurrent_sac import drawn
+from rllib_compat.networks.modules.rnnsac import drawn
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import configs, episodes
 from tests.marks import OTHERS_WARNINGS

@@ -8,7 +8,7 @@ import pytest
 
 from rllib_compat import registry
 from rllib_compat.config.rules import FAMILIES, every_rule, find
-from rllib_compat.networks.heads.q_head import EXPLORING
+from rllib_compat.networks.families.q_head import EXPLORING
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys

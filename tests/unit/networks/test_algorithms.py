@@ -10,7 +10,7 @@ from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.names.actor_critic import SCHEMES
 from rllib_compat.networks.names.plain import MOVING_AVERAGE
-from rllib_compat.networks.names.unnamed import Shape
+from rllib_compat.networks.unnamed import Shape
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError

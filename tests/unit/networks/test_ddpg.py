@@ -13,7 +13,7 @@ from rllib_compat.conversion import complete as resolve
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
-from rllib_compat.networks.heads import ddpg
+from rllib_compat.networks.families import ddpg
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.optimizers import plan

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_compat.networks import ModelSettings
-from rllib_compat.networks.heads import evolution
+from rllib_compat.networks.families import evolution
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.names.actor_critic import SCHEMES
-from rllib_compat.networks.names.unnamed import Shape
-from rllib_compat.networks.wrappers.filter import can_hold, with_filter
+from rllib_compat.networks.observation_filter import can_hold, with_filter
+from rllib_compat.networks.unnamed import Shape
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError

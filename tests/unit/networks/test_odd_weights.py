@@ -11,7 +11,7 @@ from rllib_compat.formats import layouts
 from rllib_compat.formats.layouts.policies import read_policy_state
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
-from rllib_compat.networks.names.unnamed import Shape
+from rllib_compat.networks.unnamed import Shape
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 from rllib_compat.neutral.report import Severity

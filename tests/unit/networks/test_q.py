@@ -13,17 +13,16 @@ from rllib_compat.conversion import complete as resolve
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
+from rllib_compat.networks.families import q_head, q_names
+from rllib_compat.networks.families.q_head import Head
 from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.heads import q_head
-from rllib_compat.networks.heads.q_head import Head
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.named import Named
-from rllib_compat.networks.names import q as q_names
 from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.networks.observation_filter import with_filter
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan
 from rllib_compat.networks.trunks.dense import DENSE
-from rllib_compat.networks.wrappers.filter import with_filter
 from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
 from rllib_compat.neutral.errors import (
     CheckpointError,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
-from rllib_compat.networks.heads import outputs
+from rllib_compat.networks.families import outputs
 from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.lstm import split_cells, table

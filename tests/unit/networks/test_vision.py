@@ -12,7 +12,6 @@ from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.names.actor_critic import VISION_SCHEMES
-from rllib_compat.networks.names.unnamed import vision_order
 from rllib_compat.networks.optimizers import adam
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan
@@ -24,6 +23,7 @@ from rllib_compat.networks.trunks.conv_filters import (
     same_padding,
     size_after,
 )
+from rllib_compat.networks.unnamed import vision_order
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import (
     CheckpointError,

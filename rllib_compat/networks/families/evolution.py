@@ -18,15 +18,19 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks import refusals
+from rllib_compat.networks.families import imitation, vision
+from rllib_compat.networks.families.dense import fold_slopes
+from rllib_compat.networks.families.outputs import ACTOR, DETERMINISTIC
+from rllib_compat.networks.families.policy import policy_only
 from rllib_compat.networks.graph import Array, Graph
-from rllib_compat.networks.heads import imitation, vision
-from rllib_compat.networks.heads.dense import fold_slopes
-from rllib_compat.networks.heads.outputs import ACTOR, DETERMINISTIC
-from rllib_compat.networks.heads.policy import policy_only
 from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.names.actor_critic import SCHEMES, VISION_SCHEMES
-from rllib_compat.networks.names.unnamed import (
+from rllib_compat.networks.network import Network, Reading, own_module
+from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.networks.trunks.conv_filters import Filter, filters_for
+from rllib_compat.networks.trunks.images import preprocessed_image, require_image
+from rllib_compat.networks.unnamed import (
     DEFAULT_HIDDENS,
     Rows,
     Shape,
@@ -37,10 +41,6 @@ from rllib_compat.networks.names.unnamed import (
     observation_size,
     total,
 )
-from rllib_compat.networks.network import Network, Reading, own_module
-from rllib_compat.networks.settings import ModelSettings, distribution_inputs
-from rllib_compat.networks.trunks.conv_filters import Filter, filters_for
-from rllib_compat.networks.trunks.images import preprocessed_image, require_image
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.report import Finding, Severity, Verdict

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from rllib_compat.networks.heads import actor_critic
-from rllib_compat.networks.heads.outputs import (
+from rllib_compat.networks.families import actor_critic
+from rllib_compat.networks.families.outputs import (
     clipless,
     own_actor_critic,
     sequence_length,
     todays_default,
 )
-from rllib_compat.networks.heads.policy import policy_only
+from rllib_compat.networks.families.policy import policy_only
 from rllib_compat.networks.mapping import Move, Table, from_canonical, to_canonical, torch_dense
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.plain import plain_names

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from rllib_compat.networks import compare, refusals
+from rllib_compat.networks.families import q_head, q_recurrent_module, q_rl_module
+from rllib_compat.networks.families.q_head import MODULE, RECURRENT, Head
+from rllib_compat.networks.families.q_names import read_named
+from rllib_compat.networks.families.stacks import with_targets
 from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.heads import q_head, q_recurrent_module, q_rl_module
-from rllib_compat.networks.heads.q_head import MODULE, RECURRENT, Head
-from rllib_compat.networks.heads.stacks import with_targets
 from rllib_compat.networks.named import Named
-from rllib_compat.networks.names.q import read_named
 from rllib_compat.networks.network import Reading, Target, own_module
 from rllib_compat.networks.optimizers.groups import WHOLE
 from rllib_compat.networks.settings import ModelSettings

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from rllib_compat.networks import compare, refusals
+from rllib_compat.networks.families.outputs import actor_critic, own_actor_critic, with_log_std
 from rllib_compat.networks.graph import Array, Builder, Graph
-from rllib_compat.networks.heads.outputs import actor_critic, own_actor_critic, with_log_std
 from rllib_compat.networks.mapping import Move, Table, torch_dense, torch_layer
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.names.plain import BUFFERS, plain_names

@@ -1,7 +1,7 @@
 """Reads the networks of CRR (`algorithms/crr/torch`, Ray 2.0 – 2.10).
 
 An actor, and one critic or two, each a stack of dense layers; with Discrete actions, a critic gives
-a number for each. They become `networks.modules.critic_regularized`.
+a number for each. They become `networks.modules.crr`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import replace
 from packaging.version import Version
 
 from rllib_compat.networks import compare, refusals
+from rllib_compat.networks.families import stacks
+from rllib_compat.networks.families.stacks import module_names, module_names_in, with_targets
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN, Builder, Graph
-from rllib_compat.networks.heads import stacks
-from rllib_compat.networks.heads.stacks import module_names, module_names_in, with_targets
 from rllib_compat.networks.mapping import Table, torch_dense
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.network import Reading, Target

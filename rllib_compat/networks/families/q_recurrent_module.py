@@ -1,4 +1,4 @@
-"""R2D2's new networks (`networks.modules.recurrent_q`), read from checkpoints of trainers.
+"""R2D2's new networks (`networks.modules.r2d2`), read from checkpoints of trainers.
 
 Ray's encoder with its LSTM, a linear layer, RLlib's streams; a target network of the same names.
 """
@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from rllib_compat.networks.heads.rl_module_lstm import encoder, encoder_activation
+from rllib_compat.networks.families.rl_module_lstm import encoder, encoder_activation
 from rllib_compat.networks.mapping import Move, Table, torch_dense
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.plain import plain_names

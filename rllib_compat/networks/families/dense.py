@@ -17,18 +17,17 @@ from functools import partial
 
 import numpy as np
 
-from rllib_compat.networks import compare, refusals
-from rllib_compat.networks.graph import Array, Builder, Graph, Step
-from rllib_compat.networks.heads.outputs import (
+from rllib_compat.networks import compare, refusals, unnamed
+from rllib_compat.networks.families.outputs import (
     actor_critic,
     clipless,
     own_actor_critic,
     todays_default,
     with_log_std,
 )
+from rllib_compat.networks.graph import Array, Builder, Graph, Step
 from rllib_compat.networks.mapping import require_same_names
 from rllib_compat.networks.named import Named
-from rllib_compat.networks.names import unnamed
 from rllib_compat.networks.names.actor_critic import SCHEMES, default_module
 from rllib_compat.networks.names.plain import best_scheme, plain_names
 from rllib_compat.networks.network import Network, Reading

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from rllib_compat.networks import refusals
+from rllib_compat.networks.families.outputs import ACTOR, DETERMINISTIC, with_log_std
 from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.heads.outputs import ACTOR, DETERMINISTIC, with_log_std
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.names.actor_critic import SCHEMES
-from rllib_compat.networks.names.unnamed import DEFAULT_HIDDENS, Shape, cut, total
 from rllib_compat.networks.network import Network, Reading, Target, own_module
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.networks.trunks.dense import DENSE
+from rllib_compat.networks.unnamed import DEFAULT_HIDDENS, Shape, cut, total
 from rllib_compat.neutral.checkpoint import PolicyState
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from rllib_compat.networks import compare, refusals
+from rllib_compat.networks.families import stacks
+from rllib_compat.networks.families.stacks import module_names, module_names_in, with_targets
 from rllib_compat.networks.graph import CRITIC, EVERYONE, POLICY, Array, Builder, Graph
-from rllib_compat.networks.heads import stacks
-from rllib_compat.networks.heads.stacks import module_names, module_names_in, with_targets
 from rllib_compat.networks.mapping import Move
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.network import TARGET_PREFIX, Reading, Target

@@ -2,7 +2,7 @@
 
 A policy, and one critic or two, each of dense layers and an LSTM of its own; with Discrete actions
 a critic gives a number for each, and Box actions are one of its inputs. They become
-`networks.modules.recurrent_sac`.
+`networks.modules.rnnsac`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks import compare, refusals
+from rllib_compat.networks.families.rl_module_lstm import encoder_activation
+from rllib_compat.networks.families.sac import hiddens_of, model_of
+from rllib_compat.networks.families.stacks import OUTPUTS, with_targets
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN, Builder, Graph
-from rllib_compat.networks.heads.rl_module_lstm import encoder_activation
-from rllib_compat.networks.heads.sac import hiddens_of, model_of
-from rllib_compat.networks.heads.stacks import OUTPUTS, with_targets
 from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.network import (

@@ -12,8 +12,8 @@ from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import nn
 
+from rllib_compat.networks.families import ddpg
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Graph
-from rllib_compat.networks.heads import ddpg
 from rllib_compat.networks.modules.distributions import Deterministic
 from rllib_compat.networks.modules.graph_net import GraphNet
 from rllib_compat.networks.modules.noise import Noise

@@ -20,14 +20,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.networks import compare, refusals
+from rllib_compat.networks.families import stacks, vision
+from rllib_compat.networks.families.stacks import OUTPUTS, with_targets
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Array, Builder, Graph, Step
-from rllib_compat.networks.heads import stacks, vision
-from rllib_compat.networks.heads.stacks import OUTPUTS, with_targets
 from rllib_compat.networks.mapping import Move, Table, keras, row_for, torch_dense
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.names.actor_critic import COMPLEX_SCHEMES, VISION_SCHEMES, trunk_of
 from rllib_compat.networks.names.plain import plain_names
-from rllib_compat.networks.names.unnamed import Rows, cut, dense_rows, total
 from rllib_compat.networks.network import TARGET_PREFIX, Reading, own_module
 from rllib_compat.networks.optimizers.groups import ALPHA, MULTIPLIER, soft_actor_critic
 from rllib_compat.networks.settings import ModelSettings
@@ -37,6 +36,7 @@ from rllib_compat.networks.trunks.dense import DENSE, add_layers
 from rllib_compat.networks.trunks.images import require_image
 from rllib_compat.networks.trunks.trunk import Trunk
 from rllib_compat.networks.trunks.vision import VISION
+from rllib_compat.networks.unnamed import Rows, cut, dense_rows, total
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotConvertibleError
 from rllib_compat.neutral.report import Finding, Severity, Verdict

@@ -17,17 +17,17 @@ from dataclasses import dataclass, field
 from packaging.version import Version
 
 from rllib_compat.networks import compare, refusals
+from rllib_compat.networks.families.outputs import actor_critic, own_actor_critic, with_log_std
 from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.heads.outputs import actor_critic, own_actor_critic, with_log_std
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names.actor_critic import VISION_SCHEMES
 from rllib_compat.networks.names.plain import plain_names
-from rllib_compat.networks.names.unnamed import name_vision
 from rllib_compat.networks.network import Reading
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import add_layers
 from rllib_compat.networks.trunks.images import require_image
 from rllib_compat.networks.trunks.vision import NO_PADDING, VISION, add_convolutions
+from rllib_compat.networks.unnamed import name_vision
 from rllib_compat.neutral.checkpoint import PolicyState
 
 #: Ray 0.8.7 put a relu behind the own value function of torch's vision network, since

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rllib_compat.networks import refusals
+from rllib_compat.networks.families import q_head
+from rllib_compat.networks.families.q_head import Head
 from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.heads import q_head
-from rllib_compat.networks.heads.q_head import Head
 from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.names.plain import plain_names

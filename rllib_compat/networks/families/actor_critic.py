@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from rllib_compat.networks import compare
+from rllib_compat.networks.families import dense, rl_module, vision, wrapped
+from rllib_compat.networks.families.outputs import actor_critic, own_actor_critic
+from rllib_compat.networks.families.policy import read_vector as read_policy_vector
 from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.heads import dense, rl_module, vision, wrapped
-from rllib_compat.networks.heads.outputs import actor_critic, own_actor_critic
-from rllib_compat.networks.heads.policy import read_vector as read_policy_vector
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.names.actor_critic import (
     ATTENTION,

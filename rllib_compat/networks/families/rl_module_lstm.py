@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from rllib_compat.networks.graph import Array, Builder, Graph
-from rllib_compat.networks.heads.outputs import (
+from rllib_compat.networks.families.outputs import (
     actor_critic,
     own_actor_critic,
     sequence_length,
     todays_default,
 )
+from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.network import Reading, Target

@@ -2,7 +2,7 @@
 
 What they are (`agents/ddpg/*`, 0.5 – 1.x; `algorithms/ddpg/*`, 2.x): a policy that gives one
 action, squashed into the environment's range, a critic of observation and action, or two, and
-targets that follow all of them. They become `networks.modules.deterministic`, which the learners of
+targets that follow all of them. They become `networks.modules.ddpg`, which the learners of
 `rllib_compat.algorithms` train.
 """
 
@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks import compare, refusals
+from rllib_compat.networks.families import stacks
+from rllib_compat.networks.families.stacks import with_targets
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Array, Builder, Graph
-from rllib_compat.networks.heads import stacks
-from rllib_compat.networks.heads.stacks import with_targets
 from rllib_compat.networks.mapping import Move, Table, torch_dense
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.names.plain import plain_names

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat.networks.families.outputs import ACTOR_CRITIC
+from rllib_compat.networks.families.q_head import MODULE as Q_MODULE
+from rllib_compat.networks.families.q_head import SETTINGS as Q_SETTINGS
 from rllib_compat.networks.graph import Graph, Step
-from rllib_compat.networks.heads.outputs import ACTOR_CRITIC
-from rllib_compat.networks.heads.q_head import MODULE as Q_MODULE
-from rllib_compat.networks.heads.q_head import SETTINGS as Q_SETTINGS
 from rllib_compat.networks.network import TARGET_PREFIX, Network, own_module
 from rllib_compat.neutral.checkpoint import ObservationFilter
 

@@ -1,7 +1,7 @@
 """Reads the linear bandits: LinUCB and LinTS (`contrib/bandits` of Ray 0.8 – 1.x, `bandit` since).
 
 Their network is a posterior: for each arm (or for all items together) a linear regression with the
-precision of its weights. It becomes `networks.modules.linear_bandit`, which learns on from it.
+precision of its weights. It becomes `networks.modules.bandit`, which learns on from it.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def add(
 
     Args:
         build: Collects the steps.
-        named: The arrays (see `names.q`).
+        named: The arrays (see `q_names`).
         features: The name of what the base model gives.
         head: What the config says.
         centred: Over which axis of `[actions, atoms]` the advantages are centred.

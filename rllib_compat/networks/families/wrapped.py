@@ -12,9 +12,9 @@ import numpy as np
 from packaging.version import Version
 
 from rllib_compat.networks import compare
+from rllib_compat.networks.families import rl_module_lstm
+from rllib_compat.networks.families.outputs import actor_critic, own_actor_critic, sequence_length
 from rllib_compat.networks.graph import Array, Builder, Graph
-from rllib_compat.networks.heads import rl_module_lstm
-from rllib_compat.networks.heads.outputs import actor_critic, own_actor_critic, sequence_length
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.names import attention as attention_names
 from rllib_compat.networks.names import lstm as lstm_names
