@@ -7,7 +7,7 @@ classes and functions, wherever their files are.
 from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
-    "runtime.adapted_config": ("adapt_config",),
+    "runtime.adapted_config": ("OverridesCache", "adapt_config"),
     "runtime.callbacks": (
         "CallbackAdapter",
         "DefaultCallbacks",
@@ -25,32 +25,34 @@ _FILES = {
     "runtime.envs": ("LegacyEnv", "adapt_env", "make_env"),
     "runtime.episodes": ("EpisodeRecord",),
     "runtime.evaluation": ("EvaluationFunction",),
+    "runtime.exploration": ("ParameterNoise", "RandomActions", "with_parameter_noise"),
     "runtime.external": ("LoggedActions", "with_logged_actions"),
     "runtime.failures": (
         "TellingEnvRunner",
         "TellingMultiAgentEnvRunner",
         "TellingRolloutWorker",
     ),
-    "runtime.legacy_observations": ("LegacyObservations",),
-    "runtime.float_space": ("FloatSpace",),
-    "runtime.grouped_agents": ("GroupedObservations",),
     "runtime.learners": (
         "OneBatchLearner",
         "OptimizerLearner",
         "ReportingLearner",
         "TellingLearner",
     ),
+    "runtime.observation_connectors": (
+        "FlattenObservations",
+        "FloatSpace",
+        "GroupedObservations",
+        "LegacyObservations",
+        "MeanStdFilter",
+        "OriginalSpace",
+        "PolicyMeanStdFilter",
+        "PreviousSteps",
+    ),
     "runtime.offline.drawn": ("PreLearner",),
     "runtime.offline.files": ("Recording",),
     "runtime.offline.inputs": ("Readers", "as_parquet"),
-    "runtime.original_space": ("FlattenObservations", "OriginalSpace"),
-    "runtime.overrides": ("OverridesCache",),
-    "runtime.parameter_noise": ("ParameterNoise", "with_parameter_noise"),
     "runtime.placeholders": ("LegacyEnvByName",),
-    "runtime.policy_filter": ("MeanStdFilter", "PolicyMeanStdFilter"),
     "runtime.policy_mapping": ("MappingFn", "PolicyOfSameName", "policy_by_number"),
-    "runtime.previous_steps": ("PreviousSteps",),
-    "runtime.random_actions": ("RandomActions",),
     "runtime.vector_envs": ("LegacyEnvRunner",),
     "ray_versions.replay": ("old_replay_buffer",),
 }

@@ -12,7 +12,7 @@ from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.runtime.failures import give_env_runners
-from rllib_compat.runtime.previous_steps import PreviousSteps
+from rllib_compat.runtime.observation_connectors import PreviousSteps
 
 #: What else is local to a method that calls `super()` with the rest of its arguments.
 _NO_SETTINGS = ("self", "kwargs", "__class__")

@@ -25,7 +25,7 @@ from rllib_compat.networks.modules.ddpg import Q_OF_POLICY, DeterministicModule
 from rllib_compat.networks.modules.noise import check
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import learners, replay
-from rllib_compat.runtime.parameter_noise import ParameterNoise
+from rllib_compat.runtime.exploration import ParameterNoise
 
 
 class DDPG(ReplaysColumns, SAC):  # type: ignore[misc]  # Ray has no types

@@ -29,7 +29,7 @@ from rllib_compat.networks.modules.grouped import MASK
 from rllib_compat.networks.modules.qmix import FOLLOWING, TAKEN, TARGETS, QMIXModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import configs, learners, training_steps
-from rllib_compat.runtime.grouped_agents import GroupedObservations
+from rllib_compat.runtime.observation_connectors import GroupedObservations
 
 MIXERS = ("qmix", "vdn", None)
 

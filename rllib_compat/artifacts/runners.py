@@ -18,7 +18,7 @@ from typing import Any
 
 from rllib_compat.artifacts.manifest import name_of_runner
 from rllib_compat.ray_versions import env_runners, environments
-from rllib_compat.runtime.workers import user_env
+from rllib_compat.runtime.user_envs import user_env
 
 #: What goes through Ray's object store at once, in bytes.
 PIECE = 4 << 20

@@ -22,7 +22,7 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import PUBLIC, Later, Writer, build
 from rllib_compat.ray_versions import configs, old_policies, replay
-from rllib_compat.runtime.atari_names import may_be_atari
+from rllib_compat.runtime.atari import may_be_atari
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.offline.files import Recording
 from rllib_compat.runtime.policy_mapping import MappingFn

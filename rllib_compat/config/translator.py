@@ -27,7 +27,7 @@ from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys as table
 from rllib_compat.registry.keys import find_algorithm
-from rllib_compat.runtime.atari_names import may_be_atari
+from rllib_compat.runtime.atari import may_be_atari
 
 OnUnknown = Literal["error", "warn", "pass"]
 Stack = Literal["auto", "new", "old"]

@@ -29,7 +29,7 @@ from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import Space
 from rllib_compat.ray_versions import tune
-from rllib_compat.runtime.atari_names import is_atari_name
+from rllib_compat.runtime.atari import is_atari_name
 
 #: Up to how many dimensions have their bounds listed one by one.
 _FEW = 8

@@ -10,7 +10,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from rllib_compat.gym.core import OldApi, Wrapper
-from rllib_compat.runtime.atari_names import spec_of
+from rllib_compat.runtime.atari import game_spec
 from rllib_compat.runtime.envs import resolve_env_name
 
 __all__ = ["EnvSpec", "make", "register", "registry", "spec"]
@@ -94,14 +94,14 @@ def register(
 def make(name: Any, **kwargs: Any) -> Any:
     """Makes the environment of that name, or of the next version that gymnasium has."""
     found, _ = resolve_env_name(name) if isinstance(name, str) else (name, None)
-    env = gymnasium.make(spec_of(found) or found, **kwargs)
+    env = gymnasium.make(game_spec(found) or found, **kwargs)
     return env if getattr(env, "is_old_api", False) else OldApi(env)
 
 
 def spec(name: str) -> EnvSpec:
     """What is registered under a name."""
     found, _ = resolve_env_name(name)
-    return spec_of(found) or gymnasium.spec(found)
+    return game_spec(found) or gymnasium.spec(found)
 
 
 class _Registry(dict[str, EnvSpec]):

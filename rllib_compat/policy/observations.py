@@ -28,8 +28,7 @@ from rllib_compat.neutral.spaces import (
     Space,
     TupleSpace,
 )
-from rllib_compat.runtime import repeated
-from rllib_compat.runtime.preprocessors import LegacyPreprocessor
+from rllib_compat.runtime.preprocessors import LegacyPreprocessor, flatten_value
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -211,7 +210,7 @@ class _Parts:
         elif isinstance(space, TupleSpace):
             inner = list(zip(space.spaces, batch, strict=True))
         elif isinstance(space, Repeated):
-            return [np.stack([repeated.vector(space, one) for one in batch])]
+            return [np.stack([flatten_value(space, one) for one in batch])]
         else:
             encode = _leaf(space, _size(space, self._atari), self._atari)
             assert encode is not None, "a space has its own size"

@@ -23,7 +23,7 @@ _RLLIB = "rllib_compat.legacy.rllib_api"
 _EXAMPLE_ENVS = "rllib_compat.legacy.example_envs"
 _MOCK_ENV = f"{OLD_PACKAGE}.ray.rllib.examples.env.mock_env"
 _EXAMPLE_MODELS = "rllib_compat.legacy.example_models"
-_MAKE_MULTI_AGENT = "rllib_compat.runtime.old_envs:make_multi_agent"
+_MAKE_MULTI_AGENT = "rllib_compat.legacy.example_envs:make_multi_agent"
 
 #: The packages of which user code gets old modules.
 PACKAGES = ("ray", "gym")

@@ -16,8 +16,8 @@ import numpy as np
 from gymnasium.wrappers import FrameStackObservation, MaxAndSkipObservation, TransformObservation
 
 from rllib_compat.runtime.env_settings import EnvSettings
-from rllib_compat.runtime.frames import Array, gray, resized
 from rllib_compat.runtime.gym_api import adapt_single_agent
+from rllib_compat.runtime.preprocessors import Array, gray, resized
 
 #: How many frames are skipped where the game itself skips none.
 SKIP = 4

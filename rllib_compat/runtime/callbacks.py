@@ -13,28 +13,28 @@ from typing import Any, ClassVar
 
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import env_runners, episodes, metrics, old_stack, timers
-from rllib_compat.runtime.agent_spaces import follow_agents
 from rllib_compat.runtime.batches import Samples, agent_parts, read_only, sample_batch, write_back
-from rllib_compat.runtime.curriculum import Curriculum
-from rllib_compat.runtime.cut_episodes import end_at_cut
-from rllib_compat.runtime.episodes import EpisodeRecord, LegacyEpisode
+from rllib_compat.runtime.episodes import EpisodeRecord, LegacyEpisode, end_at_cut
 from rllib_compat.runtime.evaluation import EvaluationFunction
 from rllib_compat.runtime.legacy_callbacks import (
+    Curriculum,
     DefaultCallbacks,
     MultiCallbacks,
     accepting,
     hears,
+    hears_of_checkpoints,
     instantiate,
     methods,
     resolve,
+    tell_of_checkpoints,
 )
+from rllib_compat.runtime.multi_agent import follow_agents
 from rllib_compat.runtime.offline.files import Recording, Writer
-from rllib_compat.runtime.old_stack import OldStackEvents
+from rllib_compat.runtime.old_stack import OldStackEvents, RunningPlan
 from rllib_compat.runtime.policy_mapping import Here
 from rllib_compat.runtime.results import RECORDS, LegacyResults, complete_evaluation
-from rllib_compat.runtime.running_plan import RunningPlan
-from rllib_compat.runtime.saving import hears_of_checkpoints, tell_of_checkpoints
-from rllib_compat.runtime.workers import LegacyBaseEnv, LegacyWorker, OldStackBaseEnv
+from rllib_compat.runtime.user_envs import LegacyBaseEnv, OldStackBaseEnv
+from rllib_compat.runtime.workers import LegacyWorker
 
 __all__ = [
     "CallbackAdapter",

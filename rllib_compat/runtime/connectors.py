@@ -78,7 +78,7 @@ def _flatten_policies(config: AlgorithmConfig, keeps: tuple[str, ...]) -> bool:
     import gymnasium
     import numpy as np
 
-    from rllib_compat.runtime.original_space import with_original
+    from rllib_compat.runtime.observation_connectors import with_original
 
     policies = dict(config.policies) if isinstance(config.policies, dict) else {}
     structured = False
@@ -115,7 +115,7 @@ def may_need_preprocessors(env: Any) -> bool:
         except Exception:  # what it lacks (a simulator, a screen) is told when it is really used
             return True
     made.close()  # type: ignore[no-untyped-call]
-    from rllib_compat.runtime.integers import has_integers
+    from rllib_compat.runtime.observation_connectors import has_integers
 
     space = made.observation_space
     return not _is_vector_or_image(space) or has_integers(space)
@@ -151,10 +151,15 @@ def with_preprocessors(
     """
     from ray.rllib.connectors.env_to_module import MeanStdFilter
 
-    from rllib_compat.runtime.float_space import FloatSpace
-    from rllib_compat.runtime.integers import has_integers
-    from rllib_compat.runtime.legacy_observations import LegacyObservations, changes, space_after
-    from rllib_compat.runtime.original_space import FlattenObservations, OriginalSpace
+    from rllib_compat.runtime.observation_connectors import (
+        FlattenObservations,
+        FloatSpace,
+        LegacyObservations,
+        OriginalSpace,
+        changes,
+        has_integers,
+        space_after,
+    )
 
     own = connectors.made_connectors(inner, env, spaces, device)
     space = _observation_space(env, spaces)
@@ -270,7 +275,7 @@ def with_previous_steps(
         device: Where the module computes.
         one_hot: Whether previous actions are one-hot.
     """
-    from rllib_compat.runtime.previous_steps import PreviousSteps
+    from rllib_compat.runtime.observation_connectors import PreviousSteps
 
     own = connectors.made_connectors(inner, env, spaces, device)
     last = PreviousSteps(actions=actions, rewards=rewards, one_hot=one_hot, multi_agent=multi_agent)
@@ -283,7 +288,7 @@ def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> 
 
     RLlib's old filter clipped nothing; the connector clips at ±10 unless it is told otherwise.
     """
-    from rllib_compat.runtime.policy_filter import MeanStdFilter
+    from rllib_compat.runtime.observation_connectors import MeanStdFilter
 
     del env, spaces, device
     return MeanStdFilter(clip_by_value=float("inf"))
@@ -292,7 +297,7 @@ def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> 
 @public("rllib_compat.adapters")
 def multi_agent_mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
     """Makes the observation filter that has statistics for each policy."""
-    from rllib_compat.runtime.policy_filter import PolicyMeanStdFilter
+    from rllib_compat.runtime.observation_connectors import PolicyMeanStdFilter
 
     del env, spaces, device
     return PolicyMeanStdFilter(multi_agent=True, clip_by_value=float("inf"))

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, cast
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import tune
-from rllib_compat.runtime import atari, atari_names
+from rllib_compat.runtime import atari
 from rllib_compat.runtime.env_settings import EnvSettings as EnvSettings
 
 
@@ -53,7 +53,7 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
         if isinstance(env, str) and not tune.is_registered_env(env):
             name, _ = resolve_env_name(env)
             todays = _in_gymnasium(name) and not _is_old_entry(name)
-            if todays and not (atari.may_change(settings) and atari.is_name(name)):
+            if todays and not (atari.may_change(settings) and atari.is_registered_game(name)):
                 return name
         elif isinstance(env, type):
             # What a class makes may be a game; only the instance tells.
@@ -105,7 +105,7 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
     own_context = _next_context(context)
     creator = find_creator(settings.env)
     if creator is None:
-        if atari_names.arguments(settings.env) is not None:
+        if atari.arguments_of(settings.env) is not None:
             raise LegacyEnvError(
                 f"`{settings.env}` is an Atari game, and no such games are installed.",
                 where="$.env",
@@ -159,7 +159,7 @@ def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | No
     if tune.is_registered_env(env):
         return tune.registered_env(env)
     name, _ = resolve_env_name(env)
-    game = atari_names.spec_of(name)
+    game = atari.game_spec(name)
     if game is not None or _in_gymnasium(name):
         import gymnasium
 

@@ -17,6 +17,7 @@ from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY, episode
 if TYPE_CHECKING:
     from rllib_compat.runtime.workers import LegacyWorker
 
+
 GONE = {
     "new_batch_builder": "return more episodes from a connector instead",
     "add_extra_batch": "return more episodes from a connector instead",
@@ -270,3 +271,17 @@ def _by_agent(chunk: Any) -> dict[Any, Any]:
     if hasattr(chunk, "agent_episodes"):
         return dict(chunk.agent_episodes)
     return {ONLY_AGENT: chunk}
+
+
+def end_at_cut(chunk: Any) -> None:
+    """Lets an episode that was cut, or a chunk that is the last of one, be over, in place.
+
+    The old `step` had one flag, `done`, for an end and for a cut. Algorithms expect something after
+    a cut, and nothing after an end.
+
+    Args:
+        chunk: A `SingleAgentEpisode`, or a `MultiAgentEpisode` with those of its agents.
+    """
+    for part in (chunk, *getattr(chunk, "agent_episodes", {}).values()):
+        if part.is_truncated:
+            part.is_terminated, part.is_truncated = True, False

@@ -11,8 +11,8 @@ from typing import Any
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.runtime.episodes import EpisodeRecord
-from rllib_compat.runtime.remote_workers import RemoteWorker
 from rllib_compat.runtime.results import summarize
+from rllib_compat.runtime.workers import RemoteWorker
 
 
 @public("rllib_compat.adapters")

@@ -28,7 +28,7 @@ from rllib_compat.ray_versions import (
 )
 from rllib_compat.runtime.drawing import draw
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
-from rllib_compat.runtime.workers import user_env
+from rllib_compat.runtime.user_envs import user_env
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig

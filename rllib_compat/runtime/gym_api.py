@@ -11,12 +11,42 @@ import numpy as np
 
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import LegacyEnvError
-from rllib_compat.runtime import repeated
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
-from rllib_compat.runtime.wrapping import WrapsLegacyEnv, metadata_of
+from rllib_compat.runtime.preprocessors import flatten_lists, has_lists
 
 if TYPE_CHECKING:
     from rllib_compat.runtime.env_settings import EnvSettings
+
+
+class WrapsLegacyEnv:
+    """An environment around a legacy one, which answers whatever this one does not know.
+
+    Attributes:
+        env: The legacy environment.
+        wraps_legacy_env: Tells the adapters from environments of today.
+    """
+
+    env: Any
+    wraps_legacy_env = True
+
+    def render(self, mode: str | None = None) -> Any:
+        """Renders as the wrapped environment does, which took the mode here."""
+        return self.env.render() if mode is None else self.env.render(mode=mode)
+
+    def close(self) -> None:
+        """Closes the wrapped environment, if it can be closed."""
+        getattr(self.env, "close", lambda: None)()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("env", "__setstate__"):
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+
+def metadata_of(env: Any) -> dict[str, Any]:
+    """The metadata of a legacy environment, complete as gymnasium wants it."""
+    return {"render_modes": [], **(getattr(env, "metadata", None) or {})}
+
 
 # RLlib's own kinds of environments that are neither gym nor multi-agent ones, by a method that
 # only they have, and what took their place.
@@ -29,7 +59,7 @@ def adapt_single_agent(env: Any, settings: EnvSettings) -> gymnasium.Env[Any, An
     """Wraps `env` unless it is a gymnasium environment already and nothing else is asked."""
     if settings.plain and isinstance(env, gymnasium.Env) and is_todays(env):
         seen = spaces.from_object(env.observation_space)
-        if settings.old_stack or not repeated.has_lists(seen):
+        if settings.old_stack or not has_lists(seen):
             return env
     return GymAdapter(env, settings)
 
@@ -179,12 +209,12 @@ def observed(space: Any, settings: EnvSettings) -> tuple[gymnasium.Space[Any], A
     them, and custom models that take them apart again.
     """
     record = spaces.from_object(space)
-    if record is None or settings.old_stack or not repeated.has_lists(record):
+    if record is None or settings.old_stack or not has_lists(record):
         made = to_gymnasium(space, "observation_space")
         return made, caster(made)
     made = spaces.to_gymnasium(record)
     cast = caster(made)
-    return made, lambda obs: cast(repeated.unrolled(record, obs))
+    return made, lambda obs: cast(flatten_lists(record, obs))
 
 
 def to_gymnasium(space: Any, name: str) -> gymnasium.Space[Any]:

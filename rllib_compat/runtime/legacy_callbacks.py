@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import logging
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import import_attribute, public
-from rllib_compat.ray_versions import episodes
+from rllib_compat.ray_versions import env_runners, episodes
 from rllib_compat.runtime.events import DICT_EVENTS
+from rllib_compat.runtime.user_envs import user_env
+from rllib_compat.runtime.workers import as_legacy
 
 RayCallbacks = episodes.callback_class()
 
@@ -192,3 +198,89 @@ def accepting(method: Callable[..., Any]) -> Callable[[dict[str, Any], dict[str,
     return lambda values, legacy: method(
         **{name: legacy[name] if name in legacy else values.get(name) for name in parameters}
     )
+
+
+logger = logging.getLogger(__name__)
+
+#: The methods that save and restore, on the new API stack and on the old one.
+_METHODS = {
+    True: ("save_to_path", "restore_from_path"),
+    False: ("save_checkpoint", "load_checkpoint"),
+}
+
+
+def hears_of_checkpoints(callbacks: Any) -> bool:
+    """Whether an object of callbacks does something when a checkpoint was saved or restored."""
+    return isinstance(callbacks, DefaultCallbacks) and any(
+        getattr(type(callbacks), event) is not getattr(DefaultCallbacks, event)
+        for event in ("on_checkpoint_saved", "on_checkpoint_restored")
+    )
+
+
+def tell_of_checkpoints(
+    algorithm: Any, saved: Callable[[Any, str], None], restored: Callable[[Any, str], None]
+) -> None:
+    """Calls functions after each checkpoint that an algorithm saves, and that it restores.
+
+    No Ray tells its callbacks where an algorithm's checkpoints are.
+
+    Args:
+        algorithm: The algorithm, of either API stack. No trainer owns it, which would tell.
+        saved: It gets the algorithm and the checkpoint's folder.
+        restored: Likewise.
+    """
+    names = _METHODS[bool(algorithm.config.enable_rl_module_and_learner)]
+    for name, tell in zip(names, (saved, restored), strict=True):
+        setattr(algorithm, name, _telling(algorithm, getattr(algorithm, name), tell))
+
+
+def _telling(algorithm: Any, method: Any, tell: Callable[[Any, str], None]) -> Any:
+    @functools.wraps(method)
+    def call_and_tell(*args: Any, **kwargs: Any) -> Any:
+        found = method(*args, **kwargs)
+        folder = Path(found if isinstance(found, (str, Path)) else [*args, *kwargs.values()][0])
+        if folder.is_dir():
+            tell(algorithm, str(folder))
+        else:
+            logger.warning("Callbacks do not hear of %s: it is not on this machine.", folder)
+        return found
+
+    return call_and_tell
+
+
+class Curriculum(DefaultCallbacks):
+    """Callbacks that set tasks (`env_task_fn` of Ray 1.4 – 2.40); each call makes another one.
+
+    Args:
+        function: From (the result, an environment, its context) to the environment's task.
+    """
+
+    def __init__(self, function: Callable[[Any, Any, Any], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def __call__(self) -> Curriculum:
+        """One for another process."""
+        return Curriculum(self.function)
+
+    def on_train_result(self, *, trainer: Any, result: Any, **_: Any) -> None:
+        """Asks for the task of each environment that samples, and sets those that are new."""
+        algorithm = getattr(trainer, "algorithm", trainer)
+        set_tasks = partial(_set_tasks, self.function, dict(result))
+        env_runners.foreach_env_runner(algorithm.env_runner_group, set_tasks)
+
+
+def _set_tasks(function: Callable[[Any, Any, Any], Any], result: Any, env_runner: Any) -> None:
+    def set_task(env: Any, context: Any) -> None:
+        env = user_env(env)
+        if not hasattr(env, "set_task"):
+            raise ConfigError(
+                f"`env_task_fn` is set, and {type(env).__name__} has no set_task().",
+                where="$.env_task_fn",
+                fix="give the environment get_task() and set_task(), or leave the key out",
+            )
+        task = function(result, env, context)
+        if env.get_task() != task:
+            env.set_task(task)
+
+    as_legacy(env_runner).foreach_env_with_context(set_task)

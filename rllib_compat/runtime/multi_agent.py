@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import gymnasium
@@ -10,13 +10,13 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.wrappers.group_agents_wrapper import GroupAgentsWrapper
 
 from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.ray_versions import connectors, environments
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.env_settings import EnvSettings
-from rllib_compat.runtime.wrapping import WrapsLegacyEnv, metadata_of
+from rllib_compat.runtime.gym_api import WrapsLegacyEnv, metadata_of
+from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 
 ALL = "__all__"
-# The agent's name where a config with policies has an environment of one agent, as RLlib had it.
-ONLY_AGENT = "agent0"
 
 
 def is_multi_agent(env: Any) -> bool:
@@ -263,3 +263,48 @@ def call_mapping(mapping: Any, agent: Hashable, episode: Any = None) -> Any:
     except TypeError:
         return mapping(agent, episode, worker=None)
     return mapping(agent)
+
+
+class LiveSpaces(Mapping[Any, Any]):
+    """The spaces of an environment's agents as connectors want them: without the outer classes.
+
+    Today's connectors ask once, when they are made, what the agents' spaces are. Environments of
+    old could bring new agents at any time, and a callback can give them another game. So the
+    connectors' tables of spaces become views on those of the environment.
+
+    Args:
+        env: The environment.
+        name: "action_spaces" or "observation_spaces".
+    """
+
+    def __init__(self, env: MultiAgentAdapter, name: str) -> None:
+        self._env = env
+        self._name = name
+        self._made: dict[Any, tuple[Any, Any]] = {}
+
+    def __getitem__(self, agent: Any) -> Any:
+        from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space
+
+        space = getattr(self._env, self._name)[agent]
+        known, struct = self._made.get(agent, (None, None))
+        if known is not space:
+            struct = get_base_struct_from_space(space)
+            self._made[agent] = (space, struct)
+        return struct
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(getattr(self._env, self._name))
+
+    def __len__(self) -> int:
+        return len(getattr(self._env, self._name))
+
+
+def follow_agents(env_runner: Any) -> None:
+    """Makes a runner's connectors look at the spaces that its environment has now."""
+    env = env_runner.env
+    envs = [e.unwrapped for e in environments.sub_environments(getattr(env, "unwrapped", env))]
+    adapter = next((e for e in envs if isinstance(e, MultiAgentAdapter)), None)
+    if adapter is None:
+        return
+    tables = {kind: LiveSpaces(adapter, f"{kind}_spaces") for kind in ("action", "observation")}
+    connectors.look_spaces_up_in(env_runner, tables, adapter.observation_spaces)

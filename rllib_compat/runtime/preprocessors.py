@@ -1,22 +1,237 @@
-"""What RLlib itself made of raw Atari frames, an Atari's memory and a MultiDiscrete.
+"""What RLlib's preprocessors made of observations: raw frames, a memory, a MultiDiscrete, lists.
 
-It went by the shape: images of 210 × 160 × 3 and vectors of 128 numbers, wherever they came from.
+They went by the shape: images of 210 × 160 × 3 and vectors of 128 numbers, wherever they came from.
 Recorded of Ray 0.8.5, 1.13.0 and 2.3.1 (`tests/legacy/atari/`); in which Ray between them something
 changed was read from its source.
+
+Images are `uint8` arrays `[rows, columns]` or `[rows, columns, 3]`. Two functions of OpenCV stand
+here in numpy, equal to the byte, so that it need not be installed: the gray of a colour image, and
+an image's size changed by areas (`INTER_AREA`) or by linear interpolation (`INTER_LINEAR`).
+
+Lists of varying length (RLlib's `Repeated` spaces) became vectors: the list's length, then the
+elements, each of them flattened, and zeros for those that are not there. Source:
+`RepeatedValuesPreprocessor` (Ray 0.8 – 2.x), recorded of Ray 1.13.0
+(`tests/legacy/atari/record_lists.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 from packaging.version import Version
 
 from rllib_compat.networks.trunks.images import ATARI_FRAME, ATARI_RAM
-from rllib_compat.neutral.errors import NotYetError
+from rllib_compat.neutral.errors import LegacyEnvError, NotYetError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.runtime.frames import Array, resized
+from rllib_compat.neutral.spaces import (
+    DictSpace,
+    Discrete,
+    MultiDiscrete,
+    Repeated,
+    Space,
+    TupleSpace,
+)
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+#: Red, green and blue in a gray pixel, in units of 2^-15: float32 holds their sums exactly.
+_GRAY = np.array([9798, 19235, 3735], np.float32)
+_GRAY_UNIT = 1 << 15
+#: What linear interpolation multiplies with has so many bits.
+_LINEAR_BITS = 11
+#: Parts of a pixel that are smaller do not count.
+_SMALLEST = 1e-3
+
+
+def gray(image: Array) -> Array:
+    """The brightness of a colour image, `[rows, columns]`."""
+    weighted = image.astype(np.float32) @ _GRAY
+    rounded: Array = (weighted + _GRAY_UNIT // 2) / _GRAY_UNIT
+    return rounded.astype(np.uint8)
+
+
+def resized(image: Array, size: tuple[int, int], *, by_area: bool = True) -> Array:
+    """An image in another size.
+
+    Args:
+        image: The image.
+        size: Rows and columns.
+        by_area: Whether a pixel is the mean of all that it covers; else it is interpolated between
+            four neighbours. A size that is larger in one direction is interpolated, in its own way.
+    """
+    old = image.shape[:2]
+    if old == size:
+        return image.copy()
+    rows, columns = old[0] / size[0], old[1] / size[1]
+    if by_area or rows == columns == 2:
+        if rows.is_integer() and columns.is_integer():
+            return _means(image, size)
+        if rows >= 1 and columns >= 1:
+            return _covered(image, size)
+    return _interpolated(image, size, edges=by_area)
+
+
+def _means(image: Array, size: tuple[int, int]) -> Array:
+    """The means of whole pixels."""
+    rows, columns = size
+    parts = image.reshape(rows, image.shape[0] // rows, columns, -1, *image.shape[2:])
+    total = parts.sum((1, 3), dtype=np.uint32)
+    count = parts.shape[1] * parts.shape[3]
+    if parts.shape[1] == parts.shape[3] == 2:
+        mean: Array = (total + 2) >> 2
+    else:
+        mean = np.rint(total.astype(np.float32) * np.float32(1 / count))
+    return mean.astype(np.uint8)
+
+
+def _covered(image: Array, size: tuple[int, int]) -> Array:
+    """The means of pixels that are covered in part, added up in OpenCV's order in float32."""
+    left, across = _areas(image.shape[1], size[1])
+    top, down = _areas(image.shape[0], size[0])
+    wide = _columns(image.astype(np.float32), left, across)
+    total: Array = np.zeros(1, np.float32)
+    for which, part in zip(top, down, strict=True):
+        total = total + wide[which] * _down(part, image)
+    return np.clip(np.rint(total), 0, 255).astype(np.uint8)
+
+
+def _columns(pixels: Array, which: Array, parts: Array) -> Array:
+    """Each new column: the sum of some old ones, times how much each counts."""
+    trailing = (1,) * (pixels.ndim - 2)
+    columns: Array = np.zeros(1, pixels.dtype)
+    for old, part in zip(which, parts, strict=True):
+        columns = columns + pixels[:, old] * part.reshape(1, -1, *trailing)
+    return columns
+
+
+def _down(part: Array, image: Array) -> Array:
+    """A number for each row of an image."""
+    return part.reshape(-1, *(1,) * (image.ndim - 1))
+
+
+@lru_cache
+def _areas(old: int, new: int) -> tuple[Array, Array]:
+    """The old pixels below each new one of a line, `[n, new]`, and how much each of them counts.
+
+    Lines with fewer than the most end in pixels that count nothing.
+    """
+    scale = 1 / (new / old)
+    lines = []
+    for pixel in range(new):
+        begin = pixel * scale
+        end = begin + scale
+        width = min(scale, old - begin)
+        last = min(int(np.floor(end)), old - 1)
+        first = min(int(np.ceil(begin)), last)
+        line = [(first - 1, (first - begin) / width)] if first - begin > _SMALLEST else []
+        line += [(whole, 1 / width) for whole in range(first, last)]
+        if end - last > _SMALLEST:
+            line.append((last, min(end - last, 1.0, width) / width))
+        lines.append(line)
+    most = max(map(len, lines))
+    lines = [line + [(0, 0.0)] * (most - len(line)) for line in lines]
+    table = np.array(lines).transpose(2, 1, 0)
+    return table[0].astype(np.intp), table[1].astype(np.float32)
+
+
+def _interpolated(image: Array, size: tuple[int, int], *, edges: bool) -> Array:
+    """Pixels between four neighbours, in whole numbers."""
+    left, across = _neighbours(image.shape[1], size[1], edges)
+    top, down = _neighbours(image.shape[0], size[0], edges)
+    beyond = (left[0] < 0) | (left[0] >= image.shape[1] - 1)
+    across = np.where(beyond, [[1 << _LINEAR_BITS], [0]], across)  # only so in a row
+    left, top = left.clip(0, image.shape[1] - 1), top.clip(0, image.shape[0] - 1)
+    wide = _columns(image.astype(np.int32), left, across.astype(np.int32)) >> 4
+    total: Array = np.full(1, 2, np.int32)
+    for which, part in zip(top, down, strict=True):
+        total = total + (wide[which] * _down(part, image) >> 16)
+    mean: Array = np.clip(total >> 2, 0, 255)
+    return mean.astype(np.uint8)
+
+
+@lru_cache
+def _neighbours(old: int, new: int, edges: bool) -> tuple[Array, Array]:
+    """The two old pixels around each new one of a line, `[2, new]`, and how much each counts."""
+    scale = 1 / (new / old)
+    places = np.arange(new)
+    if edges:  # an old pixel keeps its value up to where the next new one begins
+        first = np.floor(places * scale).astype(np.intp)
+        behind = ((places + 1) - (first + 1) * (new / old)).astype(np.float32)
+        behind = np.where(behind <= 0, np.float32(0), behind - np.floor(behind))
+    else:
+        exact = ((places + 0.5) * scale - 0.5).astype(np.float32)
+        first = np.floor(exact).astype(np.intp)
+        behind = exact - first.astype(np.float32)
+    parts = np.stack([np.float32(1) - behind, behind]) * np.float32(1 << _LINEAR_BITS)
+    return np.stack([first, first + 1]), np.rint(parts).astype(np.int32)
+
+
+def has_lists(space: Space | None) -> bool:
+    """Whether a space has lists of varying length in it."""
+    if isinstance(space, DictSpace):
+        return any(map(has_lists, space.spaces.values()))
+    if isinstance(space, TupleSpace):
+        return any(map(has_lists, space.spaces))
+    return isinstance(space, Repeated)
+
+
+def flatten_lists(space: Space, value: Any) -> Any:
+    """The same value with vectors in the place of lists.
+
+    Raises:
+        LegacyEnvError: A list is longer than its space allows.
+    """
+    if isinstance(space, DictSpace):
+        return {key: flatten_lists(part, value[key]) for key, part in space.spaces.items()}
+    if isinstance(space, TupleSpace):
+        return tuple(
+            flatten_lists(part, one) for part, one in zip(space.spaces, value, strict=True)
+        )
+    return flatten_value(space, value) if isinstance(space, Repeated) else value
+
+
+def flatten_value(space: Space, value: Any) -> Array:
+    """What RLlib's preprocessors made of a value: one vector, float32.
+
+    Raises:
+        LegacyEnvError: A list is longer than its space allows.
+    """
+    if isinstance(space, Repeated):
+        if len(value) > space.max_len:
+            raise LegacyEnvError(
+                f"An observation has {len(value)} elements where its space has {space.max_len}.",
+                where="$.env → observation_space",
+                fix="Make the Repeated space's max_len as large as the longest list.",
+            )
+        made = np.zeros(space.flat_size(), np.float32)
+        found = [flatten_value(space.child_space, one) for one in value]
+        numbers = np.concatenate([[len(found)], *found])
+        made[: len(numbers)] = numbers
+        return made
+    if isinstance(space, DictSpace):
+        return np.concatenate(
+            [flatten_value(part, value[key]) for key, part in space.spaces.items()]
+        )
+    if isinstance(space, TupleSpace):
+        parts = zip(space.spaces, value, strict=True)
+        return np.concatenate([flatten_value(part, one) for part, one in parts])
+    if isinstance(space, Discrete):
+        return _one_hot(int(value) - space.start, space.n)
+    if isinstance(space, MultiDiscrete):
+        return np.concatenate(
+            [_one_hot(int(n), of) for n, of in zip(value, space.nvec, strict=True)]
+        )
+    return np.asarray(value, np.float32).ravel()
+
+
+def _one_hot(choice: int, choices: int) -> Array:
+    made = np.zeros(choices, np.float32)
+    made[choice] = 1
+    return made
+
 
 #: So many rows above and below were cut off.
 _CUT = 25

@@ -1,7 +1,8 @@
-"""Environments that user code gets from trainers and workers, and steps by itself.
+"""Environments as the user's code gets them from trainers and workers, and steps them itself.
 
 gym's names are made by gymnasium today, whose `reset` and `step` return more. Code that runs as it
-is expects those of gym, unless it imports gymnasium itself.
+is expects those of gym, unless it imports gymnasium itself. Environments in processes of their own
+(`remote_worker_envs`) are the actors that they were.
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from typing import Any, ClassVar
+
+from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions import environments
 
 #: Set where the user's code imports gymnasium; Ray's workers inherit it.
 TODAYS_GYM = "RLLIB_COMPAT_TODAYS_GYM"
@@ -32,3 +37,131 @@ def with_user_api(env: Any) -> Any:
         return env
     made_by_name = getattr(getattr(env, "unwrapped", env), "spec", None) is not None
     return OldGymApi.wrapper(env) if made_by_name and is_todays(env) else env
+
+
+def user_env(env: Any) -> Any:
+    """The user's own object behind gymnasium's and this package's wrappers."""
+    unwrapped = getattr(env, "unwrapped", env)
+    return unwrapped.env if getattr(unwrapped, "wraps_legacy_env", False) else unwrapped
+
+
+class LegacyBaseEnv:
+    """All environments of one runner.
+
+    Args:
+        env: gymnasium's vector environment, or Ray's multi-agent one.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+
+    @property
+    def envs(self) -> list[Any]:
+        """The user's own environments."""
+        return self.get_unwrapped()
+
+    @property
+    def num_envs(self) -> int:
+        """How many there are."""
+        return len(self.get_sub_environments())
+
+    def get_sub_environments(self, as_dict: bool = False) -> Any:
+        """The user's own environments, without any wrapper of this package."""
+        envs = [user_env(env) for env in self.made()]
+        return dict(enumerate(envs)) if as_dict else envs
+
+    def made(self) -> list[Any]:
+        """The environments in all their wrappers."""
+        return each_environment(self._env)
+
+    def get_unwrapped(self) -> list[Any]:
+        """The older name of `get_sub_environments`."""
+        return list(self.get_sub_environments())
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._env, name)
+
+
+class OldStackBaseEnv(LegacyBaseEnv):
+    """All environments of one worker of the old API stack, where `BaseEnv` has lost older names.
+
+    Args:
+        env: Ray's `BaseEnv`.
+    """
+
+    def get_sub_environments(self, as_dict: bool = False) -> Any:
+        """The user's own environments, without any wrapper of this package."""
+        envs = [user_env(env) for env in self._env.get_sub_environments()]
+        return dict(enumerate(envs)) if as_dict else envs
+
+
+def each_environment(env: Any) -> list[Any]:
+    """The environments in a runner's `env`; what stands for each where they are elsewhere."""
+    if hasattr(env, "parent_pipes"):
+        return [RemoteEnv(env, index) for index in range(env.num_envs)]
+    return environments.sub_environments(env)
+
+
+class RemoteEnv:
+    """One of the environments of gymnasium's `AsyncVectorEnv`: `env.method.remote(…)` calls it.
+
+    Args:
+        vector: The `AsyncVectorEnv`.
+        index: The number of the environment in it.
+    """
+
+    # What this package asks its own adapters; they are in the other process.
+    spec = last_raw_obs = unclipped = None
+
+    def __init__(self, vector: Any, index: int) -> None:
+        self._vector, self._index = vector, index
+
+    @property
+    def unwrapped(self) -> RemoteEnv:
+        """Itself."""
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in ("env", "wraps_legacy_env", "is_old_api"):
+            raise AttributeError(name)
+        return RemoteEnvMethod(self._vector, self._index, name)
+
+
+@frozen
+class RemoteEnvMethod:
+    """A method of such an environment.
+
+    Attributes:
+        vector: The `AsyncVectorEnv`.
+        index: The number of the environment in it.
+        name: The name of the method.
+    """
+
+    vector: Any
+    index: int
+    name: str
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the method between two steps, and waits for it.
+
+        Returns:
+            A reference to what it returned, for `ray.get`.
+
+        Raises:
+            LegacyEnvError: It has raised; the process of the environment has ended with that.
+        """
+        import ray
+
+        pipe = self.vector.parent_pipes[self.index]
+        pipe.send(("_call", (self.name, args, kwargs)))
+        result, success = pipe.recv()
+        if not success:
+            _, kind, value, trace = self.vector.error_queue.get()
+            raise LegacyEnvError(
+                f"{self.name}() raised {kind.__name__}: {value}\n{trace}",
+                where=f"environment {self.index}, in a process of its own",
+                fix="mend the method, or set remote_worker_envs to False to see it here",
+            )
+        return ray.put(result)

@@ -1,8 +1,9 @@
-"""The rollout worker and `BaseEnv` of Ray 0.6 – 2.x, as views on today's env runner."""
+"""The rollout worker of Ray 0.6 – 2.x, as a view on today's env runner, here or in an actor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from rllib_compat.neutral.errors import GoneError
@@ -11,8 +12,7 @@ from rllib_compat.ray_versions import env_runners, episodes
 from rllib_compat.runtime.connectors import REPLACING
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, known_as
-from rllib_compat.runtime.remote_envs import each_environment
-from rllib_compat.runtime.user_envs import with_user_api
+from rllib_compat.runtime.user_envs import LegacyBaseEnv, each_environment, user_env, with_user_api
 
 GONE = {
     "sampler": "the env runner samples itself: worker.sample()",
@@ -22,58 +22,6 @@ GONE = {
     "compute_gradients": "learning happens in the learners: algorithm.learner_group",
     "apply_gradients": "learning happens in the learners: algorithm.learner_group",
 }
-
-
-class LegacyBaseEnv:
-    """All environments of one runner.
-
-    Args:
-        env: gymnasium's vector environment, or Ray's multi-agent one.
-    """
-
-    def __init__(self, env: Any) -> None:
-        self._env = env
-
-    @property
-    def envs(self) -> list[Any]:
-        """The user's own environments."""
-        return self.get_unwrapped()
-
-    @property
-    def num_envs(self) -> int:
-        """How many there are."""
-        return len(self.get_sub_environments())
-
-    def get_sub_environments(self, as_dict: bool = False) -> Any:
-        """The user's own environments, without any wrapper of this package."""
-        envs = [user_env(env) for env in self.made()]
-        return dict(enumerate(envs)) if as_dict else envs
-
-    def made(self) -> list[Any]:
-        """The environments in all their wrappers."""
-        return each_environment(self._env)
-
-    def get_unwrapped(self) -> list[Any]:
-        """The older name of `get_sub_environments`."""
-        return list(self.get_sub_environments())
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._env, name)
-
-
-class OldStackBaseEnv(LegacyBaseEnv):
-    """All environments of one worker of the old API stack, where `BaseEnv` has lost older names.
-
-    Args:
-        env: Ray's `BaseEnv`.
-    """
-
-    def get_sub_environments(self, as_dict: bool = False) -> Any:
-        """The user's own environments, without any wrapper of this package."""
-        envs = [user_env(env) for env in self._env.get_sub_environments()]
-        return dict(enumerate(envs)) if as_dict else envs
 
 
 class LegacyPolicies(Mapping[str, LegacyPolicy]):
@@ -279,7 +227,42 @@ def as_legacy(env_runner: Any) -> Any:
     return LegacyWorker(env_runner) if hasattr(env_runner, "module") else env_runner
 
 
-def user_env(env: Any) -> Any:
-    """The user's own object behind gymnasium's and this package's wrappers."""
-    unwrapped = getattr(env, "unwrapped", env)
-    return unwrapped.env if getattr(unwrapped, "wraps_legacy_env", False) else unwrapped
+class RemoteWorker:
+    """A remote worker: `worker.foreach_env.remote(f)` runs there, and gives a reference.
+
+    Args:
+        actor: The actor of an env runner.
+    """
+
+    def __init__(self, actor: Any) -> None:
+        self.actor = actor
+
+    def __getattr__(self, name: str) -> RemoteMethod:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return RemoteMethod(self.actor, name)
+
+
+class RemoteMethod:
+    """One method of a remote worker."""
+
+    def __init__(self, actor: Any, name: str) -> None:
+        self._actor = actor
+        self._name = name
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls it there.
+
+        Returns:
+            A reference to the result, for `ray.get`.
+        """
+        return self._actor.apply.remote(partial(_call, self._name, args, kwargs))
+
+
+# A function of the module, so that it is pickled by name.
+def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], env_runner: Any) -> Any:
+    worker = as_legacy(env_runner)
+    if name == "apply":  # of old, it gave its function the worker
+        function, *rest = args
+        return function(worker, *rest, **kwargs)
+    return getattr(worker, name)(*args, **kwargs)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import old_policies, old_stack
-from rllib_compat.runtime.running_plan import RunningPlan
+from rllib_compat.runtime.old_stack import RunningPlan
 from rllib_compat.trainer.defaults import defaults_of, merge
 
 #: What trainers of no algorithm started from, of the common config.

@@ -300,7 +300,7 @@ def _flat(space: Any) -> Any:
     from gymnasium.spaces import Box
     from gymnasium.spaces.utils import flatten_space
 
-    from rllib_compat.runtime.original_space import with_original
+    from rllib_compat.runtime.observation_connectors import with_original
 
     return space if isinstance(space, Box) else with_original(flatten_space(space), space)
 

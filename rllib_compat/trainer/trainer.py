@@ -26,13 +26,13 @@ from rllib_compat.ray_versions import (
     tune,
 )
 from rllib_compat.registry.keys import TODAY
+from rllib_compat.runtime.adapted_config import limit_overrides_cache
 from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, with_trainer
 from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.default_policy import with_default_policy
 from rllib_compat.runtime.envs import find_creator, make_env, resolve_env_name
 from rllib_compat.runtime.failures import give_env_runners
 from rllib_compat.runtime.learners import report_as_before
-from rllib_compat.runtime.overrides import tame
 from rllib_compat.runtime.placeholders import placeholder_env
 from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.runtime.user_envs import with_user_api
@@ -231,7 +231,7 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
                 self._stand_in(config)
             configs.keep_env_runners(config, config.observation_space, config.action_space)
         give_env_runners(config)
-        tame(config)
+        limit_overrides_cache(config)
         tune.without_logger(config, self.logdir)
         self.name_networks(config)
         if config.enable_rl_module_and_learner:

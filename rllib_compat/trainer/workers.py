@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.ray_versions import env_runners
-from rllib_compat.runtime.remote_workers import RemoteWorker
-from rllib_compat.runtime.workers import LegacyWorker, as_legacy
+from rllib_compat.runtime.workers import LegacyWorker, RemoteWorker, as_legacy
 
 if TYPE_CHECKING:
     from rllib_compat.trainer.policies import Policies

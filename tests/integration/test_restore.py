@@ -18,7 +18,7 @@ from rllib_compat.neutral.errors import (
     RayNotSupportedError,
 )
 from rllib_compat.ray_versions import learners
-from rllib_compat.runtime.policy_filter import SEEN
+from rllib_compat.runtime.observation_connectors import SEEN
 from tests import trained
 from tests.legacy.cases import find
 from tests.marks import TRAINERS, marked

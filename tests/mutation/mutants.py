@@ -958,7 +958,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/runtime/old_envs.py",
+        "rllib_compat/legacy/example_envs.py",
         ("tests/unit/runtime/test_execution_operators.py",),
         (
             "one agent's end is the end of all",
@@ -1086,7 +1086,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/runtime/parameter_noise.py",
+        "rllib_compat/runtime/exploration.py",
         (
             "tests/unit/algorithms/test_q_exploration.py",
             "tests/unit/runtime/test_direct_steps.py",
@@ -1216,7 +1216,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/runtime/policy_filter.py",
+        "rllib_compat/runtime/observation_connectors.py",
         ("tests/unit/runtime/test_old_filters.py",),
         (
             "what an env runner saw is added again and again",
@@ -1234,7 +1234,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/runtime/cut_episodes.py",
+        "rllib_compat/runtime/episodes.py",
         ("tests/unit/runtime/test_cut_episodes.py",),
         (
             "an episode that was cut goes on for its agents",

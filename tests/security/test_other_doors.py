@@ -18,7 +18,7 @@ from rllib_compat import convert
 from rllib_compat.cli import main
 from rllib_compat.conversion import recordings
 from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
-from rllib_compat.runtime.offline import lines
+from rllib_compat.runtime.offline import files
 from rllib_compat.trainer.legacy_checkpoints import unpack
 from tests.security import payloads
 from tests.security.canary import MODULE, watched
@@ -101,7 +101,7 @@ def test_a_recording_may_be_packed(tmp_path):
 @pytest.mark.parametrize("line", ["[" * 100_000, '{"type": "SampleBatch", "obs": "AAAA"}', "7"])
 def test_a_line_of_recorded_steps_is_a_batch_or_an_error(line):
     with pytest.raises(CorruptCheckpointError):
-        lines.from_json(line, "x")
+        files.from_json(line, "x")
 
 
 # --- files of configs and code

@@ -3,7 +3,7 @@
 import gymnasium
 import pytest
 
-from rllib_compat.runtime.overrides import MANY, share_parts_of_policies
+from rllib_compat.runtime.adapted_config import MANY, share_parts_of_policies
 
 
 @pytest.fixture

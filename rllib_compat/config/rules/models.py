@@ -13,8 +13,7 @@ from rllib_compat.config.rule import Context, Convert, Outcome, Rule, drop, is_o
 from rllib_compat.config.rules.common import for_new_stack, refuse_unless, warn_if_set
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.registry import keys
-from rllib_compat.runtime.atari import STACKED, atari_settings
-from rllib_compat.runtime.atari_names import is_atari_name, is_registered_name
+from rllib_compat.runtime.atari import STACKED, atari_settings, is_atari_name, is_registered_name
 
 NEW = "rl_module.model_config"
 OLD = "training.model"

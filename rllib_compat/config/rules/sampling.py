@@ -25,8 +25,7 @@ from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import from_object
 from rllib_compat.ray_versions import configs
-from rllib_compat.runtime.atari import atari_settings
-from rllib_compat.runtime.atari_names import may_be_atari
+from rllib_compat.runtime.atari import atari_settings, may_be_atari
 from rllib_compat.runtime.events import DICT_EVENTS
 
 #: From this Ray on, `preprocessor_pref: None` meant no preprocessing at all.

@@ -25,8 +25,7 @@ from rllib_compat.config.steps.step import (
 from rllib_compat.neutral.report import Severity
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys as table
-from rllib_compat.runtime.atari import clips
-from rllib_compat.runtime.atari_names import is_atari_name, is_registered_name
+from rllib_compat.runtime.atari import clips, is_atari_name, is_registered_name
 
 # Environments
 

@@ -29,13 +29,13 @@ from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Space
 from rllib_compat.ray_versions import algorithms, checkpoints, configs, learners, startup
-from rllib_compat.runtime import overrides
+from rllib_compat.runtime.adapted_config import limit_overrides_cache, share_parts_of_policies
 from rllib_compat.runtime.connectors import (
     add_preprocessors,
     leave_in_parts,
     set_previous_steps,
 )
-from rllib_compat.runtime.parameter_noise import (
+from rllib_compat.runtime.exploration import (
     PARAMETER_NOISE,
     change_weight_noise,
     explored_by,
@@ -112,14 +112,14 @@ def adapt_config(
     one_hot = any(isinstance(n, Network) and n.space is not None for n in networks.values())
     set_previous_steps(config, *previous_steps(networks, checkpoint.policies), one_hot=one_hot)
     findings = training_state.carry_into_config(config, checkpoint, networks)
-    if overrides.tame(config):
+    if limit_overrides_cache(config):
         message = (
             "so many policies with settings of their own make Ray copy configs without end; the "
             "checkpoint names a cache of this package that prevents it"
         )
         hint = "keep rllib-compat installed where the checkpoint is loaded"
         findings.append(Finding.info("many-policies", Verdict.NOTE, "policies", message, hint))
-    overrides.share_parts_of_policies(config)
+    share_parts_of_policies(config)
     return findings
 
 

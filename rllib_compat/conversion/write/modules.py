@@ -30,7 +30,7 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Space
 from rllib_compat.ray_versions import configs, modules, startup
-from rllib_compat.runtime.overrides import Shared
+from rllib_compat.runtime.adapted_config import Interner
 
 if TYPE_CHECKING:
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
@@ -46,12 +46,12 @@ def specs(
     """
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-    shared = Shared()
+    intern = Interner()
     made = {
         policy_id: RLModuleSpec(
             module_class=_class(RANDOM_MODULE),
-            observation_space=shared(spaces.to_gymnasium(_required(policy.observation_space))),
-            action_space=shared(spaces.to_gymnasium(_required(policy.action_space))),
+            observation_space=intern(spaces.to_gymnasium(_required(policy.observation_space))),
+            action_space=intern(spaces.to_gymnasium(_required(policy.action_space))),
         )
         for policy_id, policy in checkpoint.policies.items()
         if policy_id not in networks
@@ -68,11 +68,11 @@ def specs(
         if target.module is None:
             model_config = _default_model_config(model_config)
             if not isinstance(model_config, dict):
-                model_config = shared(model_config)
+                model_config = intern(model_config)
         made[policy_id] = RLModuleSpec(
             module_class=None if target.module is None else _class(target.module),
-            observation_space=shared(spaces.to_gymnasium(seen)),
-            action_space=shared(spaces.to_gymnasium(_required(policy.action_space))),
+            observation_space=intern(spaces.to_gymnasium(seen)),
+            action_space=intern(spaces.to_gymnasium(_required(policy.action_space))),
             model_config=model_config,
         )
     return made

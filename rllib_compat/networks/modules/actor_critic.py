@@ -30,7 +30,7 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
     `[B, …]`; the answer then has `state_out`. Where the network takes more than the observation
     (`prev_actions` `[B, T, k]`, flattened and as they were taken, `prev_rewards` `[B, T, n]`),
     that stands beside `obs` in the batch, or `obs` is one vector of all of them, as
-    `rllib_compat.runtime.previous_steps` makes it in env runners.
+    `rllib_compat.runtime.observation_connectors` makes it in env runners.
     """
 
     def setup(self) -> None:

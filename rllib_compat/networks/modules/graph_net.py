@@ -91,8 +91,8 @@ def inputs_in(graph: Graph, batch: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         graph: The graph.
         batch: Each input stands beside `obs`, or in it, where `obs` is a dict or one vector of all
-            of them, as `rllib_compat.runtime.previous_steps` makes it in env runners; states stand
-            in `state_in`.
+            of them, as the connector `PreviousSteps` makes it in env runners; states stand in
+            `state_in`.
     """
     names, seen = [name for name in graph.inputs if name not in graph.states], batch[Columns.OBS]
     if isinstance(seen, Mapping):

@@ -16,7 +16,7 @@ import numpy as np
 
 from rllib_compat.neutral.errors import ConfigError, CorruptCheckpointError
 from rllib_compat.ray_versions import episodes
-from rllib_compat.runtime.offline.lines import DONES, read_lines
+from rllib_compat.runtime.offline.files import DONES, read_lines
 
 # What an episode has under names of its own; the other columns were outputs of the policy.
 _OWN = {"obs", "new_obs", "actions", "rewards", "infos", "t", DONES, "terminateds", "truncateds"}

@@ -15,8 +15,7 @@ from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.later import PUBLIC, Later, Writer
 from rllib_compat.neutral.public import public
-from rllib_compat.runtime.offline.files import find_files
-from rllib_compat.runtime.offline.lines import ONE_POLICY, from_json
+from rllib_compat.runtime.offline.files import ONE_POLICY, find_files, from_json
 
 #: Columns that number steps; a recording without them counts nothing.
 COUNTERS = ("t", "eps_id", "unroll_id", "agent_index")

@@ -27,7 +27,7 @@ from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.policy import actions as choosing
 from rllib_compat.ray_versions import modules
-from rllib_compat.runtime.parameter_noise import ParameterNoise
+from rllib_compat.runtime.exploration import ParameterNoise
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_dqn_losses import SPACES, Recorded
 from tests.unit.algorithms.test_losses import MODULE, RECORDS

@@ -20,9 +20,15 @@ from rllib_compat.neutral.errors import CompatError, ConfigError, CorruptCheckpo
 from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.runtime.batches import Samples
 from rllib_compat.runtime.offline.episodes import episodes_of
-from rllib_compat.runtime.offline.files import Recording, Writer, find_files
+from rllib_compat.runtime.offline.files import (
+    Recording,
+    Writer,
+    find_files,
+    pack,
+    read_lines,
+    unpack,
+)
 from rllib_compat.runtime.offline.inputs import Readers, as_parquet
-from rllib_compat.runtime.offline.lines import pack, read_lines, unpack
 
 
 def played(steps, *, start=0, end="", id_="a"):
@@ -175,7 +181,7 @@ def test_a_damaged_line_is_told_with_its_place(tmp_path, line):
 
 
 def test_a_column_can_not_fill_the_memory(monkeypatch):
-    monkeypatch.setattr("rllib_compat.runtime.offline.lines.LARGEST_COLUMN", 1000)
+    monkeypatch.setattr("rllib_compat.runtime.offline.files.LARGEST_COLUMN", 1000)
     with pytest.raises(CorruptCheckpointError, match="more than 1000 bytes"):
         unpack(pack(np.zeros(10_000)), "here")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
 
-from rllib_compat.runtime import frames
+from rllib_compat.runtime import preprocessors
 from rllib_compat.runtime.atari import atari_settings
 from rllib_compat.runtime.envs import EnvSettings, adapt_env, make_env
 from tests.legacy.atari.cases import GAMES, PLAYED, STEPS, name_of
@@ -184,7 +184,7 @@ class TestFrames:
     image = (np.arange(30 * 24 * 3, dtype=np.uint32).reshape(30, 24, 3) ** 2 % 251).astype(np.uint8)
 
     def test_gray(self):
-        assert digest(frames.gray(self.image)) == "uint8 30x24 971addf1b83cad14"
+        assert digest(preprocessors.gray(self.image)) == "uint8 30x24 971addf1b83cad14"
 
     @pytest.mark.parametrize(
         ("size", "by_area", "found"),
@@ -204,5 +204,5 @@ class TestFrames:
         ],
     )
     def test_sizes(self, size, by_area, found):
-        made = frames.resized(self.image, size, by_area=by_area)
+        made = preprocessors.resized(self.image, size, by_area=by_area)
         assert digest(made) == f"uint8 {size[0]}x{size[1]}x3 {found}"

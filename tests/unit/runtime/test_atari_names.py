@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rllib_compat.neutral.errors import LegacyEnvError
-from rllib_compat.runtime.atari_names import GAMES, arguments, may_be_atari
+from rllib_compat.runtime.atari import GAMES, arguments_of, may_be_atari
 from rllib_compat.runtime.envs import EnvSettings, make_env
 from tests.legacy.atari.worlds import Draws
 from tests.unit.runtime.test_atari import played
@@ -20,7 +20,7 @@ HAS_GAMES = importlib.util.find_spec("ale_py") is not None
 
 @pytest.mark.parametrize("name", OF_GYM)
 def test_arguments_are_those_of_gym(name):
-    told = arguments(name)
+    told = arguments_of(name)
     skip = told["frameskip"]
     assert {**told, "frameskip": list(skip) if isinstance(skip, tuple) else skip} == OF_GYM[name]
     assert may_be_atari(name)
@@ -30,7 +30,7 @@ def test_arguments_are_those_of_gym(name):
     "name", ["CartPole-v1", "Pong-v5", "ALE/Pong-v4", "PongHard-v4", "Pong", None, 3]
 )
 def test_other_names_are_no_games(name):
-    assert arguments(name) is None
+    assert arguments_of(name) is None
 
 
 @pytest.mark.skipif(HAS_GAMES, reason="the games are here")
@@ -71,4 +71,4 @@ class TestGames:
     def test_all_games_are_there(self):
         from ale_py import roms
 
-        assert {arguments(f"{game}-v4")["game"] for game in GAMES} <= set(roms.get_all_rom_ids())
+        assert {arguments_of(f"{game}-v4")["game"] for game in GAMES} <= set(roms.get_all_rom_ids())

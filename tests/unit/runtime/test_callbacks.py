@@ -14,7 +14,8 @@ from rllib_compat.runtime.callbacks import CallbackAdapter, DefaultCallbacks, ad
 from rllib_compat.runtime.evaluation import EvaluationFunction
 from rllib_compat.runtime.learners import tell_callbacks
 from rllib_compat.runtime.results import RECORDS
-from rllib_compat.runtime.workers import LegacyBaseEnv, LegacyWorker
+from rllib_compat.runtime.user_envs import LegacyBaseEnv
+from rllib_compat.runtime.workers import LegacyWorker
 from tests.unit.runtime.runners import Logged, module, play, runner
 
 

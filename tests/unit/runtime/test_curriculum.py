@@ -7,9 +7,10 @@ from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
 
 from rllib_compat.config import translate
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.runtime.curriculum import Curriculum
 from rllib_compat.runtime.failures import TellingEnvRunner, TellingRolloutWorker
-from rllib_compat.runtime.workers import as_legacy, user_env
+from rllib_compat.runtime.legacy_callbacks import Curriculum
+from rllib_compat.runtime.user_envs import user_env
+from rllib_compat.runtime.workers import as_legacy
 from tests.unit.runtime.levels import Levels
 
 # Ray registers the same name for each env runner of a process.

@@ -9,7 +9,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat import translate
 from rllib_compat.runtime.callbacks import adapt_callbacks, with_trainer
-from rllib_compat.runtime.cut_episodes import end_at_cut
+from rllib_compat.runtime.episodes import end_at_cut
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.runtime.runners import runner
 

@@ -19,7 +19,7 @@ from rllib_compat.runtime.connectors import (
     set_previous_steps,
     with_previous_steps,
 )
-from rllib_compat.runtime.previous_steps import PreviousSteps
+from rllib_compat.runtime.observation_connectors import PreviousSteps
 
 OBS = Box(-1, 1, (2,), np.float32)
 

@@ -5,7 +5,7 @@ import pytest
 
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.runtime.envs import EnvSettings, adapt_env
-from rllib_compat.runtime.workers import LegacyBaseEnv
+from rllib_compat.runtime.user_envs import LegacyBaseEnv
 from tests.unit.runtime.levels import Levels
 
 

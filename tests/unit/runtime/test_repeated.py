@@ -14,8 +14,8 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.policy.observations import preprocessor
-from rllib_compat.runtime import repeated
 from rllib_compat.runtime.envs import EnvSettings, make_env
+from rllib_compat.runtime.preprocessors import flatten_value
 from tests.legacy.atari import record_lists
 
 RECORDED = json.loads(Path("tests/legacy/atari/lists.json").read_text("utf-8"))
@@ -65,7 +65,7 @@ def test_the_old_api_stack_has_its_own_way_with_lists():
 def test_a_list_that_is_too_long_is_refused():
     space = spaces.Repeated(spaces.Discrete(2), 2)
     with pytest.raises(LegacyEnvError, match="max_len"):
-        repeated.vector(space, [0, 1, 0])
+        flatten_value(space, [0, 1, 0])
 
 
 @pytest.mark.parametrize("name", SPACES)

@@ -10,13 +10,13 @@ from ray.rllib.algorithms.ppo import PPOConfig
 
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.runtime.envs import EnvSettings, adapt_env
+from rllib_compat.runtime.user_envs import user_env
 from rllib_compat.runtime.vector_envs import (
     IsVectorEnv,
     LegacyEnvRunner,
     VectorAdapter,
     allow_vector_envs,
 )
-from rllib_compat.runtime.workers import user_env
 
 
 class Sub:

@@ -1,4 +1,4 @@
-"""When noise on weights changes: a connector, which sees episodes begin and end."""
+"""How old policies explored and today's do not: noise on weights, and any action of a space."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+import tree
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.columns import Columns
+from ray.rllib.utils.exploration.random import Random
 
 from rllib_compat.networks.families.q_head import EXPLORING, exploring
 from rllib_compat.neutral.public import public
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
 
 PARAMETER_NOISE = EXPLORING[-1]
 
@@ -138,3 +141,32 @@ def explored_by(config: AlgorithmConfig) -> dict[str, dict[str, Any]]:
     """
     told = modules.told_model_configs(config)
     return {policy: exploring(one) for policy, one in told.items()}
+
+
+@public("rllib_compat.adapters")
+class RandomActions(Random):  # type: ignore[misc]  # Ray has no types
+    """Draws actions from the action space, whatever it is made of, on the old API stack.
+
+    Ray's own does it on torch where an action is one array; on TensorFlow, which old configs meant
+    by default, a Tuple or Dict of them was as good.
+    """
+
+    def get_torch_exploration_action(self, action_dist: Any, explore: bool) -> Any:
+        """Draws an action for each row of the batch; what is likeliest where nothing is explored.
+
+        Args:
+            action_dist: The distribution that the model gives.
+            explore: Whether to explore.
+
+        Returns:
+            The actions, and zeros in the place of log-probabilities.
+        """
+        actions = action_dist.deterministic_sample()
+        count = len(tree.flatten(actions)[0])
+        if explore:
+            drawn = [self.action_space.sample() for _ in range(count)]
+            actions = tree.map_structure(self._on_device, *drawn)
+        return actions, torch.zeros(count, device=self.device)
+
+    def _on_device(self, *rows: Any) -> torch.Tensor:
+        return torch.as_tensor(np.stack(rows), device=self.device)

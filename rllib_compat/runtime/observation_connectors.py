@@ -1,0 +1,462 @@
+"""Connectors of the env-to-module pipeline that replace an episode's last observation.
+
+Each writes into the episode, so that learners see the same, and changes the episode's observation
+space with it: the episode would refuse what is not of its space. `connectors.py` says which of them
+a config gets.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import tree
+from ray.rllib.connectors import env_to_module
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.utils.filter import MeanStdFilter as Filter
+from ray.rllib.utils.spaces.space_utils import flatten_to_single_ndarray, get_base_struct_from_space
+
+from rllib_compat.networks.modules.grouped import Grouping, grouped_space
+from rllib_compat.networks.ops.in_numpy import one_hot
+from rllib_compat.networks.wrappers.previous_steps import Previous, choices_in
+from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import connectors
+from rllib_compat.ray_versions import episodes as ray_episodes
+from rllib_compat.runtime.preprocessors import LegacyPreprocessor
+
+
+def has_integers(space: Any, *, images: bool = True) -> bool:
+    """Whether a space is a Box of integers, or has one for an agent.
+
+    Args:
+        space: The space.
+        images: Whether those of three dimensions count: as floats they take four times the memory,
+            in replay buffers, too.
+    """
+    if isinstance(space, gym.spaces.Dict):
+        return any(has_integers(part, images=images) for part in space.spaces.values())
+    if not isinstance(space, gym.spaces.Box) or not np.issubdtype(space.dtype, np.integer):
+        return False
+    return images or len(space.shape) < 3
+
+
+def with_floats(space: gym.Space[Any]) -> gym.Space[Any]:
+    """The same space with floats in the place of integers."""
+    if isinstance(space, gym.spaces.Dict):
+        return gym.spaces.Dict({k: with_floats(part) for k, part in space.spaces.items()})
+    if not has_integers(space):
+        return space
+    assert isinstance(space, gym.spaces.Box)
+    return gym.spaces.Box(
+        space.low.astype(np.float32), space.high.astype(np.float32), space.shape, np.float32
+    )
+
+
+@public("rllib_compat.adapters")
+class FloatSpace(ConnectorV2):  # type: ignore[misc]  # Ray has no types
+    """Makes float32 of observations of integers, and says so of their space.
+
+    Ray's modules take no others, as its old models did. Its filter asks a space of integers for
+    infinite bounds, so it needs the space of floats, too.
+    """
+
+    def recompute_output_observation_space(
+        self,
+        input_observation_space: gym.Space[Any],
+        input_action_space: gym.Space[Any],  # noqa: ARG002 (Ray passes it by name)
+    ) -> gym.Space[Any]:
+        """The same space with floats in the place of integers."""
+        return with_floats(input_observation_space)
+
+    def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: Any) -> Any:
+        """Rewrites the last observation of each episode that has just stepped."""
+        for episode in self.single_agent_episode_iterator(episodes, agents_that_stepped_only=True):
+            seen = np.asarray(episode.get_observations(-1))
+            if not np.issubdtype(seen.dtype, np.integer):
+                continue
+            episode.observation_space = with_floats(episode.observation_space)
+            episode.set_observations(at_indices=-1, new_data=seen.astype(np.float32))
+        return batch
+
+
+@public("rllib_compat.adapters")
+class LegacyObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
+    """Preprocesses observations, or the parts of them that a preprocessor changes.
+
+    Args:
+        preprocessor: What is made of them.
+    """
+
+    def __init__(self, preprocessor: LegacyPreprocessor, **ray: Any) -> None:
+        super().__init__(preprocessor=preprocessor, **ray)
+        self._preprocessor = preprocessor
+
+    def recompute_output_observation_space(
+        self,
+        input_observation_space: gym.Space[Any],
+        input_action_space: gym.Space[Any],  # noqa: ARG002 (Ray passes it by name)
+    ) -> gym.Space[Any]:
+        """The same space with floats in the place of what is changed."""
+        space: gym.Space[Any] = space_after(self._preprocessor, input_observation_space)
+        return space
+
+    def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: Any) -> Any:
+        """Rewrites the last observation of each episode that has just stepped."""
+        for episode in self.single_agent_episode_iterator(episodes, agents_that_stepped_only=True):
+            space = self.input_observation_space
+            if episode.agent_id is not None:
+                space = space[episode.agent_id]
+            made = self._made(space, episode.get_observations(-1))
+            episode.observation_space = space_after(self._preprocessor, space)
+            episode.set_observations(at_indices=-1, new_data=made)
+        return batch
+
+    def _made(self, space: Any, observation: Any) -> Any:
+        if isinstance(space, gym.spaces.Dict):
+            return {key: self._made(part, observation[key]) for key, part in space.items()}
+        if isinstance(space, gym.spaces.Tuple):
+            return tuple(map(self._made, space, observation))
+        if self._shape(space) is None:
+            return observation
+        return self._preprocessor(np.asarray(observation))
+
+    def _shape(self, space: Any) -> tuple[int, ...] | None:
+        return _shape_after(self._preprocessor, space)
+
+
+def space_after(preprocessor: LegacyPreprocessor, space: Any) -> Any:
+    """The space of what a preprocessor makes of a space's observations."""
+    if isinstance(space, gym.spaces.Dict):
+        return gym.spaces.Dict({k: space_after(preprocessor, v) for k, v in space.items()})
+    if isinstance(space, gym.spaces.Tuple):
+        return gym.spaces.Tuple([space_after(preprocessor, part) for part in space])
+    shape = _shape_after(preprocessor, space)
+    # RLlib said -1 to 1 of all that it preprocessed, and did not keep to it.
+    return space if shape is None else gym.spaces.Box(-np.inf, np.inf, shape, np.float32)
+
+
+def changes(preprocessor: LegacyPreprocessor, space: Any) -> bool:
+    """Whether a space has anything that a preprocessor changes."""
+    return space is not None and space_after(preprocessor, space) != space
+
+
+def _shape_after(preprocessor: LegacyPreprocessor, space: Any) -> tuple[int, ...] | None:
+    """The shape of what a preprocessor makes of arrays of a space; None: it changes nothing."""
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        return None if preprocessor.encodes_choices else space.shape
+    known = isinstance(space, gym.spaces.Box) and preprocessor.changes(space.shape)
+    return preprocessor.shape(space.shape) if known else None
+
+
+def with_original(made: Any, seen: Any) -> Any:
+    """Lets a space that a connector has made tell the one before all connectors.
+
+    So did `original_space` of old Rays: networks for observations of several parts cut the flat
+    vector again, and have convolutions for the images in it.
+
+    Args:
+        made: The space, or a Dict of one for each agent; it is changed.
+        seen: What the connector got, likewise.
+    """
+    if isinstance(made, gym.spaces.Dict) and isinstance(seen, gym.spaces.Dict):
+        for agent, space in made.spaces.items():
+            with_original(space, seen[agent])
+    elif made is not None and made is not seen:
+        made.original_space = getattr(seen, "original_space", seen)
+    return made
+
+
+_FlattenObservations: Any = connectors.flatten_observations()
+
+
+@public("rllib_compat.adapters")
+class FlattenObservations(_FlattenObservations):  # type: ignore[misc]  # Ray has no types
+    """Makes flat vectors of observations."""
+
+    def recompute_output_observation_space(
+        self, input_observation_space: Any, input_action_space: Any
+    ) -> Any:
+        """The space of the vectors."""
+        made = super().recompute_output_observation_space(
+            input_observation_space, input_action_space
+        )
+        return with_original(made, input_observation_space)
+
+
+@public("rllib_compat.adapters")
+class OriginalSpace(ConnectorV2):  # type: ignore[misc]
+    """Stands behind connectors that forget what a space was made of, and changes nothing else.
+
+    Args:
+        original: The space before all connectors, or a Dict of one for each agent.
+    """
+
+    def __init__(self, *spaces: Any, original: Any, **kwargs: Any) -> None:
+        self._original = original  # before the base class, which asks for the space that goes out
+        super().__init__(*spaces, original=original, **kwargs)
+
+    def recompute_output_observation_space(
+        self,
+        input_observation_space: Any,
+        input_action_space: Any,  # noqa: ARG002 (Ray passes it by name)
+    ) -> Any:
+        """The same space, which tells the original."""
+        return with_original(copy.deepcopy(input_observation_space), self._original)
+
+    def __call__(self, *, batch: Any, **_: Any) -> Any:
+        """The batch as it came."""
+        return batch
+
+
+@public("rllib_compat.adapters")
+class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
+    """Puts previous actions `[n k]` and rewards `[n]` behind each observation, as one vector.
+
+    Ray's own `PrevActionsPrevRewards` makes actions one-hot, and all zeros before the first step.
+    RLlib's recurrent models took flattened actions as they were, which are 0 then: the first of the
+    choices. It also makes dicts, which learners of Ray 2.40 can't cut into sequences.
+
+    It stands in the env-to-module pipeline, behind what changes the observation itself. The vector
+    is written into the episode, so that learners see the same.
+
+    Args:
+        input_observation_space: The space of what comes in.
+        input_action_space: The space of actions.
+        actions: How many previous actions, oldest first.
+        rewards: How many previous rewards, oldest first.
+        one_hot: Whether a choice is as many numbers as there are choices, as new networks see it;
+            the old ones make them themselves.
+        multi_agent: Whether spaces are by agent.
+    """
+
+    def __init__(
+        self,
+        input_observation_space: Any = None,
+        input_action_space: Any = None,
+        *,
+        actions: int,
+        rewards: int,
+        one_hot: bool = False,
+        multi_agent: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        # Before the base class, which asks for the space of what goes out.
+        self._actions, self._rewards, self._multi_agent = actions, rewards, multi_agent
+        self._one_hot = one_hot
+        super().__init__(input_observation_space, input_action_space, **kwargs)
+
+    def recompute_output_observation_space(
+        self, input_observation_space: Any, input_action_space: Any
+    ) -> Any:
+        """The space of what goes out; None as long as that of what comes in is not known."""
+        if input_observation_space is None or input_action_space is None:
+            return None
+        if not self._multi_agent:
+            return self._space(input_observation_space, input_action_space)
+        by_agent = input_observation_space.spaces.items()
+        return gym.spaces.Dict(
+            {agent: self._space(space, input_action_space[agent]) for agent, space in by_agent}
+        )
+
+    def __call__(self, *, batch: Any, episodes: list[Any], **_: Any) -> Any:
+        """Rewrites the last observation of each episode that has just stepped."""
+        for episode in self.single_agent_episode_iterator(episodes, agents_that_stepped_only=True):
+            space = self.input_action_space
+            parts = [episode.get_observations(-1)]
+            if self._actions:
+                space = space[episode.agent_id] if self._multi_agent else space
+                parts.append(self._last_actions(episode, space))
+            if self._rewards:
+                parts.append(episode.get_rewards(slice(-self._rewards, None), fill=0.0))
+            made = np.concatenate([np.ravel(part) for part in parts]).astype(np.float32)
+            episode.set_observations(at_indices=-1, new_data=made)
+            episode.observation_space = (
+                self.observation_space[episode.agent_id]
+                if self._multi_agent
+                else self.observation_space
+            )
+        return batch
+
+    def _last_actions(self, episode: Any, space: Any) -> Any:
+        """The last actions one after the other; zeros for those before the first step."""
+        have = min(episode.actions.len_incl_lookback(), self._actions)
+        taken = [episode.get_actions(-i) for i in range(have, 0, -1)]
+        flat = [flatten_to_single_ndarray(action) for action in taken]
+        choices = choices_in(space)
+        missing = np.zeros((self._actions - have) * len(choices))
+        numbers = np.concatenate([missing, *flat], axis=None)
+        parts = choices * self._actions
+        return one_hot({}, {"parts": parts}, numbers) if self._one_hot else numbers
+
+    def _space(self, observation: Any, action: Any) -> Any:
+        parts = choices_in(action)
+        parts = parts if self._one_hot else (0,) * len(parts)
+        size = int(np.prod(observation.shape)) + Previous(self._actions, self._rewards, parts).size
+        made = gym.spaces.Box(-np.inf, np.inf, (size,), np.float32)
+        return with_original(made, observation)
+
+
+#: The key of a filter's state for what it has seen since it was last given one.
+SEEN = "seen_since"
+
+
+@public("rllib_compat.adapters")
+class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray has no types
+    """Ray's filter, with which several env runners add up what each of them has seen, once.
+
+    Ray 2.40 - 2.47 adds up all that each has ever seen whenever they tell it. Later ones take what
+    new observations have moved the mean by for their mean, so that means fall towards 0.
+    """
+
+    def get_state(self, *args: Any, **kwargs: Any) -> Any:
+        """The statistics, and what was seen since they were last given."""
+        state = super().get_state(*args, **kwargs)
+        for key, told in self._filters.items():
+            state[key][SEEN] = connectors.seen_since(told)
+        return state
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Takes statistics."""
+        super().set_state(state)
+        for told in self._filters.values():
+            told.reset_buffer()
+
+    def merge_states(self, states: list[Mapping[str, Any]]) -> Any:
+        """Adds what several env runners have seen."""
+        if self._filters is None:
+            self._init_new_filters()
+        for state in states:
+            for key, told in state.items():
+                connectors.add_seen(self._filters[key], told[SEEN])
+        return self.get_state()
+
+
+@public("rllib_compat.adapters")
+class PolicyMeanStdFilter(MeanStdFilter):
+    """Normalises observations by running statistics of all agents that have a policy.
+
+    Ray's own has them for each agent. Which agents have which policy is known only to the mapping
+    function, and only as the agents appear; the filter therefore asks each episode.
+    """
+
+    def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: Any) -> Any:
+        """Replaces each agent's last observation by the normalised one."""
+        filters = self._by_policy()
+        for episode in episodes:
+            for agent in self.single_agent_episode_iterator([episode]):
+                module_id = episode.module_for(agent.agent_id)
+                if module_id not in filters:
+                    filters[module_id] = self._new_filter(_shape(agent.observation_space))
+                seen = agent.get_observations(indices=-1)
+                new = filters[module_id](seen, update=self._update_stats)
+                agent.set_observations(at_indices=-1, new_data=new)
+                agent.observation_space = self.observation_space[agent.agent_id]
+        return batch
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Takes the statistics of each policy."""
+        self._require(state)
+        super().set_state(state)
+
+    def merge_states(self, states: list[Mapping[str, Any]]) -> Any:
+        """Adds what several env runners saw; policies may differ in their observations."""
+        for state in states:
+            self._require(state)
+        return super().merge_states(states)
+
+    def _init_new_filters(self) -> None:
+        self._filters: dict[str, Any] | None = {}
+
+    def _by_policy(self) -> dict[str, Any]:
+        if self._filters is None:
+            self._init_new_filters()
+        assert self._filters is not None
+        return self._filters
+
+    def _new_filter(self, shape: Any) -> Any:
+        return Filter(shape, self.de_mean_to_zero, self.de_std_to_one, self.clip_by_value)
+
+    def _require(self, state: Mapping[str, Any]) -> None:
+        """Makes sure that there is a filter for each policy of a state."""
+        filters = self._by_policy()
+        for module_id, own in state.items():
+            if module_id not in filters:
+                filters[module_id] = self._new_filter(own["shape"])
+
+
+def _shape(space: Any) -> Any:
+    """The shape of each part of an observation; None for those that are not normalised."""
+    return tree.map_structure(_of_part, get_base_struct_from_space(space))
+
+
+def _of_part(space: Any) -> Any:
+    is_number = isinstance(space, gym.spaces.Discrete | gym.spaces.MultiDiscrete)
+    return None if is_number else np.array(space.shape)
+
+
+@public("rllib_compat.adapters")
+class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
+    """Makes arrays of what the agents of a group observe, and writes them into the episode.
+
+    Args:
+        input_observation_space: The space of what comes in.
+        input_action_space: The space of actions.
+        multi_agent: Whether spaces are by agent.
+    """
+
+    def __init__(
+        self,
+        input_observation_space: Any = None,
+        input_action_space: Any = None,
+        *,
+        multi_agent: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        # Before the base class, which asks for the space of what goes out.
+        self._multi_agent = multi_agent
+        self._groupings: dict[Any, Grouping] = {}
+        super().__init__(input_observation_space, input_action_space, **kwargs)
+
+    def recompute_output_observation_space(
+        self,
+        input_observation_space: Any,
+        input_action_space: Any,  # noqa: ARG002 (Ray passes it by name)
+    ) -> Any:
+        """The space of what goes out; None as long as that of what comes in is not known."""
+        self._groupings.clear()
+        if input_observation_space is None:
+            return None
+        if not self._multi_agent:
+            return grouped_space(input_observation_space)
+        by_agent = input_observation_space.spaces.items()
+        return gym.spaces.Dict({agent: grouped_space(space) for agent, space in by_agent})
+
+    def __call__(self, *, batch: Any, episodes: list[Any], **_: Any) -> Any:
+        """Rewrites the last observation of each episode that has just stepped."""
+        for episode in _parts_that_stepped(episodes):
+            observation = episode.get_observations(-1)
+            if isinstance(observation, Mapping):
+                continue  # Ray 2.48, for one, passes the last one of an episode twice
+            before, after = self.input_observation_space, self.observation_space
+            if self._multi_agent:
+                before, after = before[episode.agent_id], after[episode.agent_id]
+            grouping = self._groupings.get(episode.agent_id)
+            if grouping is None:
+                grouping = self._groupings[episode.agent_id] = Grouping(before)
+            if episode.observation_space is not after:
+                episode.observation_space = after
+            episode.set_observations(at_indices=-1, new_data=grouping(observation))
+        return batch
+
+
+def _parts_that_stepped(episodes: list[Any]) -> Iterator[Any]:
+    """The agents' parts of episodes, of those agents that have just stepped."""
+    for episode in episodes:
+        if not hasattr(episode, "agent_episodes"):
+            yield episode
+            continue
+        for agent_id in ray_episodes.agents_that_stepped(episode):
+            yield episode.agent_episodes[agent_id]
