@@ -26,8 +26,9 @@ from rllib_compat.formats.layouts import folder
 from rllib_compat.formats.msgpack import codec
 from rllib_compat.formats.pickles import looks_like_pickle, map_file
 from rllib_compat.formats.pickles.arrays import LEGACY_MAGIC, ZIP_MAGIC, read_legacy, read_zip
-from rllib_compat.formats.pickles.machine import Machine, parts_of
+from rllib_compat.formats.pickles.machine import parts_of
 from rllib_compat.formats.pickles.names import NAMES
+from rllib_compat.formats.pickles.opcodes import Unpickler
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import (
     BudgetExceededError,
@@ -339,7 +340,7 @@ class _Lister:
         self.found[key] = Global(ref.qualified, handling, offset, inside, why=self._refused)
 
 
-class _ListingMachine(Machine):
+class _ListingMachine(Unpickler):
     """A machine that reports each name to a lister."""
 
     def __init__(
@@ -368,7 +369,7 @@ class _ListingMachine(Machine):
         self.lister.note(ref, None if self.start is None else self.start + at, self.inside)
         return ref
 
-    def inner(self, data: memoryview, persistent: Callable[[Any], Any] | None) -> Machine:
+    def inner(self, data: memoryview, persistent: Callable[[Any], Any] | None) -> _ListingMachine:
         """Machines of torch's nested pickles report to it, too."""
         inside = (*self.inside, self.lister.label(data))
         return _ListingMachine(self.lister, data, inside, persistent, self.level + 1)

@@ -130,16 +130,6 @@ MUTANTS: tuple[Mutant, ...] = (
             "            if known is not None:",
         ),
         (
-            "a pickle that leaves values behind is taken for sound",
-            "            if len(self.stack) != 1 or self.marks:",
-            "            if not self.stack:",
-        ),
-        (
-            "an unfinished object is handed on",
-            "            check_finished(value, self.budget)\n",
-            "",
-        ),
-        (
             "a name of a million characters is kept",
             "        if len(module) + len(name) > _LONGEST_NAME:",
             "        if len(module) + len(name) > 10**9:",
@@ -178,6 +168,16 @@ MUTANTS: tuple[Mutant, ...] = (
     *_in(
         "rllib_compat/formats/pickles/opcodes.py",
         PICKLES,
+        (
+            "a pickle that leaves values behind is taken for sound",
+            "            if len(self.stack) != 1 or self.marks:",
+            "            if not self.stack:",
+        ),
+        (
+            "an unfinished object is handed on",
+            "            check_finished(value, self.budget)\n",
+            "",
+        ),
         (
             "a pickle of a later protocol is read as if it were known",
             "    if protocol > _HIGHEST_PROTOCOL:",

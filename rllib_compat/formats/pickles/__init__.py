@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat.formats.pickles.arrays import LEGACY_MAGIC, ZIP_MAGIC, read_legacy, read_zip
-from rllib_compat.formats.pickles.machine import Machine
 from rllib_compat.formats.pickles.names import NAMES
+from rllib_compat.formats.pickles.opcodes import Unpickler
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
@@ -84,7 +84,7 @@ def load_torch(
         CheckpointError: The file can't be opened.
     """
     view, budget, where = _open(data, budget, where)
-    machine = Machine(view, NAMES, budget, where)
+    machine = Unpickler(view, NAMES, budget, where)
     try:
         if view[:4] == ZIP_MAGIC:
             value = read_zip(io.BytesIO(view), machine.nested, budget)
@@ -93,7 +93,7 @@ def load_torch(
             value, size = read_legacy(view, machine.nested, budget)
         else:
             return _load(view, budget, where)
-    # As in `Machine.run`: whatever fails here, the file is at fault.
+    # As in `Unpickler.run`: whatever fails here, the file is at fault.
     except Exception as error:
         raise machine.error(error) from error
     return Unpickled(value, machine.globals, machine.unknown, size)
@@ -143,6 +143,6 @@ def _open(
 
 
 def _load(view: memoryview, budget: Budget, where: str) -> Unpickled:
-    machine = Machine(view, NAMES, budget, where)
+    machine = Unpickler(view, NAMES, budget, where)
     value = machine.run()
     return Unpickled(value, machine.globals, machine.unknown, machine.pos)

@@ -7,6 +7,7 @@ makes an inert record of what is not in it, and checks keys before it hashes the
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
@@ -14,7 +15,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.formats.pickles.opcodes import HANDLERS, MEMORY, STOP, Reader
 from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.checkpoint import ObservationFilter
 from rllib_compat.neutral.errors import CorruptCheckpointError
@@ -25,7 +25,6 @@ from rllib_compat.neutral.spaces import DictSpace, TupleSpace
 _LONGEST_NAME = 1000
 _DEEPEST_NESTING = 8
 _LONGEST_MESSAGE = 300
-_CLOCK_STEPS = 0xFFFF
 
 
 @frozen
@@ -48,6 +47,43 @@ class Constructor:
 Names: TypeAlias = Mapping[tuple[str, str], Constructor]
 
 
+class Reader:
+    """A position in a buffer.
+
+    Running over the end raises `IndexError`, `struct.error` or `ValueError`; the machine makes a
+    `CorruptCheckpointError` of each.
+
+    Attributes:
+        data: The buffer.
+        pos: Where the next read starts.
+    """
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+        self.pos = 0
+
+    def take(self, size: int) -> memoryview:
+        """The next `size` bytes, as a view."""
+        start = self.pos
+        if size > len(self.data) - start:
+            raise ValueError(f"{size} bytes are announced, and {len(self.data) - start} are left")
+        self.pos = start + size
+        return self.data[start : self.pos]
+
+    def line(self) -> bytes:
+        """The bytes up to the next line feed, which is skipped."""
+        window = 64
+        while True:
+            chunk = bytes(self.data[self.pos : self.pos + window])
+            end = chunk.find(b"\n")
+            if end >= 0:
+                self.pos += end + 1
+                return chunk[:end]
+            if len(chunk) < window:
+                raise ValueError("a line has no end")
+            window *= 2
+
+
 class Unbuilt:
     """An object that waits for its state: pickles name it first and describe it later (BUILD).
 
@@ -64,8 +100,10 @@ class Unbuilt:
         self.value: Any = None
 
 
-class Machine(Reader):
-    """One pickle being read.
+class Machine(Reader, ABC):
+    """One pickle being read: the stack, and what a pickle may do to it.
+
+    `opcodes.py` has the loop that does it.
 
     Args:
         data: Where the pickle starts; it may go on after the pickle's end.
@@ -98,41 +136,17 @@ class Machine(Reader):
         self.globals: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
 
+    @abstractmethod
     def run(self) -> Any:
         """Runs the pickle to its end and returns its value; `pos` then is behind it.
 
         Raises:
             CorruptCheckpointError: The pickle is damaged or hostile.
         """
-        start, opcode = 0, STOP
-        data, handlers, memory, budget = self.data, HANDLERS, MEMORY, self.budget
-        made = 0
-        try:
-            for steps in range(1, budget.opcodes + 1):
-                start = self.pos
-                opcode = data[start]
-                self.pos = start + 1
-                if opcode == STOP:
-                    budget.spend("opcodes", steps)
-                    budget.spend("made", made)
-                    break
-                made += memory[opcode]
-                if made > budget.made:
-                    raise budget_error("made")
-                handlers[opcode](self)
-                if not steps & _CLOCK_STEPS:
-                    budget.check_time()
-            else:
-                raise budget_error("opcodes")
-            if len(self.stack) != 1 or self.marks:
-                raise ValueError("it ends with more or less than one value")
-            value = self.stack.pop()
-            check_finished(value, self.budget)
-        # A hostile file can make any expression of ours fail; whichever it is, the file is at
-        # fault, and the error says where.
-        except Exception as error:
-            raise self.error(error, f"offset {start} ({_opcode_name(opcode)})") from error
-        return value
+
+    @abstractmethod
+    def inner(self, data: memoryview, persistent: Callable[[Any], Any] | None) -> Machine:
+        """The machine for a pickle that lies inside of this one."""
 
     def error(self, error: Exception, place: str = "") -> CorruptCheckpointError:
         """The error to raise for one that came up at `place`."""
@@ -168,12 +182,6 @@ class Machine(Reader):
         self.globals += inner.globals
         self.unknown += inner.unknown
         return value, inner.pos
-
-    def inner(self, data: memoryview, persistent: Callable[[Any], Any] | None) -> Machine:
-        """The machine for a pickle that lies inside of this one."""
-        return Machine(
-            data, self.names, self.budget, "", persistent=persistent, level=self.level + 1
-        )
 
     def remember(self, index: int) -> None:
         """Puts what lies on top of the stack into the memo."""
@@ -309,14 +317,6 @@ _STATE_IS_IDLE = frozenset({OrderedDict, ObservationFilter})
 _RECONSTRUCTORS = frozenset(
     {GlobalRef("copyreg", "_reconstructor"), GlobalRef("copy_reg", "_reconstructor")}
 )
-
-
-def _opcode_name(opcode: int) -> str:
-    """An opcode's name, for errors."""
-    import pickletools
-
-    names = {row.code: row.name for row in pickletools.opcodes}
-    return names.get(chr(opcode), "UNKNOWN_OPCODE")
 
 
 # Their hashes are randomised, or depend on identity. Those of numbers are the numbers themselves:

@@ -1,4 +1,4 @@
-"""What each opcode of a pickle does to the machine, and how operands are read from a buffer.
+"""The loop over the opcodes of a pickle, what each does to the machine, and their operands.
 
 `pickletools` of the standard library describes the opcodes; errors call them by its names.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from rllib_compat.formats.pickles.machine import Machine, Reader, check_finished
+from rllib_compat.neutral.budget import budget_error
 from rllib_compat.neutral.records import StandIn
 
-if TYPE_CHECKING:
-    from rllib_compat.formats.pickles.machine import Machine
-
-STOP = ord(".")
+_STOP = ord(".")
 _HIGHEST_PROTOCOL = 5
 
 # Byte strings of this size and above stay views on the buffer, so that arrays cost no copy.
@@ -22,9 +21,12 @@ _VIEW_FROM = 1 << 16
 # Python refuses to print integers beyond 4300 digits, which these bytes can't reach.
 _LONGEST_INTEGER = 1024
 
+# After so many opcodes, less one, the clock is looked at.
+_CLOCK_STEPS = 0xFFFF
+
 #: About how many bytes of memory an opcode makes: the object, its place on the stack, and what
 #: grows around it. The others make no more than twenty times the bytes that they take in the file.
-MEMORY = [8] * 256
+_MEMORY = [8] * 256
 for _opcodes, _size in (
     (b"\x8f\x91", 230),  # sets
     (b"}d", 80),  # dicts
@@ -37,44 +39,7 @@ for _opcodes, _size in (
     (b"XV\x8cUTSGFJMLI\x8a\x8b\x8dBC\x8e\x96", 60),
 ):
     for _code in _opcodes:
-        MEMORY[_code] = _size
-
-
-class Reader:
-    """A position in a buffer.
-
-    Running over the end raises `IndexError`, `struct.error` or `ValueError`; the machine makes a
-    `CorruptCheckpointError` of each.
-
-    Attributes:
-        data: The buffer.
-        pos: Where the next read starts.
-    """
-
-    def __init__(self, data: memoryview) -> None:
-        self.data = data
-        self.pos = 0
-
-    def take(self, size: int) -> memoryview:
-        """The next `size` bytes, as a view."""
-        start = self.pos
-        if size > len(self.data) - start:
-            raise ValueError(f"{size} bytes are announced, and {len(self.data) - start} are left")
-        self.pos = start + size
-        return self.data[start : self.pos]
-
-    def line(self) -> bytes:
-        """The bytes up to the next line feed, which is skipped."""
-        window = 64
-        while True:
-            chunk = bytes(self.data[self.pos : self.pos + window])
-            end = chunk.find(b"\n")
-            if end >= 0:
-                self.pos += end + 1
-                return chunk[:end]
-            if len(chunk) < window:
-                raise ValueError("a line has no end")
-            window *= 2
+        _MEMORY[_code] = _size
 
 
 # Operands: binary ones, …
@@ -161,7 +126,7 @@ def _memo_line(reader: Reader) -> int:
     return int(reader.line())
 
 
-Handler: TypeAlias = "Callable[[Machine], None]"
+Handler: TypeAlias = Callable[[Machine], None]
 
 
 def _unknown(machine: Machine) -> None:
@@ -286,7 +251,7 @@ def _next_buffer(_machine: Machine) -> None:
     raise ValueError("it needs a buffer that was kept outside of the file")
 
 
-HANDLERS: list[Handler] = [_unknown] * 256
+_HANDLERS: list[Handler] = [_unknown] * 256
 for _opcode, _handler in (
     (b"\x80", _proto),
     (b"\x95", _frame),
@@ -358,4 +323,58 @@ for _opcode, _handler in (
     (b"\x83", _extension(_uint2)),
     (b"\x84", _extension(_int4)),
 ):
-    HANDLERS[_opcode[0]] = _handler
+    _HANDLERS[_opcode[0]] = _handler
+
+
+class Unpickler(Machine):
+    """The machine with its loop over the opcodes of a pickle."""
+
+    def run(self) -> Any:
+        """Runs the pickle to its end and returns its value; `pos` then is behind it.
+
+        Raises:
+            CorruptCheckpointError: The pickle is damaged or hostile.
+        """
+        start, opcode = 0, _STOP
+        data, handlers, memory, budget = self.data, _HANDLERS, _MEMORY, self.budget
+        made = 0
+        try:
+            for steps in range(1, budget.opcodes + 1):
+                start = self.pos
+                opcode = data[start]
+                self.pos = start + 1
+                if opcode == _STOP:
+                    budget.spend("opcodes", steps)
+                    budget.spend("made", made)
+                    break
+                made += memory[opcode]
+                if made > budget.made:
+                    raise budget_error("made")
+                handlers[opcode](self)
+                if not steps & _CLOCK_STEPS:
+                    budget.check_time()
+            else:
+                raise budget_error("opcodes")
+            if len(self.stack) != 1 or self.marks:
+                raise ValueError("it ends with more or less than one value")
+            value = self.stack.pop()
+            check_finished(value, self.budget)
+        # A hostile file can make any expression of ours fail; whichever it is, the file is at
+        # fault, and the error says where.
+        except Exception as error:
+            raise self.error(error, f"offset {start} ({_opcode_name(opcode)})") from error
+        return value
+
+    def inner(self, data: memoryview, persistent: Callable[[Any], Any] | None) -> Machine:
+        """The machine for a pickle that lies inside of this one."""
+        return Unpickler(
+            data, self.names, self.budget, "", persistent=persistent, level=self.level + 1
+        )
+
+
+def _opcode_name(opcode: int) -> str:
+    """An opcode's name, for errors."""
+    import pickletools
+
+    names = {row.code: row.name for row in pickletools.opcodes}
+    return names.get(chr(opcode), "UNKNOWN_OPCODE")

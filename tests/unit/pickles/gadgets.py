@@ -110,7 +110,7 @@ LIBRARIES = [
 OURSELVES = [
     ("rllib_compat.formats.pickles", "load"),
     ("rllib_compat.formats.pickles.names", "NAMES"),
-    ("rllib_compat.formats.pickles.machine", "Machine"),
+    ("rllib_compat.formats.pickles.opcodes", "Unpickler"),
     ("rllib_compat.formats.pickles.python_types", "make_bytearray"),
     ("rllib_compat.conversion.convert", "convert"),
     ("rllib_compat.neutral.records", "StandIn"),

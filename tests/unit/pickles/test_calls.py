@@ -3,8 +3,8 @@
 import pickle
 
 from rllib_compat.formats.pickles import load
-from rllib_compat.formats.pickles.machine import Machine
 from rllib_compat.formats.pickles.names import NAMES
+from rllib_compat.formats.pickles.opcodes import Unpickler
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.records import StandIn
 from tests.unit.pickles.assembler import (
@@ -44,13 +44,13 @@ def test_a_pickle_inside_of_a_pickle_is_paid_for_with_its_bytes():
     budget = Budget()
     inner = pickle.dumps([1, 2, 3])
     before = budget.bytes
-    _, size = Machine(memoryview(b""), NAMES, budget, "").nested(memoryview(inner))
+    _, size = Unpickler(memoryview(b""), NAMES, budget, "").nested(memoryview(inner))
     assert size == len(inner)
     assert budget.bytes == before - size
 
 
 def test_what_a_pickle_inside_of_a_pickle_names_is_reported():
-    machine = Machine(memoryview(b""), NAMES, Budget(), "")
+    machine = Unpickler(memoryview(b""), NAMES, Budget(), "")
     machine.nested(memoryview(named("os", "system") + STOP))
     assert machine.globals == {"os.system": 1}
     assert machine.unknown == {"os.system": 1}

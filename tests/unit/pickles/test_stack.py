@@ -3,8 +3,8 @@
 import pytest
 
 from rllib_compat.formats.pickles import load
-from rllib_compat.formats.pickles.machine import Machine
 from rllib_compat.formats.pickles.names import NAMES
+from rllib_compat.formats.pickles.opcodes import Unpickler
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from tests.unit.pickles.assembler import MARK, POP, STOP, items, number, text
@@ -31,5 +31,5 @@ def test_elements_of_a_set_are_taken_by_a_set_alone():
 def test_a_python_object_is_never_called_even_if_it_could_be():
     called = []
     with pytest.raises(ValueError, match="a call of a builtin_function_or_method"):
-        Machine(memoryview(b""), NAMES, Budget(), "").construct(called.append, (1,))
+        Unpickler(memoryview(b""), NAMES, Budget(), "").construct(called.append, (1,))
     assert not called
