@@ -6,15 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from numbers import Number
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.records import GlobalRef, is_stand_in
-
-if TYPE_CHECKING:
-    from rllib_compat.config.values.kinds import Kind
 
 #: So many values a config from a file may have in all, each counted as often as it is named.
 MOST_VALUES = 20_000
@@ -87,6 +84,19 @@ class Problem:
     trust: str = ""
 
 
+class Declaration(Protocol):
+    """What the validator asks of a kind."""
+
+    @property
+    def code(self) -> bool:
+        """Whether a class or a function fits, so that `trust` can let one pass."""
+        ...
+
+    def describe(self) -> str:
+        """What fits, as the end of the sentence "it may be …"."""
+        ...
+
+
 @dataclass
 class Validator:
     """Decides which values pass, by where they are from.
@@ -118,7 +128,7 @@ class Validator:
         most = MOST_VALUES if self.origin is Origin.FILE else MOST_VALUES_OF_USER
         return self._values > most
 
-    def count(self, path: str, value: Any, kind: Kind) -> bool:
+    def count(self, path: str, value: Any, kind: Declaration) -> bool:
         """Counts a value; False where there are more, or deeper ones, than any config has."""
         was_spent = self.spent
         self._values += 1
@@ -130,15 +140,15 @@ class Validator:
             self.reject(path, value, kind, "no config has so many values")
         return False
 
-    def reject(self, path: str, value: Any, kind: Kind, detail: str = "") -> Any:
+    def reject(self, path: str, value: Any, kind: Declaration, detail: str = "") -> Any:
         """Notes a value that does not fit."""
         return self._note(path, value, kind, Reason.WRONG, detail)
 
-    def reject_from_file(self, path: str, value: Any, kind: Kind) -> Any:
+    def reject_from_file(self, path: str, value: Any, kind: Declaration) -> Any:
         """Notes a value that only the user may give; exact names in `trust` pass."""
         return self._unless_trusted(path, value, kind, Reason.USER_ONLY)
 
-    def reject_record(self, path: str, value: Any, kind: Kind) -> Any:
+    def reject_record(self, path: str, value: Any, kind: Declaration) -> Any:
         """Notes a record of code, which nobody can run; exact names in `trust` pass."""
         name = value.qualified if is_stand_in(value) else value.removeprefix("<class '")
         reason = Reason.RLLIB if name.startswith("ray.rllib.") else Reason.RECORD
@@ -151,7 +161,7 @@ class Validator:
         is_empty = isinstance(value, (str, Mapping, list, tuple, set)) and not value
         return value if is_empty or isinstance(value, (bool, np.bool_)) else UNREAD_VALUE
 
-    def _unless_trusted(self, path: str, value: Any, kind: Kind, reason: Reason) -> Any:
+    def _unless_trusted(self, path: str, value: Any, kind: Declaration, reason: Reason) -> Any:
         name = _name_of_code(value) if kind.code else ""
         if name not in self.trust:
             return self._note(path, value, kind, reason, trust=name)
@@ -159,7 +169,13 @@ class Validator:
         return name.replace(":", ".")
 
     def _note(
-        self, path: str, value: Any, kind: Kind, reason: Reason, detail: str = "", trust: str = ""
+        self,
+        path: str,
+        value: Any,
+        kind: Declaration,
+        reason: Reason,
+        detail: str = "",
+        trust: str = "",
     ) -> Any:
         self._rejections += 1
         if self._rejections <= MOST_LISTED or self.origin is Origin.USER:
