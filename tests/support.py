@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from rllib_compat.conversion.plan import Form, make_plan
+from rllib_compat.conversion.convert import prepare
+from rllib_compat.conversion.plan import Form
 from rllib_compat.formats import layouts
 from tests import trained
 from tests.docs import ROOT
@@ -46,7 +47,7 @@ def rows() -> list[tuple[str, str, str, str, str]]:
             if "custom model" in reason:
                 kind, outcome = "custom model", _BY_NAME
         else:
-            plan = make_plan(layouts.read(case.checkpoint), given_if_asked(case))
+            plan = prepare(layouts.read(case.checkpoint), given_if_asked(case))
             kind = " and ".join(sorted({network.kind for network in plan.networks.values()}))
             whole = plan.form is Form.ALGORITHM
             outcome = _trained(outcomes[str(case)]) if whole else f"{_INFERS}: {plan.reason}"

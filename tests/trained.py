@@ -20,7 +20,8 @@ import tree
 
 import rllib_compat as compat
 from rllib_compat import registry
-from rllib_compat.conversion.plan import Form, make_plan
+from rllib_compat.conversion.convert import prepare
+from rllib_compat.conversion.plan import Form
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.spaces import to_gymnasium
@@ -68,7 +69,7 @@ def train(case: Case) -> str | None:
     """What came of it, or None where the checkpoint is refused or becomes modules only."""
     given = given_if_asked(case)
     try:
-        plan = make_plan(layouts.read(case.checkpoint), given)
+        plan = prepare(layouts.read(case.checkpoint), given)
     except CompatError:
         return None
     if plan.form is not Form.ALGORITHM:

@@ -1,4 +1,4 @@
-"""Conversion: read, complete, plan, write, prove. Top to bottom.
+"""Conversion: read, complete, identify, plan, write, prove. Top to bottom.
 
 Nothing appears under the target's name before the proof is done, and the source is never touched.
 """
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from rllib_compat.conversion import prove as proof
 from rllib_compat.conversion.assumptions import Assumption, find_assumptions
 from rllib_compat.conversion.compare import Array, OutputDifference, require_equal
+from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.identify import identify
 from rllib_compat.conversion.plan import Form, Plan, make_plan
 from rllib_compat.conversion.recordings import Samples
 from rllib_compat.conversion.write import write
@@ -26,6 +28,7 @@ from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, size_
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Report, Verdict
+from rllib_compat.ray_versions import releases
 
 if TYPE_CHECKING:
     from rllib_compat.config import Translation
@@ -170,7 +173,7 @@ def convert(
     )
     budget = budget or Budget()
     checkpoint = layouts.read(old, budget)
-    plan = make_plan(checkpoint, known_facts, to=to)
+    plan = prepare(checkpoint, known_facts, to=to)
     report = Report(f"Conversion of {old}", {"layout": checkpoint.source.layout})
     _describe(plan, report)
     rows: list[OutputDifference] = []
@@ -233,13 +236,38 @@ def verify(
     new = Path(new)
     to = "checkpointable" if (new / "learner_group").is_dir() else "msgpack"
     budget = budget or Budget()
-    plan = make_plan(layouts.read(old, budget), known_facts, to=to)
+    plan = prepare(layouts.read(old, budget), known_facts, to=to)
     if not plan.networks:
         raise _nothing_to_compare(plan)
     compare = proof.compare_tree if to == "checkpointable" else proof.compare_written
     rows = compare(plan, new, samples, budget)
     assumptions = find_assumptions(plan.checkpoint, known(plan.networks), rows)
     return Verification(tuple(rows), tuple(assumptions))
+
+
+def prepare(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpointable") -> Plan:
+    """All steps between reading and writing.
+
+    Args:
+        checkpoint: What a layout has read.
+        given: What the caller knows besides.
+        to: `checkpointable`, or the value of a form that needs no Ray.
+
+    Raises:
+        CheckpointError: Something has to be given, or a network is not known; `msgpack` and
+            `safetensors` keep such a checkpoint's weights nevertheless.
+        RayNotSupportedError: There is no Ray to write for.
+    """
+    if to == "checkpointable":
+        releases.installed()  # what is missing is an error before the work, not after it
+    completed = complete(checkpoint, given)
+    identified = identify(
+        completed,
+        given,
+        keep_unknown=to in ("msgpack", "safetensors"),
+        keep_weightless=to == "msgpack",
+    )
+    return make_plan(identified, given, to=to)
 
 
 def _nothing_to_compare(plan: Plan) -> NotYetError:

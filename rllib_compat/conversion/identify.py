@@ -8,14 +8,14 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from rllib_compat import registry
-from rllib_compat.conversion.complete import algorithm_of_arrays, candidates
 from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.signs import algorithm_of_arrays, candidates
 from rllib_compat.networks import (
     AnyNetwork,
     CustomModel,
@@ -36,9 +36,11 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import (
     CheckpointError,
+    CompatError,
     MissingInformationError,
     NotConvertibleError,
 )
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 
 #: Today's module that acts at random.
@@ -114,6 +116,58 @@ def _require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
             where=str(checkpoint.source.path),
             fix="Give --config params.json, or --config '{}' if the trainer had Ray's defaults.",
         )
+
+
+@frozen
+class Identified:
+    """A checkpoint with its networks.
+
+    Attributes:
+        checkpoint: With what the networks showed of its policies.
+        networks: The network of each policy that has weights; empty where one is not known.
+        unknown: Why they are not known.
+    """
+
+    checkpoint: LegacyCheckpoint
+    networks: Mapping[str, AnyNetwork] = field(default_factory=dict)
+    unknown: CompatError | None = None
+
+
+def identify(
+    checkpoint: LegacyCheckpoint,
+    given: Given,
+    *,
+    keep_unknown: bool = False,
+    keep_weightless: bool = False,
+) -> Identified:
+    """Finds the networks of a checkpoint.
+
+    Args:
+        checkpoint: A checkpoint to which `complete` has added what there is.
+        given: What the caller knows besides.
+        keep_unknown: Whether weights may go on whose network is not known.
+        keep_weightless: Whether policies without weights go on, too.
+
+    Raises:
+        CheckpointError: Something has to be given, or a network is not known.
+    """
+    unknown: CompatError | None = None
+    try:
+        require_facts(checkpoint, given)
+    except CompatError as error:
+        if not keep_unknown:
+            raise
+        unknown = error
+    if not keep_weightless:
+        checkpoint = drop_weightless(checkpoint)
+    if unknown is None:
+        try:
+            return Identified(*identify_networks(checkpoint, given))
+        except CompatError as error:
+            if not keep_unknown:
+                raise
+            unknown = error
+    return Identified(checkpoint, unknown=unknown)
 
 
 def identify_networks(

@@ -11,9 +11,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from rllib_compat import registry
-from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.identify import drop_weightless, identify_networks, require_facts
+from rllib_compat.conversion.identify import Identified
 from rllib_compat.networks import (
     AnyNetwork,
     Network,
@@ -77,49 +76,38 @@ class Plan:
     findings: tuple[Finding, ...] = ()
 
 
-def make_plan(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpointable") -> Plan:
-    """Completes a checkpoint, finds its networks, and decides what is written of it.
+def make_plan(identified: Identified, given: Given, *, to: str) -> Plan:
+    """Decides what is written of a checkpoint.
 
     Args:
-        checkpoint: What a layout has read.
+        identified: The checkpoint and its networks.
         given: What the caller knows besides.
         to: `checkpointable`, or the value of a form that needs no Ray.
 
     Raises:
-        CheckpointError: Something has to be given, or a network is not known; `msgpack` and
-            `safetensors` keep such a checkpoint's weights nevertheless.
-        RayNotSupportedError: There is no Ray to write for.
+        NotConvertibleError: Nothing of it can be written in this form.
     """
+    if identified.unknown is not None:
+        return Plan(Form(to), identified.checkpoint, {}, findings=(_unknown(identified.unknown),))
+    checkpoint, networks = identified.checkpoint, identified.networks
     if to == "checkpointable":
-        releases.installed()  # what is missing is an error before the work, not after it
-    checkpoint = complete(checkpoint, given)
-    if to == "msgpack":
-        return _plan_as_far_as_known(checkpoint, given, Form.MSGPACK)
-    if to == "safetensors":
-        return _plan_as_far_as_known(drop_weightless(checkpoint), given, Form.SAFETENSORS)
-    require_facts(checkpoint, given)
+        return _plan_checkpointable(checkpoint, networks, given)
     if to == "onnx":
-        return _plan_onnx(*identify_networks(drop_weightless(checkpoint), given))
-    return _plan_checkpointable(*identify_networks(drop_weightless(checkpoint), given), given)
+        return _plan_onnx(checkpoint, networks)
+    if to == "safetensors":
+        networks = _with_filters(checkpoint, networks)
+    return Plan(Form(to), checkpoint, networks)
 
 
-def _plan_as_far_as_known(checkpoint: LegacyCheckpoint, given: Given, form: Form) -> Plan:
-    """With the networks, or with the weights as they are where those are not known."""
-    try:
-        require_facts(checkpoint, given)
-        known_checkpoint, networks = identify_networks(checkpoint, given)
-        if form is Form.SAFETENSORS:
-            networks = _with_filters(known_checkpoint, networks)
-        return Plan(form, known_checkpoint, networks)
-    except CompatError as error:
-        unknown = Finding.warning(
-            "network",
-            Verdict.NOTE,
-            error.where or "policies",
-            f"the weights are kept as they are: {error.found}",
-            "only their equality can be shown, not the network's outputs",
-        )
-        return Plan(form, checkpoint, {}, findings=(unknown,))
+def _unknown(error: CompatError) -> Finding:
+    """The row of a report where no network is known."""
+    return Finding.warning(
+        "network",
+        Verdict.NOTE,
+        error.where or "policies",
+        f"the weights are kept as they are: {error.found}",
+        "only their equality can be shown, not the network's outputs",
+    )
 
 
 def _plan_onnx(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> Plan:

@@ -134,8 +134,7 @@ def as_todays(path: Path, trainer: Trainer, *, trusted: bool) -> Iterator[Path]:
         yield path
         coefficients.take(trainer.algorithm, held)
         return
-    from rllib_compat.conversion.convert import convert
-    from rllib_compat.conversion.plan import make_plan
+    from rllib_compat.conversion.convert import convert, prepare
 
     budget = Budget()
     with tempfile.TemporaryDirectory() as folder:
@@ -143,7 +142,7 @@ def as_todays(path: Path, trainer: Trainer, *, trusted: bool) -> Iterator[Path]:
         if _is_of_this_ray(path, budget):
             states = _states(path, budget)
             if has_other_modules(trainer, _modules(states), path):
-                known = make_plan(layouts.read(path, Budget()), _known_to(trainer))
+                known = prepare(layouts.read(path, Budget()), _known_to(trainer))
                 take_networks(trainer, known.checkpoint, known.networks)
             _write_states(states, path, target, trainer)
         else:

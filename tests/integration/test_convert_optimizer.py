@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_compat import Given, convert
-from rllib_compat.conversion.plan import make_plan
+from rllib_compat.conversion.convert import prepare
 from rllib_compat.formats import layouts
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan, read
@@ -72,7 +72,7 @@ def test_from_checkpoint_has_the_old_moments_and_trains_on(case, tmp_path):
 
 def test_what_was_converted_reads_back(tmp_path):
     done = convert(TORCH.checkpoint, tmp_path / "new", given=Given(algorithm="PPO"), inputs=5)
-    again = make_plan(layouts.read(tmp_path / "new"), Given())
+    again = prepare(layouts.read(tmp_path / "new"), Given())
     old, new = (
         read(checkpoint.policies["default_policy"], networks["default_policy"])[DEFAULT]
         for checkpoint, networks in (

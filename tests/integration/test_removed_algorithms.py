@@ -9,7 +9,8 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 import rllib_compat as compat
 from rllib_compat import Given, convert
-from rllib_compat.conversion.plan import Form, make_plan
+from rllib_compat.conversion.convert import prepare
+from rllib_compat.conversion.plan import Form
 from rllib_compat.formats import layouts
 from rllib_compat.networks.families import qmix
 from rllib_compat.networks.optimizers import plan
@@ -374,7 +375,7 @@ def test_a_td3_checkpoint_trains_on_with_its_targets_and_both_optimizers(tmp_pat
         algorithm.save_to_path(str(tmp_path / "saved"))
     finally:
         algorithm.stop()
-    again = make_plan(layouts.read(tmp_path / "saved"), Given())
+    again = prepare(layouts.read(tmp_path / "saved"), Given())
     assert again.form is Form.ALGORITHM
     read = plan.read(again.checkpoint.policies["default_policy"], again.networks["default_policy"])
     assert read["critic"].step > states["critic"].step

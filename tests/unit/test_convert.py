@@ -23,9 +23,9 @@ from rllib_compat.conversion.compare import (
     sample_inputs,
 )
 from rllib_compat.conversion.config import fit_resources
-from rllib_compat.conversion.convert import result_of
+from rllib_compat.conversion.convert import prepare, result_of
 from rllib_compat.conversion.identify import identify_networks, require_algorithm
-from rllib_compat.conversion.plan import Form, make_plan
+from rllib_compat.conversion.plan import Form
 from rllib_compat.formats import layouts
 from rllib_compat.networks.families.q_head import exploring
 from rllib_compat.networks.graph import Graph
@@ -388,7 +388,7 @@ LEAGUE = next(c for c in find(ray="1.13.0", framework="torch") if "league" in c.
 )
 def test_policies_that_were_not_trained_are_not_trained_afterwards(name, trained):
     case = next(case for case in all_cases() if str(case) == name)
-    plan = make_plan(layouts.read(case.checkpoint), given_if_asked(case))
+    plan = prepare(layouts.read(case.checkpoint), given_if_asked(case))
     assert set(plan.translation.calls["multi_agent"]["policies_to_train"]) == trained
     (row,) = [f for f in plan.findings if f.rule == "policies-to-train"]
     assert all(policy in row.message for policy in plan.checkpoint.policies)
@@ -396,7 +396,7 @@ def test_policies_that_were_not_trained_are_not_trained_afterwards(name, trained
 
 def test_a_policy_to_train_that_is_not_there_is_told():
     first, *_ = (checkpoint := layouts.read(LEAGUE.checkpoint)).policies
-    plan = make_plan(replace(checkpoint, policies_to_train=[first, "gone"]), Given())
+    plan = prepare(replace(checkpoint, policies_to_train=[first, "gone"]), Given())
     assert plan.translation.calls["multi_agent"]["policies_to_train"] == [first]
     (row,) = [f for f in plan.findings if f.rule == "policies-to-train"]
     assert row.severity is Severity.WARNING
@@ -407,7 +407,7 @@ def test_a_function_that_says_which_policies_are_trained_is_told_and_not_run():
     checkpoint = layouts.read(LEAGUE.checkpoint)
     config = {k: v for k, v in checkpoint.config.items() if k != "multiagent"}
     code = GlobalRef("their.module", "is_trained")
-    plan = make_plan(replace(checkpoint, config=config, policies_to_train=code), Given())
+    plan = prepare(replace(checkpoint, config=config, policies_to_train=code), Given())
     (row,) = [f for f in plan.findings if f.rule == "policies-to-train"]
     assert row.severity is Severity.WARNING
     assert "policies_to_train" in row.hint
@@ -421,7 +421,7 @@ def test_only_the_policies_that_are_asked_for_are_converted(tmp_path):
     assert list(layouts.read(tmp_path / "new").policies) == [first]
     assert any(all(other in f.message for other in others) for f in done.report)
     with pytest.raises(MissingInformationError, match="no policy 'other'"):
-        make_plan(layouts.read(LEAGUE.checkpoint), Given(policies=("other",)))
+        prepare(layouts.read(LEAGUE.checkpoint), Given(policies=("other",)))
 
 
 @pytest.mark.parametrize("to", ["msgpack", "checkpointable"])
@@ -431,7 +431,7 @@ def test_weights_that_are_not_a_number_are_a_warning_and_are_kept(to, tmp_path):
     name = next(iter(policy.weights))
     odd = {**policy.weights, name: np.full_like(policy.weights[name], np.nan)}
     checkpoint = check(checkpoint.with_policies([replace(policy, weights=odd)]))
-    plan = make_plan(checkpoint, Given(), to=to)
+    plan = prepare(checkpoint, Given(), to=to)
     assert result_of(plan).endswith("not all of its weights are numbers")
     (row,) = [f for f in plan.checkpoint.findings if f.rule == "not-finite"]
     assert row.severity is Severity.WARNING
@@ -450,7 +450,7 @@ def test_an_infinite_limit_of_todays_modules_is_no_sign_of_a_diverged_training()
 @pytest.mark.parametrize(("algorithm", "other"), [("SimpleQ", "DQN")])
 def test_what_is_gone_goes_on_as_what_took_its_place_with_a_warning(algorithm, other):
     case = next(c for c in all_cases() if c.algorithm == algorithm)
-    plan = make_plan(layouts.read(case.checkpoint), given_if_asked(case))
+    plan = prepare(layouts.read(case.checkpoint), given_if_asked(case))
     assert (plan.form, plan.translation.algorithm) == (Form.ALGORITHM, other)
     (row,) = [f for f in plan.translation.report if f.rule == "algorithm.successor"]
     assert row.severity is Severity.WARNING
@@ -459,7 +459,7 @@ def test_what_is_gone_goes_on_as_what_took_its_place_with_a_warning(algorithm, o
 
 def test_nobody_is_promised_that_an_lstm_of_r2d2_trains_on_as_dqn():
     case = next(c for c in all_cases() if c.algorithm == "R2D2")
-    plan = make_plan(layouts.read(case.checkpoint), replace(given_if_asked(case), algorithm="DQN"))
+    plan = prepare(layouts.read(case.checkpoint), replace(given_if_asked(case), algorithm="DQN"))
     assert plan.form is Form.MODULES
     assert "LSTM" in plan.reason
 
@@ -477,7 +477,7 @@ def test_nobody_is_promised_that_recordings_have_the_step_before_an_lstm_takes()
     case = next(c for c in all_cases() if str(c) == "1.13.0/ppo-torch-lstm-prev")
     for algorithm, form in (("PPO", Form.ALGORITHM), ("MARWIL", Form.MODULES)):
         given = replace(given_if_asked(case), algorithm=algorithm)
-        plan = make_plan(layouts.read(case.checkpoint), given)
+        plan = prepare(layouts.read(case.checkpoint), given)
         assert plan.form is form
     assert "recorded observations" in plan.reason
 
@@ -488,7 +488,7 @@ def test_the_environments_name_outlives_a_second_conversion(tmp_path):
     (policy,) = read.policies.values()
     stored = {"name": "arm_of_mine", "spaces": (policy.observation_space, policy.action_space)}
     config = {**read.config, "env": None, "env_config": {"length": 3, "__legacy_env__": stored}}
-    calls = make_plan(replace(read, config=config), Given()).translation.calls["environment"]
+    calls = prepare(replace(read, config=config), Given()).translation.calls["environment"]
     again = calls["env_config"]
     assert (again["length"], again["__legacy_env__"]["name"]) == (3, "arm_of_mine")
 
@@ -570,7 +570,7 @@ def test_resources_that_are_asked_for_are_taken(monkeypatch):
 @pytest.mark.parametrize("ray", ["2.1.0", "2.3.1", "2.10.0", "2.35.0"])
 def test_what_ray_keeps_for_itself_in_a_config_needs_no_attention(ray):
     case = next(c for c in find(ray=ray, algorithm="PPO") if len(c.policies) > 1)
-    plan = make_plan(layouts.read(case.checkpoint), given_if_asked(case))
+    plan = prepare(layouts.read(case.checkpoint), given_if_asked(case))
     odd = ("worker_index", "__policy_id", "_AlgorithmConfig", "buffer_size", "differ between")
     shown = [f for f in (*plan.findings, *plan.translation.report) if f.severity != Severity.INFO]
     assert not [f for f in shown if any(word in f.path + f.message for word in odd)]

@@ -19,7 +19,7 @@ from rllib_compat.conversion.compare import (
     float32_errors,
     sample_inputs,
 )
-from rllib_compat.conversion.plan import make_plan
+from rllib_compat.conversion.convert import prepare
 from rllib_compat.conversion.write import modules
 from rllib_compat.formats import layouts
 from rllib_compat.networks import known
@@ -270,7 +270,7 @@ def test_without_a_recording_a_wrong_activation_is_at_least_listed_as_assumed(ed
 def test_bounds_heads_filters_and_activations_are_listed_as_assumed():
     def assumed(name):
         case = next(case for case in all_cases() if str(case) == name)
-        plan = make_plan(layouts.read(case.checkpoint), given_if_asked(case), to="msgpack")
+        plan = prepare(layouts.read(case.checkpoint), given_if_asked(case), to="msgpack")
         return {row.what: row for row in find_assumptions(plan.checkpoint, known(plan.networks))}
 
     ddpg = assumed("0.8.5/ddpg-torch-asym2")

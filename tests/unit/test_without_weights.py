@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from rllib_compat import Given, convert
+from rllib_compat.conversion.convert import prepare
 from rllib_compat.conversion.identify import is_random
-from rllib_compat.conversion.plan import make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import CheckpointError, NotConvertibleError
 from rllib_compat.neutral.report import Severity, Verdict
@@ -62,7 +62,7 @@ def test_one_network_that_is_not_known_does_not_hold_back_the_others():
     weights = {**first.weights, "my_own.layer": next(iter(first.weights.values()))}
     league = league.with_policies([replace(first, weights=weights), *others])
     with pytest.raises(CheckpointError, match=f"--policy {others[0].policy_id}") as caught:
-        make_plan(league, Given())
+        prepare(league, Given())
     assert f"--policy {first.policy_id}" not in str(caught.value)
     wanted = tuple(policy.policy_id for policy in others)
-    assert set(make_plan(league, Given(policies=wanted)).networks) == set(wanted)
+    assert set(prepare(league, Given(policies=wanted)).networks) == set(wanted)
