@@ -15,8 +15,8 @@ from ray.rllib.utils.lambda_defaultdict import LambdaDefaultDict
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
-from rllib_compat.algorithms.names import register
-from rllib_compat.algorithms.synchronous import (
+from rllib_compat.algorithms.base import register
+from rllib_compat.algorithms.pg import (
     PolicyGradientLearner,
     Synchronous,
     SynchronousConfig,
@@ -26,6 +26,8 @@ from rllib_compat.neutral.errors import ConfigError
 
 class A2C(Synchronous):
     """Learns from advantages over a critic, once from each batch."""
+
+    old_stack_policy = "A2CTorchPolicy"
 
     @classmethod
     def get_default_config(cls) -> A2CConfig:

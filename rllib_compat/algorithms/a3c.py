@@ -15,6 +15,7 @@ from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from ray.rllib.utils.numpy import convert_to_numpy
 
 from rllib_compat.algorithms.a2c import A2C, A2CConfig, A2CTorchLearner
+from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.local_learners import (
     Weights,
     give_weights,
@@ -23,7 +24,6 @@ from rllib_compat.algorithms.local_learners import (
     show_weights,
     weights_of,
 )
-from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.sampling import steps_sampled
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen

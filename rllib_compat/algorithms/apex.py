@@ -9,6 +9,7 @@ import tree
 from ray.rllib.core.columns import Columns
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
+from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.defaults import MODEL_DEFAULTS
 from rllib_compat.algorithms.distributed_replay import (
     DistributedReplayConfig,
@@ -16,7 +17,6 @@ from rllib_compat.algorithms.distributed_replay import (
     share_of_worker,
 )
 from rllib_compat.algorithms.dqn import DQN, DQNConfig
-from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.transitions import AHEAD
 from rllib_compat.ray_versions import modules, replay
 

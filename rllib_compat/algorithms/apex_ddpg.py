@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.ddpg import DDPG, DDPGConfig
 from rllib_compat.algorithms.distributed_replay import (
     DistributedReplayConfig,
     ReplaysShards,
     share_of_worker,
 )
-from rllib_compat.algorithms.names import register
 
 
 class APEX_DDPG(ReplaysShards, DDPG):  # noqa: N801 - its name in every Ray

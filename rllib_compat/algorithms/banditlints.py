@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from ray.rllib.algorithms.algorithm_config import NotProvided
 
-from rllib_compat.algorithms.bandit import Bandit, BanditConfig
-from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.banditlinucb import Bandit, BanditConfig
+from rllib_compat.algorithms.base import register
 from rllib_compat.networks.modules.bandit import POSTERIOR, PRIOR
 from rllib_compat.neutral.errors import ConfigError
 

@@ -2,8 +2,178 @@
 
 from __future__ import annotations
 
-from rllib_compat.algorithms.bandit import Bandit, BanditConfig
-from rllib_compat.algorithms.names import register
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import tree
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import NotProvided
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.utils.metrics import ENV_RUNNER_SAMPLING_TIMER, LEARNER_RESULTS, TIMERS
+
+from rllib_compat.algorithms.base import DefaultsConfig, GradientFreeLearner, register
+from rllib_compat.algorithms.sampling import sample_at_least
+from rllib_compat.networks.modules.bandit import ITEM, LinearBanditModule
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import env_runners, training_steps
+
+
+class Bandit(Algorithm):  # type: ignore[misc]  # Ray has no types
+    """Learns linear rewards, step by step, and chooses by what it knows of them."""
+
+    def setup(self, config: Any) -> None:
+        """Builds env runners and learner; what is regretted is counted from now on."""
+        super().setup(config)
+        self._regrets: dict[str, float] = {}
+
+    def training_step(self) -> None:
+        """Samples a train batch, adds it to the posterior, and sends that to the env runners.
+
+        A batch is a single step by default. Where the algorithm's process samples, that is done for
+        all steps of an iteration, before anybody asks what was counted: it takes as long as a step.
+        """
+        size = self.config.total_train_batch_size
+        if not env_runners.has_only_a_local_one(self.env_runner_group):
+            self._learn_from(training_steps.sample_episodes(self, size))
+            return
+        runner = self.env_runner_group.local_env_runner
+        asked = self.config.min_sample_timesteps_per_iteration or 0
+        for _ in range(max(1, asked // size)):
+            with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
+                episodes = sample_at_least(runner, size)
+            self._learn_from(episodes)
+        training_steps.log_of_env_runners(self, [runner.get_metrics()])
+
+    def _learn_from(self, episodes: list[Any]) -> None:
+        if not episodes:  # every env runner has failed
+            return
+        steps = steps_of(episodes)
+        training_steps.foreach_learner(self, partial(BanditLearner.observe, steps=steps))
+        env_runners.send_weights(self, self.env_runner_group)
+        for module_id, (_, _, _, regrets) in steps.items():
+            if regrets is not None:
+                total = self._regrets[module_id] = self._regrets.get(module_id, 0.0) + float(
+                    regrets.sum()
+                )
+                key = (LEARNER_RESULTS, module_id, "cumulative_regret")
+                self.metrics.log_value(key, total, window=1)
+
+
+def steps_of(episodes: list[Any]) -> dict[str, tuple[Any, Any, Any, Any]]:
+    """The steps of episodes for each module: observations, actions, rewards, regrets.
+
+    Regrets are None unless the environment tells `regret` in the infos of all steps.
+    """
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    chunks = ConnectorV2.single_agent_episode_iterator(episodes, agents_that_stepped_only=False)
+    for chunk in chunks:
+        if not len(chunk):
+            continue
+        infos = [info if isinstance(info, dict) else {} for info in chunk.get_infos()[1:]]
+        regrets = [info.get("regret") for info in infos]
+        column = (
+            [chunk.get_observations(at) for at in range(len(chunk))],
+            np.asarray(chunk.get_actions()),
+            np.asarray(chunk.get_rewards(), np.float32),
+            regrets,
+        )
+        found.setdefault(chunk.module_id or DEFAULT_MODULE_ID, []).append(column)
+    steps = {}
+    for module_id, columns in found.items():
+        seen, actions, rewards, regrets = (list(part) for part in zip(*columns, strict=True))
+        told = [regret for part in regrets for regret in part]
+        steps[module_id] = (
+            tree.map_structure(lambda *rows: np.stack(rows), *[o for part in seen for o in part]),
+            np.concatenate(actions),
+            np.concatenate(rewards),
+            None if None in told else np.asarray(told, np.float64),
+        )
+    return steps
+
+
+class BanditLearner(GradientFreeLearner):
+    """Keeps the posterior."""
+
+    def observe(self, steps: dict[str, Any]) -> None:
+        """Adds steps to the posterior of each module.
+
+        Args:
+            steps: As `steps_of` gives them.
+        """
+        for module_id, (seen, actions, rewards, _) in steps.items():
+            if self.should_module_be_updated(module_id):
+                arrays = tree.map_structure(torch.as_tensor, (seen, actions, rewards))
+                self.module[module_id].unwrapped().learn(*arrays)
+
+
+class BanditConfig(DefaultsConfig):
+    """The config of a linear bandit.
+
+    Args:
+        algo_class: The algorithm, if it is a subclass of the config's own.
+    """
+
+    of_the_module: ClassVar[tuple[str, ...]] = ("alpha", "lambda_", "sampling")
+    #: Whether weights are drawn from the posterior, instead of adding a bonus.
+    sampling: ClassVar[bool]
+    #: A Dict with this part reaches the module as it is (`runtime.connectors`).
+    keeps_observations: ClassVar[tuple[str, ...]] = (ITEM,)
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class)
+        self.alpha = 1.0
+        self.lambda_: float | None = None
+
+    def training(
+        self, *, alpha: Any = NotProvided, lambda_: Any = NotProvided, **kwargs: Any
+    ) -> BanditConfig:
+        """Sets how it learns.
+
+        Args:
+            alpha: What the posterior covariance is multiplied by: more of it explores more.
+            lambda_: The prior precision of the weights. None: 1.0, or 0.1 where the observation has
+                a table of items.
+            **kwargs: What every algorithm has.
+
+        Returns:
+            The config itself.
+        """
+        super().training(**kwargs)
+        self.set_given(locals())
+        return self
+
+    def get_default_learner_class(self) -> type:
+        """The learner that keeps the posterior."""
+        return BanditLearner
+
+    def get_default_rl_module_spec(self) -> Any:
+        """Describes the module."""
+        return RLModuleSpec(module_class=LinearBanditModule)
+
+    def validate(self) -> None:
+        """Checks all settings against each other.
+
+        Raises:
+            ConfigError: It can't run so.
+        """
+        super().validate()
+        self.require_new_stack()
+        if self.num_learners > 1:
+            raise ConfigError(
+                "A posterior is kept in one learner.", where="num_learners", fix="num_learners=0"
+            )
+        for name in ("alpha", "lambda_"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(
+                    f"{name} has to be above zero, not {value!r}.",
+                    where=name,
+                    fix=f"{name}=1.0",
+                )
 
 
 class BanditLinUCB(Bandit):

@@ -15,7 +15,7 @@ import torch
 import tree
 from ray.rllib.core.columns import Columns
 
-from rllib_compat.algorithms.ways import Ways
+from rllib_compat.algorithms.legacy_training import Ways
 from rllib_compat.networks.modules.sac import LOGITS, Q_VALUES, TWIN_Q_VALUES, CQLModule
 
 

@@ -16,9 +16,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from torch.nn import functional
 
-from rllib_compat.algorithms.actor_critic import ActorCriticLearner
-from rllib_compat.algorithms.config import DefaultsConfig
-from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.base import ActorCriticLearner, DefaultsConfig, register
 from rllib_compat.networks.modules.crr import CriticRegularizedModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import algorithms, learners

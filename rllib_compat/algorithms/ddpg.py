@@ -17,10 +17,8 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch.nn import functional
 
-from rllib_compat.algorithms.actor_critic import ActorCriticLearner
-from rllib_compat.algorithms.config import DefaultsConfig
-from rllib_compat.algorithms.names import register
-from rllib_compat.algorithms.replaying import ReplaysColumns
+from rllib_compat.algorithms.base import ActorCriticLearner, DefaultsConfig, register
+from rllib_compat.algorithms.off_policy import ReplaysColumns
 from rllib_compat.networks.modules.ddpg import Q_OF_POLICY, DeterministicModule
 from rllib_compat.networks.modules.noise import check
 from rllib_compat.neutral.errors import ConfigError

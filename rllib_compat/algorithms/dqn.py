@@ -1,14 +1,19 @@
-"""Ray's DQN, which replays columns in the place of episodes."""
+"""Ray's DQN, which replays columns in the place of episodes; and Ray's configs that let it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ray.rllib.algorithms import dqn
+from ray.rllib.algorithms import dqn, sac
 
-from rllib_compat.algorithms.config import GivesEnvRunners
-from rllib_compat.algorithms.replaying import ReplaysColumns
-from rllib_compat.ray_versions import learners
+from rllib_compat.algorithms.base import GivesEnvRunners
+from rllib_compat.algorithms.off_policy import ReplaysColumns, why_episodes_by_config
+from rllib_compat.algorithms.sac import SAC
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import configs, learners
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 
 class DQN(ReplaysColumns, dqn.DQN):  # type: ignore[misc]  # Ray has no types
@@ -33,3 +38,39 @@ class DQNConfig(GivesEnvRunners, dqn.DQNConfig):  # type: ignore[misc]
     def get_default_learner_class(self) -> Any:
         """Ray's learner, which takes columns."""
         return learners.taking_arrays(super().get_default_learner_class())
+
+
+#: An algorithm of Ray → the same one, which replays columns.
+REPLAYING = {dqn.DQN: DQN, sac.SAC: SAC}
+
+
+def may_replay_columns(config: AlgorithmConfig) -> bool:
+    """Whether a config is one of Ray's DQN or SAC, and says nothing that takes episodes."""
+    return config.algo_class in REPLAYING and why_episodes_by_config(config) is None
+
+
+def replay_columns(config: AlgorithmConfig) -> AlgorithmConfig:
+    """Lets the algorithm of a config replay columns in the place of episodes, in place.
+
+    What it learns is the same; how it is set up, too. DDPG and TD3 of this package do it anyway.
+
+    Args:
+        config: A config of Ray's DQN or SAC, on the new API stack.
+
+    Raises:
+        ConfigError: Its algorithm is another one, or runs on the old API stack.
+    """
+    if issubclass(config.algo_class, ReplaysColumns):
+        return config
+    if config.algo_class not in REPLAYING or not config.enable_env_runner_and_connector_v2:
+        raise ConfigError(
+            f"Columns are replayed by DQN, SAC, DDPG and TD3 on the new API stack, not by this "
+            f"{config.algo_class.__name__}.",
+            where="replay_columns",
+            fix="replay_columns=False",
+        )
+    learner_class = config.learner_class
+    if not issubclass(learner_class, learners.TakesArrays):
+        configs.set_learner_class(config, learners.taking_arrays(learner_class))
+    config.algo_class = REPLAYING[config.algo_class]
+    return config

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from ray.rllib.algorithms.algorithm_config import NotProvided
 
+from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.evolution import Evolution, EvolutionConfig, EvolutionLearner
-from rllib_compat.algorithms.names import register
 from rllib_compat.algorithms.noise import Array, rank_gradient
 
 #: What Adam adds to the root of its second moment.

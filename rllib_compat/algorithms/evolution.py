@@ -24,8 +24,8 @@ from ray.rllib.core.models.configs import FreeLogStdMLPHeadConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
 
-from rllib_compat.algorithms.config import DefaultsConfig
-from rllib_compat.algorithms.initial_networks import BCCatalog
+from rllib_compat.algorithms.base import DefaultsConfig
+from rllib_compat.algorithms.catalogs import BCCatalog
 from rllib_compat.algorithms.noise import Array, noise_table
 from rllib_compat.algorithms.rollouts import Rollouts, Search, try_perturbations
 from rllib_compat.algorithms.sampling import on_env_runners

@@ -17,9 +17,12 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch.nn import functional
 
-from rllib_compat.algorithms.names import register
-from rllib_compat.algorithms.recurrent_replay import WEIGHTS
-from rllib_compat.algorithms.sequences import ReplaysSequences, ReplaysSequencesConfig
+from rllib_compat.algorithms.base import register
+from rllib_compat.algorithms.sequence_replay import (
+    WEIGHTS,
+    ReplaysSequences,
+    ReplaysSequencesConfig,
+)
 from rllib_compat.networks.modules.exploring_q import QF_PREDS
 from rllib_compat.networks.modules.r2d2 import TARGETS, R2D2Module
 from rllib_compat.ray_versions import learners

@@ -12,9 +12,7 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from rllib_compat.algorithms.config import DefaultsConfig
-from rllib_compat.algorithms.gradient_free import GradientFreeLearner
-from rllib_compat.algorithms.names import register
+from rllib_compat.algorithms.base import DefaultsConfig, GradientFreeLearner, register
 from rllib_compat.algorithms.sampling import on_env_runners
 from rllib_compat.networks.modules.policy import RandomModule
 from rllib_compat.neutral.errors import ConfigError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tree
 
-from rllib_compat.algorithms.replaying import AS_BEFORE
+from rllib_compat.algorithms.off_policy import AS_BEFORE
 from rllib_compat.algorithms.transitions import Chunks
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.runtime.results import RECORDS

@@ -1,18 +1,218 @@
-"""The replay buffer of algorithms that learn from transitions: columns in, columns out."""
+"""Replay buffers of transitions: columns in, columns out; one for each policy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import tree
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.utils.checkpoints import Checkpointable
 
-from rllib_compat.algorithms.priorities import Priorities
-from rllib_compat.algorithms.ring import Array, Ring
-from rllib_compat.algorithms.transitions import Chunks
+from rllib_compat.algorithms.transitions import Array, Chunks, Rows
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
+
+#: How many rows there is room for at first.
+_FIRST = 1024
+
+
+class Ring:
+    """Keeps the last rows that were added.
+
+    It takes memory for what it holds, rounded up to a power of two, and at most for its capacity.
+
+    Args:
+        capacity: How many rows it keeps.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._rows: Rows = None
+        self._room = 0
+        self._added = 0
+
+    def __len__(self) -> int:
+        """How many rows it holds."""
+        return min(self._added, self.capacity)
+
+    @property
+    def added(self) -> int:
+        """How many rows it has been given."""
+        return self._added
+
+    def add(self, rows: Rows) -> Array:
+        """Keeps rows; of more than its capacity, the last.
+
+        Args:
+            rows: Of the same structure and the same shapes each time.
+
+        Returns:
+            The places where they are now.
+        """
+        count = count_of(rows)
+        left_out = max(0, count - self.capacity)
+        self._make_room(min(self._added + count, self.capacity), rows)
+        places = np.arange(self._added + left_out, self._added + count) % self.capacity
+
+        def keep(mine: Array, new: Array) -> None:
+            mine[places] = new[left_out:]
+
+        tree.map_structure(keep, self._rows, rows)
+        self._added += count
+        return places
+
+    def are_there(self, places: Array, added: int) -> Array:
+        """Whether the rows that were at some places are there still.
+
+        Args:
+            places: The places.
+            added: How many rows it had been given then.
+        """
+        return (places - added) % self.capacity >= self._added - added
+
+    def at(self, places: Array) -> Rows:
+        """Copies of the rows at some places."""
+        return tree.map_structure(lambda mine: mine[places], self._rows)
+
+    def get_state(self) -> dict[str, Any]:
+        """What it holds, for a checkpoint."""
+        return {"added": self._added, "rows": self.at(np.arange(len(self))) if len(self) else None}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Holds what another one of the same capacity held."""
+        self._rows, self._room, self._added = None, 0, 0
+        if state["rows"] is not None:
+            self.add(state["rows"])
+            self._added = state["added"]
+
+    def _make_room(self, needed: int, like: Rows) -> None:
+        if needed <= self._room:
+            return
+        room, held = min(self.capacity, max(_FIRST, 1 << (needed - 1).bit_length())), len(self)
+        empty = tree.map_structure(lambda new: np.empty((room, *new.shape[1:]), new.dtype), like)
+        if held:
+
+            def carry(there: Array, mine: Array) -> None:
+                there[:held] = mine[:held]
+
+            tree.map_structure(carry, empty, self._rows)
+        self._rows, self._room = empty, room
+
+
+def count_of(rows: Rows) -> int:
+    """How many rows there are."""
+    return len(tree.flatten(rows)[0])
+
+
+#: What Ray's prioritized buffers raise smaller priorities to: one of 0 would never be drawn.
+LEAST = 1e-12
+
+
+class Tree:
+    """Numbers at places, joined by twos up to one of all, as with `np.add` or `np.minimum`.
+
+    Args:
+        places: How many numbers there are.
+        join: What makes one number of two.
+        nothing: What a place has that was never set; joined with a number, it leaves it as it is.
+    """
+
+    def __init__(self, places: int, join: np.ufunc, nothing: float) -> None:
+        self._leaves = 1 << max(0, places - 1).bit_length()
+        self._join = join
+        self._nodes = np.full(2 * self._leaves, nothing)
+
+    @property
+    def all(self) -> float:
+        """All numbers, joined."""
+        return float(self._nodes[1])
+
+    def at(self, places: Array) -> Array:
+        """The numbers at some places."""
+        found: Array = self._nodes[self._leaves + places]
+        return found
+
+    def set(self, places: Array, numbers: Any) -> None:
+        """Sets numbers; where a place comes twice, its last one counts."""
+        nodes = self._leaves + places
+        self._nodes[nodes] = numbers
+        while (nodes := nodes >> 1).any():
+            self._nodes[nodes] = self._join(self._nodes[2 * nodes], self._nodes[2 * nodes + 1])
+
+    def find(self, marks: Array) -> Array:
+        """Where marks lie if the numbers, added up, are laid end to end; never where one is 0.
+
+        Args:
+            marks: From 0 to what all are together.
+        """
+        nodes, marks = np.ones(len(marks), np.int64), marks.copy()
+        while nodes[0] < self._leaves:
+            nodes *= 2
+            left, right = self._nodes[nodes], self._nodes[nodes + 1]
+            # Rounding may have made a mark as large as the whole, behind which there is nothing.
+            goes_right = (marks >= left) & (right > 0)
+            marks -= np.where(goes_right, left, 0.0)
+            nodes += goes_right
+        return nodes - self._leaves
+
+
+class Priorities:
+    """How likely each place is drawn: by its priority to the power of `alpha`.
+
+    Args:
+        places: How many there are.
+        alpha: How much priorities count.
+        first: The priority of what is added; None: the greatest that any ever had.
+    """
+
+    def __init__(self, places: int, alpha: float, first: float | None = None) -> None:
+        self._alpha, self._first = alpha, first
+        self._places = places
+        self._sums = Tree(places, np.add, 0.0)
+        self._least = Tree(places, np.minimum, np.inf)
+        self._greatest = 1.0
+
+    def add(self, places: Array) -> None:
+        """Gives places the priority of what is new."""
+        first = self._greatest if self._first is None else self._first
+        self._set(places, np.full(len(places), first**self._alpha))
+
+    def update(self, places: Array, priorities: Array) -> None:
+        """Gives places other priorities."""
+        priorities = np.maximum(priorities, LEAST)
+        self._greatest = max(self._greatest, float(priorities.max()))
+        self._set(places, priorities**self._alpha)
+
+    def draw(self, count: int) -> Array:
+        """Draws so many places, each by itself."""
+        return self._sums.find(np.random.random(count) * self._sums.all)
+
+    def weights(self, places: Array, beta: float) -> Array:
+        """Makes up for how likely places are drawn: 1 for the least likely one of all.
+
+        Args:
+            places: Which were drawn.
+            beta: How far it makes up for it; 0: not at all.
+        """
+        return (self._sums.at(places) / self._least.all) ** -beta
+
+    def get_state(self) -> dict[str, Any]:
+        """What it holds, for a checkpoint."""
+        return {"greatest": self._greatest, "powers": self._sums.at(np.arange(self._places))}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Holds what another one with as many places held."""
+        self._greatest = state["greatest"]
+        powers = state["powers"]
+        self._sums.set(np.arange(self._places), powers)
+        self._least.set(np.arange(self._places), np.where(powers > 0, powers, np.inf))
+
+    def _set(self, places: Array, powers: Array) -> None:
+        self._sums.set(places, powers)
+        self._least.set(places, powers)
+
 
 #: The importance of each transition.
 WEIGHTS = "weights"
@@ -192,3 +392,96 @@ class TransitionReplay(Checkpointable):  # type: ignore[misc]  # Ray has no type
 
     def _new_chunks(self) -> Chunks:
         return Chunks(self._n_step, self._gamma, patience=self.capacity, waits=self._waits)
+
+
+#: Which policies learn: their ids, or a function of an id and a batch; None: all.
+ToTrain = Collection[str] | Callable[..., bool] | None
+
+
+class PolicyReplay(Checkpointable):  # type: ignore[misc]  # Ray has no types
+    """Keeps the last transitions of each policy, whichever of its agents made them.
+
+    Each is drawn from by itself (`replay_mode="independent"`, the default of the old Rays, and all
+    that today's buffers know).
+
+    Args:
+        default: What `TransitionReplay` takes, for a policy that comes later.
+        of_policies: The same for each policy that is there.
+    """
+
+    def __init__(
+        self, default: Mapping[str, Any], of_policies: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        self._default, self._of_policies = dict(default), dict(of_policies)
+        self._kept: dict[str, TransitionReplay] = {}
+
+    def __len__(self) -> int:
+        """How many transitions all of them hold."""
+        return sum(map(len, self._kept.values()))
+
+    def of(self, policy_id: str) -> TransitionReplay:
+        """The buffer of a policy."""
+        if policy_id not in self._kept:
+            settings = self._of_policies.get(policy_id, self._default)
+            self._kept[policy_id] = TransitionReplay(**settings)
+        return self._kept[policy_id]
+
+    def add(self, episodes: Iterable[Any], to_train: ToTrain) -> None:
+        """Keeps what episodes of several agents, or chunks of them, complete.
+
+        Args:
+            episodes: The episodes.
+            to_train: Which policies learn. What others did is not kept: nobody would draw it.
+        """
+        for episode in episodes:
+            for part in episode.agent_episodes.values():
+                policy_id = part.module_id or DEFAULT_MODULE_ID
+                if learns(policy_id, to_train):
+                    self.of(policy_id).add([part])
+
+    def sample(self, count: int, beta: float, to_train: ToTrain) -> dict[str, dict[str, Any]]:
+        """Draws so many transitions for each policy that learns, and remembers which.
+
+        Args:
+            count: How many.
+            beta: How far their weights make up for their priorities.
+            to_train: Which policies learn.
+
+        Returns:
+            Policy → its train batch; without those that have done nothing yet.
+        """
+        return {
+            policy_id: kept.sample(count, beta)
+            for policy_id, kept in self._kept.items()
+            if len(kept) and learns(policy_id, to_train)
+        }
+
+    def prioritize(self, errors: Mapping[str, Array]) -> None:
+        """Gives what was drawn last other priorities: what the learner was wrong by."""
+        for policy_id, wrong_by in errors.items():
+            self._kept[policy_id].prioritize(wrong_by)
+
+    def get_state(self, *_: Any, **__: Any) -> dict[str, Any]:
+        """What all of them hold, for a checkpoint."""
+        return {policy_id: kept.get_state() for policy_id, kept in self._kept.items()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Holds what another one held.
+
+        Raises:
+            ConfigError: The other one had another capacity.
+        """
+        self._kept.clear()
+        for policy_id, kept in state.items():
+            self.of(policy_id).set_state(kept)
+
+    def get_ctor_args_and_kwargs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments that made it."""
+        return (self._default, self._of_policies), {}
+
+
+def learns(policy_id: str, to_train: ToTrain) -> bool:
+    """Whether a policy is one of those that learn."""
+    if to_train is None:
+        return True
+    return bool(to_train(policy_id, None)) if callable(to_train) else policy_id in to_train

@@ -15,10 +15,13 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from torch.nn import functional
 
+from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.defaults import MODEL_DEFAULTS
-from rllib_compat.algorithms.names import register
-from rllib_compat.algorithms.recurrent_replay import WEIGHTS
-from rllib_compat.algorithms.sequences import ReplaysSequences, ReplaysSequencesConfig
+from rllib_compat.algorithms.sequence_replay import (
+    WEIGHTS,
+    ReplaysSequences,
+    ReplaysSequencesConfig,
+)
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
 from rllib_compat.networks.modules.rnnsac import (
     LOGP,

@@ -10,9 +10,9 @@ import torch
 from ray.rllib.algorithms import sac
 from ray.rllib.core.columns import Columns
 
-from rllib_compat.algorithms.config import GivesEnvRunners
-from rllib_compat.algorithms.replaying import ReplaysColumns
-from rllib_compat.algorithms.ways import Ways
+from rllib_compat.algorithms.base import GivesEnvRunners
+from rllib_compat.algorithms.legacy_training import Ways
+from rllib_compat.algorithms.off_policy import ReplaysColumns
 from rllib_compat.ray_versions import learners
 
 

@@ -6,8 +6,8 @@ Gaussian noise.
 
 from __future__ import annotations
 
+from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.ddpg import DDPG, DDPGConfig
-from rllib_compat.algorithms.names import register
 
 
 class TD3(DDPG):

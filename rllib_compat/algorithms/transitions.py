@@ -9,8 +9,12 @@ import numpy as np
 import tree
 from ray.rllib.core.columns import Columns
 
-from rllib_compat.algorithms.ring import Array, Rows, stacked
 from rllib_compat.neutral.frozen import frozen
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: Arrays in dicts and tuples, each with as many rows as the others.
+Rows = Any
 
 #: How many steps a target looks ahead.
 AHEAD = "n_step"
@@ -164,3 +168,10 @@ class Chunks:
             if self._waiting[oldest][1] + self._patience >= self._come:
                 return
             del self._waiting[oldest]
+
+
+def stacked(steps: Any) -> Rows:
+    """Steps in a list as arrays, in which they may be already."""
+    if not isinstance(steps, list):
+        return steps
+    return tree.map_structure(lambda *parts: np.stack(parts), *steps)

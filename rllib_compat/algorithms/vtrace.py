@@ -18,8 +18,8 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from rllib_compat.algorithms.advantages import Advantages
+from rllib_compat.algorithms.legacy_training import Ways
 from rllib_compat.algorithms.ppo import explained_variance, real_rows
-from rllib_compat.algorithms.ways import Ways
 from rllib_compat.ray_versions import configs, modules
 
 Array = np.ndarray[Any, np.dtype[Any]]

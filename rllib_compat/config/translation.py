@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.algorithms.ways import Ways
+from rllib_compat.algorithms.legacy_training import Ways
 from rllib_compat.config.code import Program, python_code
 from rllib_compat.config.defaults import todays_default
 from rllib_compat.config.deferred import ModelPerPolicy

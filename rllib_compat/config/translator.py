@@ -10,7 +10,7 @@ from typing import Any, Literal
 from packaging.version import Version
 
 from rllib_compat import registry
-from rllib_compat.algorithms.ways import Ways, is_simple, ways_of
+from rllib_compat.algorithms.legacy_training import Ways, is_simple, ways_of
 from rllib_compat.config import completion, engine
 from rllib_compat.config.completion import CompletedConfig, complete
 from rllib_compat.config.defaults import TODAY, newest_release_with

@@ -47,7 +47,7 @@ def policy_class(name: str) -> type:
         try:
             home = f"ray.rllib.algorithms.{place}.{place}_torch_policy"
             if (row := registry.class_names().get(stem)) and registry.of(row).ours:
-                home = "rllib_compat.algorithms.old_policies"
+                home = "rllib_compat.algorithms.old_stack_policies"
             module = importlib.import_module(home)
             made = old_policies.torch_policy_with(getattr(module, name), name, {})
             made.__module__, made.is_own = __name__, False  # type: ignore[attr-defined]

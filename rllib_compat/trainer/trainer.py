@@ -237,11 +237,13 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         if config.enable_rl_module_and_learner:
             report_as_before(config)
             if (ways := self.translation.ways) is not None:
-                from rllib_compat.algorithms.as_before import learn_as_before  # it needs torch
+                from rllib_compat.algorithms.legacy_learners import (
+                    learn_as_before,  # it needs torch
+                )
 
                 learn_as_before(config, ways)
         if self.replay_columns is not False:
-            from rllib_compat.algorithms.columns import may_replay_columns, replay_columns
+            from rllib_compat.algorithms.dqn import may_replay_columns, replay_columns
 
             if self.replay_columns or may_replay_columns(config):
                 replay_columns(config)
@@ -271,16 +273,16 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
             config: A translated config.
             more: What its legacy config says beside that of this trainer.
         """
-        from rllib_compat.algorithms import initial_networks  # it needs torch
+        from rllib_compat.algorithms import catalogs  # it needs torch
 
         ray = self._asked["legacy_ray"]
         legacy = self.config if ray is not None else self.translation.legacy_config
         legacy = merge(legacy, more or {})
         if not are_old(self.translation, legacy, self._networks_of):
-            initial_networks.name_catalogs(config)
+            catalogs.name_catalogs(config)
             return
         algorithm = self.translation.legacy_algorithm
-        initial_networks.begin_as_before(config, legacy, algorithm=algorithm, legacy_ray=ray)
+        catalogs.begin_as_before(config, legacy, algorithm=algorithm, legacy_ray=ray)
 
     def _stand_in(self, config: Any) -> None:
         """Gives a config that learns from recordings alone an environment of their spaces.

@@ -7,8 +7,7 @@ import tree
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 import rllib_compat as compat
-from rllib_compat.algorithms.policy_replay import PolicyReplay
-from rllib_compat.algorithms.replay import TransitionReplay
+from rllib_compat.algorithms.replay import PolicyReplay, TransitionReplay
 from tests.marks import TRAINERS
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]

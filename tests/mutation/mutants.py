@@ -644,7 +644,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/algorithms/rounds.py",
+        "rllib_compat/algorithms/off_policy.py",
         ("tests/integration/test_rounds.py",),
         (
             "iterations are longer than asked for",
@@ -765,7 +765,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/algorithms/priorities.py",
+        "rllib_compat/algorithms/replay.py",
         ("tests/unit/algorithms/test_replay.py",),
         (
             "new steps are hardly ever replayed",
@@ -779,7 +779,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/algorithms/ring.py",
+        "rllib_compat/algorithms/replay.py",
         ("tests/unit/algorithms/test_replay.py",),
         (
             "errors of replaced steps go to those in their place",
@@ -842,7 +842,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/algorithms/recurrent_replay.py",
+        "rllib_compat/algorithms/sequence_replay.py",
         ("tests/unit/algorithms/test_r2d2.py",),
         (
             "R2D2's burn-in is cut off its sequences",
@@ -1112,7 +1112,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/algorithms/policy_replay.py",
+        "rllib_compat/algorithms/replay.py",
         ("tests/unit/algorithms/test_policy_replay.py",),
         (
             "policies that do not learn are kept",
@@ -1202,7 +1202,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/algorithms/replaying.py",
+        "rllib_compat/algorithms/off_policy.py",
         ("tests/unit/algorithms/test_old_replay.py",),
         (
             "new steps have the greatest priority of all",

@@ -16,9 +16,9 @@ from ray.rllib.core.learner.learner import Learner
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from rllib_compat import translate
-from rllib_compat.algorithms.as_before import learn_as_before
-from rllib_compat.algorithms.columns import may_replay_columns, replay_columns
-from rllib_compat.algorithms.initial_networks import begin_as_before
+from rllib_compat.algorithms.catalogs import begin_as_before
+from rllib_compat.algorithms.dqn import may_replay_columns, replay_columns
+from rllib_compat.algorithms.legacy_learners import learn_as_before
 from rllib_compat.algorithms.vtrace import chunks, fragments, vtrace
 from rllib_compat.ray_versions import modules, releases
 from rllib_compat.runtime.learners import give_optimizer, report_as_before

@@ -11,12 +11,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_compat.algorithms import distributed_replay, remote_sampling, shards
+from rllib_compat.algorithms import distributed_replay, remote_sampling
 from rllib_compat.algorithms.apex import APEX, APEXConfig, epsilon_of_worker
 from rllib_compat.algorithms.apex_ddpg import APEX_DDPGConfig, scale_of_worker
-from rllib_compat.algorithms.distributed_replay import ReplaysShards
+from rllib_compat.algorithms.distributed_replay import ReplaysShards, Shard, Shards
 from rllib_compat.algorithms.replay import WEIGHTS, TransitionReplay
-from rllib_compat.algorithms.shards import Shard, Shards
 from rllib_compat.algorithms.transitions import AHEAD
 from rllib_compat.config import translate
 from rllib_compat.networks.modules.noise import Noise
@@ -374,4 +373,4 @@ def test_shards_of_another_number_are_not_restored():
     again = Shards(2, 100)
     again.set_state(stored)
     assert again.get_state() == stored
-    assert shards.Shards(2, 100).stats() == {}
+    assert Shards(2, 100).stats() == {}

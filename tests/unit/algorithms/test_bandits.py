@@ -14,7 +14,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.spaces.space_utils import unbatch
 
-from rllib_compat.algorithms.bandit import steps_of
+from rllib_compat.algorithms.banditlinucb import steps_of
 from rllib_compat.config import translate
 from rllib_compat.modules import RandomModule
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError

@@ -12,7 +12,7 @@ from ray.rllib.core.models.torch.encoder import TorchLSTMEncoder
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from rllib_compat.algorithms.initial_networks import CATALOGS, SACCatalog, name_catalogs
+from rllib_compat.algorithms.catalogs import CATALOGS, SACCatalog, name_catalogs
 from rllib_compat.ray_versions import configs, modules
 from tests.marks import OTHERS_WARNINGS
 

@@ -16,8 +16,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
-from rllib_compat.algorithms.joint_steps import JointBuffer, joint_steps
-from rllib_compat.algorithms.maddpg import _batches
+from rllib_compat.algorithms.maddpg import JointBuffer, _batches, joint_steps
 from rllib_compat.algorithms.transitions import AHEAD, ahead
 from rllib_compat.networks.modules import maddpg
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError

@@ -14,10 +14,10 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat import translate
-from rllib_compat.algorithms.as_before import learn_as_before
-from rllib_compat.algorithms.columns import replay_columns
+from rllib_compat.algorithms.dqn import replay_columns
+from rllib_compat.algorithms.legacy_learners import learn_as_before
+from rllib_compat.algorithms.off_policy import new_replay
 from rllib_compat.algorithms.replay import WEIGHTS, Drawn, TransitionReplay
-from rllib_compat.algorithms.replaying import new_replay
 from rllib_compat.algorithms.transitions import AHEAD
 from rllib_compat.ray_versions import episodes
 from rllib_compat.runtime.failures import give_env_runners

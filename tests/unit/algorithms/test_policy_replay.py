@@ -10,8 +10,8 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.algorithms.dqn import DQNConfig
-from rllib_compat.algorithms.policy_replay import PolicyReplay
-from rllib_compat.algorithms.replaying import new_replay, why_episodes_by_config
+from rllib_compat.algorithms.off_policy import new_replay, why_episodes_by_config
+from rllib_compat.algorithms.replay import PolicyReplay
 from rllib_compat.ray_versions import episodes
 from tests.marks import OTHERS_WARNINGS
 

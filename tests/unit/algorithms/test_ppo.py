@@ -19,9 +19,9 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from rllib_compat import translate
-from rllib_compat.algorithms.as_before import learn_as_before
+from rllib_compat.algorithms.legacy_learners import learn_as_before
+from rllib_compat.algorithms.legacy_training import is_simple, ways_of
 from rllib_compat.algorithms.ppo import PPO, passes
-from rllib_compat.algorithms.ways import is_simple, ways_of
 from rllib_compat.ray_versions import episodes, releases, training_steps
 from rllib_compat.runtime.learners import report_as_before
 from rllib_compat.runtime.results import LEARNER_STATS

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
-from rllib_compat.algorithms.fragments import Fragment, FragmentBuffer, fragment, sequences
+from rllib_compat.algorithms.qmix import Fragment, FragmentBuffer, fragment, sequences
 from rllib_compat.config import translate
 from rllib_compat.networks.modules.grouped import Grouping, grouped_space
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError

@@ -15,7 +15,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.algorithms.r2d2 import original, rescaled
-from rllib_compat.algorithms.recurrent_replay import WEIGHTS, Cut, SequenceBuffer
+from rllib_compat.algorithms.sequence_replay import WEIGHTS, Cut, SequenceBuffer
 from rllib_compat.config import translate
 from rllib_compat.modules import R2D2GraphModule, R2D2Module
 from rllib_compat.networks import ModelSettings, read

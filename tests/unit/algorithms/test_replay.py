@@ -14,12 +14,9 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils import replay_buffers
 
-from rllib_compat.algorithms.columns import replay_columns
-from rllib_compat.algorithms.dqn import DQNConfig
-from rllib_compat.algorithms.priorities import Priorities, Tree
-from rllib_compat.algorithms.replay import WEIGHTS, TransitionReplay
-from rllib_compat.algorithms.replaying import new_replay, why_episodes
-from rllib_compat.algorithms.ring import Ring
+from rllib_compat.algorithms.dqn import DQNConfig, replay_columns
+from rllib_compat.algorithms.off_policy import new_replay, why_episodes
+from rllib_compat.algorithms.replay import WEIGHTS, Priorities, Ring, TransitionReplay, Tree
 from rllib_compat.algorithms.transitions import AHEAD, Chunks
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import configs, training_steps

@@ -13,7 +13,7 @@ import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rllib_compat.algorithms.recurrent_replay import WEIGHTS, Cut
+from rllib_compat.algorithms.sequence_replay import WEIGHTS, Cut
 from rllib_compat.config import translate
 from rllib_compat.networks.modules.rnnsac import drawn
 from rllib_compat.neutral.errors import ConfigError

@@ -14,7 +14,7 @@ import tree
 from ray.rllib.core.columns import Columns
 
 from rllib_compat import convert
-from rllib_compat.algorithms.recurrent_replay import WEIGHTS
+from rllib_compat.algorithms.sequence_replay import WEIGHTS
 from rllib_compat.conversion.plan import Form
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, read

@@ -2,22 +2,198 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import tree
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
-from rllib_compat.algorithms.config import DefaultsConfig
+from rllib_compat.algorithms.base import DefaultsConfig
 from rllib_compat.algorithms.defaults import DEFAULTS
-from rllib_compat.algorithms.recurrent_replay import Cut, Sequence, SequenceBuffer
-from rllib_compat.algorithms.rounds import Rounds, begin
+from rllib_compat.algorithms.off_policy import Rounds, begin
+from rllib_compat.algorithms.replay import Priorities
+from rllib_compat.algorithms.transitions import Array, ahead, stacked
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import training_steps
+
+#: Column → a row for each step, and in most of them one for what was observed after the last;
+#: `state_in` is the state that the first step begins with.
+Sequence = Mapping[str, Any]
+
+#: The importance of each sequence, for each of its steps.
+WEIGHTS = "weights"
+
+
+@frozen
+class Cut:
+    """How episodes are cut into sequences.
+
+    Attributes:
+        length: How many steps a sequence is learned from, at most.
+        burn_in: How many steps before these the network is run over; at the beginning of an episode
+            there are none.
+        zero_states: Whether a sequence begins with zeros wherever in the episode it is, or with the
+            state that the network had there when it acted.
+        n_step: How many steps the reward of a step is summed over.
+        gamma: The discount of these.
+        following: Whether a sequence has, for each step, what was observed `n_step` steps after it
+            (`new_obs`), in the place of what was observed after its last.
+    """
+
+    length: int
+    burn_in: int = 0
+    zero_states: bool = True
+    n_step: int = 1
+    gamma: float = 0.99
+    following: bool = False
+
+    @property
+    def steps(self) -> int:
+        """How many steps a sequence has at most."""
+        return self.burn_in + self.length
+
+    @property
+    def rows(self) -> int:
+        """How many rows a batch has for each sequence."""
+        return self.steps + (not self.following)
+
+    def of_all(self, episodes: Iterable[Any]) -> Iterator[tuple[str, Sequence]]:
+        """The sequences of whole episodes of one agent or of several, each with its module."""
+        for episode in episodes:
+            several = isinstance(episode, MultiAgentEpisode)
+            for part in episode.agent_episodes.values() if several else [episode]:
+                if len(part):
+                    module_id = part.module_id or DEFAULT_MODULE_ID
+                    yield from ((module_id, sequence) for sequence in self.of(part))
+
+    def of(self, episode: Any) -> Iterator[Sequence]:
+        """The sequences of one agent's whole episode.
+
+        Raises:
+            ConfigError: The network that acted has no states.
+        """
+        if Columns.STATE_OUT not in episode.extra_model_outputs:
+            raise ConfigError(
+                "Sequences are for recurrent networks, and this one gives no states.",
+                where="rl_module_spec",
+                fix="Let its `get_initial_state` and its forward passes give states.",
+            )
+        steps = len(episode)
+        seen = stacked(episode.get_observations())
+        states = stacked(episode.get_extra_model_outputs(Columns.STATE_OUT))
+        ended = np.zeros(steps, bool)
+        ended[-1] = episode.is_terminated
+        rewards = np.asarray(episode.get_rewards(), np.float32)
+        rewards, last = ahead(rewards, ended, self.n_step, self.gamma)
+        columns: dict[str, Any] = {
+            Columns.ACTIONS: np.asarray(episode.get_actions()),
+            Columns.REWARDS: rewards,
+            Columns.TERMINATEDS: ended[last],
+        }
+        if self.following:
+            columns[Columns.NEXT_OBS] = _map(lambda part: part[last + 1], seen)
+        for start in range(0, steps, self.length):
+            begin, end = max(0, start - self.burn_in), min(start + self.length, steps)
+            fresh, seen_until = self.zero_states or begin == 0, end + (not self.following)
+            yield {
+                Columns.OBS: _map(lambda part: part[begin:seen_until], seen),  # noqa: B023
+                **_map(lambda column: column[begin:end], columns),  # noqa: B023
+                Columns.LOSS_MASK: np.arange(begin, end) >= start,
+                Columns.STATE_IN: _map(
+                    lambda part: np.zeros_like(part[0]) if fresh else part[begin - 1],  # noqa: B023
+                    states,
+                ),
+            }
+
+    def batch(self, drawn: list[Sequence], weights: Array) -> dict[str, Any]:
+        """Sequences as one batch `[B, rows, …]`, padded with zeros.
+
+        Args:
+            drawn: The sequences.
+            weights: The importance of each.
+        """
+        made = {
+            name: _map(lambda *parts: _padded(parts, self.rows), *(one[name] for one in drawn))
+            for name in drawn[0]
+            if name != Columns.STATE_IN
+        }
+        states = _map(lambda *parts: np.stack(parts), *(one[Columns.STATE_IN] for one in drawn))
+        spread = np.repeat(weights.astype(np.float32)[:, None], self.rows, axis=1)
+        return {**made, Columns.STATE_IN: states, WEIGHTS: spread}
+
+
+def _map(function: Any, *structures: Any) -> Any:
+    return tree.map_structure(function, *structures)
+
+
+def _padded(parts: Iterable[Array], rows: int) -> Array:
+    parts = list(parts)
+    made = np.zeros((len(parts), rows, *parts[0].shape[1:]), parts[0].dtype)
+    for row, part in zip(made, parts, strict=True):
+        row[: len(part)] = part
+    return made
+
+
+class SequenceBuffer:
+    """Keeps sequences, the newest in the place of the oldest.
+
+    They are drawn by their priorities; without any, each is as likely as any other.
+
+    Args:
+        capacity: How many it keeps.
+        alpha: How much priorities count; 0: there are none.
+    """
+
+    def __init__(self, capacity: int, alpha: float = 0.0) -> None:
+        self._capacity = capacity
+        self._priorities = Priorities(capacity, alpha) if alpha else None
+        self._kept: list[Sequence] = []
+        self._next = 0
+
+    def __len__(self) -> int:
+        """How many sequences it holds."""
+        return len(self._kept)
+
+    def add(self, sequence: Sequence) -> None:
+        """Keeps a sequence, with the greatest priority that any ever had."""
+        place, self._next = self._next, (self._next + 1) % self._capacity
+        if place == len(self._kept):
+            self._kept.append(sequence)
+        else:
+            self._kept[place] = sequence
+        if self._priorities is not None:
+            self._priorities.add(np.array([place]))
+
+    def sample(self, count: int, beta: float = 0.0) -> tuple[list[Sequence], Array, Array]:
+        """Draws so many sequences.
+
+        Args:
+            count: How many.
+            beta: How far their weights make up for their priorities.
+
+        Returns:
+            The sequences, where they are kept, and the weight of each: 1 for the least likely.
+        """
+        if self._priorities is None:
+            places, weights = np.random.randint(len(self), size=count), np.ones(count)
+        else:
+            places = self._priorities.draw(count)
+            weights = self._priorities.weights(places, beta)
+        return [self._kept[place] for place in places], places, weights
+
+    def prioritize(self, places: Array, priorities: Array) -> None:
+        """Gives sequences other priorities."""
+        if self._priorities is not None:
+            self._priorities.update(places, priorities)
 
 
 class ReplaysSequences(Algorithm):  # type: ignore[misc]  # Ray has no types

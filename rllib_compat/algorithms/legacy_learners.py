@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ray.rllib.algorithms import appo, bc, cql, impala, marwil, ppo, sac
 
-from rllib_compat.algorithms.columns import REPLAYING
 from rllib_compat.algorithms.cql import OldCQLLearner
+from rllib_compat.algorithms.dqn import REPLAYING
+from rllib_compat.algorithms.legacy_training import Ways
 from rllib_compat.algorithms.marwil import OldMARWILLearner
+from rllib_compat.algorithms.off_policy import AS_BEFORE, ReplaysColumns
 from rllib_compat.algorithms.ppo import PPO, OldPPOLearner
-from rllib_compat.algorithms.replaying import AS_BEFORE, ReplaysColumns
 from rllib_compat.algorithms.sac import OldSACLearner
 from rllib_compat.algorithms.vtrace import OldAPPOLearner, OldIMPALALearner
-from rllib_compat.algorithms.ways import Ways
 from rllib_compat.ray_versions import learners
 from rllib_compat.runtime.learners import put_before
 

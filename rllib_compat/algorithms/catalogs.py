@@ -1,4 +1,4 @@
-"""The networks of a trainer: those of the old Rays, and today's where only these can be meant."""
+"""Catalogs of the networks: those of old Rays, and today's where only these can be meant."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from ray.rllib.algorithms.sac.sac_catalog import SACCatalog as RaySACCatalog
 from rllib_compat.networks import fresh
 from rllib_compat.networks.modules.configured import ConfiguredModule, network_of
 from rllib_compat.networks.modules.encoders import OwnEncoders
+from rllib_compat.networks.modules.initial_weights import OF_A_HEAD, BeginsAsBefore
 from rllib_compat.networks.modules.previous_steps import SeesPreviousSteps
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
 from rllib_compat.ray_versions import configs, modules
+from rllib_compat.ray_versions import modules as ray_modules
 from rllib_compat.runtime.connectors import set_previous_steps
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-_RayDQNCatalog: Any = modules.dqn_catalog()
+
+_RayDQNCatalog: Any = ray_modules.dqn_catalog()
 
 
 class PPOCatalog(SeesPreviousSteps, OwnEncoders, RayPPOCatalog):  # type: ignore[misc]  # no types
@@ -142,3 +145,23 @@ def _of_policy(legacy: Mapping[str, Any], policy: str) -> Mapping[str, Any]:
     found = spec[3] if isinstance(spec, (tuple, list)) and len(spec) > 3 else None
     found = getattr(spec, "config", found)
     return found if isinstance(found, Mapping) else {}
+
+
+class ActorCriticCatalog(BeginsAsBefore, PPOCatalog):
+    """Today's actor-critic networks, which begin as they did."""
+
+    def build_actor_critic_encoder(self, framework: str) -> Any:
+        """The hidden layers of actor and critic."""
+        return self._begun(super().build_actor_critic_encoder(framework))
+
+    def build_pi_head(self, framework: str) -> Any:
+        """The actor's last layer."""
+        return self._begun(super().build_pi_head(framework), self._of_a_head)
+
+    def build_vf_head(self, framework: str) -> Any:
+        """The critic's last layer."""
+        return self._begun(super().build_vf_head(framework), self._of_a_head)
+
+    @property
+    def _of_a_head(self) -> float | None:
+        return None if self._model_config_dict.get("use_lstm") else OF_A_HEAD

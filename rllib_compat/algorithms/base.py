@@ -1,4 +1,4 @@
-"""What the configs of these algorithms share."""
+"""What all algorithms that Ray removed share: config, registration with Tune, learners."""
 
 from __future__ import annotations
 
@@ -6,13 +6,29 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar, cast
 
+import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.tune import register_trainable
 
 from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import learners, tune
 from rllib_compat.runtime.failures import give_env_runners
 from rllib_compat.runtime.observation_connectors import PreviousSteps
+
+
+def register(algorithm: type) -> None:
+    """Registers an algorithm with Ray's Tune by its name, which `Tuner("A2C")` then finds.
+
+    Ray keeps the names for the whole cluster, so its workers find them, too. It pickles what it
+    registers: this is called at the end of the algorithm's file, where pickle finds the class by
+    its place. A name that somebody has registered already stays as it is.
+    """
+    if not tune.is_registered_trainable(algorithm.__name__):
+        register_trainable(algorithm.__name__, algorithm)
+
 
 #: What else is local to a method that calls `super()` with the rest of its arguments.
 _NO_SETTINGS = ("self", "kwargs", "__class__")
@@ -91,3 +107,49 @@ class DefaultsConfig(GivesEnvRunners, AlgorithmConfig):  # type: ignore[misc]  #
                 where="api_stack",
                 fix="Leave the API stack as it is by default.",
             )
+
+
+class GradientFreeLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
+    """Holds the modules; it has no optimizers."""
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Makes none."""
+
+    def compute_loss_for_module(self, **_: Any) -> Any:
+        """There is no loss.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError("It does not learn by gradients.")
+
+
+class ActorCriticLearner(learners.learner_with_targets(), TorchLearner):  # type: ignore[misc]
+    """Trains the actor with one Adam and all critics with another.
+
+    The module says with `parameters_of` whose parameters are whose.
+    """
+
+    #: The epsilon that both had.
+    epsilon: ClassVar[float] = 1e-8
+    #: What they were.
+    optimizer: ClassVar[type] = torch.optim.Adam
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Makes both optimizers."""
+        config = self.config.get_config_for_module(module_id)
+        module = self.module[module_id].unwrapped()
+        for part, rate in (("actor", config.actor_lr), ("critic", config.critic_lr)):
+            parameters = module.parameters_of(part)
+            self.register_optimizer(
+                module_id=module_id,
+                optimizer_name=part,
+                optimizer=self.optimizer(parameters, eps=self.epsilon),
+                params=parameters,
+                lr_or_lr_schedule=rate,
+            )
+
+    def updates_of_critics(self, module_id: str) -> int:
+        """How many updates the critics have made; the optimizer's checkpoint says so, too."""
+        slots = self.get_optimizer(module_id, "critic").state.values()
+        return next((int(slot["step"]) for slot in slots), 0)
