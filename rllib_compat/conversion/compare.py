@@ -11,20 +11,22 @@ What differs by more than a small multiple of that error fails.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.conversion.recordings import Samples
+from rllib_compat.conversion.given import Samples
 from rllib_compat.networks import Network, Outputs
+from rllib_compat.networks.custom import UNSETTLED
 from rllib_compat.networks.graph import Compiled, Graph
 from rllib_compat.networks.observation_filter import STEP as FILTER
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import VerificationError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.report import Finding, Verdict
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Space
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -339,6 +341,28 @@ def require_equal(rows: list[OutputDifference]) -> None:
         where=f"policies.{worst.policy_id}",
         fix="Nothing was written. Please report this checkpoint's network and Ray version.",
     )
+
+
+def confirm_custom_modules(
+    findings: Iterable[Finding], rows: Iterable[OutputDifference]
+) -> list[Finding]:
+    """Findings about custom modules, once a recording has shown what these compute."""
+    shown = {
+        f"policies.{row.policy_id}.weights"
+        for row in rows
+        if row.kind == RECORDED and row.ok and row.output not in (FILTER, HEAD)
+    }
+    return [
+        replace(
+            f,
+            severity=Severity.INFO,
+            message=f"{f.message.removesuffix(UNSETTLED)}; it computes what the recording says",
+            hint="",
+        )
+        if f.rule == "custom-model" and f.path in shown
+        else f
+        for f in findings
+    ]
 
 
 def describe(row: OutputDifference) -> str:

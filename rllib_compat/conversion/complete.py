@@ -4,26 +4,46 @@ A v0.1 checkpoint has no algorithm, no config and mostly no spaces. Each of them
 first source that has it, in this order: what the caller gave; the checkpoint itself; the trial's
 params; the environment, where gymnasium offers one of that name; the weights, where they leave
 only one answer. A finding says which it was. What is found nowhere is asked for, not guessed.
+
+Signs of the algorithm are asked in order: the class of a policy, the name of the trial's folder,
+the names of the arrays, the keys of the config. The first sign gives candidates, those after it
+narrow them down. Where several are left, the caller is asked. What only arrays or keys suggest is a
+guess: a warning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
 
-from packaging.version import Version
-
+from rllib_compat import registry
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.policy_spaces import add_spaces
-from rllib_compat.conversion.signs import env_of_folder, with_algorithm
+from rllib_compat.conversion.policies import complete_policies, select_policies
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
-from rllib_compat.neutral.errors import MissingInformationError
-from rllib_compat.neutral.policy_id import SHARED, PolicyId
-from rllib_compat.neutral.report import Finding, Verdict
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.registry import keys as table
 
-#: What Ray 0.5 called the only policy, and what every later Ray calls it.
-_OLD_ID, _ONLY_ID = "default", PolicyId("default_policy")
+_TRIAL = re.compile(r"(?P<algorithm>[A-Z][A-Za-z0-9]*)_(?P<env>[A-Za-z0-9]+-v\d+)_")
+_CLASS_OF_POLICY = re.compile(r"([A-Z][A-Za-z0-9]*?)(TF|Torch|Jax)?(Eager)?(Policy|PolicyGraph)")
+
+_FIRST_WORD = re.compile(r"[A-Z][A-Z0-9]+(?=[ .-])")
+
+#: How many folders above a checkpoint's own may be its trial's.
+_LEVELS_UP = 4
+
+#: What classes of policies were called whose algorithms were not.
+_SHARED_CLASSES = {"Bandit": ("BanditLinTS", "BanditLinUCB")}
+
+#: Parts of arrays' names, and the algorithm whose family has such arrays; the first that fits.
+_ARRAYS = (
+    (re.compile(r"log_alpha|action_model|twin_q_net|pi_encoder"), "SAC"),
+    (re.compile(r"policy_model\.|p_func|actor_hidden|actor_out|action_out_squashed"), "DDPG"),
+    (re.compile(r"advantage_module|value_module|q_func|action_value|dueling_|_target_af"), "DQN"),
+)
 
 
 def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
@@ -38,80 +58,173 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
     if given.config is not None:
         checkpoint = replace(checkpoint, config=given.config, config_is_complete=False)
     if given.env is not None:
-        checkpoint = _with_env(checkpoint, given.env)
-    checkpoint = with_algorithm(checkpoint, given.algorithm)
-    checkpoint = _selected(_with_todays_ids(checkpoint), given)
-    if "env" not in checkpoint.config and (name := env_of_folder(checkpoint)):
-        message = f"{name}, from the name of the trial's folder"
+        checkpoint = replace(checkpoint, config={**checkpoint.config, "env": given.env})
+    checkpoint = _with_algorithm(checkpoint, given.algorithm)
+    env = None if "env" in checkpoint.config else _env_of_folder(checkpoint)
+    checkpoint = select_policies(checkpoint, given.policies)
+    if env is not None:
+        message = f"{env}, from the name of the trial's folder"
         derived = Finding.info("derived", Verdict.DERIVED, "config.env", message)
-        checkpoint = _with_env(checkpoint, name).with_findings([derived])
-    return add_spaces(_with_epsilon(checkpoint), given)
+        checkpoint = replace(checkpoint, config={**checkpoint.config, "env": env})
+        checkpoint = checkpoint.with_findings([derived])
+    return complete_policies(checkpoint, given)
 
 
-def _with_env(checkpoint: LegacyCheckpoint, env: Any) -> LegacyCheckpoint:
-    return replace(checkpoint, config={**checkpoint.config, "env": env})
+@frozen
+class _Sign:
+    """What one thing about a checkpoint says.
 
-
-def _with_epsilon(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
-    """Filters add to each deviation what those of their Ray added.
-
-    Layouts 1.0 and later are all of Ray 2.1 and later, whether they name their Ray or not.
+    Attributes:
+        source: What it is, for people.
+        candidates: The algorithms that it leaves; the likeliest first.
+        guess: Whether nothing says the algorithm's name.
     """
-    ray, layout = checkpoint.source.ray_version, checkpoint.source.layout
-    late = layout.startswith(("1.", "2.")) if ray is None else Version(ray) >= Version("1.10")
-    return checkpoint.with_policies(
-        replace(p, observation_filter=replace(p.observation_filter, epsilon=1e-6))
-        if late and p.observation_filter is not None
-        else p
-        for p in checkpoint.policies.values()
+
+    source: str
+    candidates: tuple[str, ...]
+    guess: bool = False
+
+
+def _with_algorithm(checkpoint: LegacyCheckpoint, given: str | None) -> LegacyCheckpoint:
+    """The checkpoint with its algorithm: given, in the checkpoint itself, or by the signs.
+
+    Raises:
+        ConfigError: No RLlib ever had the algorithm that was given.
+    """
+    if given:
+        return replace(checkpoint, algorithm=registry.find(given).name)
+    if checkpoint.algorithm and (name := _known(checkpoint.algorithm)):
+        return replace(checkpoint, algorithm=name)
+    sign, names = _candidates(checkpoint)
+    if sign is None or len(names) != 1:
+        return replace(checkpoint, algorithm=None)
+    message = f"{names[0]}, from {sign.source}"
+    if not sign.guess and (others := [n for n in sign.candidates if n != names[0]]):
+        message += f"; so had {', '.join(others)}"
+    severity = Severity.WARNING if sign.guess else Severity.INFO
+    hint = "give --algorithm if it is another one" if sign.guess else ""
+    finding = Finding("derived", severity, Verdict.DERIVED, "algorithm", message, hint)
+    return replace(checkpoint, algorithm=names[0]).with_findings([finding])
+
+
+def candidates(checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
+    """The algorithms that a checkpoint may be of, as far as the signs show."""
+    return _candidates(checkpoint)[1]
+
+
+def _candidates(checkpoint: LegacyCheckpoint) -> tuple[_Sign | None, tuple[str, ...]]:
+    """The first sign, and what all of them leave of its candidates."""
+    first: _Sign | None = None
+    names: tuple[str, ...] = ()
+    for sign in _signs(checkpoint):
+        if first is None:
+            first, names = sign, sign.candidates
+        # A sign that contradicts those before it says nothing: people rename folders.
+        elif left := tuple(name for name in names if name in sign.candidates):
+            names = left
+    return first, _without_variants(_by_memory(names, checkpoint))
+
+
+def _signs(checkpoint: LegacyCheckpoint) -> Iterator[_Sign]:
+    for policy in checkpoint.policies.values():
+        if not policy.has_weights:  # a helper's class is not the algorithm's
+            continue
+        match = _CLASS_OF_POLICY.fullmatch((policy.policy_class or "").rsplit(".", 1)[-1])
+        if match is None:
+            continue
+        names: tuple[str, ...] = _SHARED_CLASSES.get(match[1], ())
+        if not names and (name := _known(match[1])):
+            names = registry.of_policy(name)
+        if names:
+            yield _Sign(f"the policy class {policy.policy_class}", names)
+            break
+    for folder in _folders(checkpoint):
+        if name := _algorithm_of_folder(folder):
+            yield _Sign(f"the name of the folder {folder.name}", (name,))
+            break
+    if family := algorithm_of_arrays(checkpoint):
+        yield _Sign("the names of its arrays", registry.family(family), guess=True)
+    if named := _owners_of_keys(checkpoint):
+        yield _Sign("the keys of its config", named, guess=True)
+
+
+def _algorithm_of_folder(folder: Path) -> str | None:
+    """Tune and the Trainer call a trial's folder `PPO_CartPole-v0_…`, people theirs `A2C final`."""
+    name, _, rest = folder.name.partition("_")
+    if rest:
+        longer = "_".join(folder.name.split("_")[:2])  # APEX_DDPG_CartPole-v0_…
+        contributed = longer.replace("contrib_", "contrib/", 1)  # contrib_LinUCB_…
+        if found := _known(contributed) or _known(name):
+            return found
+    if folder.name in registry.ALGORITHMS:
+        return folder.name
+    word = _FIRST_WORD.match(folder.name)  # in capitals: "Random walks" is no algorithm's
+    return word[0] if word and word[0] in registry.ALGORITHMS else None
+
+
+def algorithm_of_arrays(checkpoint: LegacyCheckpoint) -> str | None:
+    """The algorithm whose kin have arrays of such names, if only theirs have."""
+    weights = [p.weights for p in checkpoint.policies.values() if isinstance(p.weights, dict)]
+    for sign, name in _ARRAYS:
+        if any(sign.search(array) for arrays in weights for array in arrays):
+            return name
+    return None
+
+
+def _owners_of_keys(checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
+    """The algorithms that have all keys of a config, which someone wrote for one of them."""
+    homes = [table.homes(key) for key in checkpoint.config]
+    owners = [home for home in homes if home and "common" not in home]
+    names = [n for n in registry.ALGORITHMS if owners and all(n in owner for owner in owners)]
+    # Checkpoints of the others are not read; one that looks like both is rather of these.
+    return tuple(name for name in names if registry.of(name).reader) or tuple(names)
+
+
+def _by_memory(names: tuple[str, ...], checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
+    """Those whose networks have an LSTM (R2D2, RNNSAC) where there is one; the others if not."""
+    arrays = (p.weights for p in checkpoint.policies.values() if isinstance(p.weights, dict))
+    recurrent = any("lstm" in array for names_of_arrays in arrays for array in names_of_arrays)
+    remember = {"R2D2", "RNNSAC"}
+    forget = {*registry.family("DQN"), *registry.family("SAC")} - remember
+    others = forget if recurrent else remember
+    return tuple(name for name in names if name not in others) or names
+
+
+def _without_variants(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Without those that are read and learn as one that they derive from (DDPPO and PPO).
+
+    Nor those that are such a one, distributed (APEX and DQN).
+    """
+    rows = [registry.of(name) for name in names]
+    return tuple(
+        row.name
+        for row in rows
+        if not any(
+            other is not row
+            and row.name in registry.family(other.name)
+            and other.reader == row.reader
+            and (row.distributes or other.becomes == row.becomes)
+            for other in rows
+        )
     )
 
 
-def _with_todays_ids(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
-    """The checkpoint with today's name of the only policy."""
-    if set(checkpoint.policies) == {_OLD_ID}:
-        return _renamed(checkpoint, _ONLY_ID, f"the only policy is called {_ONLY_ID} since Ray 0.6")
-    if set(checkpoint.policies) == {_ONLY_ID} and _wants_shared(checkpoint.config):
-        return _renamed(checkpoint, SHARED, "the policy of all agents, as the trainer calls it")
-    return checkpoint
+def _known(name: str) -> str | None:
+    try:
+        return registry.find(name).name
+    except ConfigError:
+        return None
 
 
-def _wants_shared(config: Mapping[str, Any]) -> bool:
-    """Whether a Trainer gave a config its one policy for many agents."""
-    several = config.get("multiagent")
-    policies = several.get("policies") if isinstance(several, Mapping) else None
-    return isinstance(policies, Mapping) and set(policies) == {SHARED}
+def _folders(checkpoint: LegacyCheckpoint) -> Iterator[Path]:
+    path = checkpoint.source.path
+    yield from (path, *path.resolve().parents[:_LEVELS_UP])
 
 
-def _renamed(checkpoint: LegacyCheckpoint, name: PolicyId, why: str) -> LegacyCheckpoint:
-    (only,) = checkpoint.policies.values()
-    where = f"policies.{only.policy_id}"
-    finding = Finding.info("policy-id", Verdict.RENAMED, where, why)
-    only = replace(only, policy_id=name)
-    return checkpoint.with_policies([only]).with_findings([finding])
-
-
-def _selected(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
-    """With the policies that the caller wants, and a row for those that are left out.
-
-    Raises:
-        MissingInformationError: There is no policy of that name.
-    """
-    policies = checkpoint.policies
-    if given.policies:
-        by_name = {**{p.old_id: p for p in policies.values()}, **policies}
-        if unknown := [name for name in given.policies if name not in by_name]:
-            raise MissingInformationError(
-                f"The checkpoint has no policy {', '.join(map(repr, unknown))}.",
-                where=str(checkpoint.source.path),
-                fix=f"It has {', '.join(policies)}.",
-            )
-        wanted = {by_name[name].policy_id for name in given.policies}
-        checkpoint = checkpoint.with_policies(p for k, p in policies.items() if k in wanted)
-        left = ", ".join(policy_id for policy_id in policies if policy_id not in wanted)
-        if left:
-            finding = Finding.info(
-                "policies", Verdict.DROPPED, "policies", f"not asked for: {left}"
-            )
-            checkpoint = checkpoint.with_findings([finding])
-    return checkpoint
+def _env_of_folder(checkpoint: LegacyCheckpoint) -> str | None:
+    """The environment in the name of a trial's folder, if gymnasium could have it."""
+    for folder in _folders(checkpoint):
+        match = _TRIAL.match(folder.name)
+        if match and _known(match["algorithm"]):
+            return match["env"]
+    return None

@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_compat.conversion import prove as proof
 from rllib_compat.conversion.assumptions import Assumption, find_assumptions
-from rllib_compat.conversion.compare import Array, OutputDifference, require_equal
+from rllib_compat.conversion.compare import (
+    Array,
+    OutputDifference,
+    confirm_custom_modules,
+    require_equal,
+)
 from rllib_compat.conversion.complete import complete
-from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.given import Given, Samples
 from rllib_compat.conversion.identify import identify
 from rllib_compat.conversion.plan import Form, Plan, make_plan
-from rllib_compat.conversion.recordings import Samples
-from rllib_compat.conversion.write import write
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.layouts.search import why_not_replaceable
+from rllib_compat.formats.msgpack import write as msgpack
 from rllib_compat.networks import AnyNetwork, known
 from rllib_compat.networks.optimizers import plan as optimizers
 from rllib_compat.neutral.budget import Budget
@@ -186,18 +190,17 @@ def convert(
             source=checkpoint.source.path,
             why_not=why_not_replaceable,
         ) as target:
-            report.extend(write(plan, target, state_format=state_format, budget=budget))
+            report.extend(_write(plan, target, state_format=state_format, budget=budget))
             if prove:
                 rows = proof.compare_written(plan, target, samples, budget)
                 require_equal(rows)
                 report.extend(row.finding() for row in rows)
-                report.findings = proof.confirm_custom_modules(report.findings, rows)
+                report.findings = confirm_custom_modules(report.findings, rows)
             else:
                 not_compared = Finding.warning("verify", Verdict.NOTE, "weights", "not compared")
                 report.extend([not_compared])
     assumptions = find_assumptions(plan.checkpoint, known(plan.networks), rows)
     report.extend(row.finding() for row in assumptions)
-    report.facts["result"] = result_of(plan)
     target_path = None if dry_run else Path(new)
     return Conversion(plan, report, tuple(rows), tuple(assumptions), target_path)
 
@@ -270,6 +273,33 @@ def prepare(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpoint
     return make_plan(identified, given, to=to)
 
 
+def _write(plan: Plan, target: Path, *, state_format: str, budget: Budget) -> list[Finding]:
+    """Writes what a plan says.
+
+    Args:
+        plan: What is written.
+        target: An empty folder.
+        state_format: How a Checkpointable tree keeps its state: `pkl` or `msgpack`.
+        budget: What the job may cost.
+
+    Returns:
+        What became of each part.
+    """
+    if plan.form is Form.MSGPACK:
+        budget.start_clock()
+        return msgpack.write(plan.checkpoint, target, budget)
+    if plan.form in (Form.ONNX, Form.SAFETENSORS):
+        from rllib_compat.conversion.write import exports
+
+        onnx = plan.form is Form.ONNX
+        return (exports.write_onnx if onnx else exports.write_safetensors)(plan, target)
+    from rllib_compat.conversion.write import checkpointable, modules
+
+    if plan.form is Form.MODULES:
+        return modules.write(plan, target)
+    return checkpointable.write(plan, target, state_format=state_format)
+
+
 def _nothing_to_compare(plan: Plan) -> NotYetError:
     """The error where no network of the old checkpoint is known."""
     for row in plan.findings:
@@ -318,6 +348,7 @@ def _describe(plan: Plan, report: Report) -> None:
         report.extend(plan.translation.report)
         if trusted := plan.translation.report.facts.get("trusted"):
             report.facts["trusted"] = trusted
+    report.facts["result"] = result_of(plan)
 
 
 def _size(policy: PolicyState) -> str:

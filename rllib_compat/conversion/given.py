@@ -1,10 +1,11 @@
-"""What the caller knows about a checkpoint, and a legacy config kept apart by who says what."""
+"""What the caller gives: facts of a checkpoint, samples to compare on, and keys of the config."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import Space
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 @frozen
@@ -86,6 +89,42 @@ def _with_space(known: Mapping[str | None, Space], space: Any) -> Mapping[str | 
     if read is None:
         raise ConfigError(f"{space!r} is not a space.", fix="Give one of gymnasium, or 'Box(4,)'.")
     return {**known, None: read}
+
+
+@frozen
+class Samples:
+    """What networks are compared on.
+
+    Attributes:
+        random: The number of random inputs.
+        observations: Observations by policy, `[B, network inputs]`.
+        recorded: What the old Ray computed, as `recordings.load` reads it.
+    """
+
+    random: int = 1000
+    observations: Mapping[str, Array] = field(default_factory=dict)
+    recorded: Mapping[str, Array] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        random: int,
+        observations: str | Path | Mapping[str, Array] | None,
+        recorded: str | Path | Mapping[str, Array] | None,
+    ) -> Samples:
+        """Takes arrays, or reads them from `.npz` files.
+
+        Raises:
+            CheckpointError: A file is none of plain arrays.
+        """
+        from rllib_compat.conversion.recordings import load  # whoever only reads needs none
+
+        if isinstance(observations, (str, Path)):
+            found = load(Path(observations))
+            observations = {name.split("/", 1)[0]: array for name, array in found.items()}
+        if isinstance(recorded, (str, Path)):
+            recorded = load(Path(recorded))
+        return cls(random, observations or {}, recorded)
 
 
 _NO_VALUE = object()

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from rllib_compat import registry
+from rllib_compat.conversion.complete import algorithm_of_arrays, candidates
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.signs import algorithm_of_arrays, candidates
 from rllib_compat.networks import (
     AnyNetwork,
     CustomModel,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +18,7 @@ from rllib_compat.conversion.compare import (
     OutputDifference,
 )
 from rllib_compat.conversion.complete import complete
-from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.given import Given, Samples
 from rllib_compat.conversion.identify import identify_networks
 from rllib_compat.conversion.plan import Form, Plan
 from rllib_compat.formats import layouts
@@ -33,13 +32,11 @@ from rllib_compat.networks import (
     onnx,
 )
 from rllib_compat.networks import read as read_network
-from rllib_compat.networks.custom import UNSETTLED
 from rllib_compat.networks.observation_filter import STEP as FILTER
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.report import Finding, Severity
 from rllib_compat.neutral.spaces import Box, Discrete
 
 
@@ -57,7 +54,7 @@ class WrittenNetwork(Protocol):
 
 @np.errstate(over="ignore", invalid="ignore")  # weights that are no numbers have a row of their own
 def compare_written(
-    plan: Plan, target: Path, samples: recordings.Samples, budget: Budget
+    plan: Plan, target: Path, samples: Samples, budget: Budget
 ) -> list[OutputDifference]:
     """Compares the networks of a plan with files that this process has written.
 
@@ -90,7 +87,7 @@ def compare_written(
 
 @np.errstate(over="ignore", invalid="ignore")
 def compare_tree(
-    plan: Plan, target: Path, samples: recordings.Samples, budget: Budget
+    plan: Plan, target: Path, samples: Samples, budget: Budget
 ) -> list[OutputDifference]:
     """Compares the networks of a plan with a Checkpointable tree that anybody may have written.
 
@@ -126,9 +123,7 @@ def compare_tree(
     return worse
 
 
-def _compare_export(
-    plan: Plan, target: Path, samples: recordings.Samples
-) -> list[OutputDifference]:
+def _compare_export(plan: Plan, target: Path, samples: Samples) -> list[OutputDifference]:
     """Compares files for other libraries: arrays bit by bit, models on inputs."""
     from rllib_compat.conversion.write import exports
 
@@ -258,9 +253,9 @@ def _load(
 ) -> dict[str, WrittenNetwork]:
     """The new networks as functions, loaded from the files that were written."""
     if form is not Form.MSGPACK:
-        from rllib_compat.conversion.write import modules
+        from rllib_compat.networks import rl_modules
 
-        return dict(modules.load(target, networks))
+        return dict(rl_modules.load(target, networks))
     budget.start_clock()
     again = layouts.read(target, budget)
     loaded: dict[str, Any] = {}
@@ -269,25 +264,3 @@ def _load(
         reading = read_network(policy, ModelSettings.of(again, policy))
         loaded[policy_id] = _NumpyNetwork(reading.known)
     return loaded
-
-
-def confirm_custom_modules(
-    findings: Iterable[Finding], rows: Iterable[OutputDifference]
-) -> list[Finding]:
-    """Findings about custom modules, once a recording has shown what these compute."""
-    shown = {
-        f"policies.{row.policy_id}.weights"
-        for row in rows
-        if row.kind == RECORDED and row.ok and row.output not in (FILTER, HEAD)
-    }
-    return [
-        replace(
-            f,
-            severity=Severity.INFO,
-            message=f"{f.message.removesuffix(UNSETTLED)}; it computes what the recording says",
-            hint="",
-        )
-        if f.rule == "custom-model" and f.path in shown
-        else f
-        for f in findings
-    ]

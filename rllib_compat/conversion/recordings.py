@@ -10,7 +10,6 @@ import math
 import re
 import zipfile
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -97,40 +96,6 @@ def load(file: Path) -> dict[str, Array]:
     # numpy and zipfile tell of damage in a dozen ways: tokenize's errors, zlib's, RuntimeError, ….
     except Exception as error:
         raise CheckpointError(f"Not a .npz of plain arrays: {error}", where=str(file)) from error
-
-
-@frozen
-class Samples:
-    """What networks are compared on.
-
-    Attributes:
-        random: The number of random inputs.
-        observations: Observations by policy, `[B, network inputs]`.
-        recorded: What the old Ray computed, as `load` reads it.
-    """
-
-    random: int = 1000
-    observations: Mapping[str, Array] = field(default_factory=dict)
-    recorded: Mapping[str, Array] | None = None
-
-    @classmethod
-    def of(
-        cls,
-        random: int,
-        observations: str | Path | Mapping[str, Array] | None,
-        recorded: str | Path | Mapping[str, Array] | None,
-    ) -> Samples:
-        """Takes arrays, or reads them from `.npz` files.
-
-        Raises:
-            CheckpointError: A file is none of plain arrays.
-        """
-        if isinstance(observations, (str, Path)):
-            found = load(Path(observations))
-            observations = {name.split("/", 1)[0]: array for name, array in found.items()}
-        if isinstance(recorded, (str, Path)):
-            recorded = load(Path(recorded))
-        return cls(random, observations or {}, recorded)
 
 
 def _require_bounded(file: Path) -> None:

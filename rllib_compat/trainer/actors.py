@@ -126,7 +126,7 @@ class ModuleActor(Actor):
     """
 
     def __init__(self, target: Path, done: Conversion, given: Given) -> None:
-        from rllib_compat.conversion.write import modules
+        from rllib_compat.networks import rl_modules
 
         checkpoint = done.checkpoint
         config = {**checkpoint.config, **given.overrides}
@@ -134,7 +134,7 @@ class ModuleActor(Actor):
         mapping = given.overrides.get("multiagent", {}).get("policy_mapping_fn")
         self._mapping = MappingFn(mapping) if mapping is not None else None
         self._modules = {
-            p: loaded.module for p, loaded in modules.load(target, checkpoint.policies).items()
+            p: loaded.module for p, loaded in rl_modules.load(target, checkpoint.policies).items()
         }
         self._inputs = {p: network.inputs for p, network in done.networks.items()}
         env = config.get("env") if given.env is None else given.env

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_compat import Given, convert, registry
-from rllib_compat.conversion.write import modules
+from rllib_compat.networks import rl_modules
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.networks.optimizers.groups import DEFAULT
 from rllib_compat.networks.optimizers.plan import plan
@@ -121,7 +121,7 @@ def test_what_no_todays_algorithm_trains_acts_as_before(name, more, tmp_path):
         inputs=50,
     )
     assert {f.rule for f in done.report if f.rule == "inference-only"}
-    module = modules.load(tmp_path / "new", ["default_policy"])["default_policy"].module
+    module = rl_modules.load(tmp_path / "new", ["default_policy"])["default_policy"].module
     expected = case.expected("default_policy")
     batch = {"obs": torch.from_numpy(expected.inputs.astype(np.float32))}
     if done.networks["default_policy"].graph.states:

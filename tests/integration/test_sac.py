@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from rllib_compat import Given, convert
-from rllib_compat.conversion.write import modules
+from rllib_compat.conversion.write.checkpointable import module_specs
 from rllib_compat.conversion.write.training_state import carry_temperatures, keep_action_range
 from rllib_compat.networks.network import own_name
 from rllib_compat.networks.optimizers.plan import plan
+from rllib_compat.networks.rl_modules import set_weights
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, Source
 from rllib_compat.ray_versions import learners
 from rllib_compat.ray_versions import modules as ray_modules
@@ -108,10 +109,10 @@ def test_cql_learns_with_the_same_networks():
     network, _ = identified(policy, told, "CQL")
     checkpoint = LegacyCheckpoint(Source(Path(), ""), algorithm="CQL", policies={"p": policy})
     config = CQLConfig().training(bc_iters=0)
-    specs = MultiRLModuleSpec(rl_module_specs=modules.specs(checkpoint, {"p": network}))
+    specs = MultiRLModuleSpec(rl_module_specs=module_specs(checkpoint, {"p": network}))
     learner = config.get_default_learner_class()(config=config, module_spec=specs)
     learner.build()
-    modules.set_weights(learner.module, {"p": network})
+    set_weights(learner.module, {"p": network})
     rng = np.random.default_rng(0)
     shapes = {"obs": (8, 3), "new_obs": (8, 3), "actions": (8, 2), "rewards": (8,)}
     batch = {k: torch.tensor(rng.uniform(-0.9, 0.9, s)).float() for k, s in shapes.items()}

@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rllib_compat.conversion.policy_spaces import KNOWN_ENVS, known_spaces
+from rllib_compat.conversion.policies import KNOWN_ENVS, known_spaces
 from rllib_compat.neutral import spaces
 from rllib_compat.runtime.envs import resolve_env_name
 from tests.legacy.cases import find

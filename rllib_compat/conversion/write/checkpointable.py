@@ -12,24 +12,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, fields
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rllib_compat import registry
+from rllib_compat.conversion.identify import RANDOM_MODULE
 from rllib_compat.conversion.plan import Plan
-from rllib_compat.conversion.write import modules, training_state
+from rllib_compat.conversion.write import training_state
 from rllib_compat.formats import pickles
 from rllib_compat.formats.layouts.policies import config_dict
 from rllib_compat.networks import AnyNetwork, CustomNetwork, Network
 from rllib_compat.networks.custom_module import has_parts
 from rllib_compat.networks.families.q_head import EXPLORING, exploring, exploring_plainly
+from rllib_compat.networks.rl_modules import set_weights
 from rllib_compat.networks.wrappers.previous_steps import previous_steps
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Space
 from rllib_compat.ray_versions import algorithms, checkpoints, configs, learners, startup
-from rllib_compat.runtime.adapted_config import limit_overrides_cache, share_parts_of_policies
+from rllib_compat.runtime.adapted_config import (
+    Interner,
+    limit_overrides_cache,
+    share_parts_of_policies,
+)
 from rllib_compat.runtime.connectors import (
     add_preprocessors,
     leave_in_parts,
@@ -95,7 +105,7 @@ def adapt_config(
     Returns:
         What of their state the config now has.
     """
-    _add_modules(config, modules.specs(checkpoint, networks), others, checkpoint)
+    _add_modules(config, module_specs(checkpoint, networks), others, checkpoint)
     seen = {k: policy.observation_space for k, policy in checkpoint.policies.items()}
     parts = {
         k: spaces.to_gymnasium(network.space)
@@ -121,6 +131,68 @@ def adapt_config(
         findings.append(Finding.info("many-policies", Verdict.NOTE, "policies", message, hint))
     share_parts_of_policies(config)
     return findings
+
+
+def module_specs(
+    checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
+) -> dict[str, RLModuleSpec]:
+    """Describes the module of each policy, exactly as its network was.
+
+    A policy without a network acts at random (`identify.is_random`).
+    """
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+    shared = Interner()
+    made = {
+        policy_id: RLModuleSpec(
+            module_class=_class(RANDOM_MODULE),
+            observation_space=shared(spaces.to_gymnasium(_required(policy.observation_space))),
+            action_space=shared(spaces.to_gymnasium(_required(policy.action_space))),
+        )
+        for policy_id, policy in checkpoint.policies.items()
+        if policy_id not in networks
+    }
+    for policy_id, network in networks.items():
+        policy = checkpoint.policies[policy_id]
+        seen = _required(policy.observation_space)
+        if network.space is not None:
+            seen = network.space
+        elif not isinstance(seen, spaces.Box) or seen.shape != network.inputs:
+            seen = spaces.box(-np.inf, np.inf, network.inputs)
+        target = network.target
+        model_config: Any = dict(target.model_config)
+        if target.module is None:
+            model_config = _default_model_config(model_config)
+            if not isinstance(model_config, dict):
+                model_config = shared(model_config)
+        made[policy_id] = RLModuleSpec(
+            module_class=None if target.module is None else _class(target.module),
+            observation_space=shared(spaces.to_gymnasium(seen)),
+            action_space=shared(spaces.to_gymnasium(_required(policy.action_space))),
+            model_config=model_config,
+        )
+    return made
+
+
+def _required(space: Space | None) -> Space:
+    assert space is not None  # `identify` has seen to it
+    return space
+
+
+def _default_model_config(settings: Mapping[str, Any]) -> Any:
+    """A model config of today's default modules; a dict where an algorithm's own keys are in it."""
+    from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+
+    known = {field.name for field in fields(DefaultModelConfig)}
+    made = DefaultModelConfig(**{k: v for k, v in settings.items() if k in known})
+    rest = {k: v for k, v in settings.items() if k not in known}
+    return asdict(made) | rest if rest else made
+
+
+def _class(name: str) -> Any:
+    """A class of this package by `module:Class`; checkpoints never name one."""
+    module, _, cls = name.partition(":")
+    return getattr(import_module(module), cls)
 
 
 def _keep_env_runners(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> None:
@@ -231,7 +303,7 @@ def _algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
 
 
 def _set_weights(algorithm: Algorithm, networks: Mapping[str, AnyNetwork]) -> None:
-    modules.set_weights(learners.local_learner(algorithm).module, networks)
+    set_weights(learners.local_learner(algorithm).module, networks)
     algorithm.env_runner_group.sync_weights(
         from_worker_or_learner_group=algorithm.learner_group, inference_only=True
     )

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from rllib_compat.conversion.compare import sample_inputs
-from rllib_compat.conversion.write import modules
+from rllib_compat.conversion.write.checkpointable import module_specs
 from tests.legacy.cases import find
 from tests.legacy.networks import read
 
@@ -17,7 +17,7 @@ def built(case, **options):
     """A case's network, and its module with the old weights."""
     checkpoint, networks = read(case)
     ((policy_id, network),) = networks.items()
-    spec = modules.specs(checkpoint, networks)[policy_id]
+    spec = module_specs(checkpoint, networks)[policy_id]
     spec.inference_only = options.get("inference_only", False)
     module = spec.build()
     kept = module.get_state()

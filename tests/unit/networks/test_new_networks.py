@@ -17,11 +17,11 @@ pytest.importorskip("ray")
 import torch
 
 from rllib_compat import registry
-from rllib_compat.conversion.write.modules import ModuleNetwork
 from rllib_compat.networks import fresh
 from rllib_compat.networks.modules import configured
 from rllib_compat.networks.modules.configured import ConfiguredModule, network_of
 from rllib_compat.networks.read import read
+from rllib_compat.networks.rl_modules import ModuleNetwork
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState

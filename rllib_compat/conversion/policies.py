@@ -1,4 +1,6 @@
-"""The spaces of policies, from whoever knows them: the caller, the config, the environment.
+"""The policies of a checkpoint: which are wanted, their ids of today, and their spaces.
+
+Spaces are taken from whoever knows them: the caller, the config, the environment.
 
 Checkpoints before Ray 1.8 hold no spaces, but the name of their environment. For the environments
 that nearly everybody tries first there is a table, which a test compares with gymnasium 1.x: so
@@ -16,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from packaging.version import Version
 
 from rllib_compat.conversion.given import Given
 from rllib_compat.formats.layouts.policies import class_name
@@ -23,14 +26,17 @@ from rllib_compat.networks.trunks.components import original_space
 from rllib_compat.networks.trunks.images import ATARI_FRAME
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
-from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.policy_id import SHARED, PolicyId
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import Space
 from rllib_compat.ray_versions import tune
 from rllib_compat.runtime.atari import is_atari_name
 
+#: What Ray 0.5 called the only policy, and what every later Ray calls it.
+_OLD_ID, _ONLY_ID = "default", PolicyId("default_policy")
 #: Up to how many dimensions have their bounds listed one by one.
 _FEW = 8
 
@@ -66,12 +72,97 @@ class _EnvSpaces:
     action_space: Space
 
 
-def add_spaces(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
-    """Adds the spaces that can be found; a policy may still lack one afterwards.
+def select_policies(checkpoint: LegacyCheckpoint, names: Sequence[str]) -> LegacyCheckpoint:
+    """The checkpoint with the policies that are wanted, under the ids of today.
+
+    Args:
+        checkpoint: The checkpoint.
+        names: The policies' ids, old or new; none: all of them.
+
+    Raises:
+        MissingInformationError: There is no policy of such a name.
+    """
+    return _selected(_with_todays_ids(checkpoint), names)
+
+
+def _with_todays_ids(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
+    """The checkpoint with today's name of the only policy."""
+    if set(checkpoint.policies) == {_OLD_ID}:
+        return _renamed(checkpoint, _ONLY_ID, f"the only policy is called {_ONLY_ID} since Ray 0.6")
+    if set(checkpoint.policies) == {_ONLY_ID} and _wants_shared(checkpoint.config):
+        return _renamed(checkpoint, SHARED, "the policy of all agents, as the trainer calls it")
+    return checkpoint
+
+
+def _wants_shared(config: Mapping[str, Any]) -> bool:
+    """Whether a Trainer gave a config its one policy for many agents."""
+    several = config.get("multiagent")
+    policies = several.get("policies") if isinstance(several, Mapping) else None
+    return isinstance(policies, Mapping) and set(policies) == {SHARED}
+
+
+def _renamed(checkpoint: LegacyCheckpoint, name: PolicyId, why: str) -> LegacyCheckpoint:
+    (only,) = checkpoint.policies.values()
+    where = f"policies.{only.policy_id}"
+    finding = Finding.info("policy-id", Verdict.RENAMED, where, why)
+    only = replace(only, policy_id=name)
+    return checkpoint.with_policies([only]).with_findings([finding])
+
+
+def _selected(checkpoint: LegacyCheckpoint, names: Sequence[str]) -> LegacyCheckpoint:
+    """With the policies that the caller wants, and a row for those that are left out.
+
+    Raises:
+        MissingInformationError: There is no policy of that name.
+    """
+    policies = checkpoint.policies
+    if names:
+        by_name = {**{p.old_id: p for p in policies.values()}, **policies}
+        if unknown := [name for name in names if name not in by_name]:
+            raise MissingInformationError(
+                f"The checkpoint has no policy {', '.join(map(repr, unknown))}.",
+                where=str(checkpoint.source.path),
+                fix=f"It has {', '.join(policies)}.",
+            )
+        wanted = {by_name[name].policy_id for name in names}
+        checkpoint = checkpoint.with_policies(p for k, p in policies.items() if k in wanted)
+        left = ", ".join(policy_id for policy_id in policies if policy_id not in wanted)
+        if left:
+            finding = Finding.info(
+                "policies", Verdict.DROPPED, "policies", f"not asked for: {left}"
+            )
+            checkpoint = checkpoint.with_findings([finding])
+    return checkpoint
+
+
+def complete_policies(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
+    """The checkpoint with what its policies lack: the spaces that can be found, mostly.
+
+    A policy may still lack a space afterwards.
 
     Raises:
         CheckpointError: The environment gives observations that a network can't take.
     """
+    return _with_spaces(_with_epsilon(checkpoint), given)
+
+
+def _with_epsilon(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
+    """Filters add to each deviation what those of their Ray added.
+
+    Layouts 1.0 and later are all of Ray 2.1 and later, whether they name their Ray or not.
+    """
+    ray, layout = checkpoint.source.ray_version, checkpoint.source.layout
+    late = layout.startswith(("1.", "2.")) if ray is None else Version(ray) >= Version("1.10")
+    return checkpoint.with_policies(
+        replace(p, observation_filter=replace(p.observation_filter, epsilon=1e-6))
+        if late and p.observation_filter is not None
+        else p
+        for p in checkpoint.policies.values()
+    )
+
+
+def _with_spaces(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
+    """Adds the spaces that can be found."""
     specs = _policy_specs(checkpoint.config)
     policies = [_with_spec(p, specs.get(p.policy_id)) for p in checkpoint.policies.values()]
     env_config = given.overrides.get("env_config") or {}
