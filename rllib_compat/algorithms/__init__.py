@@ -4,9 +4,9 @@ Each has a file of its own, written as Ray's examples write theirs: an `Algorith
 old keys' meanings, an `Algorithm` with a `training_step`, and a torch `Learner` with a loss. What
 they compute is held against numbers that the old Rays computed (`tests/legacy/losses/`).
 
-`dqn` and `sac` are Ray's own algorithms, which replay columns here (`replaying`). `ppo`, `vtrace`
+`dqn` and `sac` are Ray's own algorithms, which replay columns here (`off_policy`). `ppo`, `vtrace`
 and `sac` have what Ray's own learners computed in the old Rays, and compute otherwise now
-(`as_before`).
+(`legacy_learners`).
 
 `registry.rows` says which there are; `ray_versions.configs.todays_config` makes their configs.
 """

@@ -18,13 +18,13 @@ from ray.rllib.utils.schedules.scheduler import Scheduler
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.pg import (
     PolicyGradientLearner,
-    Synchronous,
+    SynchronousAlgorithm,
     SynchronousConfig,
 )
 from rllib_compat.neutral.errors import ConfigError
 
 
-class A2C(Synchronous):
+class A2C(SynchronousAlgorithm):
     """Learns from advantages over a critic, once from each batch."""
 
     old_stack_policy = "A2CTorchPolicy"

@@ -18,11 +18,11 @@ from rllib_compat.algorithms.a2c import A2C, A2CConfig, A2CTorchLearner
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.local_learners import (
     Weights,
-    give_weights,
-    learner_of,
-    own_fragment,
-    show_weights,
-    weights_of,
+    get_weights,
+    local_learner,
+    sample_fragment,
+    set_weights,
+    sync_local_env_runner,
 )
 from rllib_compat.algorithms.sampling import steps_sampled
 from rllib_compat.neutral.errors import ConfigError
@@ -58,9 +58,9 @@ def compute_on_own_fragment(
         weights: The weights of the algorithm's learner.
         timesteps: The lifetime counters that schedules look at.
     """
-    give_weights(env_runner, weights)
-    learner = learner_of(env_runner)
-    episodes = own_fragment(env_runner)
+    set_weights(env_runner, weights)
+    learner = local_learner(env_runner)
+    episodes = sample_fragment(env_runner)
     gradients, told = learner.computed(episodes, timesteps)
     return Computed(gradients, env_runner.get_metrics(), told)
 
@@ -90,11 +90,11 @@ class A3C(A2C):
             ):
                 self._learn_from(computed)
                 env_runners.ask_env_runners(group, self._request(), only=index)
-        show_weights(self)
+        sync_local_env_runner(self)
         return None
 
     def _weights(self) -> Weights:
-        weights: Weights = training_steps.foreach_learner(self, weights_of)[0]
+        weights: Weights = training_steps.foreach_learner(self, get_weights)[0]
         return weights
 
     def _timesteps(self) -> dict[str, int]:

@@ -12,16 +12,16 @@ from ray.rllib.utils.schedules.scheduler import Scheduler
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.defaults import MODEL_DEFAULTS
 from rllib_compat.algorithms.distributed_replay import (
+    DistributedReplayAlgorithm,
     DistributedReplayConfig,
-    ReplaysShards,
-    share_of_worker,
+    exploration_share,
 )
 from rllib_compat.algorithms.dqn import DQN, DQNConfig
-from rllib_compat.algorithms.transitions import AHEAD
+from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.ray_versions import modules, replay
 
 
-class APEX(ReplaysShards, DQN):
+class APEX(DistributedReplayAlgorithm, DQN):
     """DQN whose env runners sample without being waited for, and whose replay is distributed."""
 
     @classmethod
@@ -65,14 +65,14 @@ class APEXConfig(DistributedReplayConfig, DQNConfig):
         following = modules.q_values(module, {Columns.OBS: batch[Columns.NEXT_OBS]})
         actions = batch[Columns.ACTIONS].long().unsqueeze(-1)
         going_on = 1.0 - batch[Columns.TERMINATEDS].float()
-        discount = self.gamma ** batch[AHEAD] * going_on
+        discount = self.gamma ** batch[N_STEP] * going_on
         target = batch[Columns.REWARDS] + discount * following.max(-1).values
         return (values.gather(-1, actions).squeeze(-1) - target).cpu().numpy()
 
 
 def epsilon_of_worker(worker: int, workers: int) -> float:
     """How probably an env runner (1, 2, …) acts at random: the first 0.4, the last 0.4 ** 8."""
-    return share_of_worker((worker - 1) / max(1, workers - 1))
+    return exploration_share((worker - 1) / max(1, workers - 1))
 
 
 register(APEX)

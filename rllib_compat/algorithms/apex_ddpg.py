@@ -7,13 +7,13 @@ from typing import Any
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.ddpg import DDPG, DDPGConfig
 from rllib_compat.algorithms.distributed_replay import (
+    DistributedReplayAlgorithm,
     DistributedReplayConfig,
-    ReplaysShards,
-    share_of_worker,
+    exploration_share,
 )
 
 
-class APEX_DDPG(ReplaysShards, DDPG):  # noqa: N801 - its name in every Ray
+class APEX_DDPG(DistributedReplayAlgorithm, DDPG):  # noqa: N801 - its name in every Ray
     """DDPG whose env runners sample without being waited for, and whose replay is distributed."""
 
     @classmethod
@@ -43,7 +43,7 @@ def scale_of_worker(worker: int, workers: int) -> float:
 
     Unlike an epsilon of APEX, the first one's is below 0.4: so it was in every Ray.
     """
-    return share_of_worker(worker / max(1, workers - 1))
+    return exploration_share(worker / max(1, workers - 1))
 
 
 register(APEX_DDPG)

@@ -29,7 +29,7 @@ class BanditLinTSConfig(BanditConfig):
     """
 
     sampling = True
-    of_the_module: ClassVar[tuple[str, ...]] = (*BanditConfig.of_the_module, "drawn_from")
+    module_settings: ClassVar[tuple[str, ...]] = (*BanditConfig.module_settings, "drawn_from")
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or BanditLinTS)

@@ -15,7 +15,7 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import ENV_RUNNER_SAMPLING_TIMER, LEARNER_RESULTS, TIMERS
 
-from rllib_compat.algorithms.base import DefaultsConfig, GradientFreeLearner, register
+from rllib_compat.algorithms.base import GradientFreeLearner, RemovedAlgorithmConfig, register
 from rllib_compat.algorithms.sampling import sample_at_least
 from rllib_compat.networks.modules.bandit import ITEM, LinearBanditModule
 from rllib_compat.neutral.errors import ConfigError
@@ -110,14 +110,14 @@ class BanditLearner(GradientFreeLearner):
                 self.module[module_id].unwrapped().learn(*arrays)
 
 
-class BanditConfig(DefaultsConfig):
+class BanditConfig(RemovedAlgorithmConfig):
     """The config of a linear bandit.
 
     Args:
         algo_class: The algorithm, if it is a subclass of the config's own.
     """
 
-    of_the_module: ClassVar[tuple[str, ...]] = ("alpha", "lambda_", "sampling")
+    module_settings: ClassVar[tuple[str, ...]] = ("alpha", "lambda_", "sampling")
     #: Whether weights are drawn from the posterior, instead of adding a bonus.
     sampling: ClassVar[bool]
     #: A Dict with this part reaches the module as it is (`runtime.connectors`).
@@ -161,7 +161,7 @@ class BanditConfig(DefaultsConfig):
             ConfigError: It can't run so.
         """
         super().validate()
-        self.require_new_stack()
+        self.require_new_api_stack()
         if self.num_learners > 1:
             raise ConfigError(
                 "A posterior is kept in one learner.", where="num_learners", fix="num_learners=0"

@@ -34,7 +34,7 @@ def register(algorithm: type) -> None:
 _NO_SETTINGS = ("self", "kwargs", "__class__")
 
 
-class GivesEnvRunners:
+class OwnEnvRunnersConfig:
     """The first base of a config whose env runners are those of this package."""
 
     def validate(self) -> None:
@@ -43,7 +43,7 @@ class GivesEnvRunners:
         give_env_runners(cast("AlgorithmConfig", self))
 
 
-class DefaultsConfig(GivesEnvRunners, AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
+class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     """A config that starts from the defaults that the old algorithm had.
 
     Args:
@@ -51,7 +51,7 @@ class DefaultsConfig(GivesEnvRunners, AlgorithmConfig):  # type: ignore[misc]  #
     """
 
     #: The settings that its module is told.
-    of_the_module: ClassVar[tuple[str, ...]] = ()
+    module_settings: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class)
@@ -62,7 +62,7 @@ class DefaultsConfig(GivesEnvRunners, AlgorithmConfig):  # type: ignore[misc]  #
 
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
-        told = {name: getattr(self, name) for name in self.of_the_module}
+        told = {name: getattr(self, name) for name in self.module_settings}
         return {**super()._model_config_auto_includes, **told}
 
     def build_env_to_module_connector(self, *args: Any, **kwargs: Any) -> Any:
@@ -95,7 +95,7 @@ class DefaultsConfig(GivesEnvRunners, AlgorithmConfig):  # type: ignore[misc]  #
             if name not in _NO_SETTINGS and value is not NotProvided:
                 setattr(self, name, value)
 
-    def require_new_stack(self) -> None:
+    def require_new_api_stack(self) -> None:
         """Makes sure that the new API stack is asked for.
 
         Raises:

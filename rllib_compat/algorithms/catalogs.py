@@ -69,7 +69,7 @@ _BOTH = "lstm_use_prev_action_reward"
 _ATTENDED = ("attention_use_n_prev_actions", "attention_use_n_prev_rewards")
 
 
-def name_catalogs(config: AlgorithmConfig) -> None:
+def set_catalogs(config: AlgorithmConfig) -> None:
     """Names what builds the networks of a config's default modules, in place.
 
     Modules and catalogs of the user's own stay what they are, and so do converted networks.
@@ -84,7 +84,7 @@ def name_catalogs(config: AlgorithmConfig) -> None:
         modules.set_catalog(config, catalog)
 
 
-def begin_as_before(
+def use_legacy_networks(
     config: AlgorithmConfig,
     legacy: Mapping[str, Any] | None = None,
     *,
@@ -97,13 +97,13 @@ def begin_as_before(
     only today's Ray has (`fresh.only_todays`).
 
     Args:
-        config: A config of one of today's algorithms, as `name_catalogs` takes it.
+        config: A config of one of today's algorithms, as `set_catalogs` takes it.
         legacy: The legacy config of the networks, `model` and all; None: what the config tells its
             modules is meant as an old `model`.
         algorithm: The algorithm's legacy name; None: today's.
         legacy_ray: The Ray whose networks they are; None: the last that had them.
     """
-    name_catalogs(config)
+    set_catalogs(config)
     if legacy is None:  # without the layers that only today's critics have
         told = config.model_config.items()
         legacy = {"model": {k: v for k, v in told if not k.startswith("fusionnet_")}}

@@ -15,14 +15,14 @@ import torch
 import tree
 from ray.rllib.core.columns import Columns
 
-from rllib_compat.algorithms.legacy_training import Ways
+from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.networks.modules.sac import LOGITS, Q_VALUES, TWIN_Q_VALUES, CQLModule
 
 
-class OldCQLLearner:
+class LegacyCQLLearner:
     """Makes the updates of an old CQL; the first base of Ray's learner class."""
 
-    ways: ClassVar[Ways]
+    legacy: ClassVar[LegacyTraining]
     config: Any
     module: Any
     metrics: Any

@@ -16,7 +16,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from torch.nn import functional
 
-from rllib_compat.algorithms.base import ActorCriticLearner, DefaultsConfig, register
+from rllib_compat.algorithms.base import ActorCriticLearner, RemovedAlgorithmConfig, register
 from rllib_compat.networks.modules.crr import CriticRegularizedModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import algorithms, learners
@@ -64,14 +64,14 @@ class CRR(MARWIL):  # type: ignore[misc]  # Ray has no types
             super().restore_from_path(path, *more, **named)
 
 
-class CRRConfig(DefaultsConfig):
+class CRRConfig(RemovedAlgorithmConfig):
     """The config of CRR.
 
     Args:
         algo_class: The algorithm, if it is a subclass of `CRR`.
     """
 
-    of_the_module = (
+    module_settings = (
         "actor_hiddens",
         "actor_hidden_activation",
         "critic_hiddens",
@@ -159,7 +159,7 @@ class CRRConfig(DefaultsConfig):
             ConfigError: Two of them contradict each other, or nothing can run them.
         """
         super().validate()
-        self.require_new_stack()
+        self.require_new_api_stack()
         for name, words in _WORDS.items():
             if (given := getattr(self, name)) not in words:
                 raise ConfigError(

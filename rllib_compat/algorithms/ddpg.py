@@ -17,8 +17,8 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch.nn import functional
 
-from rllib_compat.algorithms.base import ActorCriticLearner, DefaultsConfig, register
-from rllib_compat.algorithms.off_policy import ReplaysColumns
+from rllib_compat.algorithms.base import ActorCriticLearner, RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm
 from rllib_compat.networks.modules.ddpg import Q_OF_POLICY, DeterministicModule
 from rllib_compat.networks.modules.noise import check
 from rllib_compat.neutral.errors import ConfigError
@@ -26,7 +26,7 @@ from rllib_compat.ray_versions import learners, replay
 from rllib_compat.runtime.exploration import ParameterNoise
 
 
-class DDPG(ReplaysColumns, SAC):  # type: ignore[misc]  # Ray has no types
+class DDPG(OffPolicyAlgorithm, SAC):  # type: ignore[misc]  # Ray has no types
     """Learns a deterministic policy from replayed steps.
 
     A training step is that of Ray's SAC: sample, store, replay, learn, send the weights. Steps are
@@ -43,14 +43,14 @@ class DDPG(ReplaysColumns, SAC):  # type: ignore[misc]  # Ray has no types
         """None: the old API stack can't run it."""
 
 
-class DDPGConfig(DefaultsConfig):
+class DDPGConfig(RemovedAlgorithmConfig):
     """The config of DDPG.
 
     Args:
         algo_class: The algorithm, if it is a subclass of `DDPG`.
     """
 
-    of_the_module = (
+    module_settings = (
         "actor_hiddens",
         "actor_hidden_activation",
         "critic_hiddens",
@@ -185,7 +185,7 @@ class DDPGConfig(DefaultsConfig):
         """
         super().validate()
         name = self.algo_class.__name__
-        self.require_new_stack()
+        self.require_new_api_stack()
         kind = self.replay_buffer_config.get("type")
         kind = kind if isinstance(kind, str) else getattr(kind, "__name__", repr(kind))
         if "EpisodeReplayBuffer" not in kind:

@@ -21,12 +21,12 @@ from ray.rllib.algorithms.ppo.ppo import LEARNER_RESULTS_CURR_KL_COEFF_KEY
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from torch import distributed
 
-from rllib_compat.algorithms.base import DefaultsConfig, register
+from rllib_compat.algorithms.base import RemovedAlgorithmConfig, register
 from rllib_compat.algorithms.local_learners import (
-    act_as_learned,
-    learner_of,
-    own_fragment,
-    show_weights,
+    local_learner,
+    sample_fragment,
+    sync_local_env_runner,
+    sync_module,
 )
 from rllib_compat.algorithms.sampling import on_env_runners, steps_sampled
 from rllib_compat.neutral.errors import ConfigError
@@ -34,11 +34,11 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import env_runners, learners, training_steps
 
 
-class LostOthersError(Exception):
+class PeerLostError(Exception):
     """Another process has failed or has left, and there is no mean."""
 
 
-def free_address(_: Any = None) -> str:
+def rendezvous_address(_: Any = None) -> str:
     """An address on this machine where processes can meet."""
     with socket.socket() as found:
         found.bind(("", 0))
@@ -79,7 +79,7 @@ def average(gradients: Sequence[Any], like: Sequence[Any]) -> list[Any]:
         Means; None where no process has a gradient.
 
     Raises:
-        LostOthersError: Another process is gone.
+        PeerLostError: Another process is gone.
     """
     if not distributed.is_initialized():
         return list(gradients)
@@ -94,7 +94,7 @@ def average(gradients: Sequence[Any], like: Sequence[Any]) -> list[Any]:
     try:
         distributed.all_reduce(whole)
     except RuntimeError as error:
-        raise LostOthersError(str(error)) from error
+        raise PeerLostError(str(error)) from error
     whole /= distributed.get_world_size()
     there, *means = whole.split([len(parts), *(len(part) for part in parts)])
     return [
@@ -183,7 +183,7 @@ class DDPPO(PPO):  # type: ignore[misc]  # Ray has no types
         (state,) = training_steps.foreach_learner(self, learned)[:1]
         indices = [one.index for one in members]
         self._group = uuid4().hex
-        (address,) = self._on_env_runners(free_address, only=indices[0])
+        (address,) = self._on_env_runners(rendezvous_address, only=indices[0])
         self._on_env_runners(
             partial(
                 join_group,
@@ -209,12 +209,12 @@ class DDPPO(PPO):  # type: ignore[misc]  # Ray has no types
             return
         (state,) = self._on_env_runners(partial(learned_there, components=components), only=index)
         training_steps.foreach_learner(self, partial(learners.set_learner_state, state=state))
-        show_weights(self)
+        sync_local_env_runner(self)
 
 
 def member(env_runner: Any) -> Member:
     """What an env runner has joined."""
-    learner = learner_of(env_runner)
+    learner = local_learner(env_runner)
     return Member(env_runner.worker_index or 0, learner.group, learner.connected)
 
 
@@ -227,7 +227,7 @@ def learned(learner: Any, components: Any = None) -> Mapping[str, Any]:
 
 def learned_there(env_runner: Any, components: Any) -> Mapping[str, Any]:
     """What the learner of an env runner has learned."""
-    return learned(learner_of(env_runner), components)
+    return learned(local_learner(env_runner), components)
 
 
 def join_group(
@@ -242,9 +242,9 @@ def join_group(
         address: Where they meet.
         ranks: Their ranks, by their indices.
     """
-    learner = learner_of(env_runner)
+    learner = local_learner(env_runner)
     learners.set_learner_state(learner, state)
-    act_as_learned(env_runner)
+    sync_module(env_runner)
     join(address, env_runner.config.torch_distributed_backend, ranks, env_runner.worker_index or 0)
     learner.group, learner.connected = group, True
 
@@ -260,22 +260,22 @@ def learn_on_own_fragment(env_runner: Any, steps: int) -> tuple[Any, Any]:
         What its learner and the env runner itself tell; nothing of the learner where another env
         runner has failed: what it had learned by then is where the next group begins.
     """
-    learner = learner_of(env_runner)
+    learner = local_learner(env_runner)
     learners.number_weights_as(learner, env_runner)
     told = None
     try:
-        told = learner.learn_with_others(own_fragment(env_runner), steps)
-    except LostOthersError:
+        told = learner.learn_with_others(sample_fragment(env_runner), steps)
+    except PeerLostError:
         pass
     finally:
         if told is None:  # the others would wait for its gradients
             learner.connected = False
             leave()
-    act_as_learned(env_runner)
+    sync_module(env_runner)
     return told, env_runner.get_metrics()
 
 
-class DDPPOConfig(DefaultsConfig, PPOConfig):  # type: ignore[misc]
+class DDPPOConfig(RemovedAlgorithmConfig, PPOConfig):  # type: ignore[misc]
     """The config of DDPPO: PPO's, but for batches.
 
     `train_batch_size_per_learner` is how many steps each env runner samples and learns from, if

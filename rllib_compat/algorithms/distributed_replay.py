@@ -23,11 +23,11 @@ from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.utils.checkpoints import Checkpointable
 
-from rllib_compat.algorithms.base import DefaultsConfig
-from rllib_compat.algorithms.local_learners import show_weights
-from rllib_compat.algorithms.off_policy import ReplaysColumns, begin, replay_settings
+from rllib_compat.algorithms.base import RemovedAlgorithmConfig
+from rllib_compat.algorithms.local_learners import sync_local_env_runner
+from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm, begin_rounds, replay_settings
 from rllib_compat.algorithms.remote_sampling import Sampled, sample_into
-from rllib_compat.algorithms.replay import Drawn, TransitionReplay, count_of
+from rllib_compat.algorithms.replay import DrawnRows, TransitionReplayBuffer, count_of
 from rllib_compat.algorithms.sampling import steps_sampled
 from rllib_compat.algorithms.transitions import Array
 from rllib_compat.neutral.errors import CompatError, ConfigError
@@ -37,17 +37,17 @@ from rllib_compat.ray_versions import checkpoints, configs, env_runners, trainin
 logger = logging.getLogger(__name__)
 
 
-class Shard:
+class ReplayShard:
     """A part of the buffer, in an actor.
 
     Args:
         capacity: How many transitions it keeps.
         least: How many it has to be given before it draws any.
-        **more: What `TransitionReplay` takes.
+        **more: What `TransitionReplayBuffer` takes.
     """
 
     def __init__(self, capacity: int, least: int, **more: Any) -> None:
-        self._replay = TransitionReplay(capacity, **more)
+        self._replay = TransitionReplayBuffer(capacity, **more)
         self._least = max(1, least)
         self._given = 0
         self._seconds: defaultdict[str, float] = defaultdict(float)
@@ -64,7 +64,7 @@ class Shard:
             self._failed = error
         self._count("add_batch", begin)
 
-    def draw(self, count: int, beta: float) -> tuple[dict[str, Any], Drawn] | None:
+    def draw(self, count: int, beta: float) -> tuple[dict[str, Any], DrawnRows] | None:
         """A train batch, and which transitions it has; None where there are too few."""
         if self._failed is not None:
             raise self._failed
@@ -75,7 +75,7 @@ class Shard:
         self._count("replay", begin)
         return found
 
-    def prioritize(self, errors: Array, drawn: Drawn) -> None:
+    def prioritize(self, errors: Array, drawn: DrawnRows) -> None:
         """Gives transitions that it has drawn other priorities."""
         begin = time.perf_counter()
         self._replay.prioritize(errors, drawn)
@@ -128,10 +128,10 @@ class Batch:
     shard: int
     actor: Any
     columns: Mapping[str, Any]
-    drawn: Drawn
+    drawn: DrawnRows
 
 
-class Shards(Checkpointable):  # type: ignore[misc]  # Ray has no types
+class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no types
     """All parts of the buffer, whose actors start when they are first needed.
 
     Args:
@@ -139,7 +139,7 @@ class Shards(Checkpointable):  # type: ignore[misc]  # Ray has no types
         capacity: How many transitions all of them keep.
         least: How many all of them have to be given before they draw any.
         here: Whether they have to be on the node of the algorithm.
-        **more: What `TransitionReplay` takes.
+        **more: What `TransitionReplayBuffer` takes.
     """
 
     def __init__(
@@ -259,7 +259,7 @@ class Shards(Checkpointable):  # type: ignore[misc]  # Ray has no types
 
             node = ray.get_runtime_context().get_node_id()
             options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node, soft=False)
-        made = ray.remote(Shard).options(**options)
+        made = ray.remote(ReplayShard).options(**options)
         return made.remote(
             max(1, self.capacity // self.count), self._least // self.count, **self._more
         )
@@ -292,7 +292,7 @@ _AHEAD = 2
 APEX = "apex"
 
 
-class DistributedReplayConfig(DefaultsConfig):
+class DistributedReplayConfig(RemovedAlgorithmConfig):
     """The settings of distributed replay; the first base of an algorithm's config."""
 
     num_replay_buffer_shards: int
@@ -357,7 +357,7 @@ class DistributedReplayConfig(DefaultsConfig):
             ConfigError: Two of them contradict each other, or nothing can run them.
         """
         super().validate()
-        self.require_new_stack()
+        self.require_new_api_stack()
         intensity = self.training_intensity
         most = self.max_requests_in_flight_per_replay_worker
         checks = (
@@ -378,7 +378,7 @@ class DistributedReplayConfig(DefaultsConfig):
                 )
 
 
-class ReplaysShards(ReplaysColumns):
+class DistributedReplayAlgorithm(OffPolicyAlgorithm):
     """The first base of an algorithm whose replay buffer is distributed over actors.
 
     Without env runners of its own (`num_env_runners=0`), with several policies, and where columns
@@ -395,20 +395,22 @@ class ReplaysShards(ReplaysColumns):
         self._since: Counter[int] = Counter()
         self._learned = False
         super().setup(config)
-        if isinstance(self.replay, Shards):
-            begin(self)  # none of its training steps has rounds: env runners go on between them
+        if isinstance(self.replay, ShardedReplayBuffer):
+            begin_rounds(
+                self
+            )  # none of its training steps has rounds: env runners go on between them
         elif self.replay is None or self.config.num_env_runners:
             logger.warning(
                 "The replay buffer of %s is not distributed, and all env runners explore alike.",
                 type(self).__name__,
             )
 
-    def new_replay(self) -> Any:
+    def make_replay_buffer(self) -> Any:
         """The buffer, still empty."""
         config = self.config
         if not config.num_env_runners or configs.is_multi_agent(config):
-            return super().new_replay()
-        return Shards(
+            return super().make_replay_buffer()
+        return ShardedReplayBuffer(
             config.num_replay_buffer_shards,
             config.replay_buffer_config["capacity"],
             least=config.num_steps_sampled_before_learning_starts,
@@ -418,7 +420,7 @@ class ReplaysShards(ReplaysColumns):
 
     def training_step(self) -> None:
         """Takes what env runners and shards have ready, and asks them for more."""
-        if not isinstance(self.replay, Shards):
+        if not isinstance(self.replay, ShardedReplayBuffer):
             super().training_step()
             return
         self._require_env_runners()
@@ -434,16 +436,16 @@ class ReplaysShards(ReplaysColumns):
     def step(self) -> Any:
         """One iteration; its result tells of the first shard."""
         result = super().step()  # type: ignore[misc]
-        if isinstance(self.replay, Shards):
+        if isinstance(self.replay, ShardedReplayBuffer):
             # Evaluation and `compute_single_action` have what was learned last.
-            show_weights(self)
+            sync_local_env_runner(self)
             stats = self.replay.stats(self.config.debug_replay)
             result.setdefault(APEX, {})["replay_shard_0"] = stats
         return result
 
     def cleanup(self) -> None:
         """Ends the actors."""
-        if isinstance(self.replay, Shards):
+        if isinstance(self.replay, ShardedReplayBuffer):
             self.replay.stop()
         super().cleanup()  # type: ignore[misc]
 
@@ -456,7 +458,9 @@ class ReplaysShards(ReplaysColumns):
 
     def set_state(self, state: Any) -> None:
         """Goes on from a state."""
-        if isinstance(self.replay, Shards):  # what is sampled by now belongs to another time
+        if isinstance(
+            self.replay, ShardedReplayBuffer
+        ):  # what is sampled by now belongs to another time
             env_runners.forget_requests(self.env_runner_group, self.config.sample_timeout_s)
         super().set_state(state)
         told = state.get(APEX, {})
@@ -536,6 +540,6 @@ class ReplaysShards(ReplaysColumns):
         return self._trained
 
 
-def share_of_worker(exponent: float) -> float:
+def exploration_share(exponent: float) -> float:
     """How much an env runner explores, by its place from 0 (most) to 1 (least)."""
     return float(0.4 ** (1.0 + 7.0 * exponent))

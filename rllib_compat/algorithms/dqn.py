@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ray.rllib.algorithms import dqn, sac
 
-from rllib_compat.algorithms.base import GivesEnvRunners
-from rllib_compat.algorithms.off_policy import ReplaysColumns, why_episodes_by_config
+from rllib_compat.algorithms.base import OwnEnvRunnersConfig
+from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm, reason_in_config
 from rllib_compat.algorithms.sac import SAC
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import configs, learners
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 
-class DQN(ReplaysColumns, dqn.DQN):  # type: ignore[misc]  # Ray has no types
+class DQN(OffPolicyAlgorithm, dqn.DQN):  # type: ignore[misc]  # Ray has no types
     """Ray's DQN with a replay buffer of columns."""
 
     @classmethod
@@ -25,7 +25,7 @@ class DQN(ReplaysColumns, dqn.DQN):  # type: ignore[misc]  # Ray has no types
         return DQNConfig()
 
 
-class DQNConfig(GivesEnvRunners, dqn.DQNConfig):  # type: ignore[misc]
+class DQNConfig(OwnEnvRunnersConfig, dqn.DQNConfig):  # type: ignore[misc]
     """The config of Ray's DQN, with all its settings.
 
     Args:
@@ -46,7 +46,7 @@ REPLAYING = {dqn.DQN: DQN, sac.SAC: SAC}
 
 def may_replay_columns(config: AlgorithmConfig) -> bool:
     """Whether a config is one of Ray's DQN or SAC, and says nothing that takes episodes."""
-    return config.algo_class in REPLAYING and why_episodes_by_config(config) is None
+    return config.algo_class in REPLAYING and reason_in_config(config) is None
 
 
 def replay_columns(config: AlgorithmConfig) -> AlgorithmConfig:
@@ -60,7 +60,7 @@ def replay_columns(config: AlgorithmConfig) -> AlgorithmConfig:
     Raises:
         ConfigError: Its algorithm is another one, or runs on the old API stack.
     """
-    if issubclass(config.algo_class, ReplaysColumns):
+    if issubclass(config.algo_class, OffPolicyAlgorithm):
         return config
     if config.algo_class not in REPLAYING or not config.enable_env_runner_and_connector_v2:
         raise ConfigError(

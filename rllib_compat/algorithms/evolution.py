@@ -24,7 +24,7 @@ from ray.rllib.core.models.configs import FreeLogStdMLPHeadConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
 
-from rllib_compat.algorithms.base import DefaultsConfig
+from rllib_compat.algorithms.base import RemovedAlgorithmConfig
 from rllib_compat.algorithms.catalogs import BCCatalog
 from rllib_compat.algorithms.noise import Array, noise_table
 from rllib_compat.algorithms.rollouts import Rollouts, Search, try_perturbations
@@ -36,7 +36,7 @@ from rllib_compat.ray_versions import configs, connectors, env_runners, training
 from rllib_compat.runtime.connectors import mean_std_filter
 
 
-class EvolutionConfig(DefaultsConfig):
+class EvolutionConfig(RemovedAlgorithmConfig):
     """The config of an algorithm that perturbs weights.
 
     Observations are normalised by a running mean and deviation, which all env runners share
@@ -64,7 +64,7 @@ class EvolutionConfig(DefaultsConfig):
             ConfigError: It can't run so.
         """
         super().validate()
-        self.require_new_stack()
+        self.require_new_api_stack()
         if configs.is_multi_agent(self):
             raise ConfigError(
                 f"{self.algo_class.__name__} has one agent and one policy, as it always did.",

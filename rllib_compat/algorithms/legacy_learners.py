@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ray.rllib.algorithms import appo, bc, cql, impala, marwil, ppo, sac
 
-from rllib_compat.algorithms.cql import OldCQLLearner
+from rllib_compat.algorithms.cql import LegacyCQLLearner
 from rllib_compat.algorithms.dqn import REPLAYING
-from rllib_compat.algorithms.legacy_training import Ways
-from rllib_compat.algorithms.marwil import OldMARWILLearner
-from rllib_compat.algorithms.off_policy import AS_BEFORE, ReplaysColumns
-from rllib_compat.algorithms.ppo import PPO, OldPPOLearner
-from rllib_compat.algorithms.sac import OldSACLearner
-from rllib_compat.algorithms.vtrace import OldAPPOLearner, OldIMPALALearner
+from rllib_compat.algorithms.legacy_training import LegacyTraining
+from rllib_compat.algorithms.marwil import LegacyMARWILLearner
+from rllib_compat.algorithms.off_policy import LEGACY_REPLAY, OffPolicyAlgorithm
+from rllib_compat.algorithms.ppo import PPO, LegacyPPOLearner
+from rllib_compat.algorithms.sac import LegacySACLearner
+from rllib_compat.algorithms.vtrace import LegacyAPPOLearner, LegacyIMPALALearner
 from rllib_compat.ray_versions import learners
 from rllib_compat.runtime.learners import put_before
 
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
 
 #: An algorithm of Ray → what its learner class gets as a first base.
 LEARNERS = {
-    ppo.PPO: OldPPOLearner,
-    impala.IMPALA: OldIMPALALearner,
-    appo.APPO: OldAPPOLearner,
-    sac.SAC: OldSACLearner,
-    cql.CQL: OldCQLLearner,
-    marwil.MARWIL: OldMARWILLearner,
-    bc.BC: OldMARWILLearner,
+    ppo.PPO: LegacyPPOLearner,
+    impala.IMPALA: LegacyIMPALALearner,
+    appo.APPO: LegacyAPPOLearner,
+    sac.SAC: LegacySACLearner,
+    cql.CQL: LegacyCQLLearner,
+    marwil.MARWIL: LegacyMARWILLearner,
+    bc.BC: LegacyMARWILLearner,
 }
 #: Where the classes are that a learner class of nobody else is made of.
 _OURS = {"ray", "rllib_compat", "builtins", "abc"}
 
 
-class StartingLearner:
-    """Learns at `first_lr` until a schedule is asked for the first time; a first base.
+class InitialRateLearner:
+    """Learns at `initial_lr` until a schedule is asked for the first time; a first base.
 
     Torch's policies made their optimizers with `lr`, whatever `lr_schedule` said.
     """
 
-    ways: ClassVar[Ways]
+    legacy: ClassVar[LegacyTraining]
 
     def build(self) -> None:
         """Builds the learner; what is restored after that brings a rate of its own."""
         super().build()  # type: ignore[misc]  # of the real learner
-        assert self.ways.first_lr is not None
-        learners.set_rate(self, self.ways.first_lr)
+        assert self.legacy.initial_lr is not None
+        learners.set_rate(self, self.legacy.initial_lr)
 
 
-def learn_as_before(config: AlgorithmConfig, ways: Ways) -> None:
+def use_legacy_learners(config: AlgorithmConfig, legacy: LegacyTraining) -> None:
     """Gives Ray's algorithms the losses and steps of an old Ray's, in place.
 
     A learner class of the user's own stays what it is. Several learners of PPO make today's passes:
@@ -57,20 +57,20 @@ def learn_as_before(config: AlgorithmConfig, ways: Ways) -> None:
 
     Args:
         config: A config of the new API stack.
-        ways: Those of its Ray.
+        legacy: Those of its Ray.
     """
-    if config.algo_class in REPLAYING or issubclass(config.algo_class, ReplaysColumns):
-        config.learner_config_dict = {**config.learner_config_dict, AS_BEFORE: True}
+    if config.algo_class in REPLAYING or issubclass(config.algo_class, OffPolicyAlgorithm):
+        config.learner_config_dict = {**config.learner_config_dict, LEGACY_REPLAY: True}
     homes = {part.__module__.partition(".")[0] for part in config.learner_class.__mro__}
     if not homes <= _OURS:
         return
-    if ways.first_lr is not None:
-        put_before(StartingLearner, "Starting", config, ways=ways)
+    if legacy.initial_lr is not None:
+        put_before(InitialRateLearner, "InitialRate", config, legacy=legacy)
     first = LEARNERS.get(config.algo_class)
-    if first is None or (first is OldPPOLearner and config.num_learners > 1):
+    if first is None or (first is LegacyPPOLearner and config.num_learners > 1):
         return
-    put_before(first, "Old", config, ways=ways)
-    if first is OldAPPOLearner and not ways.traces:
+    put_before(first, "Legacy", config, legacy=legacy)
+    if first is LegacyAPPOLearner and not legacy.vtrace:
         learners.make_batches_in_learners(config)  # which add advantages to them
-    if first is OldPPOLearner:
+    if first is LegacyPPOLearner:
         config.algo_class = PPO

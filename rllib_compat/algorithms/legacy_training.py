@@ -1,4 +1,4 @@
-"""What an iteration was in the old Rays, as far as no key of a config says it; needs no Ray."""
+"""How old Rays trained, as far as no key of a config says it. It needs no Ray."""
 
 from __future__ import annotations
 
@@ -21,66 +21,69 @@ _HUBER = Version("1.1")
 
 
 @frozen
-class Ways:
-    """What an old Ray did in an iteration.
+class LegacyTraining:
+    """How an old Ray trained.
 
     Attributes:
-        cuts_end: Whether an episode that `horizon` or a time limit has cut is over for what learns:
-            nothing is expected after it.
-        shuffles: When PPO shuffled the steps of a train batch (sequences, with an LSTM). What is
-            always drawn is in which order the minibatches of a pass come.
-        keeps_rest: Whether steps that fill no minibatch made a smaller one; else they were left.
-        tells_last_pass: Whether PPO's statistics, which the KL coefficient follows, are means over
-            the minibatches of the last pass; else of all passes.
-        clips_values: Whether PPO's critic may go no further than `vf_clip_param` from what it has
-            said; else its squared error counts no more than that.
-        by_agents: Whether PPO's schedules went by steps of agents, not by those of environments.
-        limits_errors: Whether errors of SAC's critics above 1 counted as they are, and all by the
-            weights of what is replayed; else with their squares.
-        drops_last: Whether the last step of a fragment only told IMPALA and APPO what is expected
-            after the one before it (`vtrace_drop_last_ts`, which Rays before 1.9 did not ask).
-        traces: Whether APPO's advantages are those of V-trace (`vtrace`).
-        first_lr: The learning rate of the first iteration, where that was not the first one of the
-            schedule.
+        time_limit_terminates: Whether an episode that `horizon` or a time limit has cut is over for
+            what learns: nothing is expected after it.
+        shuffle: When PPO shuffled the steps of a train batch (sequences, with an LSTM). The
+            minibatches of an epoch always come in random order.
+        keeps_partial_minibatch: Whether steps that fill no minibatch made a smaller one; else they
+            were dropped.
+        reports_last_epoch: Whether PPO's statistics, which the KL coefficient follows, are means
+            over the minibatches of the last epoch; else of all epochs.
+        clips_value_function: Whether PPO's value function may move no further than `vf_clip_param`
+            from its old output; else its squared error counts no more than that.
+        schedules_count_agent_steps: Whether PPO's schedules counted steps of agents, not those of
+            environments.
+        huber_loss: Whether the loss of SAC's critics was Huber's, and weighted by the importance of
+            what is replayed; else it was the mean squared error.
+        vtrace_drops_last_step: Whether the last step of a fragment of IMPALA and APPO is the
+            bootstrap value alone (`vtrace_drop_last_ts`, which Rays before 1.9 did not ask).
+        vtrace: Whether APPO's advantages are those of V-trace (`vtrace`).
+        initial_lr: The learning rate of the first iteration, where that was not the first one of
+            the schedule.
     """
 
-    cuts_end: bool
-    shuffles: Literal["never", "once", "each pass"]
-    keeps_rest: bool
-    tells_last_pass: bool
-    clips_values: bool
-    by_agents: bool = False
-    limits_errors: bool = True
-    drops_last: bool = True
-    traces: bool = True
-    first_lr: float | None = None
+    time_limit_terminates: bool
+    shuffle: Literal["never", "once", "each epoch"]
+    keeps_partial_minibatch: bool
+    reports_last_epoch: bool
+    clips_value_function: bool
+    schedules_count_agent_steps: bool = False
+    huber_loss: bool = True
+    vtrace_drops_last_step: bool = True
+    vtrace: bool = True
+    initial_lr: float | None = None
+
+    @classmethod
+    def of_release(cls, release: str, *, simple_optimizer: bool, **settings: Any) -> LegacyTraining:
+        """How a release trained.
+
+        Args:
+            release: The version of the Ray.
+            simple_optimizer: Whether it used the simple optimizer (`uses_simple_optimizer`).
+            **settings: The fields that the config decides.
+        """
+        ray = Version(release)
+        loads_batch = ray >= _LOADED
+        return cls(
+            time_limit_terminates=ray < _TRUNCATED,
+            shuffle="each epoch" if simple_optimizer else "never" if loads_batch else "once",
+            keeps_partial_minibatch=simple_optimizer,
+            reports_last_epoch=not loads_batch,
+            clips_value_function=ray < _CLIPPED_ERROR,
+            schedules_count_agent_steps=ray >= _AGENTS_STEPS,
+            huber_loss=ray >= _HUBER,
+            **settings,
+        )
 
 
-def ways_of(release: str, *, simple: bool, **more: Any) -> Ways:
-    """The ways of a Ray.
+def uses_simple_optimizer(release: str, framework: str, asked: object) -> bool:
+    """Whether a Ray learned without loading the whole train batch onto the device first.
 
-    Args:
-        release: Its version.
-        simple: Whether its policies learned without loading the whole batch first: those of torch
-            until Ray 1.5, those of eager TensorFlow, and others if `simple_optimizer` said so.
-        **more: What the config says.
-    """
-    ray = Version(release)
-    loaded = ray >= _LOADED
-    return Ways(
-        cuts_end=ray < _TRUNCATED,
-        shuffles="each pass" if simple else "never" if loaded else "once",
-        keeps_rest=simple,
-        tells_last_pass=not loaded,
-        clips_values=ray < _CLIPPED_ERROR,
-        by_agents=ray >= _AGENTS_STEPS,
-        limits_errors=ray >= _HUBER,
-        **more,
-    )
-
-
-def is_simple(release: str, framework: str, asked: object) -> bool:
-    """Whether policies learned without loading the whole batch first.
+    That did torch until Ray 1.5, eager TensorFlow, and all others with `simple_optimizer=True`.
 
     Args:
         release: The version of the Ray.

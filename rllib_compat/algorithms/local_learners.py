@@ -22,7 +22,7 @@ _LEARNERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 Weights = Mapping[str, Mapping[str, Any]]
 
 
-def learner_of(env_runner: Any) -> Any:
+def local_learner(env_runner: Any) -> Any:
     """The learner of an env runner, in its process; it is made when it is first asked for."""
     if env_runner not in _LEARNERS:
         config = env_runner.config.copy(copy_frozen=False)
@@ -31,7 +31,7 @@ def learner_of(env_runner: Any) -> Any:
     return _LEARNERS[env_runner]
 
 
-def weights_of(learner: Any) -> Weights:
+def get_weights(learner: Any) -> Weights:
     """The weights of all modules of a learner."""
     return {name: module.get_state() for name, module in _modules(learner).items()}
 
@@ -41,20 +41,20 @@ def _modules(learner: Any) -> dict[str, Any]:
     return {name: learner.module[name].unwrapped() for name in names}
 
 
-def act_as_learned(env_runner: Any) -> None:
+def sync_module(env_runner: Any) -> None:
     """Gives an env runner's module the weights of its learner's."""
-    modules = _modules(learner_of(env_runner))
+    modules = _modules(local_learner(env_runner))
     weights = {name: part.get_state(inference_only=True) for name, part in modules.items()}
     env_runner.set_state({COMPONENT_RL_MODULE: weights})
 
 
-def give_weights(env_runner: Any, weights: Weights) -> None:
+def set_weights(env_runner: Any, weights: Weights) -> None:
     """Gives weights to an env runner and to its learner.
 
     Raises:
         ConfigError: They are of modules that its learner has not.
     """
-    learner = learner_of(env_runner)
+    learner = local_learner(env_runner)
     modules = _modules(learner)
     if others := weights.keys() ^ modules.keys():
         raise ConfigError(
@@ -65,17 +65,17 @@ def give_weights(env_runner: Any, weights: Weights) -> None:
     for name, module in modules.items():
         module.set_state(weights[name])
     learners.number_weights_as(learner, env_runner)
-    act_as_learned(env_runner)
+    sync_module(env_runner)
 
 
-def show_weights(algorithm: Algorithm) -> None:
+def sync_local_env_runner(algorithm: Algorithm) -> None:
     """Gives the algorithm's own env runner the weights of its learner: it acts, and is saved."""
     if algorithm.env_runner is not None:
-        (weights,) = training_steps.foreach_learner(algorithm, weights_of)[:1]
+        (weights,) = training_steps.foreach_learner(algorithm, get_weights)[:1]
         algorithm.env_runner.set_state({COMPONENT_RL_MODULE: weights})
 
 
-def own_fragment(env_runner: Any) -> list[Any]:
+def sample_fragment(env_runner: Any) -> list[Any]:
     """Samples one fragment from each environment of an env runner."""
     config = env_runner.config
     length = config.get_rollout_fragment_length(env_runner.worker_index or 0)

@@ -19,10 +19,10 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
-from rllib_compat.algorithms.base import ActorCriticLearner, DefaultsConfig, register
-from rllib_compat.algorithms.off_policy import begin
-from rllib_compat.algorithms.replay import Ring
-from rllib_compat.algorithms.transitions import AHEAD, Array, Steps, transitions
+from rllib_compat.algorithms.base import ActorCriticLearner, RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.off_policy import begin_rounds
+from rllib_compat.algorithms.replay import RingStorage
+from rllib_compat.algorithms.transitions import N_STEP, Array, Steps, transitions
 from rllib_compat.networks.modules.maddpg import (
     EVERYONE,
     Q_OF_POLICY,
@@ -110,7 +110,7 @@ class JointBuffer:
     """
 
     def __init__(self, capacity: int) -> None:
-        self._ring = Ring(capacity)
+        self._ring = RingStorage(capacity)
         self._agents: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -155,19 +155,19 @@ class MADDPG(Algorithm):  # type: ignore[misc]  # Ray has no types
     def training_step(self) -> None:
         """Samples; learns as often as the config says; sends the weights."""
         config = self.config
-        rounds = begin(self)
-        while rounds.go_on():
-            told = rounds.sample_whole(_arrays)
+        rounds = begin_rounds(self)
+        while rounds.start_next():
+            told = rounds.sample_episodes(_arrays)
             for _, sampled in told:
                 for steps in sampled:
                     self._kept.add(steps)
-            if not told or not len(self._kept) or rounds.wait():
+            if not told or not len(self._kept) or rounds.is_warming_up():
                 continue
             for _ in range(self._updates(sum(steps for steps, _ in told))):
                 drawn = self._kept.sample(config.total_train_batch_size)
                 rounds.learn(_batches(drawn), config.total_train_batch_size)
             training_steps.send_new_weights(self)
-        rounds.tell()
+        rounds.log_metrics()
 
     def _updates(self, sampled: int) -> int:
         """How many updates are due after so many new steps."""
@@ -197,7 +197,7 @@ def _sizes(spec: Any) -> int:
     return observed(spec.observation_space) + simplex(spec.action_space)
 
 
-class MADDPGConfig(DefaultsConfig):
+class MADDPGConfig(RemovedAlgorithmConfig):
     """The config of MADDPG.
 
     Its environment is a `MultiAgentEnv` in which all agents act in each step, and each agent has a
@@ -209,7 +209,7 @@ class MADDPGConfig(DefaultsConfig):
     """
 
     buffer_size: int
-    of_the_module = (
+    module_settings = (
         "actor_hiddens",
         "actor_hidden_activation",
         "critic_hiddens",
@@ -293,7 +293,7 @@ class MADDPGConfig(DefaultsConfig):
             sees = [name] if told[name]["use_local_critic"] else everyone
             spec.model_config = {
                 **spec.model_config,
-                **{key: told[name][key] for key in self.of_the_module if key in told[name]},
+                **{key: told[name][key] for key in self.module_settings if key in told[name]},
                 "agent": name,
                 "critic_sees": sees,
                 "critic_inputs": sum(_sizes(specs[agent]) for agent in sees),
@@ -307,7 +307,7 @@ class MADDPGConfig(DefaultsConfig):
             ConfigError: Two of them contradict each other, or nothing can run them.
         """
         super().validate()
-        self.require_new_stack()
+        self.require_new_api_stack()
         for name in ("buffer_size", "n_step"):
             if getattr(self, name) < 1:
                 raise ConfigError(
@@ -366,7 +366,7 @@ class MADDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
             for agent, seen in zip(module.critic_sees, following, strict=True)
         ]
         going_on = 1.0 - batch[Columns.TERMINATEDS].float()
-        discount = config.gamma ** batch.get(AHEAD, config.n_step)
+        discount = config.gamma ** batch.get(N_STEP, config.n_step)
         value = module.target_value(following, acted)
         return batch[Columns.REWARDS] + going_on * discount * value
 

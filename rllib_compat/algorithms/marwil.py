@@ -11,7 +11,7 @@ from ray.rllib.evaluation.postprocessing import Postprocessing
 from rllib_compat.algorithms.ppo import explained_variance
 
 
-class OldMARWILLearner:
+class LegacyMARWILLearner:
     """Adds the logarithm of the deviation to what is cloned; the first base of a learner class.
 
     All else is Ray's loss, which is that of the old Rays.

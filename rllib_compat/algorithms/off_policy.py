@@ -22,7 +22,7 @@ from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 
-from rllib_compat.algorithms.replay import PolicyReplay, ToTrain, TransitionReplay
+from rllib_compat.algorithms.replay import MultiAgentReplayBuffer, ToTrain, TransitionReplayBuffer
 from rllib_compat.algorithms.sampling import on_env_runners, sample_at_least, steps_sampled
 from rllib_compat.ray_versions import (
     checkpoints,
@@ -32,17 +32,16 @@ from rllib_compat.ray_versions import (
     learners,
     training_steps,
 )
-from rllib_compat.ray_versions import training_steps as ray_training_steps
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
 
 #: A training step has at most so many: what was measured is kept until its end.
-MOST = 100
+MAX_ROUNDS = 100
 
 
-def begin(algorithm: Any) -> Rounds:
+def begin_rounds(algorithm: Any) -> Rounds:
     """The rounds of a training step that begins now; the algorithm has them as its `rounds`."""
     begun = Rounds(algorithm, getattr(algorithm, "rounds", None))
     algorithm.rounds = begun
@@ -57,8 +56,8 @@ class Rounds:
         before: Those of its training step before; None in the first one.
 
     Attributes:
-        together: Whether there may be several: what samples and what learns is in this process, and
-            the training step is the algorithm's own, not one that somebody has built on it.
+        in_process: Whether there may be several: what samples and what learns is in this process,
+            and the training step is the algorithm's own, not that of a user's subclass.
         iteration: The iteration that they belong to.
         began: The steps sampled before it, and when it began.
     """
@@ -66,7 +65,7 @@ class Rounds:
     def __init__(self, algorithm: Algorithm, before: Rounds | None) -> None:
         self._algorithm, self._config = algorithm, algorithm.config
         own = type(algorithm).training_step.__module__.startswith(str(__package__))
-        self.together = own and ray_training_steps.trains_in_this_process(algorithm)
+        self.in_process = own and training_steps.trains_in_this_process(algorithm)
         self._count, self._sampled, self._told = 0, 0, steps_sampled(algorithm)
         self.iteration: int = algorithm.iteration
         self.began: tuple[int, float] = (self._told, time.time())
@@ -78,7 +77,7 @@ class Rounds:
         """How many steps of the environment were ever sampled."""
         return self._told + self._sampled
 
-    def go_on(self) -> bool:
+    def start_next(self) -> bool:
         """Whether there is one more round in this training step: at least one.
 
         There is none where Ray would end the iteration.
@@ -90,8 +89,8 @@ class Rounds:
         config = self._config
         self._count += 1
         return (
-            self.together
-            and self._count <= MOST
+            self.in_process
+            and self._count <= MAX_ROUNDS
             and not config.min_train_timesteps_per_iteration
             and (
                 self.steps - steps < (config.min_sample_timesteps_per_iteration or 0)
@@ -101,15 +100,15 @@ class Rounds:
 
     def sample(self) -> list[Any]:
         """Samples a fragment on each env runner; none where every one of them has failed."""
-        if not self.together:
-            episodes = ray_training_steps.sample_episodes(self._algorithm)
+        if not self.in_process:
+            episodes = training_steps.sample_episodes(self._algorithm)
             self._told = steps_sampled(self._algorithm)
             return episodes
-        episodes = ray_training_steps.sample_here(self._algorithm)
+        episodes = training_steps.sample_here(self._algorithm)
         self._sampled += sum(episode.env_steps() for episode in episodes)
         return episodes
 
-    def sample_whole(self, make: Callable[[Any, list[Any]], Any]) -> list[tuple[int, Any]]:
+    def sample_episodes(self, make: Callable[[Any, list[Any]], Any]) -> list[tuple[int, Any]]:
         """Samples at least a fragment on each env runner; whole episodes if the config says so.
 
         Args:
@@ -120,16 +119,16 @@ class Rounds:
             one of them has failed.
         """
         algorithm, least = self._algorithm, self._config.get_rollout_fragment_length()
-        if not self.together:
-            told = on_env_runners(algorithm, partial(_play_and_tell, make=make, least=least))
+        if not self.in_process:
+            told = on_env_runners(algorithm, partial(_sample_with_metrics, make=make, least=least))
             self._told = steps_sampled(algorithm)
             return [(steps, made) for steps, made, _ in told]
-        group, play = algorithm.env_runner_group, partial(_play, make=make, least=least)
+        group, play = algorithm.env_runner_group, partial(_sample, make=make, least=least)
         found = env_runners.foreach_env_runner(group, play)
         self._sampled += sum(steps for steps, _ in found)
         return found
 
-    def wait(self) -> bool:
+    def is_warming_up(self) -> bool:
         """Whether fewer steps were sampled than the config asks for before it learns."""
         return self.steps < int(self._config.num_steps_sampled_before_learning_starts)
 
@@ -146,27 +145,27 @@ class Rounds:
         Returns:
             The TD errors of each module whose learner logs them, one a transition.
         """
-        return ray_training_steps.update_learners_with_arrays(
+        return training_steps.update_learners_with_arrays(
             self._algorithm,
             batches,
             count,
             now=self.steps if now is None else now,
-            told=not self.together,
+            told=not self.in_process,
         )
 
-    def tell(self) -> None:
+    def log_metrics(self) -> None:
         """Tells the algorithm what was measured."""
-        if self.together:
-            ray_training_steps.tell_what_was_measured(self._algorithm)
+        if self.in_process:
+            training_steps.tell_what_was_measured(self._algorithm)
 
 
-def _play(env_runner: Any, make: Callable[[Any, list[Any]], Any], least: int) -> tuple[int, Any]:
+def _sample(env_runner: Any, make: Callable[[Any, list[Any]], Any], least: int) -> tuple[int, Any]:
     episodes = sample_at_least(env_runner, least)
     return sum(e.env_steps() for e in episodes), make(env_runner.config, episodes)
 
 
-def _play_and_tell(env_runner: Any, **how: Any) -> tuple[int, Any, Any]:
-    return *_play(env_runner, **how), env_runner.get_metrics()
+def _sample_with_metrics(env_runner: Any, **how: Any) -> tuple[int, Any, Any]:
+    return *_sample(env_runner, **how), env_runner.get_metrics()
 
 
 logger = logging.getLogger(__name__)
@@ -179,10 +178,10 @@ REPLAY = "replay"
 OFFSET = 1e-6
 
 #: The key of `learner_config_dict` of configs whose steps are replayed as the old Rays did it.
-AS_BEFORE = "legacy_replay"
+LEGACY_REPLAY = "legacy_replay"
 
 
-class ReplaysColumns:
+class OffPolicyAlgorithm:
     """The first base of a subclass of Ray's DQN whose learner class is a `TakesArrays`.
 
     A training step is that of DQN: sample, store, replay, learn, send the weights. What columns
@@ -201,9 +200,9 @@ class ReplaysColumns:
     def setup(self, config: Any) -> None:
         """Builds env runners, learner and replay buffer."""
         super().setup(config)  # type: ignore[misc]  # of the real algorithm
-        reason = why_episodes(self)
+        reason = reason_to_replay_episodes(self)
         if reason is None:
-            self.replay = self.local_replay_buffer = self.new_replay()
+            self.replay = self.local_replay_buffer = self.make_replay_buffer()
             return
         logger.warning(
             "%s replays episodes, not columns: %s.",
@@ -211,9 +210,9 @@ class ReplaysColumns:
             reason,
         )
 
-    def new_replay(self) -> Any:
+    def make_replay_buffer(self) -> Any:
         """The buffer, still empty."""
-        return new_replay(self.config)
+        return make_replay_buffer(self.config)
 
     def training_step(self) -> None:
         """Samples and learns, each as often as the config says; sends the weights."""
@@ -221,20 +220,20 @@ class ReplaysColumns:
             super().training_step()  # type: ignore[misc]
             return
         samples, updates = calculate_rr_weights(self.config)
-        rounds = begin(self)
-        while rounds.go_on():
+        rounds = begin_rounds(self)
+        while rounds.start_next():
             for _ in range(samples):
                 self._keep(rounds.sample())
-            if not len(self.replay) or rounds.wait():
+            if not len(self.replay) or rounds.is_warming_up():
                 continue
             for _ in range(updates):
                 self._learn()
             training_steps.send_new_weights(self)
-        rounds.tell()
+        rounds.log_metrics()
 
     def _keep(self, episodes: list[Any]) -> None:
         """Keeps the transitions of episodes."""
-        if isinstance(self.replay, PolicyReplay):
+        if isinstance(self.replay, MultiAgentReplayBuffer):
             self.replay.add(episodes, self._to_train)
         else:
             self.replay.add(episodes)
@@ -243,7 +242,7 @@ class ReplaysColumns:
         """Draws transitions, learns from them, and gives them other priorities."""
         config, replay = self.config, self.replay
         count, beta = config.total_train_batch_size, config.replay_buffer_config.get("beta") or 0.0
-        if isinstance(replay, PolicyReplay):
+        if isinstance(replay, MultiAgentReplayBuffer):
             if batches := replay.sample(count, beta, self._to_train):
                 replay.prioritize(self.learn_from(batches))
             return
@@ -297,16 +296,16 @@ class ReplaysColumns:
             self.replay.set_state(state[REPLAY])
 
 
-def new_replay(config: Any) -> TransitionReplay | PolicyReplay:
+def make_replay_buffer(config: Any) -> TransitionReplayBuffer | MultiAgentReplayBuffer:
     """An empty buffer as a config's `replay_buffer_config` describes it."""
     if not configs.is_multi_agent(config):
-        return TransitionReplay(**_whole_settings(config))
+        return TransitionReplayBuffer(**_whole_settings(config))
     thawed = config.copy(copy_frozen=False)  # Ray can't make a policy's own of a frozen one
     of_policies = {
         policy_id: _whole_settings(thawed.get_config_for_module(policy_id))
         for policy_id in config.policies
     }
-    return PolicyReplay(_whole_settings(config), of_policies)
+    return MultiAgentReplayBuffer(_whole_settings(config), of_policies)
 
 
 def _whole_settings(config: Any) -> dict[str, Any]:
@@ -315,10 +314,10 @@ def _whole_settings(config: Any) -> dict[str, Any]:
 
 
 def replay_settings(config: Any) -> dict[str, Any]:
-    """What `TransitionReplay` takes beside its capacity, as a config has it."""
+    """What `TransitionReplayBuffer` takes beside its capacity, as a config has it."""
     told = config.replay_buffer_config
     offset = getattr(config, "prioritized_replay_eps", OFFSET)
-    before = bool(config.learner_config_dict.get(AS_BEFORE))
+    before = bool(config.learner_config_dict.get(LEGACY_REPLAY))
     return {
         "alpha": told.get("alpha", 1.0) if "Prioritized" in told["type"] else 0.0,
         "n_step": config.n_step,
@@ -329,10 +328,10 @@ def replay_settings(config: Any) -> dict[str, Any]:
     }
 
 
-def why_episodes(algorithm: Any) -> str | None:
+def reason_to_replay_episodes(algorithm: Any) -> str | None:
     """Why an algorithm has to replay episodes; None: it may replay columns."""
     config = algorithm.config
-    found = why_episodes_by_config(config)
+    found = reason_in_config(config)
     if found is None and not issubclass(config.learner_class, learners.TakesArrays):
         return f"its learner class {config.learner_class.__name__} takes no columns"
     if found is None and any(training_steps.foreach_learner(algorithm, _is_stateful)):
@@ -340,7 +339,7 @@ def why_episodes(algorithm: Any) -> str | None:
     return found
 
 
-def why_episodes_by_config(config: Any) -> str | None:
+def reason_in_config(config: Any) -> str | None:
     """The same, as far as the config of an algorithm tells it."""
     kind = config.replay_buffer_config.get("type")
     of_one = kind

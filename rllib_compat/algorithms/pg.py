@@ -16,12 +16,12 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from rllib_compat.algorithms.advantages import Advantages
-from rllib_compat.algorithms.base import DefaultsConfig, register
+from rllib_compat.algorithms.base import RemovedAlgorithmConfig, register
 from rllib_compat.algorithms.catalogs import ActorCriticCatalog
 from rllib_compat.ray_versions import configs, learners, old_policies, training_steps
 
 
-class SynchronousConfig(DefaultsConfig):
+class SynchronousConfig(RemovedAlgorithmConfig):
     """The config of an algorithm that learns once from each batch."""
 
     def get_default_rl_module_spec(self) -> Any:
@@ -30,7 +30,7 @@ class SynchronousConfig(DefaultsConfig):
         return RLModuleSpec(module_class=spec.module_class, catalog_class=ActorCriticCatalog)
 
 
-class Synchronous(Algorithm):  # type: ignore[misc]  # Ray has no types
+class SynchronousAlgorithm(Algorithm):  # type: ignore[misc]  # Ray has no types
     """Samples, learns once, and sends the new weights to the env runners."""
 
     #: Its policy for the old API stack, in `old_stack_policies`.
@@ -81,7 +81,7 @@ class PolicyGradientLearner(learners.ClipsGradients, TorchLearner):  # type: ign
         return self.module[module_id].unwrapped().compute_values(batch, embeddings)
 
 
-class PG(Synchronous):
+class PG(SynchronousAlgorithm):
     """Learns from discounted returns alone."""
 
     old_stack_policy = "PGTorchPolicy"

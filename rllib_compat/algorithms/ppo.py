@@ -2,7 +2,8 @@
 
 Today's makes other minibatches: the step that Ray adds to each chunk of an episode is one of their
 rows, they go on from one pass to the next, and all policies make as many as the one with the most
-steps. Here each policy makes its own passes over its own steps, by the `Ways` of the config's Ray.
+steps. Here each policy makes its own passes over its own steps, as the config's Ray did
+(`LegacyTraining`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from rllib_compat.algorithms.advantages import Advantages
-from rllib_compat.algorithms.legacy_training import Ways
+from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.ray_versions import configs, learners, training_steps
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -36,27 +37,27 @@ TERMS = (
 
 
 class PPO(ppo.PPO):  # type: ignore[misc]  # Ray has no types
-    """Ray's PPO, whose learner itself makes passes over a train batch: an `OldPPOLearner`."""
+    """Ray's PPO, whose learner itself makes passes over a train batch: an `LegacyPPOLearner`."""
 
     def training_step(self) -> None:
         """Samples a train batch, learns from it, and sends the weights."""
         episodes = training_steps.sample_episodes(self, self.config.total_train_batch_size)
         if episodes:  # else every env runner has failed
             several = configs.is_multi_agent(self.config)
-            by_agents = several and self.config.learner_class.ways.by_agents
+            by_agents = several and self.config.learner_class.legacy.schedules_count_agent_steps
             now = training_steps.agent_steps_sampled(self) if by_agents else None
             training_steps.update_learners(self, episodes, now)
             training_steps.send_new_weights(self)
 
 
-class OldPPOLearner(learners.MakesStepsOnce):
+class LegacyPPOLearner(learners.MakesStepsOnce):
     """Makes the passes of an old PPO, with its loss; the first base of Ray's learner class.
 
     Attributes:
-        ways: Those of the Ray that the config was written for.
+        legacy: Those of the Ray that the config was written for.
     """
 
-    ways: ClassVar[Ways]
+    legacy: ClassVar[LegacyTraining]
     config: Any
     module: Any
     metrics: Any
@@ -82,8 +83,8 @@ class OldPPOLearner(learners.MakesStepsOnce):
             config = self.config.get_config_for_module(module_id)
             prepare(rows, config)
             size = config.minibatch_size or int(lengths.sum())
-            for begin_of_pass, chosen in passes(lengths, size, config.num_epochs, self.ways):
-                if begin_of_pass and self.ways.tells_last_pass:
+            for begin_of_pass, chosen in passes(lengths, size, config.num_epochs, self.legacy):
+                if begin_of_pass and self.legacy.reports_last_epoch:
                     self._terms.pop(module_id, None)
                 taken = torch.as_tensor(chosen, device=rows[Columns.REWARDS].device)
                 minibatch = tree.map_structure(lambda column, at=taken: column[at], rows)
@@ -132,7 +133,7 @@ class OldPPOLearner(learners.MakesStepsOnce):
 
     def _critics_loss(self, said: Any, targets: Any, batch: Any, most: float) -> Any:
         errors = (said - targets).square()
-        if not self.ways.clips_values:
+        if not self.legacy.clips_value_function:
             return errors.clamp(max=most)
         before = batch["vf_preds"]
         near = before + (said - before).clamp(-most, most)
@@ -183,37 +184,39 @@ def prepare(rows: dict[str, Any], config: Any) -> None:
     rows[Postprocessing.ADVANTAGES] = (gains - center) / deviation.clamp(min=1e-4)
 
 
-def passes(lengths: Array, size: int, count: int, ways: Ways) -> Iterator[tuple[bool, Array]]:
+def passes(
+    lengths: Array, size: int, count: int, legacy: LegacyTraining
+) -> Iterator[tuple[bool, Array]]:
     """The minibatches of all passes over a train batch.
 
     Args:
         lengths: How many steps each row of the batch has: one, or as many as its sequence.
         size: How many steps a minibatch has. Of sequences it has those in which these steps begin.
         count: How many passes.
-        ways: What old Rays did differently.
+        legacy: What old Rays did differently.
 
     Yields:
         Whether a pass begins with this minibatch, and its rows.
     """
     rows, of_sequences = np.arange(len(lengths)), bool((lengths > 1).any())
-    if ways.shuffles == "once":
+    if legacy.shuffle == "once":
         rows = np.random.permutation(rows)
     for _ in range(count):
-        if ways.shuffles == "each pass" and not of_sequences:
+        if legacy.shuffle == "each epoch" and not of_sequences:
             rows = np.random.permutation(rows)
         total = int(lengths.sum())
-        found = max(1, -(-total // size) if ways.keeps_rest else total // size)
+        found = max(1, -(-total // size) if legacy.keeps_partial_minibatch else total // size)
         ends = np.searchsorted(lengths[rows].cumsum(), np.arange(found + 1) * size, side="right")
-        for place, number in enumerate(_order(found, ways)):
+        for place, number in enumerate(_order(found, legacy)):
             chosen = rows[ends[number] : ends[number + 1]]
             if len(chosen):  # else a sequence is longer than a minibatch
                 yield place == 0, chosen
 
 
-def _order(count: int, ways: Ways) -> list[int]:
+def _order(count: int, legacy: LegacyTraining) -> list[int]:
     """The order of a pass's minibatches, drawn as each Ray drew it."""
     numbers = list(range(count))
-    if ways.keeps_rest:
+    if legacy.keeps_partial_minibatch:
         random.shuffle(numbers)
     else:
         np.random.shuffle(numbers)

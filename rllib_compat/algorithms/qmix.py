@@ -20,8 +20,8 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
-from rllib_compat.algorithms.base import DefaultsConfig, register
-from rllib_compat.algorithms.off_policy import begin
+from rllib_compat.algorithms.base import RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.off_policy import begin_rounds
 from rllib_compat.networks.modules.grouped import MASK
 from rllib_compat.networks.modules.qmix import FOLLOWING, TAKEN, TARGETS, QMIXModule
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
@@ -195,12 +195,12 @@ class QMIX(Algorithm):  # type: ignore[misc]  # Ray has no types
     def training_step(self) -> None:
         """Samples; learns once; sends the weights."""
         config = self.config
-        rounds = begin(self)
-        while rounds.go_on():
-            told = rounds.sample_whole(_fragment)
+        rounds = begin_rounds(self)
+        while rounds.start_next():
+            told = rounds.sample_episodes(_fragment)
             for _, sampled in told:
                 self._kept.add(sampled)
-            if not told or rounds.wait():
+            if not told or rounds.is_warming_up():
                 continue
             drawn = self._kept.sample(config.total_train_batch_size)
             batches = {
@@ -209,14 +209,14 @@ class QMIX(Algorithm):  # type: ignore[misc]  # Ray has no types
             }
             rounds.learn(batches, drawn.steps)
             training_steps.send_new_weights(self)
-        rounds.tell()
+        rounds.log_metrics()
 
 
 def _fragment(_: Any, episodes: list[Any]) -> Fragment:
     return fragment(episodes)
 
 
-class QMIXConfig(DefaultsConfig):
+class QMIXConfig(RemovedAlgorithmConfig):
     """The config of QMIX.
 
     Its environment is a `MultiAgentEnv` with groups (`with_agent_groups`), and each group has a
@@ -227,7 +227,7 @@ class QMIXConfig(DefaultsConfig):
         algo_class: The algorithm, if it is a subclass of `QMIX`.
     """
 
-    of_the_module = ("mixer", "mixing_embed_dim", "lstm_cell_size", "epsilon")
+    module_settings = ("mixer", "mixing_embed_dim", "lstm_cell_size", "epsilon")
     #: Observations are no vectors, but what `GroupedObservations` makes of them.
     groups_observations = True
 
@@ -306,7 +306,7 @@ class QMIXConfig(DefaultsConfig):
             ConfigError: Two of them contradict each other, or nothing can run them.
         """
         super().validate()
-        self.require_new_stack()
+        self.require_new_api_stack()
         if self.mixer not in MIXERS:
             raise ConfigError(
                 f"mixer is one of {', '.join(map(repr, MIXERS))}, not {self.mixer!r}.",

@@ -20,15 +20,15 @@ from torch.nn import functional
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.sequence_replay import (
     WEIGHTS,
-    ReplaysSequences,
-    ReplaysSequencesConfig,
+    SequenceReplayAlgorithm,
+    SequenceReplayConfig,
 )
 from rllib_compat.networks.modules.exploring_q import QF_PREDS
 from rllib_compat.networks.modules.r2d2 import TARGETS, R2D2Module
 from rllib_compat.ray_versions import learners
 
 
-class R2D2(ReplaysSequences):
+class R2D2(SequenceReplayAlgorithm):
     """Deep Q-learning from sequences, with rescaled targets."""
 
     @classmethod
@@ -37,7 +37,7 @@ class R2D2(ReplaysSequences):
         return R2D2Config()
 
 
-class R2D2Config(ReplaysSequencesConfig):
+class R2D2Config(SequenceReplayConfig):
     """The config of R2D2.
 
     Its module is recurrent: `rl_module(model_config={"use_lstm": True})`, or one of your own whose
@@ -48,8 +48,8 @@ class R2D2Config(ReplaysSequencesConfig):
         algo_class: The algorithm, if it is a subclass of `R2D2`.
     """
 
-    of_the_module = ("hiddens", "dueling", "double_q", "epsilon")
-    least: Mapping[str, float] = {**ReplaysSequencesConfig.least, "h_function_epsilon": 0}
+    module_settings = ("hiddens", "dueling", "double_q", "epsilon")
+    least: Mapping[str, float] = {**SequenceReplayConfig.least, "h_function_epsilon": 0}
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or R2D2)
@@ -81,7 +81,7 @@ class R2D2Config(ReplaysSequencesConfig):
             hiddens: The sizes of the hidden layers of each stream; none: there are no streams.
             epsilon: How probably it acts at random: a number, or a schedule `[[step, epsilon], …]`.
             adam_epsilon: The epsilon of Adam.
-            **kwargs: What `ReplaysSequencesConfig` and every algorithm have. With an `n_step` above
+            **kwargs: What `SequenceReplayConfig` and every algorithm have. With an `n_step` above
                 1 the value of the *next* step is added to the summed rewards, discounted by as many
                 steps, as RLlib's R2D2 did.
 

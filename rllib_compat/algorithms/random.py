@@ -12,7 +12,7 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from rllib_compat.algorithms.base import DefaultsConfig, GradientFreeLearner, register
+from rllib_compat.algorithms.base import GradientFreeLearner, RemovedAlgorithmConfig, register
 from rllib_compat.algorithms.sampling import on_env_runners
 from rllib_compat.networks.modules.policy import RandomModule
 from rllib_compat.neutral.errors import ConfigError
@@ -38,7 +38,7 @@ def _play(env_runner: Any, episodes: int) -> tuple[Any]:
     return (env_runner.get_metrics(),)
 
 
-class RandomConfig(DefaultsConfig):
+class RandomConfig(RemovedAlgorithmConfig):
     """The config of Random.
 
     Args:
@@ -81,7 +81,7 @@ class RandomConfig(DefaultsConfig):
             ConfigError: It can't run so.
         """
         super().validate()
-        self.require_new_stack()
+        self.require_new_api_stack()
         if self.rollouts_per_iteration < 1:
             raise ConfigError(
                 f"An iteration has at least one episode, not {self.rollouts_per_iteration}.",

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import tree
 
-from rllib_compat.algorithms.off_policy import AS_BEFORE
-from rllib_compat.algorithms.transitions import Chunks
+from rllib_compat.algorithms.off_policy import LEGACY_REPLAY
+from rllib_compat.algorithms.transitions import NStepTransitions
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.runtime.results import RECORDS
 
@@ -66,15 +66,15 @@ def tells_of_episodes(worker: int, workers: int) -> bool:
     return worker > workers - -(-workers // 3)
 
 
-def _chunks_of(env_runner: Any) -> Chunks:
+def _chunks_of(env_runner: Any) -> NStepTransitions:
     """The steps of an env runner whose targets wait for the next fragment."""
     if not hasattr(env_runner, "waiting_transitions"):
         config = env_runner.config
-        env_runner.waiting_transitions = Chunks(
+        env_runner.waiting_transitions = NStepTransitions(
             config.n_step,
             config.gamma,
             patience=config.replay_buffer_config["capacity"],
-            waits=not config.learner_config_dict.get(AS_BEFORE),
+            waits=not config.learner_config_dict.get(LEGACY_REPLAY),
         )
-    found: Chunks = env_runner.waiting_transitions
+    found: NStepTransitions = env_runner.waiting_transitions
     return found

@@ -10,7 +10,7 @@ import tree
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.utils.checkpoints import Checkpointable
 
-from rllib_compat.algorithms.transitions import Array, Chunks, Rows
+from rllib_compat.algorithms.transitions import Array, NStepTransitions, Rows
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 
@@ -18,7 +18,7 @@ from rllib_compat.neutral.frozen import frozen
 _FIRST = 1024
 
 
-class Ring:
+class RingStorage:
     """Keeps the last rows that were added.
 
     It takes memory for what it holds, rounded up to a power of two, and at most for its capacity.
@@ -110,7 +110,7 @@ def count_of(rows: Rows) -> int:
 LEAST = 1e-12
 
 
-class Tree:
+class SegmentTree:
     """Numbers at places, joined by twos up to one of all, as with `np.add` or `np.minimum`.
 
     Args:
@@ -170,8 +170,8 @@ class Priorities:
     def __init__(self, places: int, alpha: float, first: float | None = None) -> None:
         self._alpha, self._first = alpha, first
         self._places = places
-        self._sums = Tree(places, np.add, 0.0)
-        self._least = Tree(places, np.minimum, np.inf)
+        self._sums = SegmentTree(places, np.add, 0.0)
+        self._least = SegmentTree(places, np.minimum, np.inf)
         self._greatest = 1.0
 
     def add(self, places: Array) -> None:
@@ -219,7 +219,7 @@ WEIGHTS = "weights"
 
 
 @frozen
-class Drawn:
+class DrawnRows:
     """Which transitions were drawn.
 
     Attributes:
@@ -231,7 +231,7 @@ class Drawn:
     added: int
 
 
-class TransitionReplay(Checkpointable):  # type: ignore[misc]  # Ray has no types
+class TransitionReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no types
     """Keeps the last transitions of a module, and draws some of them.
 
     What targets look ahead is summed up once, when a step is added. What is drawn is what learners
@@ -260,10 +260,10 @@ class TransitionReplay(Checkpointable):  # type: ignore[misc]  # Ray has no type
     ) -> None:
         self._alpha, self._n_step, self._gamma, self._offset = alpha, n_step, gamma, offset
         self._first, self._waits = first, waits
-        self._ring = Ring(capacity)
+        self._ring = RingStorage(capacity)
         self._priorities = Priorities(capacity, alpha, first) if alpha else None
         self._chunks = self._new_chunks()
-        self._drawn = Drawn(np.empty(0, np.int64), 0)
+        self._drawn = DrawnRows(np.empty(0, np.int64), 0)
 
     def __len__(self) -> int:
         """How many transitions it holds."""
@@ -315,7 +315,7 @@ class TransitionReplay(Checkpointable):  # type: ignore[misc]  # Ray has no type
         batch, self._drawn = self.draw(count, beta)
         return batch
 
-    def draw(self, count: int, beta: float = 0.0) -> tuple[dict[str, Any], Drawn]:
+    def draw(self, count: int, beta: float = 0.0) -> tuple[dict[str, Any], DrawnRows]:
         """Draws so many transitions.
 
         Args:
@@ -331,9 +331,9 @@ class TransitionReplay(Checkpointable):  # type: ignore[misc]  # Ray has no type
         else:
             places = self._priorities.draw(count)
             weights = self._priorities.weights(places, beta).astype(np.float32)
-        return {**self._ring.at(places), WEIGHTS: weights}, Drawn(places, self.added)
+        return {**self._ring.at(places), WEIGHTS: weights}, DrawnRows(places, self.added)
 
-    def prioritize(self, errors: Array, drawn: Drawn | None = None) -> None:
+    def prioritize(self, errors: Array, drawn: DrawnRows | None = None) -> None:
         """Gives transitions other priorities: what the learner was wrong by.
 
         Args:
@@ -390,22 +390,24 @@ class TransitionReplay(Checkpointable):  # type: ignore[misc]  # Ray has no type
     def _priority_of(self, errors: Array) -> Array:
         return np.abs(errors) + self._offset
 
-    def _new_chunks(self) -> Chunks:
-        return Chunks(self._n_step, self._gamma, patience=self.capacity, waits=self._waits)
+    def _new_chunks(self) -> NStepTransitions:
+        return NStepTransitions(
+            self._n_step, self._gamma, patience=self.capacity, waits=self._waits
+        )
 
 
 #: Which policies learn: their ids, or a function of an id and a batch; None: all.
 ToTrain = Collection[str] | Callable[..., bool] | None
 
 
-class PolicyReplay(Checkpointable):  # type: ignore[misc]  # Ray has no types
+class MultiAgentReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no types
     """Keeps the last transitions of each policy, whichever of its agents made them.
 
     Each is drawn from by itself (`replay_mode="independent"`, the default of the old Rays, and all
     that today's buffers know).
 
     Args:
-        default: What `TransitionReplay` takes, for a policy that comes later.
+        default: What `TransitionReplayBuffer` takes, for a policy that comes later.
         of_policies: The same for each policy that is there.
     """
 
@@ -413,17 +415,17 @@ class PolicyReplay(Checkpointable):  # type: ignore[misc]  # Ray has no types
         self, default: Mapping[str, Any], of_policies: Mapping[str, Mapping[str, Any]]
     ) -> None:
         self._default, self._of_policies = dict(default), dict(of_policies)
-        self._kept: dict[str, TransitionReplay] = {}
+        self._kept: dict[str, TransitionReplayBuffer] = {}
 
     def __len__(self) -> int:
         """How many transitions all of them hold."""
         return sum(map(len, self._kept.values()))
 
-    def of(self, policy_id: str) -> TransitionReplay:
+    def of(self, policy_id: str) -> TransitionReplayBuffer:
         """The buffer of a policy."""
         if policy_id not in self._kept:
             settings = self._of_policies.get(policy_id, self._default)
-            self._kept[policy_id] = TransitionReplay(**settings)
+            self._kept[policy_id] = TransitionReplayBuffer(**settings)
         return self._kept[policy_id]
 
     def add(self, episodes: Iterable[Any], to_train: ToTrain) -> None:

@@ -19,8 +19,8 @@ from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.defaults import MODEL_DEFAULTS
 from rllib_compat.algorithms.sequence_replay import (
     WEIGHTS,
-    ReplaysSequences,
-    ReplaysSequencesConfig,
+    SequenceReplayAlgorithm,
+    SequenceReplayConfig,
 )
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
 from rllib_compat.networks.modules.rnnsac import (
@@ -34,7 +34,7 @@ from rllib_compat.networks.modules.rnnsac import (
 from rllib_compat.ray_versions import learners
 
 
-class RNNSAC(ReplaysSequences):
+class RNNSAC(SequenceReplayAlgorithm):
     """Soft actor-critic, trained from sequences."""
 
     @classmethod
@@ -43,7 +43,7 @@ class RNNSAC(ReplaysSequences):
         return RNNSACConfig()
 
 
-class RNNSACConfig(ReplaysSequencesConfig):
+class RNNSACConfig(SequenceReplayConfig):
     """The config of RNNSAC.
 
     Its module is recurrent: `rl_module(model_config={"use_lstm": True})`. `max_seq_len` of the
@@ -53,7 +53,7 @@ class RNNSACConfig(ReplaysSequencesConfig):
         algo_class: The algorithm, if it is a subclass of `RNNSAC`.
     """
 
-    of_the_module = ("twin_q", "initial_alpha", "zero_init_states")
+    module_settings = ("twin_q", "initial_alpha", "zero_init_states")
     following = True
 
     def __init__(self, algo_class: type | None = None) -> None:
@@ -80,7 +80,7 @@ class RNNSACConfig(ReplaysSequencesConfig):
             actor_lr: The policy's learning rate, or a schedule `[[step, rate], …]`.
             critic_lr: That of the critics.
             alpha_lr: That of how much entropy counts.
-            **kwargs: What `ReplaysSequencesConfig` and every algorithm have.
+            **kwargs: What `SequenceReplayConfig` and every algorithm have.
 
         Returns:
             The config itself.

@@ -10,13 +10,13 @@ import torch
 from ray.rllib.algorithms import sac
 from ray.rllib.core.columns import Columns
 
-from rllib_compat.algorithms.base import GivesEnvRunners
-from rllib_compat.algorithms.legacy_training import Ways
-from rllib_compat.algorithms.off_policy import ReplaysColumns
+from rllib_compat.algorithms.base import OwnEnvRunnersConfig
+from rllib_compat.algorithms.legacy_training import LegacyTraining
+from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm
 from rllib_compat.ray_versions import learners
 
 
-class SAC(ReplaysColumns, sac.SAC):  # type: ignore[misc]  # Ray has no types
+class SAC(OffPolicyAlgorithm, sac.SAC):  # type: ignore[misc]  # Ray has no types
     """Ray's SAC with a replay buffer of columns."""
 
     @classmethod
@@ -25,7 +25,7 @@ class SAC(ReplaysColumns, sac.SAC):  # type: ignore[misc]  # Ray has no types
         return SACConfig()
 
 
-class SACConfig(GivesEnvRunners, sac.SACConfig):  # type: ignore[misc]
+class SACConfig(OwnEnvRunnersConfig, sac.SACConfig):  # type: ignore[misc]
     """The config of Ray's SAC, with all its settings.
 
     Args:
@@ -40,7 +40,7 @@ class SACConfig(GivesEnvRunners, sac.SACConfig):  # type: ignore[misc]
         return learners.taking_arrays(super().get_default_learner_class())
 
 
-class OldSACLearner:
+class LegacySACLearner:
     """Learns discrete actions as `agents/sac` did, and tells what that told; a first base.
 
     Ray's own learner takes the entropy of an action space without any shape for its target, -1,
@@ -48,7 +48,7 @@ class OldSACLearner:
     smaller value of both critics, where the old one looked at the first.
     """
 
-    ways: ClassVar[Ways]
+    legacy: ClassVar[LegacyTraining]
     module: Any
     metrics: Any
 
@@ -78,7 +78,7 @@ class OldSACLearner:
             policy_loss = -(fwd_out["action_probs"] * worth).sum(-1).mean()
             self._temp_losses[module_id, "policy_loss"] = policy_loss  # type: ignore[attr-defined]
             told["policy_loss"] = policy_loss
-        if not self.ways.limits_errors:
+        if not self.legacy.huber_loss:
             told |= self._squared_errors(module_id, config, batch, fwd_out)
         self.metrics.log_dict(told, key=module_id, window=1)
         return loss

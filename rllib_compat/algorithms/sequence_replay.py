@@ -16,11 +16,11 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
-from rllib_compat.algorithms.base import DefaultsConfig
+from rllib_compat.algorithms.base import RemovedAlgorithmConfig
 from rllib_compat.algorithms.defaults import DEFAULTS
-from rllib_compat.algorithms.off_policy import Rounds, begin
+from rllib_compat.algorithms.off_policy import Rounds, begin_rounds
 from rllib_compat.algorithms.replay import Priorities
-from rllib_compat.algorithms.transitions import Array, ahead, stacked
+from rllib_compat.algorithms.transitions import Array, n_step_returns, stacked
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import training_steps
@@ -34,7 +34,7 @@ WEIGHTS = "weights"
 
 
 @frozen
-class Cut:
+class SequenceChopper:
     """How episodes are cut into sequences.
 
     Attributes:
@@ -66,16 +66,16 @@ class Cut:
         """How many rows a batch has for each sequence."""
         return self.steps + (not self.following)
 
-    def of_all(self, episodes: Iterable[Any]) -> Iterator[tuple[str, Sequence]]:
+    def chop_all(self, episodes: Iterable[Any]) -> Iterator[tuple[str, Sequence]]:
         """The sequences of whole episodes of one agent or of several, each with its module."""
         for episode in episodes:
             several = isinstance(episode, MultiAgentEpisode)
             for part in episode.agent_episodes.values() if several else [episode]:
                 if len(part):
                     module_id = part.module_id or DEFAULT_MODULE_ID
-                    yield from ((module_id, sequence) for sequence in self.of(part))
+                    yield from ((module_id, sequence) for sequence in self.chop(part))
 
-    def of(self, episode: Any) -> Iterator[Sequence]:
+    def chop(self, episode: Any) -> Iterator[Sequence]:
         """The sequences of one agent's whole episode.
 
         Raises:
@@ -93,7 +93,7 @@ class Cut:
         ended = np.zeros(steps, bool)
         ended[-1] = episode.is_terminated
         rewards = np.asarray(episode.get_rewards(), np.float32)
-        rewards, last = ahead(rewards, ended, self.n_step, self.gamma)
+        rewards, last = n_step_returns(rewards, ended, self.n_step, self.gamma)
         columns: dict[str, Any] = {
             Columns.ACTIONS: np.asarray(episode.get_actions()),
             Columns.REWARDS: rewards,
@@ -196,7 +196,7 @@ class SequenceBuffer:
             self._priorities.update(places, priorities)
 
 
-class ReplaysSequences(Algorithm):  # type: ignore[misc]  # Ray has no types
+class SequenceReplayAlgorithm(Algorithm):  # type: ignore[misc]  # Ray has no types
     """Samples whole episodes on each env runner, keeps their sequences, learns from some."""
 
     @classmethod
@@ -211,20 +211,20 @@ class ReplaysSequences(Algorithm):  # type: ignore[misc]  # Ray has no types
     def training_step(self) -> None:
         """Samples and learns, each as often as the config says; sends the weights."""
         samples, updates = calculate_rr_weights(self.config)
-        rounds = begin(self)
-        while rounds.go_on():
+        rounds = begin_rounds(self)
+        while rounds.start_next():
             for _ in range(samples):
                 self._sample(rounds)
-            if not self._kept or rounds.wait():
+            if not self._kept or rounds.is_warming_up():
                 continue
             for _ in range(updates):
                 self._learn(rounds)
             training_steps.send_new_weights(self)
-        rounds.tell()
+        rounds.log_metrics()
 
     def _sample(self, rounds: Rounds) -> None:
         """Keeps the sequences of at least a fragment of each env runner."""
-        for _, sampled in rounds.sample_whole(_sequences):
+        for _, sampled in rounds.sample_episodes(_sequences):
             for module_id, sequence in sampled:
                 if module_id not in self._kept:
                     self._kept[module_id] = self.config.new_buffer()
@@ -255,7 +255,7 @@ class ReplaysSequences(Algorithm):  # type: ignore[misc]  # Ray has no types
 
 def _sequences(config: Any, episodes: list[Any]) -> list[tuple[str, Sequence]]:
     """The sequences of episodes, each with its module's id."""
-    return list(config.cut.of_all(episodes))
+    return list(config.cut.chop_all(episodes))
 
 
 def _errors(learner: Any, *_: Any) -> Any:
@@ -263,7 +263,7 @@ def _errors(learner: Any, *_: Any) -> Any:
     return learner.td_errors
 
 
-class ReplaysSequencesConfig(DefaultsConfig):
+class SequenceReplayConfig(RemovedAlgorithmConfig):
     """The settings that these algorithms share."""
 
     burn_in: int
@@ -271,7 +271,7 @@ class ReplaysSequencesConfig(DefaultsConfig):
     n_step: int
     #: What is at least so great.
     least: Mapping[str, float] = MappingProxyType({"buffer_size": 1, "n_step": 1, "burn_in": 0})
-    #: Whether the network is also run over what follows each step (`Cut.following`).
+    #: Whether the network is also run over what follows each step (`SequenceChopper.following`).
     following = False
 
     def training(
@@ -321,11 +321,11 @@ class ReplaysSequencesConfig(DefaultsConfig):
         return self
 
     @property
-    def cut(self) -> Cut:
+    def cut(self) -> SequenceChopper:
         """How episodes are cut into sequences."""
         length = self.model_config.get("max_seq_len", DefaultModelConfig.max_seq_len)
         fresh = self.zero_init_states
-        return Cut(length, self.burn_in, fresh, self.n_step, self.gamma, self.following)
+        return SequenceChopper(length, self.burn_in, fresh, self.n_step, self.gamma, self.following)
 
     def new_buffer(self) -> SequenceBuffer:
         """An empty replay buffer; each module has one."""
@@ -345,7 +345,7 @@ class ReplaysSequencesConfig(DefaultsConfig):
             ConfigError: Two of them contradict each other, or nothing can run them.
         """
         super().validate()
-        self.require_new_stack()
+        self.require_new_api_stack()
         name = next(n for n in (c.__name__ for c in self.algo_class.__mro__) if n in DEFAULTS)
         if self.batch_mode != "complete_episodes" and not self.in_evaluation:
             raise ConfigError(

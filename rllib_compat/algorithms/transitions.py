@@ -17,7 +17,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Rows = Any
 
 #: How many steps a target looks ahead.
-AHEAD = "n_step"
+N_STEP = "n_step"
 
 
 @frozen
@@ -81,18 +81,18 @@ def transitions(steps: Steps, ended: Array, n_step: int, gamma: float) -> dict[s
         n_step: How many steps a target looks ahead; fewer, where these steps end.
         gamma: The discount of the rewards of those steps.
     """
-    total, last = ahead(steps.rewards, ended, n_step, gamma)
+    total, last = n_step_returns(steps.rewards, ended, n_step, gamma)
     return {
         Columns.OBS: tree.map_structure(lambda part: part[:-1], steps.seen),
         Columns.ACTIONS: steps.actions,
         Columns.REWARDS: total.astype(np.float32),
         Columns.NEXT_OBS: tree.map_structure(lambda part: part[last + 1], steps.seen),
         Columns.TERMINATEDS: ended[last],
-        AHEAD: (last - np.arange(len(last)) + 1).astype(np.float32),
+        N_STEP: (last - np.arange(len(last)) + 1).astype(np.float32),
     }
 
 
-def ahead(rewards: Array, ended: Array, n_step: int, gamma: float) -> tuple[Array, Array]:
+def n_step_returns(rewards: Array, ended: Array, n_step: int, gamma: float) -> tuple[Array, Array]:
     """Looks several steps ahead from each step.
 
     Args:
@@ -113,7 +113,7 @@ def ahead(rewards: Array, ended: Array, n_step: int, gamma: float) -> tuple[Arra
     return total, last
 
 
-class Chunks:
+class NStepTransitions:
     """Makes transitions of chunks of episodes as they come.
 
     A step whose target looks behind the end of its chunk waits for the next chunk. Where an episode
@@ -157,7 +157,7 @@ class Chunks:
         ended[-1] = episode.is_terminated
         made = transitions(steps, ended, self._n_step, self._gamma)
         if not self._waits:
-            made[AHEAD] = np.full_like(made[AHEAD], self._n_step)
+            made[N_STEP] = np.full_like(made[N_STEP], self._n_step)
         if not waiting:
             return made
         return tree.map_structure(lambda part: part[:complete], made)  # type: ignore[no-any-return]

@@ -18,7 +18,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from rllib_compat.algorithms.advantages import Advantages
-from rllib_compat.algorithms.legacy_training import Ways
+from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.algorithms.ppo import explained_variance, real_rows
 from rllib_compat.ray_versions import configs, modules
 
@@ -57,7 +57,7 @@ def vtrace(
     return targets, np.minimum(ratios, most[1]) * gains
 
 
-class OldVTraceLearner:
+class LegacyVTraceLearner:
     """Finds the steps that V-trace looks at; what is common to both learners.
 
     The last step of a fragment is not learned from: it only says what is expected after the one
@@ -65,7 +65,7 @@ class OldVTraceLearner:
     sequence is a fragment, and what pads it is looked at, as if the episode went on.
     """
 
-    ways: ClassVar[Ways]
+    legacy: ClassVar[LegacyTraining]
     config: Any
     module: Any
     metrics: Any
@@ -137,7 +137,7 @@ class OldVTraceLearner:
         most = (config.vtrace_clip_rho_threshold, config.vtrace_clip_pg_rho_threshold)
         rows, targets, gains = [], [], []
         for steps, is_whole in self._fragments(mask, ended, config):
-            learned = steps[:-1] if is_whole and self.ways.drops_last else steps
+            learned = steps[:-1] if is_whole and self.legacy.vtrace_drops_last_step else steps
             discounts = config.gamma * (1.0 - ended[learned])
             of_steps = (rewards[learned], values[learned], float(values[steps[-1]]))
             found = vtrace(*of_steps, weights[learned], discounts, most)
@@ -208,7 +208,7 @@ def chunks(mask: Array) -> Iterator[tuple[int, int]]:
         begin = int(end) + 1
 
 
-class OldIMPALALearner(OldVTraceLearner):
+class LegacyIMPALALearner(LegacyVTraceLearner):
     """Computes IMPALA's loss: sums over the steps; the first base of Ray's learner class."""
 
     def _terms_of(self, module_id: str, config: Any, of: dict[str, Any]) -> dict[str, Any]:
@@ -220,7 +220,7 @@ class OldIMPALALearner(OldVTraceLearner):
         return {"total_loss": loss, **told}
 
 
-class OldAPPOLearner(OldVTraceLearner):
+class LegacyAPPOLearner(LegacyVTraceLearner):
     """Computes APPO's loss: means over the steps; the first base of Ray's learner class.
 
     With `vtrace: False` it is that of PPO, without what PPO does to advantages and to the critic.
@@ -229,7 +229,7 @@ class OldAPPOLearner(OldVTraceLearner):
     _learner_connector: Any
 
     def _traces(self) -> bool:
-        return self.ways.traces
+        return self.legacy.vtrace
 
     def build(self) -> None:
         """Builds the learner, with the advantages of old policies where V-trace finds none."""

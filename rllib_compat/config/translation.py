@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.algorithms.legacy_training import Ways
+from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.config.code import Program, python_code
 from rllib_compat.config.defaults import todays_default
 from rllib_compat.config.deferred import ModelPerPolicy
@@ -38,7 +38,7 @@ class Translation:
         env: What `EnvSettings` takes.
         legacy_callbacks: The callbacks as they came in.
         needs_old_stack: The paths of the keys that only the old API stack can run.
-        ways: What an iteration was in its Ray, which a Trainer keeps; None: what it is today.
+        legacy_training: How its Ray trained, which a Trainer keeps; None: as it does today.
     """
 
     algorithm: str
@@ -50,7 +50,7 @@ class Translation:
     env: Mapping[str, Any] = field(default_factory=dict)
     legacy_callbacks: Any = None
     needs_old_stack: tuple[str, ...] = ()
-    ways: Ways | None = None
+    legacy_training: LegacyTraining | None = None
 
     @property
     def refused(self) -> bool:
@@ -71,7 +71,8 @@ class Translation:
         """Whether an episode that a limit cuts is over for what learns; old keys denied it."""
         env = self.env
         goes_on = env.get("no_done_at_end") or (env.get("horizon") and env.get("soft_horizon"))
-        return self.ways is not None and self.ways.cuts_end and not goes_on
+        legacy = self.legacy_training
+        return legacy is not None and legacy.time_limit_terminates and not goes_on
 
     @cached_property
     def env_settings(self) -> EnvSettings:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from packaging.version import Version
 
 from rllib_compat import registry
-from rllib_compat.algorithms.legacy_training import Ways, is_simple, ways_of
+from rllib_compat.algorithms.legacy_training import LegacyTraining, uses_simple_optimizer
 from rllib_compat.config import completion, engine
 from rllib_compat.config.completion import CompletedConfig, complete
 from rllib_compat.config.defaults import TODAY, newest_release_with
@@ -140,7 +140,7 @@ def translate(
         {**wrapping, "env_config": settings.get("environment.env_config") or {}},
         legacy.get("callbacks", legacy.get("callbacks_class")),
         tuple(decided_by),
-        _iteration_of(completed.config, legacy_ray, legacy_algorithm),
+        _legacy_training(completed.config, legacy_ray, legacy_algorithm),
     )
 
 
@@ -309,8 +309,10 @@ def _calls(
     return calls
 
 
-def _iteration_of(config: Mapping[str, Any], legacy_ray: str | None, algorithm: str) -> Ways | None:
-    """What an iteration was in a config's Ray; None: what it is today.
+def _legacy_training(
+    config: Mapping[str, Any], legacy_ray: str | None, algorithm: str
+) -> LegacyTraining | None:
+    """How a config's Ray trained; None: as it does today.
 
     Args:
         config: The legacy config.
@@ -323,12 +325,12 @@ def _iteration_of(config: Mapping[str, Any], legacy_ray: str | None, algorithm: 
     if release is None or Version(release) >= Version(TODAY):
         return None
     framework = _framework(config)
-    return ways_of(
+    return LegacyTraining.of_release(
         release,
-        simple=is_simple(release, framework, config.get("simple_optimizer")),
-        drops_last=config.get("vtrace_drop_last_ts", True) is not False,
-        traces=config.get("vtrace", True) is not False,
-        first_lr=_first_lr(config, release, algorithm) if framework == "torch" else None,
+        simple_optimizer=uses_simple_optimizer(release, framework, config.get("simple_optimizer")),
+        vtrace_drops_last_step=config.get("vtrace_drop_last_ts", True) is not False,
+        vtrace=config.get("vtrace", True) is not False,
+        initial_lr=_first_lr(config, release, algorithm) if framework == "torch" else None,
     )
 
 

@@ -236,12 +236,12 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         self.name_networks(config)
         if config.enable_rl_module_and_learner:
             report_as_before(config)
-            if (ways := self.translation.ways) is not None:
+            if (legacy := self.translation.legacy_training) is not None:
                 from rllib_compat.algorithms.legacy_learners import (
-                    learn_as_before,  # it needs torch
+                    use_legacy_learners,  # it needs torch
                 )
 
-                learn_as_before(config, ways)
+                use_legacy_learners(config, legacy)
         if self.replay_columns is not False:
             from rllib_compat.algorithms.dqn import may_replay_columns, replay_columns
 
@@ -279,10 +279,10 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         legacy = self.config if ray is not None else self.translation.legacy_config
         legacy = merge(legacy, more or {})
         if not are_old(self.translation, legacy, self._networks_of):
-            catalogs.name_catalogs(config)
+            catalogs.set_catalogs(config)
             return
         algorithm = self.translation.legacy_algorithm
-        catalogs.begin_as_before(config, legacy, algorithm=algorithm, legacy_ray=ray)
+        catalogs.use_legacy_networks(config, legacy, algorithm=algorithm, legacy_ray=ray)
 
     def _stand_in(self, config: Any) -> None:
         """Gives a config that learns from recordings alone an environment of their spaces.

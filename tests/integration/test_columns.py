@@ -7,7 +7,7 @@ import tree
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 import rllib_compat as compat
-from rllib_compat.algorithms.replay import PolicyReplay, TransitionReplay
+from rllib_compat.algorithms.replay import MultiAgentReplayBuffer, TransitionReplayBuffer
 from tests.marks import TRAINERS
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
@@ -50,7 +50,7 @@ def test_it_learns_from_columns_and_a_restored_one_has_them(name, tmp_path):
         stats = result["info"]["learner"]["default_policy"]["learner_stats"]
         assert "td_error" not in stats
         replay = trainer.algorithm.replay
-        assert isinstance(replay, TransitionReplay)
+        assert isinstance(replay, TransitionReplayBuffer)
         assert len(replay) == 100
         powers = replay.get_state()["priorities"]
         assert (powers is not None) == (name == "DQN")
@@ -113,7 +113,7 @@ def test_several_policies_learn_from_columns_and_frozen_ones_keep_nothing(tmp_pa
             changed = any((after[policy][k] != before[policy][k]).any() for k in after[policy])
             assert changed == (policy != "frozen"), policy
         replay = trainer.algorithm.replay
-        assert isinstance(replay, PolicyReplay)
+        assert isinstance(replay, MultiAgentReplayBuffer)
         assert (len(replay), len(replay.of("hero"))) == (200, 100)
         held = replay.get_state()
         path = trainer.save(str(tmp_path))

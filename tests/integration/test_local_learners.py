@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import rllib_compat as compat
-from rllib_compat.algorithms.local_learners import learner_of, weights_of
+from rllib_compat.algorithms.local_learners import get_weights, local_learner
 from rllib_compat.ray_versions import env_runners, learners
 from tests.marks import TRAINERS
 
@@ -49,10 +49,10 @@ def test_an_env_runner_of_a3c_gets_the_weights_that_came_of_its_gradients(tmp_pa
 
 def weights_in_env_runner(env_runner):
     """The weights of its learner, and those that it acts by; a critic's may be there, unused."""
-    learner = learner_of(env_runner)
+    learner = local_learner(env_runner)
     needed = learner.module["default_policy"].get_state(inference_only=True)
     acts = {name: w for name, w in env_runner.module.get_state().items() if name in needed}
-    return weights_of(learner), {"default_policy": acts}
+    return get_weights(learner), {"default_policy": acts}
 
 
 def test_env_runners_of_ddppo_average_their_gradients_and_have_the_same_weights(tmp_path):
@@ -125,7 +125,7 @@ def mean_gradients(learner, batch):
 
 def means_in_env_runner(env_runner, fragments):
     """The means of what two env runners compute; and where the second has nothing to say."""
-    learner = learner_of(env_runner)
+    learner = local_learner(env_runner)
     index = env_runner.worker_index - 1
     means, own = mean_gradients(learner, fragments[index])
     named = learners.parameters_of(learner)
@@ -142,7 +142,7 @@ def halved_by_hand(fragments, learner):
 
 def steps_of_optimizer(env_runner):
     """How many steps the optimizer of an env runner's learner has made."""
-    optimizer = learner_of(env_runner).get_optimizer("default_policy")
+    optimizer = local_learner(env_runner).get_optimizer("default_policy")
     return [int(slots["step"]) for slots in optimizer.state.values()]
 
 

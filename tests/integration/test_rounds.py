@@ -81,7 +81,7 @@ def test_rounds_in_one_training_step_learn_and_tell_the_same(name, make, monkeyp
     compat.tune.register_env("grouped_two_step_game", grouped)
     weights, results, calls = trained()
     assert calls == {1}
-    monkeypatch.setattr(off_policy, "MOST", 1)
+    monkeypatch.setattr(off_policy, "MAX_ROUNDS", 1)
     expected_weights, expected, calls = trained()
     assert min(calls) > 1
     monkeypatch.setattr(training_steps, "trains_in_this_process", lambda _: False)

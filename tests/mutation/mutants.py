@@ -1159,7 +1159,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "PPO makes a minibatch more of what is left",
-            "-(-total // size) if ways.keeps_rest else total // size",
+            "-(-total // size) if legacy.keeps_partial_minibatch else total // size",
             "-(-total // size)",
         ),
         (
@@ -1178,7 +1178,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/algorithms/test_actor_critics.py",),
         (
             "the last step of a fragment is learned from",
-            "            learned = steps[:-1] if is_whole and self.ways.drops_last else steps",
+            "            learned = steps[:-1] if is_whole and self.legacy.vtrace_drops_last_step else steps",
             "            learned = steps",
         ),
         (

@@ -16,9 +16,9 @@ from ray.rllib.core.learner.learner import Learner
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from rllib_compat import translate
-from rllib_compat.algorithms.catalogs import begin_as_before
+from rllib_compat.algorithms.catalogs import use_legacy_networks
 from rllib_compat.algorithms.dqn import may_replay_columns, replay_columns
-from rllib_compat.algorithms.legacy_learners import learn_as_before
+from rllib_compat.algorithms.legacy_learners import use_legacy_learners
 from rllib_compat.algorithms.vtrace import chunks, fragments, vtrace
 from rllib_compat.ray_versions import modules, releases
 from rllib_compat.runtime.learners import give_optimizer, report_as_before
@@ -123,10 +123,10 @@ class Recorded(Recording):
             old["model"] = LSTM if self.recurrent else {**LAYERS, "vf_share_layers": False}
         translation = translate(old, algorithm=self.algorithm, legacy_ray=self.ray)
         config = translation.algorithm_config
-        begin_as_before(config, old, algorithm=self.algorithm, legacy_ray=self.ray)
+        use_legacy_networks(config, old, algorithm=self.algorithm, legacy_ray=self.ray)
         give_optimizer(config)
         report_as_before(config)
-        learn_as_before(config, translation.ways)
+        use_legacy_learners(config, translation.legacy_training)
         if may_replay_columns(config):
             replay_columns(config)
         actions = self.below("chunk.0").get("actions", self.below("batch").get("actions"))

@@ -14,9 +14,13 @@ from hypothesis import strategies as st
 from rllib_compat.algorithms import distributed_replay, remote_sampling
 from rllib_compat.algorithms.apex import APEX, APEXConfig, epsilon_of_worker
 from rllib_compat.algorithms.apex_ddpg import APEX_DDPGConfig, scale_of_worker
-from rllib_compat.algorithms.distributed_replay import ReplaysShards, Shard, Shards
-from rllib_compat.algorithms.replay import WEIGHTS, TransitionReplay
-from rllib_compat.algorithms.transitions import AHEAD
+from rllib_compat.algorithms.distributed_replay import (
+    DistributedReplayAlgorithm,
+    ReplayShard,
+    ShardedReplayBuffer,
+)
+from rllib_compat.algorithms.replay import WEIGHTS, TransitionReplayBuffer
+from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.config import translate
 from rllib_compat.networks.modules.noise import Noise
 from rllib_compat.neutral.errors import CompatError, ConfigError
@@ -194,22 +198,22 @@ def test_without_env_runners_it_replays_in_its_own_process():
     algorithm = APEX.__new__(APEX)
     algorithm.config = APEXConfig().training(replay_buffer_config={"capacity": 9})
     algorithm.config.env_runners(num_env_runners=0)
-    assert isinstance(algorithm.new_replay(), TransitionReplay)
+    assert isinstance(algorithm.make_replay_buffer(), TransitionReplayBuffer)
     algorithm.config.env_runners(num_env_runners=2)
-    made = algorithm.new_replay()
-    assert isinstance(made, Shards)
+    made = algorithm.make_replay_buffer()
+    assert isinstance(made, ShardedReplayBuffer)
     assert (made.count, made.capacity) == (4, 9)
 
 
 def rows(*episodes):
     """Transitions as columns; what is observed says which."""
-    replay = TransitionReplay(1000, n_step=1)
+    replay = TransitionReplayBuffer(1000, n_step=1)
     replay.add(episodes)
     return replay.get_state()["ring"]["rows"]
 
 
 def test_a_shard_draws_once_it_was_given_enough_and_gives_back_what_it_drew():
-    shard = Shard(capacity=8, least=6, alpha=1.0, offset=0.5)
+    shard = ReplayShard(capacity=8, least=6, alpha=1.0, offset=0.5)
     shard.add(rows(chunk("0", 0, [1.0] * 4, end="terminated")), np.float32([0.0, 0.5, 0.5, 1.5]))
     assert shard.draw(2, 0.4) is None
     shard.add(rows(chunk("1", 0, [1.0] * 2, end="terminated")), None)
@@ -225,7 +229,7 @@ def test_a_shard_draws_once_it_was_given_enough_and_gives_back_what_it_drew():
 
 
 def test_errors_do_not_reach_transitions_that_took_the_place_of_those_that_were_drawn():
-    replay = TransitionReplay(4, alpha=1.0)
+    replay = TransitionReplayBuffer(4, alpha=1.0)
     replay.add([chunk("0", 0, [0.0] * 4)])
     _, drawn = replay.draw(64)
     replay.add([chunk("1", 0, [0.0] * 2)])  # in the first two places
@@ -236,7 +240,7 @@ def test_errors_do_not_reach_transitions_that_took_the_place_of_those_that_were_
 
 
 def test_an_error_of_storing_is_told_at_the_next_draw():
-    shard = Shard(capacity=8, least=1)
+    shard = ReplayShard(capacity=8, least=1)
     shard.add(rows(chunk("0", 0, [1.0] * 4)), None)
     shard.add({"obs": np.zeros((2, 2))}, None)  # columns are missing
     with pytest.raises(ValueError, match="structure"):
@@ -300,11 +304,11 @@ def test_an_env_runner_stores_transitions_over_fragments_with_their_errors():
     runner.worker_index = 3
     assert "episode_return_mean" in remote_sampling.sample_into(runner, [shard]).metrics
     assert shard.errors[-1] is None
-    assert AHEAD in shard.rows[-1]
+    assert N_STEP in shard.rows[-1]
 
 
 class Asked:
-    """Stands for `Shards`: counts what it is asked for, and answers at once."""
+    """Stands for `ShardedReplayBuffer`: counts what it is asked for, and answers at once."""
 
     count, actors = 2, ()
 
@@ -327,7 +331,7 @@ def test_it_learns_from_as_many_steps_as_the_intensity_says(fragments, intensity
         training_intensity=intensity,
         max_requests_in_flight_per_replay_worker=most,
     )
-    algorithm = ReplaysShards.__new__(ReplaysShards)
+    algorithm = DistributedReplayAlgorithm.__new__(DistributedReplayAlgorithm)
     vars(algorithm).update(config=config, replay=Asked(), _owed=0.0, env_runner_group=None)
     sampling = []
     with pytest.MonkeyPatch.context() as patch:
@@ -346,7 +350,7 @@ def test_it_learns_from_as_many_steps_as_the_intensity_says(fragments, intensity
 
 def test_without_an_intensity_batches_are_always_on_their_way_and_nobody_waits(monkeypatch):
     config = APEXConfig().training(training_intensity=None)
-    algorithm = ReplaysShards.__new__(ReplaysShards)
+    algorithm = DistributedReplayAlgorithm.__new__(DistributedReplayAlgorithm)
     vars(algorithm).update(config=config, replay=Asked(), _owed=0.0, env_runner_group=None)
     sampling = []
     monkeypatch.setattr(env_runners, "ask_env_runners", lambda *_, **__: sampling.append(True))
@@ -358,19 +362,19 @@ def test_without_an_intensity_batches_are_always_on_their_way_and_nobody_waits(m
 
 
 def test_env_runners_that_are_all_dead_are_told(monkeypatch):
-    algorithm = ReplaysShards.__new__(ReplaysShards)
+    algorithm = DistributedReplayAlgorithm.__new__(DistributedReplayAlgorithm)
     config = APEXConfig().fault_tolerance(restart_failed_env_runners=False)
-    vars(algorithm).update(config=config, replay=Shards(2, 100), env_runner_group=None)
+    vars(algorithm).update(config=config, replay=ShardedReplayBuffer(2, 100), env_runner_group=None)
     monkeypatch.setattr(env_runners, "healthy_env_runners", lambda _: 0)
     with pytest.raises(CompatError, match="All 32 env runners have died"):
         algorithm.training_step()
 
 
 def test_shards_of_another_number_are_not_restored():
-    stored = Shards(2, 100).get_state()
+    stored = ShardedReplayBuffer(2, 100).get_state()
     with pytest.raises(ConfigError, match="2 shards with 100 steps"):
-        Shards(4, 100).set_state(stored)
-    again = Shards(2, 100)
+        ShardedReplayBuffer(4, 100).set_state(stored)
+    again = ShardedReplayBuffer(2, 100)
     again.set_state(stored)
     assert again.get_state() == stored
-    assert Shards(2, 100).stats() == {}
+    assert ShardedReplayBuffer(2, 100).stats() == {}

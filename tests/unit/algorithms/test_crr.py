@@ -55,7 +55,7 @@ def _ours(name):
     return f"{network}.{index}.{last}"
 
 
-def learner_of(recorded, **more):
+def local_learner(recorded, **more):
     """A learner with the recorded weights, also of the targets."""
     config = configs.todays_config("CRR")
     config.training(**{**recorded.settings, "target_network_update_freq": 1, **more})
@@ -77,7 +77,7 @@ def recorded(request, monkeypatch):
 
 
 def test_losses_and_gradients_are_those_of_ray_2_0(recorded, monkeypatch):
-    learner, told = learner_of(recorded), {}
+    learner, told = local_learner(recorded), {}
     monkeypatch.setattr(learner.metrics, "log_dict", lambda values, **_: told.update(values))
     seen = updating(learner, recorded.episodes())
     close(float(told["loss_actor"]), recorded.found["loss.actor"], 1e-5)
@@ -91,7 +91,7 @@ def test_losses_and_gradients_are_those_of_ray_2_0(recorded, monkeypatch):
 
 
 def test_an_update_gives_the_weights_and_targets_that_ray_2_0_had_after_it(recorded):
-    learner = learner_of(recorded)
+    learner = local_learner(recorded)
     updating(learner, recorded.episodes())
     wanted = recorded.arrays("after") | recorded.arrays("targets_after", "target_net.")
     state = learner.module[MODULE].get_state()
@@ -103,7 +103,7 @@ def test_an_update_gives_the_weights_and_targets_that_ray_2_0_had_after_it(recor
 
 def test_targets_wait_until_enough_steps_were_learned_from():
     recorded = Recorded("crr-discrete")
-    learner = learner_of(recorded, target_network_update_freq=18)  # of two batches
+    learner = local_learner(recorded, target_network_update_freq=18)  # of two batches
     name = "target_net.q.0.weight"
     before = recorded.arrays("targets", "target_net.")[name]
     for moved in (False, True):
@@ -115,7 +115,7 @@ def test_targets_wait_until_enough_steps_were_learned_from():
 def test_the_huber_loss_is_linear_far_away(monkeypatch):
     recorded, told = Recorded("crr-discrete"), {}
     for kind in ("mse", "huber"):
-        learner, seen = learner_of(recorded, td_error_loss_fn=kind, gamma=0.0), {}
+        learner, seen = local_learner(recorded, td_error_loss_fn=kind, gamma=0.0), {}
         monkeypatch.setattr(
             learner.metrics, "log_dict", lambda values, seen=seen, **_: seen.update(values)
         )
@@ -130,7 +130,7 @@ def test_a_lower_temperature_makes_the_policy_surer():
     states = []
     for temperature in (1.0, 0.1):
         recorded = Recorded("crr-discrete")
-        learner = learner_of(recorded, categorical_distribution_temperature=temperature)
+        learner = local_learner(recorded, categorical_distribution_temperature=temperature)
         seen = torch.from_numpy(recorded.below("batch")["obs"])
         module = learner.module[MODULE].unwrapped()
         states.append(module.policy_of({"obs": seen}).entropy().mean())
@@ -155,7 +155,7 @@ def test_settings_that_nothing_can_run_are_told(wrong, where):
 
 def test_an_expectation_over_box_actions_is_refused():
     recorded = Recorded("crr-box")
-    learner = learner_of(recorded, advantage_type="expectation")
+    learner = local_learner(recorded, advantage_type="expectation")
     with pytest.raises(ConfigError, match="expectation"):
         updating(learner, recorded.episodes())
 

@@ -54,7 +54,7 @@ class Recorded(Recording):
         return 0.5 * float((low**2).sum() + ((high - low) ** 2).sum())
 
 
-def learner_of(recorded, **more):
+def local_learner(recorded, **more):
     """A learner with the recorded weights, also of the targets."""
     config = configs.todays_config(recorded.algorithm)
     config.training(**{**recorded.settings, **more})
@@ -84,7 +84,7 @@ def updated(learner, recorded, monkeypatch):
 @pytest.mark.parametrize("case", CASES)
 def test_losses_td_errors_and_gradients_are_those_of_ray_1_13(case, monkeypatch):
     recorded = Recorded(case)
-    learner = learner_of(recorded)
+    learner = local_learner(recorded)
     told = {}
     monkeypatch.setattr(learners, "log_td_errors", lambda _, __, errors: told.update(td=errors))
     monkeypatch.setattr(
@@ -107,7 +107,7 @@ def test_losses_td_errors_and_gradients_are_those_of_ray_1_13(case, monkeypatch)
 @pytest.mark.parametrize("case", CASES)
 def test_two_updates_give_the_weights_and_targets_that_ray_1_13_had_after_them(case, monkeypatch):
     recorded = Recorded(case)
-    learner = learner_of(recorded, l2_reg=0.0)  # as it was without gradients
+    learner = local_learner(recorded, l2_reg=0.0)  # as it was without gradients
     before = learner.module[MODULE].get_state()
     for index in range(2):
         updated(learner, recorded, monkeypatch)
@@ -125,7 +125,7 @@ def test_two_updates_give_the_weights_and_targets_that_ray_1_13_had_after_them(c
 
 def test_the_actors_optimizer_makes_no_step_where_the_actor_waits(monkeypatch):
     recorded = Recorded("td3-plain")
-    learner, steps = learner_of(recorded), []
+    learner, steps = local_learner(recorded), []
     for name in ("actor", "critic"):
         optimizer = learner.get_optimizer(MODULE, name)
         optimizer.register_step_post_hook(lambda *_, name=name: steps.append(name))
@@ -137,7 +137,7 @@ def test_the_actors_optimizer_makes_no_step_where_the_actor_waits(monkeypatch):
 @pytest.mark.parametrize("number", range(6))
 def test_noise_on_weights_grows_and_shrinks_as_in_ray_1_13(number):
     recorded = Recorded("ddpg-parameter-noise")
-    found, module = recorded.found, learner_of(recorded).module[MODULE]
+    found, module = recorded.found, local_learner(recorded).module[MODULE]
     clean, perturbed = recorded.arrays("weights"), recorded.arrays(f"perturbed.{number}")
     names = {id(weight): name for name, weight in module.named_parameters()}
     own = [names[id(weight)] for weight in module.perturbed()]

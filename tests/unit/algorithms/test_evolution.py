@@ -37,7 +37,7 @@ def recorded(case):
         return {name: file[name] for name in file}
 
 
-def learner_of(case, found):
+def local_learner(case, found):
     """The config and a learner of a case, with the recorded weights."""
     name = case.partition("-")[0].upper()
     settings = {n.removeprefix("config."): v.item() for n, v in found.items() if "config." in n}
@@ -56,7 +56,7 @@ def learner_of(case, found):
 @pytest.mark.parametrize("case", CASES)
 def test_three_updates_give_the_weights_that_ray_1_13_had_after_each(case):
     found = recorded(case)
-    config, learner = learner_of(case, found)
+    config, learner = local_learner(case, found)
     algorithm = SimpleNamespace(config=config)
     noise = noise_table(config.noise_size)
     for step in range(3):

@@ -12,7 +12,7 @@ from ray.rllib.core.models.torch.encoder import TorchLSTMEncoder
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from rllib_compat.algorithms.catalogs import CATALOGS, SACCatalog, name_catalogs
+from rllib_compat.algorithms.catalogs import CATALOGS, SACCatalog, set_catalogs
 from rllib_compat.ray_versions import configs, modules
 from tests.marks import OTHERS_WARNINGS
 
@@ -25,7 +25,7 @@ def built(algorithm, spaces=SPACES, **model):
     """The module that a learner trains, of a config as a trainer changes it."""
     config = configs.todays_config(algorithm)
     config.rl_module(model_config={"fcnet_hiddens": [8], "vf_share_layers": False, **model})
-    name_catalogs(config)
+    set_catalogs(config)
     return config.build_learner(spaces={"default_policy": spaces}).module["default_policy"]
 
 
@@ -113,11 +113,11 @@ def test_modules_of_the_users_own_stay_what_they_are():
         pass
 
     config = configs.todays_config("SAC").rl_module(rl_module_spec=RLModuleSpec(Mine))
-    name_catalogs(config)
+    set_catalogs(config)
     assert config.rl_module_spec.catalog_class is not SACCatalog
     several = MultiRLModuleSpec(rl_module_specs={"a": RLModuleSpec(Mine), "b": RLModuleSpec()})
     config.rl_module(rl_module_spec=several)
-    name_catalogs(config)
+    set_catalogs(config)
     assert [s.catalog_class for s in several.rl_module_specs.values()] == [None, SACCatalog]
 
 

@@ -76,7 +76,7 @@ def config_of(recorded, algorithm=None, **more):
     return config.rl_module(model_config=layers | {"vf_share_layers": not recorded.separate})
 
 
-def learner_of(recorded, **more):
+def local_learner(recorded, **more):
     """A learner with the recorded weights."""
     spaces = (gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), recorded.action_space())
     learner = config_of(recorded, **more).build_learner(spaces={MODULE: spaces})
@@ -132,7 +132,7 @@ def updating(learner, episodes):
 @pytest.mark.parametrize("case", CASES)
 def test_advantages_loss_and_gradients_are_those_of_ray_1_13(case):
     recorded = Recorded(case)
-    seen = updated(learner_of(recorded), recorded.chunks())
+    seen = updated(local_learner(recorded), recorded.chunks())
     valid = seen["batch"]["loss_mask"]
     for column in ("advantages", "value_targets"):
         theirs = np.concatenate([chunk[column] for chunk in recorded.chunks()])
@@ -147,7 +147,7 @@ def test_advantages_loss_and_gradients_are_those_of_ray_1_13(case):
 @pytest.mark.parametrize("case", CASES)
 def test_one_update_gives_the_weights_that_ray_1_13_had_after_it(case):
     recorded = Recorded(case)
-    learner = learner_of(recorded)
+    learner = local_learner(recorded)
     updated(learner, recorded.chunks())
     state = learner.module[MODULE].get_state()
     for name, theirs in recorded.arrays("after").items():
@@ -159,7 +159,7 @@ def test_one_update_gives_the_weights_that_ray_1_13_had_after_it(case):
 @pytest.mark.parametrize("case", [case for case in CASES if case.startswith("a2c")])
 def test_gradients_that_an_a3c_worker_sends_are_applied_as_ray_1_13_applied_its_own(case):
     recorded = Recorded(case)
-    worker, center = (learner_of(recorded, algorithm="A3C") for _ in range(2))
+    worker, center = (local_learner(recorded, algorithm="A3C") for _ in range(2))
     steps = {"num_env_steps_sampled_lifetime": 0}
     gradients, _ = worker.computed(episodes_of(recorded.chunks()), steps)
     theirs = recorded.arrays("gradients")

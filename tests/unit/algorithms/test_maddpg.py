@@ -17,7 +17,7 @@ from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from rllib_compat.algorithms.maddpg import JointBuffer, _batches, joint_steps
-from rllib_compat.algorithms.transitions import AHEAD, ahead
+from rllib_compat.algorithms.transitions import N_STEP, n_step_returns
 from rllib_compat.networks.modules import maddpg
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
 from rllib_compat.ray_versions import configs, releases
@@ -78,7 +78,7 @@ def _read(text):
         return text
 
 
-def learner_of(recorded, **more):
+def local_learner(recorded, **more):
     """A learner with the recorded weights, also of the targets."""
     config = configs.todays_config("MADDPG")
     every = {agent: recorded.settings(agent) for agent in recorded.agents}
@@ -152,7 +152,7 @@ def recorded(request):
 
 @pytest.mark.usefixtures("noise")
 def test_losses_gradients_and_an_update_are_those_of_ray_1_13(recorded):
-    learner = learner_of(recorded)
+    learner = local_learner(recorded)
     told, gradients = updated(learner, recorded.steps())
     for agent in recorded.agents:
         for network in ("actor", "critic"):
@@ -170,7 +170,7 @@ def test_losses_gradients_and_an_update_are_those_of_ray_1_13(recorded):
 
 @pytest.mark.usefixtures("noise")
 def test_actions_are_those_of_ray_1_13_whether_it_explores_or_not(recorded):
-    learner = learner_of(recorded)
+    learner = local_learner(recorded)
     for agent in recorded.agents:
         module = learner.module[agent].unwrapped()
         batch = recorded.below(f"batch.{agent}")
@@ -195,14 +195,14 @@ def test_rows_that_look_ahead_are_those_of_ray_1_13():
     recorded = Recorded("local-critic")
     rewards, seen = recorded.found["episode.rewards"], recorded.found["episode.obs"]
     ended = np.array([False] * (len(rewards) - 1) + [True])
-    total, last = ahead(rewards, ended, 3, 0.9)
+    total, last = n_step_returns(rewards, ended, 3, 0.9)
     close(total, recorded.found["steps.rewards"], 1e-6)
     close(seen[last + 1], recorded.found["steps.new_obs"], 1e-6)
     assert ended[last].tolist() == recorded.found["steps.dones"].tolist()
 
 
 def test_nothing_is_taken_from_behind_an_end():
-    total, last = ahead(np.ones(4), np.array([False, True, False, False]), 3, 0.5)
+    total, last = n_step_returns(np.ones(4), np.array([False, True, False, False]), 3, 0.5)
     assert total.tolist() == [1.5, 1, 1.5, 1]
     assert last.tolist() == [1, 1, 3, 3]
 
@@ -230,7 +230,7 @@ def test_a_row_is_one_step_of_all_agents_and_the_buffer_forgets_the_oldest():
     (steps,) = joint_steps([episode({"a": 5, "b": 5})], 2, 0.5)
     assert steps["a"][Columns.REWARDS].tolist() == [1.5, 1.5, 1.5, 1.5, 1.0]
     assert steps["b"][Columns.TERMINATEDS].tolist() == [False, False, False, True, True]
-    assert steps["b"][AHEAD].tolist() == [2, 2, 2, 2, 1]
+    assert steps["b"][N_STEP].tolist() == [2, 2, 2, 2, 1]
     (cut,) = joint_steps([episode({"a": 3, "b": 3}, terminated=False)], 1, 0.5)
     assert not cut["a"][Columns.TERMINATEDS].any()
     buffer = JointBuffer(7)
@@ -240,7 +240,7 @@ def test_a_row_is_one_step_of_all_agents_and_the_buffer_forgets_the_oldest():
     drawn = buffer.sample(300)
     for column in (Columns.OBS, Columns.NEXT_OBS, Columns.ACTIONS):
         assert (drawn["a"][column] == drawn["b"][column]).all()
-    ours = set(zip(drawn["a"][Columns.OBS][:, 0].tolist(), drawn["a"][AHEAD], strict=True))
+    ours = set(zip(drawn["a"][Columns.OBS][:, 0].tolist(), drawn["a"][N_STEP], strict=True))
     assert ours == {(1, 2), (2, 2), (3, 2), (4, 1), (0, 1), (1, 1), (2, 1)}
 
 

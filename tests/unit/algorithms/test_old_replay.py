@@ -15,10 +15,10 @@ from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat import translate
 from rllib_compat.algorithms.dqn import replay_columns
-from rllib_compat.algorithms.legacy_learners import learn_as_before
-from rllib_compat.algorithms.off_policy import new_replay
-from rllib_compat.algorithms.replay import WEIGHTS, Drawn, TransitionReplay
-from rllib_compat.algorithms.transitions import AHEAD
+from rllib_compat.algorithms.legacy_learners import use_legacy_learners
+from rllib_compat.algorithms.off_policy import make_replay_buffer
+from rllib_compat.algorithms.replay import WEIGHTS, DrawnRows, TransitionReplayBuffer
+from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.ray_versions import episodes
 from rllib_compat.runtime.failures import give_env_runners
 from tests.marks import OTHERS_WARNINGS
@@ -35,14 +35,14 @@ def config_of(**told):
     """The config of a DQN of an old config, as a trainer makes it."""
     translation = translate({"num_workers": 0, **told}, algorithm="DQN", legacy_ray=RAY)
     config = translation.algorithm_config
-    learn_as_before(config, translation.ways)
+    use_legacy_learners(config, translation.legacy_training)
     return replay_columns(config)
 
 
 @pytest.mark.parametrize("n_step", [1, 3])
 def test_targets_look_no_further_than_a_fragment(n_step):
     recorded = Recording(HERE / "n-step.npz")
-    replay = new_replay(config_of(n_step=n_step, gamma=0.5))
+    replay = make_replay_buffer(config_of(n_step=n_step, gamma=0.5))
     for index, chunk in enumerate(recorded.chunks()):
         steps = len(chunk["rewards"])
         episode = SingleAgentEpisode(
@@ -63,7 +63,7 @@ def test_targets_look_no_further_than_a_fragment(n_step):
             ("dones", Columns.TERMINATEDS),
         ):
             close(kept[new][before:], recorded.found[f"{n_step}.{index}.{old}"], 1e-6)
-        assert (kept[AHEAD] == n_step).all()  # the exponent of gamma, for all of them
+        assert (kept[N_STEP] == n_step).all()  # the exponent of gamma, for all of them
 
 
 def test_steps_are_drawn_and_weighed_as_they_were():
@@ -74,7 +74,7 @@ def test_steps_are_drawn_and_weighed_as_they_were():
     old = {names[name]: told[name] for name in names} | {"prioritized_replay_eps": told["eps"]}
     buffer = {"capacity": int(told["capacity"]), **old}
     config = config_of(replay_buffer_config=buffer)
-    replay, added = new_replay(config), 0
+    replay, added = make_replay_buffer(config), 0
     for number in range(4):
         found = recorded.below(str(number))
         rows = np.arange(int(found["added"]) - added)
@@ -82,7 +82,7 @@ def test_steps_are_drawn_and_weighed_as_they_were():
         replay.keep({Columns.OBS: rows})
         weights = replay._priorities.weights(found["places"], config.replay_buffer_config["beta"])
         close(weights, found["weights"], 1e-6)
-        replay.prioritize(found["errors"], Drawn(found["places"], added))
+        replay.prioritize(found["errors"], DrawnRows(found["places"], added))
         powers = replay.get_state()["priorities"]["powers"][: len(replay)]
         close(powers, found["powers"], 1e-5)
     assert WEIGHTS in replay.sample(3)
@@ -130,9 +130,9 @@ def test_epsilon_falls_step_by_step_as_it_did(monkeypatch):
 
 
 def test_what_no_trainer_trains_replays_as_today():
-    replay = TransitionReplay(8, alpha=1.0, n_step=3)
+    replay = TransitionReplayBuffer(8, alpha=1.0, n_step=3)
     assert replay.get_ctor_args_and_kwargs()[1]["first"] is None
-    assert new_replay(config_of()).get_ctor_args_and_kwargs()[1] == {
+    assert make_replay_buffer(config_of()).get_ctor_args_and_kwargs()[1] == {
         "alpha": 0.6,
         "n_step": 1,
         "gamma": 0.99,

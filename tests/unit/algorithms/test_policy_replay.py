@@ -10,8 +10,8 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.algorithms.dqn import DQNConfig
-from rllib_compat.algorithms.off_policy import new_replay, why_episodes_by_config
-from rllib_compat.algorithms.replay import PolicyReplay
+from rllib_compat.algorithms.off_policy import make_replay_buffer, reason_in_config
+from rllib_compat.algorithms.replay import MultiAgentReplayBuffer
 from rllib_compat.ray_versions import episodes
 from tests.marks import OTHERS_WARNINGS
 
@@ -45,7 +45,7 @@ class Episode:
 
 
 def test_a_policy_learns_from_what_its_own_agents_did():
-    replay = PolicyReplay(SETTINGS, {})
+    replay = MultiAgentReplayBuffer(SETTINGS, {})
     replay.add([Episode(4)], None)
     assert (len(replay.of("a")), len(replay.of("b")), len(replay)) == (4, 8, 12)
     drawn = replay.sample(50, 0.4, None)
@@ -56,7 +56,7 @@ def test_a_policy_learns_from_what_its_own_agents_did():
 
 @pytest.mark.parametrize("to_train", [["b"], lambda policy, _: policy == "b"])
 def test_a_policy_that_does_not_learn_is_neither_kept_nor_drawn(to_train):
-    replay = PolicyReplay(SETTINGS, {})
+    replay = MultiAgentReplayBuffer(SETTINGS, {})
     replay.add([Episode(4)], to_train)
     assert (len(replay), len(replay.of("b"))) == (8, 8)
     replay.add([Episode(4)], None)
@@ -64,7 +64,7 @@ def test_a_policy_that_does_not_learn_is_neither_kept_nor_drawn(to_train):
 
 
 def test_errors_of_one_policy_leave_the_priorities_of_others_alone():
-    replay = PolicyReplay(SETTINGS, {})
+    replay = MultiAgentReplayBuffer(SETTINGS, {})
     replay.add([Episode(4)], None)
     replay.sample(30, 0.4, None)
     before = replay.get_state()
@@ -76,10 +76,10 @@ def test_errors_of_one_policy_leave_the_priorities_of_others_alone():
 
 
 def test_a_restored_one_holds_what_was_stored_and_a_new_policy_has_the_defaults():
-    replay = PolicyReplay(SETTINGS, {"a": {"capacity": 3}})
+    replay = MultiAgentReplayBuffer(SETTINGS, {"a": {"capacity": 3}})
     replay.add([Episode(4)], None)
     arguments, named = replay.get_ctor_args_and_kwargs()
-    again = PolicyReplay(*arguments, **named)
+    again = MultiAgentReplayBuffer(*arguments, **named)
     again.set_state(replay.get_state())
     tree.map_structure(np.testing.assert_array_equal, again.get_state(), replay.get_state())
     assert (len(again.of("a")), again.of("later").capacity) == (3, 20)
@@ -93,8 +93,8 @@ def test_settings_of_one_policy_reach_its_buffer_alone():
         policies={"a", "b"}, algorithm_config_overrides_per_module={"b": {"gamma": 0.5}}
     )
     config.freeze()  # as that of an algorithm is
-    assert why_episodes_by_config(config) is None
-    kept = new_replay(config)
+    assert reason_in_config(config) is None
+    kept = make_replay_buffer(config)
     found = [kept.of(policy).get_ctor_args_and_kwargs() for policy in "ab"]
     assert [capacity for (capacity,), _ in found] == [7, 7]
     assert [named["gamma"] for _, named in found] == [0.99, 0.5]

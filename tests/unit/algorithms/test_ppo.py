@@ -19,8 +19,8 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from rllib_compat import translate
-from rllib_compat.algorithms.legacy_learners import learn_as_before
-from rllib_compat.algorithms.legacy_training import is_simple, ways_of
+from rllib_compat.algorithms.legacy_learners import use_legacy_learners
+from rllib_compat.algorithms.legacy_training import LegacyTraining, uses_simple_optimizer
 from rllib_compat.algorithms.ppo import PPO, passes
 from rllib_compat.ray_versions import episodes, releases, training_steps
 from rllib_compat.runtime.learners import report_as_before
@@ -80,7 +80,7 @@ class Recorded(Recording):
         translation = translate(old, algorithm="PPO", legacy_ray=RAY)
         config = translation.algorithm_config
         report_as_before(config)
-        learn_as_before(config, translation.ways)
+        use_legacy_learners(config, translation.legacy_training)
         assert config.algo_class is PPO
         spaces = (gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), self.action_space())
         learner = config.build_learner(spaces={MODULE: spaces})
@@ -168,13 +168,13 @@ def test_minibatches_of_sequences_are_the_slices_of_ray_1_13():
     with np.load(RECORDS / "minibatches.npz") as found:
         for case in range(3):
             lengths, size, slices = (found[f"{case}.{n}"] for n in ("lengths", "size", "slices"))
-            made = [chosen for _, chosen in passes(lengths, int(size), 1, ways(RAY))]
+            made = [chosen for _, chosen in passes(lengths, int(size), 1, legacy(RAY))]
             ours = sorted((int(rows[0]), int(rows[-1]) + 1) for rows in made)
             assert ours == [tuple(pair) for pair in slices.tolist() if pair != [-1, -1]]
 
 
-def ways(release, *, simple=False):
-    return ways_of(release, simple=simple)
+def legacy(release, *, simple=False):
+    return LegacyTraining.of_release(release, simple_optimizer=simple)
 
 
 @pytest.mark.parametrize("trained", [None, ["often"]])
@@ -191,7 +191,7 @@ def test_each_policy_makes_its_own_passes(trained):
     translation = translate({**old, "multiagent": agents}, algorithm="PPO", legacy_ray=RAY)
     config = translation.algorithm_config
     report_as_before(config)
-    learn_as_before(config, translation.ways)
+    use_legacy_learners(config, translation.legacy_training)
     learner = config.build_learner(spaces=dict.fromkeys(policies, SPACES))
     steps, counted, log_value = [], {}, learner.metrics.log_value
 
@@ -240,7 +240,7 @@ def rows(count):
 @pytest.mark.parametrize(("steps", "size"), [(400, 64), (20, 64), (64, 64), (7, 2)])
 def test_a_pass_has_as_many_minibatches_as_fit_and_each_step_once(release, steps, size):
     lengths = np.ones(steps, int)
-    made = list(passes(lengths, size, 3, ways(release)))
+    made = list(passes(lengths, size, 3, legacy(release)))
     assert len(made) == 3 * max(1, steps // size)
     assert sum(begins for begins, _ in made) == 3
     one = np.concatenate([rows for _, rows in made[: len(made) // 3]])
@@ -248,7 +248,7 @@ def test_a_pass_has_as_many_minibatches_as_fit_and_each_step_once(release, steps
 
 
 def test_policies_that_load_nothing_learn_from_the_rest_too():
-    made = list(passes(np.ones(400, int), 64, 2, ways("1.2.0", simple=True)))
+    made = list(passes(np.ones(400, int), 64, 2, legacy("1.2.0", simple=True)))
     assert len(made) == 14
     for first in (0, 7):
         rows = np.concatenate([rows for _, rows in made[first : first + 7]])
@@ -258,7 +258,7 @@ def test_policies_that_load_nothing_learn_from_the_rest_too():
 def test_loaded_steps_keep_their_places_since_ray_1_6():
     """Minibatches are the same slices in each pass, in another order."""
     for release, stays in (("1.6.0", True), ("1.5.2", False)):
-        made = [tuple(rows) for _, rows in passes(np.ones(32, int), 8, 4, ways(release))]
+        made = [tuple(rows) for _, rows in passes(np.ones(32, int), 8, 4, legacy(release))]
         assert len(set(made)) == 4
         assert all((np.diff(rows) == 1).all() for rows in made) is stays
 
@@ -275,13 +275,13 @@ def test_loaded_steps_keep_their_places_since_ray_1_6():
     ],
 )
 def test_which_policies_loaded_a_whole_batch_first(release, framework, asked, simple):
-    assert is_simple(release, framework, asked) is simple
+    assert uses_simple_optimizer(release, framework, asked) is simple
 
 
 def test_a_cut_was_an_end_until_ray_2_2_and_the_critic_was_clipped_until_1_11():
-    found = {release: ways(release) for release in ("1.11.1", "1.12.1", "2.2.0", "2.3.0")}
-    assert [w.cuts_end for w in found.values()] == [True, True, True, False]
-    assert [w.clips_values for w in found.values()] == [True, False, False, False]
+    found = {release: legacy(release) for release in ("1.11.1", "1.12.1", "2.2.0", "2.3.0")}
+    assert [w.time_limit_terminates for w in found.values()] == [True, True, True, False]
+    assert [w.clips_value_function for w in found.values()] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,9 @@ def test_a_cut_was_an_end_until_ray_2_2_and_the_critic_was_clipped_until_1_11():
     ],
 )
 def test_the_ways_are_those_of_the_configs_ray(told, legacy_ray, kept):
-    assert (translate(told, algorithm="PPO", legacy_ray=legacy_ray).ways is not None) is kept
+    assert (
+        translate(told, algorithm="PPO", legacy_ray=legacy_ray).legacy_training is not None
+    ) is kept
 
 
 @pytest.mark.parametrize(
@@ -309,7 +311,7 @@ def test_the_ways_are_those_of_the_configs_ray(told, legacy_ray, kept):
 )
 def test_torch_policies_began_with_lr_where_their_optimizer_did(algorithm, told, rate):
     old = {"lr_schedule": [[0, 0.01], [100, 0.001]], **told}
-    assert translate(old, algorithm=algorithm, legacy_ray=RAY).ways.first_lr == rate
+    assert translate(old, algorithm=algorithm, legacy_ray=RAY).legacy_training.initial_lr == rate
 
 
 @pytest.mark.parametrize(("release", "now"), [("1.12.1", None), ("1.13.0", 460)])
@@ -320,7 +322,7 @@ def test_schedules_of_several_agents_go_by_steps_of_agents_since_ray_1_13(
     agents = {"policies": {"a": (None, *SPACES, {})}, "policy_mapping_fn": lambda *_, **__: "a"}
     translation = translate({"multiagent": agents}, algorithm="PPO", legacy_ray=release)
     config = translation.algorithm_config
-    learn_as_before(config, translation.ways)
+    use_legacy_learners(config, translation.legacy_training)
     logger, told = MetricsLogger(), []
     for agent, steps in (("0", 200), ("1", 200), ("2", 60)):
         key = ("env_runners", "num_agent_steps_sampled_lifetime", agent)

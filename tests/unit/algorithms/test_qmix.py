@@ -87,7 +87,7 @@ def _ours(name):
     return LAYERS[old] + name.removeprefix(old)
 
 
-def learner_of(recorded, **more):
+def local_learner(recorded, **more):
     """A learner with the recorded weights, also of the targets."""
     config = configs.todays_config("QMIX")
     config.training(lstm_cell_size=7, **{**recorded.settings, **more})
@@ -109,7 +109,7 @@ def recorded(request):
 
 
 def test_loss_and_gradients_are_those_of_ray_1_13(recorded):
-    told, gradients = updated(learner_of(recorded), recorded.chunks())
+    told, gradients = updated(local_learner(recorded), recorded.chunks())
     for name in ("loss", "td_error_abs", "q_taken_mean", "target_mean"):
         close(told[name], recorded.found[f"stats.{name}"], 1e-5)
     theirs = recorded.arrays("gradients")
@@ -119,7 +119,7 @@ def test_loss_and_gradients_are_those_of_ray_1_13(recorded):
 
 
 def test_an_update_gives_the_weights_that_ray_1_13_had_after_it(recorded):
-    learner = learner_of(recorded)
+    learner = local_learner(recorded)
     updated(learner, recorded.chunks())
     state, before = learner.module[MODULE].get_state(), recorded.arrays("weights")
     for name, theirs in recorded.arrays("after").items():
@@ -128,7 +128,7 @@ def test_an_update_gives_the_weights_that_ray_1_13_had_after_it(recorded):
 
 
 def test_values_are_those_of_ray_1_13_a_step_at_a_time_and_only_valid_actions_are_taken(recorded):
-    module = learner_of(recorded).module[MODULE].unwrapped()
+    module = local_learner(recorded).module[MODULE].unwrapped()
     state = {"h": module.get_initial_state()["h"][None]}
     chunk = recorded.chunks()[0][Columns.OBS]
     for step, wanted in enumerate(recorded.found["acting.values"]):
@@ -149,7 +149,7 @@ def test_values_are_those_of_ray_1_13_a_step_at_a_time_and_only_valid_actions_ar
 
 def test_agents_explore_as_often_as_epsilon_says_and_each_valid_action_as_often_as_others():
     recorded, rows = Recorded("none"), 20_000
-    module = learner_of(recorded, epsilon=[[0, 1.0], [100, 0.0]]).module[MODULE].unwrapped()
+    module = local_learner(recorded, epsilon=[[0, 1.0], [100, 0.0]]).module[MODULE].unwrapped()
     one = {n: torch.from_numpy(a[:1][None]) for n, a in recorded.chunks()[0][Columns.OBS].items()}
     one["action_mask"] = torch.tensor([[[[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]]])
     seen = {name: part.expand(rows, *part.shape[1:]) for name, part in one.items()}
@@ -168,7 +168,7 @@ def test_agents_explore_as_often_as_epsilon_says_and_each_valid_action_as_often_
 
 def test_exploration_ends_with_its_schedule():
     recorded = Recorded("none")
-    module = learner_of(recorded, epsilon=[[0, 1.0], [100, 0.0]]).module[MODULE].unwrapped()
+    module = local_learner(recorded, epsilon=[[0, 1.0], [100, 0.0]]).module[MODULE].unwrapped()
     seen = {n: torch.from_numpy(a[:1][None]) for n, a in recorded.chunks()[0][Columns.OBS].items()}
     state = {"h": module.get_initial_state()["h"][None]}
     batch = {Columns.OBS: seen, Columns.STATE_IN: state}
@@ -179,7 +179,7 @@ def test_exploration_ends_with_its_schedule():
 
 def test_targets_follow_once_enough_steps_were_sampled():
     recorded = Recorded("qmix")
-    learner = learner_of(recorded, target_network_update_freq=50)
+    learner = local_learner(recorded, target_network_update_freq=50)
     name = "target_net.mixer.first_bias.weight"
     before = recorded.arrays("targets", "target_net.")[name]
     for sampled, moved in ((49, False), (50, True)):
@@ -192,12 +192,12 @@ def test_targets_follow_once_enough_steps_were_sampled():
 def test_a_terminal_step_needs_no_valid_action_and_any_other_does():
     recorded = Recorded("none")
     last = recorded.chunks()[0][Columns.OBS]["action_mask"]
-    before = updated(learner_of(recorded), recorded.chunks())[0]
+    before = updated(local_learner(recorded), recorded.chunks())[0]
     last[-1] = 0.0
-    close(updated(learner_of(recorded), recorded.chunks())[0]["loss"], before["loss"], 1e-6)
+    close(updated(local_learner(recorded), recorded.chunks())[0]["loss"], before["loss"], 1e-6)
     last[-2] = 0.0
     with pytest.raises(ConfigError, match="valid action"):
-        updated(learner_of(recorded), recorded.chunks())
+        updated(local_learner(recorded), recorded.chunks())
 
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 7), st.booleans()), min_size=1, max_size=5)

@@ -15,7 +15,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.algorithms.r2d2 import original, rescaled
-from rllib_compat.algorithms.sequence_replay import WEIGHTS, Cut, SequenceBuffer
+from rllib_compat.algorithms.sequence_replay import WEIGHTS, SequenceBuffer, SequenceChopper
 from rllib_compat.config import translate
 from rllib_compat.modules import R2D2GraphModule, R2D2Module
 from rllib_compat.networks import ModelSettings, read
@@ -87,7 +87,7 @@ def config_of(recorded, **more):
     return config
 
 
-def learner_of(recorded):
+def local_learner(recorded):
     """A learner with the recorded weights, also of the target."""
     config, target = config_of(recorded), recorded.network("weights").target
     assert target.module == "rllib_compat.modules:R2D2GraphModule"
@@ -111,13 +111,13 @@ def recorded(request):
 
 
 def test_loss_errors_and_gradients_are_those_of_ray_1_13(recorded):
-    learner = learner_of(recorded)
+    learner = local_learner(recorded)
     told, gradients = updated(learner, recorded.batch())
     recordings.same_losses(recorded, TERMS, told, learner.td_errors[MODULE], gradients)
 
 
 def test_an_update_gives_the_weights_that_ray_1_13_had_after_it(recorded):
-    learner = learner_of(recorded)
+    learner = local_learner(recorded)
     updated(learner, recorded.batch())
     state, before = learner.module[MODULE].get_state(), recorded.arrays("weights")
     for name, theirs in recorded.arrays("after").items():
@@ -215,8 +215,8 @@ def test_episodes_are_cut_as_ray_1_13_cut_them(case, zeros):
     burn_in, longest = recorded.burn_in, 3
     episode = episode_of(recorded.below("replay.episode"))
     theirs = recorded.below("replay.zeros" if zeros else "replay.stored")
-    cut = Cut(longest, burn_in, zeros)
-    made = list(cut.of(episode))
+    cut = SequenceChopper(longest, burn_in, zeros)
+    made = list(cut.chop(episode))
     batch = cut.batch(made, np.ones(len(made)))
     assert len(made) == len(theirs["obs"])
     for row, sequence in enumerate(made):
@@ -244,9 +244,9 @@ def test_episodes_are_cut_as_ray_1_13_cut_them(case, zeros):
 
 def test_a_step_before_a_time_limit_is_not_terminal_and_rewards_are_summed_ahead():
     found = Recorded("plain").below("replay.episode")
-    cut = Cut(8, n_step=3, gamma=0.5)
+    cut = SequenceChopper(8, n_step=3, gamma=0.5)
     (cut_short,), (ended,) = (
-        list(cut.of(episode_of(found, terminated=end))) for end in (False, True)
+        list(cut.chop(episode_of(found, terminated=end))) for end in (False, True)
     )
     assert not cut_short[Columns.TERMINATEDS].any()
     assert list(np.flatnonzero(ended[Columns.TERMINATEDS])) == [5, 6, 7]
@@ -260,7 +260,7 @@ def test_an_episode_without_states_is_refused():
         observations=[0.0, 1.0], actions=[0], rewards=[1.0], terminated=True, len_lookback_buffer=0
     )
     with pytest.raises(ConfigError, match="no states"):
-        list(Cut(3).of(episode))
+        list(SequenceChopper(3).chop(episode))
 
 
 def test_the_buffer_forgets_the_oldest_and_draws_by_priorities():

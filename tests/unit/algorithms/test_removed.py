@@ -17,7 +17,7 @@ from rllib_compat.neutral.report import Severity
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys
 from tests.marks import OTHERS_WARNINGS
-from tests.unit.algorithms.test_losses import MODULE, Recorded, learner_of, updated
+from tests.unit.algorithms.test_losses import MODULE, Recorded, local_learner, updated
 
 pytestmark = OTHERS_WARNINGS
 
@@ -197,10 +197,10 @@ def test_without_values_advantages_are_discounted_returns(rewards, gamma):
 
 def test_microbatches_change_nothing_until_the_batch_is_whole_and_then_what_it_would_have():
     recorded = Recorded("a2c-without-gae")  # it does not clip
-    whole = learner_of(recorded)
+    whole = local_learner(recorded)
     updated(whole, recorded.chunks())
     expected = whole.module[MODULE].get_state()
-    parts = learner_of(recorded, train_batch_size_per_learner=17, microbatch_size=9)
+    parts = local_learner(recorded, train_batch_size_per_learner=17, microbatch_size=9)
     before = parts.module[MODULE].get_state()
     updated(parts, recorded.chunks()[:2])
     for name, weights in parts.module[MODULE].get_state().items():

@@ -15,9 +15,15 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils import replay_buffers
 
 from rllib_compat.algorithms.dqn import DQNConfig, replay_columns
-from rllib_compat.algorithms.off_policy import new_replay, why_episodes
-from rllib_compat.algorithms.replay import WEIGHTS, Priorities, Ring, TransitionReplay, Tree
-from rllib_compat.algorithms.transitions import AHEAD, Chunks
+from rllib_compat.algorithms.off_policy import make_replay_buffer, reason_to_replay_episodes
+from rllib_compat.algorithms.replay import (
+    WEIGHTS,
+    Priorities,
+    RingStorage,
+    SegmentTree,
+    TransitionReplayBuffer,
+)
+from rllib_compat.algorithms.transitions import N_STEP, NStepTransitions
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import configs, training_steps
 from rllib_compat.ray_versions import episodes as ray_episodes
@@ -99,14 +105,14 @@ COLUMNS = (
     Columns.REWARDS,
     Columns.NEXT_OBS,
     Columns.TERMINATEDS,
-    AHEAD,
+    N_STEP,
 )
 
 
 @settings(max_examples=60, deadline=None)
 @given(EPISODES, st.integers(1, 4))
 def test_what_is_kept_is_every_step_with_its_rewards_summed_ahead(episodes, n_step):
-    replay = TransitionReplay(1000, n_step=n_step, gamma=GAMMA)
+    replay = TransitionReplayBuffer(1000, n_step=n_step, gamma=GAMMA)
     replay.add(chunks_of(episodes))
     should = wanted(episodes, n_step)
     assert len(replay) == len(should)
@@ -117,7 +123,7 @@ def test_what_is_kept_is_every_step_with_its_rewards_summed_ahead(episodes, n_st
 
 
 def test_a_chunk_that_got_lost_ends_no_target_of_the_one_before_it():
-    chunks = Chunks(3, GAMMA, patience=100)
+    chunks = NStepTransitions(3, GAMMA, patience=100)
     assert len(chunks.transitions(chunk("0", 0, [1, 1, 1]))[Columns.REWARDS]) == 1
     made = chunks.transitions(chunk("0", 5, [2, 2, 2], end="truncated"))
     assert made[Columns.OBS][:, 1].tolist() == [5, 6, 7]
@@ -125,7 +131,7 @@ def test_a_chunk_that_got_lost_ends_no_target_of_the_one_before_it():
 
 
 def test_episodes_that_never_go_on_are_forgotten():
-    chunks = Chunks(3, GAMMA, patience=10)
+    chunks = NStepTransitions(3, GAMMA, patience=10)
     for number in range(100):
         chunks.transitions(chunk(str(number), 0, [1]))
     assert len(chunks) <= 11
@@ -134,7 +140,7 @@ def test_episodes_that_never_go_on_are_forgotten():
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 40), st.lists(st.integers(1, 50), min_size=1, max_size=12))
 def test_a_ring_holds_the_last_rows_and_no_more_than_its_capacity(capacity, counts):
-    ring, told = Ring(capacity), 0
+    ring, told = RingStorage(capacity), 0
     for count in counts:
         rows = np.arange(told, told + count)
         places = ring.add({"a": rows, "b": (rows[:, None] * [1, 2],)})
@@ -145,7 +151,7 @@ def test_a_ring_holds_the_last_rows_and_no_more_than_its_capacity(capacity, coun
     held = ring.at(np.arange(len(ring)))
     assert sorted(held["a"]) == list(range(max(0, told - capacity), told))
     assert (held["b"][0][:, 1] == 2 * held["a"]).all()
-    copy = Ring(capacity)
+    copy = RingStorage(capacity)
     copy.set_state(ring.get_state())
     for both in (ring, copy):
         both.add({"a": np.array([told]), "b": (np.zeros((1, 2), int),)})
@@ -153,7 +159,7 @@ def test_a_ring_holds_the_last_rows_and_no_more_than_its_capacity(capacity, coun
 
 
 def test_a_ring_takes_memory_for_what_it_holds():
-    ring = Ring(10**12)
+    ring = RingStorage(10**12)
     ring.add({"obs": np.zeros((5, 100), np.uint8)})
     assert len(ring) == 5
 
@@ -161,7 +167,7 @@ def test_a_ring_takes_memory_for_what_it_holds():
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=40), st.data())
 def test_a_mark_is_found_where_the_numbers_laid_end_to_end_have_it(numbers, data):
-    tree = Tree(len(numbers), np.add, 0.0)
+    tree = SegmentTree(len(numbers), np.add, 0.0)
     order = data.draw(st.permutations(range(len(numbers))))
     for place in order:
         tree.set(np.array([place]), float(numbers[place]))
@@ -192,7 +198,7 @@ def test_places_are_drawn_in_proportion_to_their_priorities(values, alpha):
 
 
 def test_new_steps_have_the_greatest_priority_that_any_had():
-    replay = TransitionReplay(64, alpha=1.0)
+    replay = TransitionReplayBuffer(64, alpha=1.0)
     replay.add([chunk("0", 0, [0.0] * 8)])
     np.random.seed(1)
     replay.sample(32, beta=1.0)
@@ -207,7 +213,7 @@ def test_new_steps_have_the_greatest_priority_that_any_had():
 @pytest.mark.parametrize("alpha", [0.0, 0.7])
 def test_a_restored_buffer_holds_and_draws_the_same(alpha):
     def made():
-        return TransitionReplay(20, alpha=alpha, n_step=2, gamma=GAMMA)
+        return TransitionReplayBuffer(20, alpha=alpha, n_step=2, gamma=GAMMA)
 
     replay, restored = made(), made()
     for number in range(4):
@@ -224,7 +230,7 @@ def test_a_restored_buffer_holds_and_draws_the_same(alpha):
         batches.append(each.sample(500, beta=0.5))
     for name, column in batches[0].items():
         np.testing.assert_array_equal(column, batches[1][name])
-    other = TransitionReplay(21)
+    other = TransitionReplayBuffer(21)
     with pytest.raises(ConfigError, match="20 steps was stored"):
         other.set_state(replay.get_state())
 
@@ -234,7 +240,7 @@ def test_steps_are_drawn_as_often_as_ray_draws_them():
     episodes = [([[1, 2, 3]] * 4, end) for end in ("terminated", "truncated", "terminated")]
     theirs = replay_buffers.EpisodeReplayBuffer(capacity=1000)
     theirs.rng = np.random.default_rng(0)
-    ours = TransitionReplay(1000, gamma=GAMMA)
+    ours = TransitionReplayBuffer(1000, gamma=GAMMA)
     for part in chunks_of(episodes):
         theirs.add(part)
         ours.add([part])
@@ -302,13 +308,13 @@ def test_what_columns_cannot_do_is_left_to_rays_buffers_and_said(
     config = replay_columns(algorithm())
     change(config)
     monkeypatch.setattr(training_steps, "foreach_learner", lambda *_: [False])
-    told = why_episodes(SimpleNamespace(config=config))
+    told = reason_to_replay_episodes(SimpleNamespace(config=config))
     assert told is None if reason is None else reason in told
 
 
 @pytest.mark.parametrize("algorithm", [dqn.DQNConfig, sac.SACConfig])
 def test_a_step_that_surprised_more_is_drawn_more_often(algorithm):
-    replay = new_replay(algorithm())
+    replay = make_replay_buffer(algorithm())
     replay.keep({"obs": np.arange(3.0)}, errors=np.array([0.0, 0.5, 2.0], np.float32))
     powers = replay.get_state()["priorities"]["powers"][:3]
     alpha = algorithm().replay_buffer_config["alpha"]
@@ -317,7 +323,7 @@ def test_a_step_that_surprised_more_is_drawn_more_often(algorithm):
 
 def test_recurrent_modules_replay_episodes(monkeypatch):
     monkeypatch.setattr(training_steps, "foreach_learner", lambda *_: [True])
-    assert "recurrent" in why_episodes(SimpleNamespace(config=DQNConfig()))
+    assert "recurrent" in reason_to_replay_episodes(SimpleNamespace(config=DQNConfig()))
 
 
 def test_algorithms_that_replay_no_steps_are_refused():
@@ -325,7 +331,7 @@ def test_algorithms_that_replay_no_steps_are_refused():
         replay_columns(configs.todays_config("PPO"))
     own = DQNConfig()
     assert replay_columns(own) is own
-    assert new_replay(own.training(replay_buffer_config={"capacity": 7})).capacity == 7
+    assert make_replay_buffer(own.training(replay_buffer_config={"capacity": 7})).capacity == 7
 
 
 def test_a_new_step_is_as_likely_as_the_likeliest_that_ever_was():
@@ -339,7 +345,7 @@ def test_a_new_step_is_as_likely_as_the_likeliest_that_ever_was():
 
 
 def test_steps_that_were_replaced_since_they_were_drawn_are_not_there():
-    ring = Ring(4)
+    ring = RingStorage(4)
     places = ring.add({"obs": np.arange(4)})
     drawn = ring.added
     ring.add({"obs": np.arange(2)})

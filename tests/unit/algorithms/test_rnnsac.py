@@ -13,7 +13,7 @@ import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rllib_compat.algorithms.sequence_replay import WEIGHTS, Cut
+from rllib_compat.algorithms.sequence_replay import WEIGHTS, SequenceChopper
 from rllib_compat.config import translate
 from rllib_compat.networks.modules.rnnsac import drawn
 from rllib_compat.neutral.errors import ConfigError
@@ -84,7 +84,7 @@ def config_of(recorded, **more):
     return config.rl_module(model_config={**MODEL, "max_seq_len": 4})
 
 
-def learner_of(recorded, **more):
+def local_learner(recorded, **more):
     """A learner with the recorded weights, also of the targets."""
     learner = config_of(recorded, **more).build_learner(spaces={MODULE: (SEEN, recorded.space)})
     targets = recorded.arrays("targets", "target_net.")
@@ -104,14 +104,14 @@ def recorded(request, monkeypatch):
 
 
 def test_losses_errors_and_gradients_are_those_of_ray_1_13(recorded):
-    learner = learner_of(recorded)
+    learner = local_learner(recorded)
     batch = recorded.batch()
     told, gradients = recordings.updated(learner, MODULE, batch, steps=len(batch["obs"]))
     recordings.same_losses(recorded, TERMS, told, learner.td_errors[MODULE], gradients)
 
 
 def test_an_update_gives_the_weights_and_targets_that_ray_1_13_had_after_it(recorded):
-    learner = learner_of(recorded)
+    learner = local_learner(recorded)
     batch = recorded.batch()
     recordings.updated(learner, MODULE, batch, steps=len(batch["obs"]), sampled=1)
     state, before = learner.module[MODULE].get_state(), recorded.arrays("weights")
@@ -127,7 +127,7 @@ def test_an_update_gives_the_weights_and_targets_that_ray_1_13_had_after_it(reco
 @pytest.mark.parametrize("case", ["discrete", "box"])
 def test_step_by_step_its_states_are_those_of_the_whole_sequence(case):
     recorded = Recorded(case)
-    module = learner_of(recorded, zero_init_states=False).module[MODULE].unwrapped()
+    module = local_learner(recorded, zero_init_states=False).module[MODULE].unwrapped()
     states = {
         network: {name: part[None] for name, part in parts.items()}
         for network, parts in module.get_initial_state().items()
@@ -180,8 +180,8 @@ def test_sequences_have_what_follows_each_step_by_so_many_steps():
             len_lookback_buffer=0,
         )
     )
-    cut = Cut(3, 1, zero_states=False, n_step=2, gamma=0.5, following=True)
-    first, second = cut.of(episode)
+    cut = SequenceChopper(3, 1, zero_states=False, n_step=2, gamma=0.5, following=True)
+    first, second = cut.chop(episode)
     assert first["obs"].ravel().tolist() == [0, 1, 2]
     assert second["obs"].ravel().tolist() == [2, 3, 4]
     assert first["new_obs"].ravel().tolist() == [2, 3, 4]

@@ -592,7 +592,9 @@ def test_values_of_the_wrong_kind_are_refused_and_not_raised():
 def test_vtrace_is_switched_off_for_trainers_of_old_appos_alone(algorithm, legacy_ray, is_told):
     translation = translate({"vtrace": False}, algorithm=algorithm, legacy_ray=legacy_ray)
     assert setting(translation, "training.vtrace") is True
-    assert (translation.ways is not None and not translation.ways.traces) is is_told
+    assert (
+        translation.legacy_training is not None and not translation.legacy_training.vtrace
+    ) is is_told
     assert bool(translation.report.at_least(Severity.WARNING)) is not is_told
 
 
