@@ -12,7 +12,7 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.tune import register_trainable
 
 from rllib_compat.algorithms.defaults import DEFAULTS
-from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
+from rllib_compat.networks.previous_steps import LOOKING_BACK
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import learners, tune
 from rllib_compat.runtime.failures import give_env_runners

@@ -11,11 +11,14 @@ from ray.rllib.algorithms.sac.sac_catalog import SACCatalog as RaySACCatalog
 
 from rllib_compat.networks import fresh
 from rllib_compat.networks.modules.configured import ConfiguredModule, network_of
-from rllib_compat.networks.modules.encoders import OwnEncoders
-from rllib_compat.networks.modules.initial_weights import OF_A_HEAD, BeginsAsBefore
-from rllib_compat.networks.modules.previous_steps import SeesPreviousSteps
+from rllib_compat.networks.modules.layers import (
+    OF_A_HEAD,
+    BeginsAsBefore,
+    OwnEncoders,
+    SeesPreviousSteps,
+)
+from rllib_compat.networks.previous_steps import LOOKING_BACK
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
 from rllib_compat.ray_versions import configs, modules
 from rllib_compat.ray_versions import modules as ray_modules
 from rllib_compat.runtime.connectors import set_previous_steps

@@ -20,7 +20,7 @@ from torch.nn import functional
 from rllib_compat.algorithms.base import ActorCriticLearner, RemovedAlgorithmConfig, register
 from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm
 from rllib_compat.networks.modules.ddpg import Q_OF_POLICY, DeterministicModule
-from rllib_compat.networks.modules.noise import check
+from rllib_compat.networks.modules.exploration import check
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import learners, replay
 from rllib_compat.runtime.exploration import ParameterNoise

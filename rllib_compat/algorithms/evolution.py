@@ -30,7 +30,7 @@ from rllib_compat.algorithms.noise import Array, noise_table
 from rllib_compat.algorithms.rollouts import Rollouts, Search, try_perturbations
 from rllib_compat.algorithms.sampling import on_env_runners
 from rllib_compat.networks.modules.distributions import Deterministic
-from rllib_compat.networks.modules.initial_weights import OF_A_HEAD, begun
+from rllib_compat.networks.modules.layers import OF_A_HEAD, begun
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import configs, connectors, env_runners, training_steps
 from rllib_compat.runtime.connectors import mean_std_filter

@@ -23,7 +23,7 @@ from rllib_compat.algorithms.sequence_replay import (
     SequenceReplayAlgorithm,
     SequenceReplayConfig,
 )
-from rllib_compat.networks.modules.exploring_q import QF_PREDS
+from rllib_compat.networks.modules.q import QF_PREDS
 from rllib_compat.networks.modules.r2d2 import TARGETS, R2D2Module
 from rllib_compat.ray_versions import learners
 

@@ -14,7 +14,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_compat.algorithms.base import GradientFreeLearner, RemovedAlgorithmConfig, register
 from rllib_compat.algorithms.sampling import on_env_runners
-from rllib_compat.networks.modules.policy import RandomModule
+from rllib_compat.networks.modules.graph_module import RandomModule
 from rllib_compat.neutral.errors import ConfigError
 
 

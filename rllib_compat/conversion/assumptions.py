@@ -12,9 +12,10 @@ from typing import Any
 
 from rllib_compat import registry
 from rllib_compat.conversion.compare import HEAD, RECORDED, OutputDifference
-from rllib_compat.networks import ModelSettings, Network, own
+from rllib_compat.networks import ModelSettings, Network
 from rllib_compat.networks.graph import Step
 from rllib_compat.networks.observation_filter import STEP as FILTER
+from rllib_compat.networks.read import is_own
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
@@ -136,7 +137,7 @@ def _assumptions_of(
                 policy.policy_id,
                 setting.what,
                 "; ".join(values),
-                "the module's own graph" if own.is_own(policy) else _source(setting, settings),
+                "the module's own graph" if is_own(policy) else _source(setting, settings),
                 all(step in proven for step in steps),
             )
     deterministic = registry.of(settings.algorithm).reader == "ddpg"

@@ -25,8 +25,7 @@ from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.layouts.search import why_not_replaceable
 from rllib_compat.formats.msgpack import write as msgpack
-from rllib_compat.networks import AnyNetwork, known
-from rllib_compat.networks.optimizers import plan as optimizers
+from rllib_compat.networks import AnyNetwork, known, optimizers
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, size_of
 from rllib_compat.neutral.errors import NotYetError

@@ -24,14 +24,13 @@ from rllib_compat.networks import (
     Network,
     custom,
 )
-from rllib_compat.networks import own as own_modules
 from rllib_compat.networks import read as read_network
-from rllib_compat.networks.custom import without_custom_model
-from rllib_compat.networks.custom_module import has_parts
-from rllib_compat.networks.names.plain import MOVING_AVERAGE
-from rllib_compat.networks.wrappers.previous_steps import (
+from rllib_compat.networks.custom import has_parts, without_custom_model
+from rllib_compat.networks.named import MOVING_AVERAGE
+from rllib_compat.networks.previous_steps import (
     with_own_observations,
 )
+from rllib_compat.networks.read import is_own
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import (
@@ -68,9 +67,7 @@ def require_facts(checkpoint: LegacyCheckpoint, given: Given) -> None:
     Raises:
         MissingInformationError: One of them is not known.
     """
-    if not (
-        checkpoint.modules_alone and all(map(own_modules.is_own, checkpoint.policies.values()))
-    ):
+    if not (checkpoint.modules_alone and all(map(is_own, checkpoint.policies.values()))):
         require_algorithm(checkpoint)
         _require_config(checkpoint, given)
 

@@ -18,7 +18,7 @@ from rllib_compat.conversion.identify import require_algorithm
 from rllib_compat.networks import ModelSettings, custom
 from rllib_compat.networks.chain import Chain, Layer, guess
 from rllib_compat.networks.graph import Array
-from rllib_compat.networks.names.plain import plain_names
+from rllib_compat.networks.named import plain_names
 from rllib_compat.networks.network import Network, Target
 from rllib_compat.networks.settings import distribution_inputs
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState

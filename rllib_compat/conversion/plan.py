@@ -19,7 +19,7 @@ from rllib_compat.networks import (
     known,
 )
 from rllib_compat.networks.observation_filter import can_hold, with_filter
-from rllib_compat.networks.wrappers.previous_steps import (
+from rllib_compat.networks.previous_steps import (
     PREVIOUS_ACTIONS,
     PREVIOUS_REWARDS,
 )

@@ -22,8 +22,7 @@ from packaging.version import Version
 
 from rllib_compat.conversion.given import Given
 from rllib_compat.formats.layouts.policies import class_name
-from rllib_compat.networks.trunks.components import original_space
-from rllib_compat.networks.trunks.images import ATARI_FRAME
+from rllib_compat.networks.observations import ATARI_FRAME, original_space
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError

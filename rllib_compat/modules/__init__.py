@@ -7,15 +7,19 @@ Ray. `rllib_compat` has to be installed where such a checkpoint is loaded.
 from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
-    "actor_critic": ("ActorModule", "ActorCriticModule", "AsynchronousModule"),
+    "bandit": ("LinearBanditModule",),
     "configured": ("ConfiguredModule",),
     "crr": ("CriticRegularizedModule",),
     "ddpg": ("DeterministicModule",),
-    "exploring_q": ("ExploringQModule",),
-    "bandit": ("LinearBanditModule",),
+    "graph_module": (
+        "ActorCriticModule",
+        "ActorModule",
+        "AsynchronousModule",
+        "PolicyModule",
+        "RandomModule",
+    ),
     "maddpg": ("MADDPGModule",),
-    "policy": ("PolicyModule", "RandomModule"),
-    "q": ("QModule",),
+    "q": ("ExploringQModule", "QModule"),
     "qmix": ("QMIXModule",),
     "r2d2": ("R2D2GraphModule", "R2D2Module"),
     "rnnsac": ("RNNSACModule",),

@@ -3,28 +3,235 @@
 The old model is code, and code of a checkpoint is not run. So nothing here knows what either model
 computes. Arrays are matched by name and shape, all of them or none; that they are equal is what
 can be proven.
+
+A TensorFlow 2 model is stored as a list. Keras' optimizer, where it is stored, has two moments for
+each array, with the array's name, in the order of the list. Otherwise an array goes to the only
+place of its shape. Dense layers and convolutions are moved whole: a kernel and the bias behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rllib_compat.networks import custom_module, custom_unnamed, refusals
-from rllib_compat.networks.custom_module import has_parts
+import numpy as np
+
+from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import Array
 from rllib_compat.networks.mapping import AS_IS, CHANNELS_FIRST, Move, to_canonical
-from rllib_compat.networks.names.plain import plain_names
+from rllib_compat.networks.named import plain_names
 from rllib_compat.networks.network import CustomNetwork, Reading, Target
+from rllib_compat.networks.optimizers import eager_variables
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.public import import_attribute
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Severity, Verdict
-from rllib_compat.neutral.spaces import Space
+from rllib_compat.neutral.spaces import Box, DictSpace, Space, TupleSpace
+from rllib_compat.ray_versions import startup
+
+if TYPE_CHECKING:
+    from ray.rllib.core.rl_module.rl_module import RLModule
+
+
+@frozen
+class Built:
+    """What a module is, once it is built.
+
+    Attributes:
+        space: What it takes: the policy's observations as they are, or all of them in one vector.
+        shapes: The shapes of its arrays, by name.
+    """
+
+    space: Space
+    shapes: Mapping[str, tuple[int, ...]]
+
+
+def build_module(
+    name: str, policy: PolicyState, model_config: Mapping[str, Any], *, in_parts: bool
+) -> Built:
+    """Builds a user's module with the spaces of a policy.
+
+    Models of the old API found a Dict or Tuple both in parts (`input_dict["obs"]`) and as one
+    vector (`input_dict["obs_flat"]`). A module is given the parts if it computes with them, and
+    the vector otherwise.
+
+    Args:
+        name: The module, as `module:Class`.
+        policy: The policy.
+        model_config: What the module is told.
+        in_parts: Whether observations can reach the module in parts.
+
+    Raises:
+        CheckpointError: It can't be imported, built, or computed.
+    """
+    cls = _import(name)
+    seen = policy.observation_space
+    assert seen is not None
+    flat = seen if isinstance(seen, Box) else spaces.box(-np.inf, np.inf, (seen.flat_size(),))
+    tried = [seen, flat] if in_parts and has_parts(seen) else [flat]
+    failed = []
+    for space in tried:
+        try:
+            module = _built(cls, space, policy, model_config)
+            if len(tried) > 1:
+                _compute(module)
+        except Exception as error:  # it is the user's code, which may raise anything
+            shown = "in parts" if space is not flat else f"of the shape {flat.shape}"
+            failed.append(f"with observations {shown}: {type(error).__name__}: {error}")
+        else:
+            arrays = {str(k): tuple(np.shape(v)) for k, v in module.get_state().items()}
+            return Built(space, arrays)
+    raise CheckpointError(
+        f"The module {name} can't be built and computed {'; '.join(failed)}.",
+        where="--model",
+        fix="Its `setup()` has `self.observation_space`, `self.action_space` and "
+        "`self.model_config` to make its layers of.",
+    )
+
+
+def has_parts(space: Space | None) -> bool:
+    """Whether observations of a space come in parts."""
+    return isinstance(space, (DictSpace, TupleSpace))
+
+
+def _import(name: str) -> Any:
+    """The class that the user named; never one that a checkpoint names."""
+    module, colon, cls = name.partition(":")
+    try:
+        if not colon:
+            raise ImportError("it is not written as module:Class")
+        return import_attribute(module, cls)
+    except ImportError as error:
+        raise CheckpointError(
+            f"The module {name!r} can't be imported ({error}).",
+            where="--model",
+            fix="Give it as my_package.my_module:MyRLModule; it has to be on PYTHONPATH.",
+        ) from error
+
+
+def _built(cls: Any, space: Space, policy: PolicyState, model_config: Mapping[str, Any]) -> Any:
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+    assert policy.action_space is not None
+    spec = RLModuleSpec(
+        module_class=cls,
+        observation_space=spaces.to_gymnasium(space),
+        action_space=spaces.to_gymnasium(policy.action_space),
+        model_config=dict(model_config),
+    )
+    with startup.quiet_logs():
+        return spec.build()
+
+
+def _compute(module: RLModule) -> None:
+    """Computes two observations of the module's space, unless they need states as well."""
+    import torch
+    import tree
+
+    if module.get_initial_state():
+        return
+    seen = [module.observation_space.sample() for _ in range(2)]
+    batch = tree.map_structure(lambda *rows: torch.as_tensor(np.stack(rows)), *seen)
+    with torch.no_grad():
+        module.forward_inference({"obs": batch})
+
+
+_MEAN = re.compile(r"(.+)/m")
+
+#: A layer: the names of its arrays; and what it is told by: their shapes as torch has them.
+_Names = tuple[str, ...]
+_Shapes = tuple[tuple[int, ...], ...]
+
+
+def named_list(policy: PolicyState) -> dict[str, Array]:
+    """A policy's list of arrays by the names that its optimizer has for them, or by number."""
+    arrays = [np.asarray(array) for array in policy.weights]
+    names = list(_names_of_optimizer(policy, arrays))
+    if len(set(names)) != len(arrays):
+        names = [str(number) for number in range(len(arrays))]
+    return dict(zip(names, arrays, strict=True))
+
+
+def _names_of_optimizer(policy: PolicyState, arrays: list[Array]) -> Iterable[str]:
+    stored: Any = policy.optimizer
+    while isinstance(stored, list) and len(stored) == 1 and isinstance(stored[0], list):
+        (stored,) = stored
+    if not isinstance(stored, list):
+        return []
+    try:
+        variables = eager_variables(stored, policy)
+    except CheckpointError:
+        return []
+    means = {match[1]: v for name, v in variables.items() if (match := _MEAN.fullmatch(name))}
+    same = [mean.shape for mean in means.values()] == [array.shape for array in arrays]
+    return means if same else []
+
+
+def places_by_shape(
+    old: Mapping[str, Array], wanted: Mapping[str, tuple[int, ...]], given: Mapping[str, str]
+) -> dict[str, str]:
+    """The module's name for each array of a list, where its shape leaves only one.
+
+    Args:
+        old: The arrays by number, as TensorFlow has them.
+        wanted: The shapes of the module's arrays.
+        given: The names that the caller gives, by number.
+
+    Raises:
+        CheckpointError: Several arrays fit several places.
+    """
+    layers = _layers_by_number([k for k in old if k not in given], old)
+    free = {k: np.empty(shape) for k, shape in wanted.items() if k not in given.values()}
+    there = _layers_by_name(free)
+    found = dict(given)
+    for shapes, theirs in layers.items():
+        ours = there.get(shapes, [])
+        if len(ours) > 1 or (ours and len(theirs) > 1):
+            numbers = " and ".join(names[0] for names in theirs)
+            raise CheckpointError(
+                "The weights have no names, and arrays of one shape can't be told apart: "
+                f"{numbers} of the list may be {' or '.join(names[0] for names in ours)}.",
+                where="--model",
+                fix=f'Say which is which: --weights-map \'{{"{theirs[0][0]}": "{ours[0][0]}"}}\'; '
+                "`inspect --arrays` lists them.",
+            )
+        if ours:
+            found.update(zip(theirs[0], ours[0], strict=True))
+    return found
+
+
+def _layers_by_number(names: list[str], arrays: Mapping[str, Array]) -> dict[_Shapes, list[_Names]]:
+    """Kernels with the bias behind them, and what else there is, by their shapes in torch."""
+    made: dict[_Shapes, list[_Names]] = defaultdict(list)
+    rest = list(names)
+    while rest:
+        first = rest.pop(0)
+        layer = [first]
+        if arrays[first].ndim > 1 and rest and arrays[rest[0]].shape == arrays[first].shape[-1:]:
+            layer.append(rest.pop(0))
+        made[tuple(CHANNELS_FIRST.back(arrays[k]).shape for k in layer)].append(tuple(layer))
+    return made
+
+
+def _layers_by_name(arrays: Mapping[str, Array]) -> dict[_Shapes, list[_Names]]:
+    """The same of a torch module: `enc.weight` and `enc.bias` are a layer."""
+    made: dict[_Shapes, list[_Names]] = defaultdict(list)
+    for name in arrays:
+        layer, _, part = name.rpartition(".")
+        if part == "bias" and f"{layer}.weight" in arrays:
+            continue
+        bias = f"{layer}.bias"
+        names = (name, bias) if part == "weight" and bias in arrays else (name,)
+        made[tuple(arrays[k].shape for k in names)].append(names)
+    return made
+
 
 #: What is said of a user's module until a recording was compared with it.
 UNSETTLED = "; only a recording of the old Ray shows that it computes what the old model did"
@@ -101,12 +308,12 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
         )
     model_config = _model_config(settings)
     in_parts = model.in_parts and not _is_filtered(policy)
-    built = custom_module.build(model.module, policy, model_config, in_parts=in_parts)
+    built = build_module(model.module, policy, model_config, in_parts=in_parts)
     wanted, names = built.shapes, model.names
     if keras := isinstance(policy.weights, list):
-        old, state = custom_unnamed.named(policy), dict[str, float]()
+        old, state = named_list(policy), dict[str, float]()
         if "0" in old:
-            names = custom_unnamed.places(old, wanted, model.names)
+            names = places_by_shape(old, wanted, model.names)
     else:
         old, state = plain_names(policy)
     moves = tuple(_move(name, array, wanted, names, keras=keras) for name, array in old.items())

@@ -1,20 +1,77 @@
-"""A policy's arrays by canonical name: what trunks, wrappers and heads build on."""
+"""A policy's arrays by canonical name: what trunks, wrappers and heads build on.
+
+Named weights say themselves what network they are; the config adds what no array shows (the
+activation, strides). A contradiction is an error: then the config belongs to another checkpoint,
+and what it adds would be a guess. A few keys were ignored by some Rays: there the weights are
+followed, and the report says so.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
+
+import numpy as np
 
 from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import Array, Graph
 from rllib_compat.networks.mapping import Table, to_canonical
 from rllib_compat.networks.network import Network, Reading, Target
-from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.observations import preprocessed_image
+from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+
+#: MARWIL's running mean of squared advantages, a scalar among its weights (Ray 0.6 – 2.x).
+MOVING_AVERAGE = "moving_average_of_advantage_norm"
+
+#: Scalars that policies kept among their variables, and no network has.
+SCALARS = ("kl_coeff", "entropy_coeff", "lr")
+
+#: Constants that an RLModule registers as buffers; they hold no training.
+BUFFERS = tuple(
+    f"{part}.log_std_clip_param_const"
+    for part in ("pi", "vf", "_old_pi", "_pi_head", "af", "_target_af", "_target_vf")
+)
+
+
+def plain_name(policy: PolicyState, name: str) -> str:
+    """A variable's name without TensorFlow's scope and output number.
+
+    The scope is the policy's id, with the number of a rollout worker in some Rays
+    (`default_policy_wk0/`), or `default/`.
+    """
+    scope = rf"(default|{re.escape(policy.old_id)}(_wk\d+)?)/"
+    return re.sub(rf"^{scope}", "", name).removesuffix(":0")
+
+
+def plain_names(policy: PolicyState) -> tuple[dict[str, Array], dict[str, float]]:
+    """The named arrays of a policy without TensorFlow's scope and output number.
+
+    Returns:
+        `fc_1/kernel` for `default_policy/fc_1/kernel:0`, and the scalars that are no weights.
+    """
+    assert isinstance(policy.weights, dict)
+    plain = {plain_name(policy, k): np.asarray(v) for k, v in policy.weights.items()}
+    found = [name for name in SCALARS if name in plain and plain[name].ndim == 0]
+    scalars = {name: float(plain.pop(name)) for name in found}
+    for name in [name for name in plain if name.endswith(MOVING_AVERAGE)]:
+        scalars[MOVING_AVERAGE] = float(plain.pop(name).reshape(()))
+    return {k: v for k, v in plain.items() if k not in BUFFERS}, scalars
+
+
+def best_scheme(schemes: Mapping[str, Table], plain: Mapping[str, Array]) -> str:
+    """The scheme whose table leaves the fewest names over; the first of them."""
+
+    def left(scheme: str) -> tuple[bool, int]:
+        arrays, left = to_canonical(schemes[scheme], plain)
+        return not arrays, len(left)
+
+    return min(schemes, key=left)
 
 
 @frozen
@@ -123,6 +180,81 @@ class Named:
         """
         if lacking := [name for name in names if name not in self.arrays]:
             raise refusals.missing(lacking, self.where)
+
+    def require_outputs(self, have: int) -> None:
+        """Makes sure that a policy gives what its action distribution takes.
+
+        Raises:
+            CheckpointError: It gives more or fewer numbers.
+        """
+        space = self.policy.action_space
+        wanted = None if space is None else distribution_inputs(space)
+        if space is not None and wanted is not None and wanted != have:
+            raise refusals.other_space("action", space, have, wanted, self.where)
+
+    def require_inputs(self, have: Sequence[int]) -> None:
+        """Makes sure that a network takes what the preprocessor makes of an observation.
+
+        Args:
+            have: The shape of what it takes.
+
+        Raises:
+            CheckpointError: It takes more or fewer numbers.
+        """
+        space = self.policy.observation_space
+        if space is None:
+            return
+        image = preprocessed_image(space, self.settings)
+        wanted = space.flat_size() if image is None else math.prod(image)
+        if wanted != math.prod(have):
+            raise refusals.other_space("observation", space, math.prod(have), wanted, self.where)
+
+    def require_hiddens(
+        self, have: Sequence[int], said: Sequence[int] | None, of: str = ""
+    ) -> None:
+        """Makes sure that hidden layers have the sizes that the config says.
+
+        Args:
+            have: The sizes that the arrays have.
+            said: What the config says; None: nothing.
+            of: The part of the network, where it has several.
+
+        Raises:
+            CheckpointError: They have others.
+        """
+        if said is not None and list(said) != list(have):
+            raise refusals.other_hiddens(have, said, self.where, of)
+
+    def require_told(self, found: dict[str, Any]) -> None:
+        """Makes sure that keys of `model` say what the arrays show.
+
+        Args:
+            found: What they show, by the key that would say it.
+
+        Raises:
+            CheckpointError: The config says something else.
+        """
+        for key, have in found.items():
+            said = self.settings.model.get(key)
+            if said is not None and said != have:
+                raise refusals.other_config(key, have, said, self.where)
+
+    def ignored(self, **found: bool) -> list[Finding]:
+        """What the report says of keys that some Rays ignored.
+
+        Args:
+            found: What they show, by key: `vf_share_layers` or `free_log_std`.
+        """
+        settings = self.settings
+        said = {"vf_share_layers": settings.shares_layers, "free_log_std": settings.free_log_std}
+        return [
+            self.note(
+                f"the config says {key}={said[key]}, the weights were made with {have} (some Rays "
+                "ignored the key); the weights are followed"
+            )
+            for key, have in found.items()
+            if said[key] != have
+        ]
 
     def having(self, arrays: Mapping[str, Array]) -> Named:
         """The same with some arrays more, or others in their place."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.networks.families.outputs import ACTOR_CRITIC
+from rllib_compat.networks.families.dense import ACTOR_CRITIC
 from rllib_compat.networks.families.q_head import MODULE as Q_MODULE
 from rllib_compat.networks.families.q_head import SETTINGS as Q_SETTINGS
 from rllib_compat.networks.graph import Graph, Step

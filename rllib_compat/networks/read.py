@@ -1,26 +1,142 @@
 """Which network a policy's weights are: by the algorithm, then by the weights' names.
 
-Where weights have no names (flat vectors, lists), the config and the observation space tell.
+Where weights have no names (flat vectors, lists), the config and the observation space tell. The
+modules of this package, which an earlier conversion wrote, hold the graph of their network: of
+those there is nothing to find out.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 from packaging.version import Version
 
 from rllib_compat import registry
-from rllib_compat.networks import custom, own, refusals
+from rllib_compat.networks import custom, refusals
 from rllib_compat.networks.custom import CustomModel
+from rllib_compat.networks.families import ddpg
+from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.mapping import Move
 from rllib_compat.networks.named import where_of
-from rllib_compat.networks.network import Network, Reading
+from rllib_compat.networks.network import (
+    ACTOR_AND_CRITIC,
+    OWN_PREFIX,
+    OWN_TARGET_PREFIX,
+    TARGET_PREFIX,
+    WHOLE,
+    Group,
+    Network,
+    Reading,
+    own_module,
+    own_name,
+    soft_actor_critic,
+)
+from rllib_compat.networks.observations import scaling_findings
+from rllib_compat.networks.ops.in_numpy import OPS
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.trunks.images import scaling_findings
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.spaces import Box
+
+_PACKAGE = "rllib_compat.modules"
+
+_SOFT_ACTOR_CRITICS = ("SACModule", "CQLModule")
+
+#: The modules that keep their network as `net.<array>`.
+MODULES = (
+    "ActorModule",
+    "ActorCriticModule",
+    "AsynchronousModule",
+    "DeterministicModule",
+    "PolicyModule",
+    "QModule",
+    "R2D2GraphModule",
+    *_SOFT_ACTOR_CRITICS,
+)
+
+
+def is_own(policy: PolicyState) -> bool:
+    """Whether a policy is a module of this package."""
+    module, _, cls = (policy.policy_class or "").rpartition(".")
+    return cls in MODULES and module == _PACKAGE
+
+
+def read_own(policy: PolicyState) -> Reading:
+    """Reads the network of a module of ours.
+
+    Raises:
+        CheckpointError: Its graph is damaged, or has operations that this version does not know.
+    """
+    where = f"policies.{policy.policy_id}"
+    model = policy.extra.get("module_config", {})
+    cls = str(policy.policy_class).rpartition(".")[2]
+    if "graph" not in model and cls == "DeterministicModule":
+        model = {**model, **_of_new_ddpg(policy, model)}
+    try:
+        graph = Graph.from_plain(model["graph"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"The module's graph is damaged ({error!r}).", where=where) from error
+    if unknown := {step.op for step in graph.steps} - OPS.keys():
+        raise CheckpointError(
+            f"The module has operations that are not known: {', '.join(sorted(unknown))}.",
+            where=where,
+            fix="Use the version of rllib-compat that wrote it, or a newer one.",
+        )
+    assert isinstance(policy.weights, dict)
+    arrays = {_canonical(k): np.asarray(v) for k, v in policy.weights.items() if _is_net(k)}
+    rest = {k: v for k, v in model.items() if k not in ("graph", "shapes")}
+    unused = tuple(name for name in policy.weights if not _is_net(name))
+    optimizers: tuple[Group, ...] = WHOLE
+    if cls in _SOFT_ACTOR_CRITICS:
+        optimizers = soft_actor_critic(arrays, unused)
+    elif cls == "DeterministicModule":
+        optimizers = ACTOR_AND_CRITIC
+    network = Network(
+        kind="converted",
+        summary=f"converted before: {len(graph.steps)} steps, {len(arrays)} arrays",
+        scheme="own",
+        graph=graph,
+        arrays=arrays,
+        target=own_module(f"{_PACKAGE}:{cls}", graph, arrays, **rest),
+        names=tuple(Move(own_name(name), name) for name in arrays),
+        unused=unused,
+        optimizers=optimizers,
+    )
+    return Reading(network)
+
+
+def _of_new_ddpg(policy: PolicyState, model: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The graph of a new module of DDPG, which is told the sizes of its layers alone.
+
+    Raises:
+        CheckpointError: They are not there, or no network has them.
+    """
+    where = f"policies.{policy.policy_id}"
+    seen, actions = policy.observation_space, policy.action_space
+    if seen is None or not isinstance(actions, Box):
+        raise CheckpointError("The module's spaces are not those of DDPG.", where=where)
+    try:
+        return ddpg.fresh(model, seen.flat_size(), actions).target.model_config
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"The module's settings are damaged ({error!r}).", where=where
+        ) from error
+
+
+def _is_net(name: str) -> bool:
+    return name.startswith((OWN_PREFIX, OWN_TARGET_PREFIX))
+
+
+def _canonical(name: str) -> str:
+    if name.startswith(OWN_TARGET_PREFIX):
+        return TARGET_PREFIX + name.removeprefix(OWN_TARGET_PREFIX)
+    return name.removeprefix(OWN_PREFIX)
+
 
 #: What a reader meets where arrays of a damaged or odd file are not there, or have other shapes,
 #: than those beside them let expect.
@@ -39,7 +155,7 @@ READERS = {
     "actor_critic": "actor_critic",
     "appo": "appo",
     "bandit": "bandit",
-    "bc": "imitation",
+    "bc": "actor_critic:read_bc",
     "crr": "crr",
     "ddpg": "ddpg",
     "evolution": "evolution",
@@ -76,8 +192,8 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
 
 
 def _read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None) -> Reading:
-    if own.is_own(policy):
-        return own.read(policy)
+    if is_own(policy):
+        return read_own(policy)
     known = registry.ALGORITHMS.get(settings.algorithm)
     if custom.is_custom(policy, settings) or (model is not None and model.everywhere):
         old = _without_its_model(policy, settings) if known and known.reader == "ddpg" else None
@@ -92,9 +208,10 @@ def _read(policy: PolicyState, settings: ModelSettings, model: CustomModel | Non
 
 
 def _reader(name: str) -> Callable[[PolicyState, ModelSettings], Reading]:
-    head = importlib.import_module(f"rllib_compat.networks.families.{READERS[name]}")
-    read: Callable[[PolicyState, ModelSettings], Reading] = head.read
-    return read
+    file, _, function = READERS[name].partition(":")
+    family = importlib.import_module(f"rllib_compat.networks.families.{file}")
+    reader: Callable[[PolicyState, ModelSettings], Reading] = getattr(family, function or "read")
+    return reader
 
 
 def _without_its_model(policy: PolicyState, settings: ModelSettings) -> Reading | None:

@@ -12,7 +12,7 @@ import numpy as np
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.networks import AnyNetwork, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names
-from rllib_compat.networks.names.plain import BUFFERS
+from rllib_compat.networks.named import BUFFERS
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import modules, startup
 

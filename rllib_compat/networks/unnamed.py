@@ -18,12 +18,11 @@ import numpy as np
 from rllib_compat import registry
 from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import Array
-from rllib_compat.networks.named import where_of
-from rllib_compat.networks.names.plain import MOVING_AVERAGE
+from rllib_compat.networks.named import MOVING_AVERAGE, where_of
 from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.networks.observations import preprocessed_image, require_image
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
-from rllib_compat.networks.trunks.conv_filters import Filter, filters_for
-from rllib_compat.networks.trunks.images import preprocessed_image, require_image
+from rllib_compat.networks.trunks.vision import Filter, filters_for
 from rllib_compat.neutral.checkpoint import PolicyState, size_of
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.frozen import frozen

@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rllib_compat.networks.observations import ATARI_FRAME, ATARI_RAM, original_space
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.trunks.components import original_space
-from rllib_compat.networks.trunks.images import ATARI_FRAME, ATARI_RAM
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.spaces import (
     Box,

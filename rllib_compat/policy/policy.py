@@ -9,7 +9,7 @@ import numpy as np
 
 from rllib_compat.networks import Network
 from rllib_compat.networks.graph import Compiled
-from rllib_compat.networks.wrappers.previous_steps import (
+from rllib_compat.networks.previous_steps import (
     PREVIOUS_ACTIONS,
     PREVIOUS_REWARDS,
     choices_of,

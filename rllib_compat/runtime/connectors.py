@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
+from rllib_compat.networks.previous_steps import LOOKING_BACK
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import configs, connectors
 from rllib_compat.runtime.env_settings import STORED, EnvSettings

@@ -119,7 +119,7 @@ def explore_as_before(config: AlgorithmConfig) -> None:
     asked = {key for told in explored_by(config).values() for key in told}
     if not asked:
         return
-    from rllib_compat.networks.modules.exploring_q import ExploringQModule
+    from rllib_compat.networks.modules.q import ExploringQModule
 
     modules.set_module_class(config, ExploringQModule)
     if PARAMETER_NOISE in asked:

@@ -21,7 +21,7 @@ from ray.rllib.utils.spaces.space_utils import flatten_to_single_ndarray, get_ba
 
 from rllib_compat.networks.modules.grouped import Grouping, grouped_space
 from rllib_compat.networks.ops.in_numpy import one_hot
-from rllib_compat.networks.wrappers.previous_steps import Previous, choices_in
+from rllib_compat.networks.previous_steps import Previous, choices_in
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import connectors
 from rllib_compat.ray_versions import episodes as ray_episodes

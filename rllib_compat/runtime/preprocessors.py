@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from packaging.version import Version
 
-from rllib_compat.networks.trunks.images import ATARI_FRAME, ATARI_RAM
+from rllib_compat.networks.observations import ATARI_FRAME, ATARI_RAM
 from rllib_compat.neutral.errors import LegacyEnvError, NotYetError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import (

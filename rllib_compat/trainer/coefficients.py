@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.layouts.v2 import COEFFICIENTS as FILE
-from rllib_compat.networks.names.plain import MOVING_AVERAGE
+from rllib_compat.networks.named import MOVING_AVERAGE
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.ray_versions import learners, training_steps

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat.formats import layouts
-from rllib_compat.networks.names.plain import BUFFERS
+from rllib_compat.networks.named import BUFFERS
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.ray_versions import modules as ray_modules
 from rllib_compat.ray_versions import training_steps

@@ -6,8 +6,8 @@ import pytest
 from rllib_compat import Given, convert
 from rllib_compat.conversion.convert import prepare
 from rllib_compat.formats import layouts
-from rllib_compat.networks.optimizers.groups import DEFAULT
-from rllib_compat.networks.optimizers.plan import plan, read
+from rllib_compat.networks.network import DEFAULT
+from rllib_compat.networks.optimizers import plan, read
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.ray_versions import checkpoints, learners, releases
 from tests.marks import CONVERSIONS

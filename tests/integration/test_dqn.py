@@ -5,9 +5,8 @@ import pytest
 
 from rllib_compat import Given, convert, registry
 from rllib_compat.networks import rl_modules
-from rllib_compat.networks.network import TARGET_PREFIX
-from rllib_compat.networks.optimizers.groups import DEFAULT
-from rllib_compat.networks.optimizers.plan import plan
+from rllib_compat.networks.network import DEFAULT, TARGET_PREFIX
+from rllib_compat.networks.optimizers import plan
 from rllib_compat.ray_versions import learners
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS

@@ -6,8 +6,8 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat import Given, convert
-from rllib_compat.networks.optimizers.groups import DEFAULT
-from rllib_compat.networks.optimizers.plan import plan
+from rllib_compat.networks.network import DEFAULT
+from rllib_compat.networks.optimizers import plan
 from rllib_compat.ray_versions import learners
 from tests.legacy.cases import MUSEUM, find
 from tests.marks import CONVERSIONS

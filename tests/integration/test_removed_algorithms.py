@@ -12,8 +12,8 @@ from rllib_compat import Given, convert
 from rllib_compat.conversion.convert import prepare
 from rllib_compat.conversion.plan import Form
 from rllib_compat.formats import layouts
+from rllib_compat.networks import optimizers
 from rllib_compat.networks.families import qmix
-from rllib_compat.networks.optimizers import plan
 from rllib_compat.ray_versions import learners
 from tests.legacy.cases import MUSEUM, find
 from tests.marks import TRAINERS, marked
@@ -358,7 +358,7 @@ def test_a_td3_checkpoint_trains_on_with_its_targets_and_both_optimizers(tmp_pat
         assert algorithm.config.num_steps_sampled_before_learning_starts == steps + 20
         learner = learners.local_learner(algorithm)
         network = done.networks["default_policy"]
-        states = plan.read(done.checkpoint.policies["default_policy"], network)
+        states = optimizers.read(done.checkpoint.policies["default_policy"], network)
         for name, state in states.items():
             optimizer = learner.get_optimizer("default_policy", name)
             assert {int(slot["step"]) for slot in optimizer.state.values()} == {state.step}
@@ -377,5 +377,7 @@ def test_a_td3_checkpoint_trains_on_with_its_targets_and_both_optimizers(tmp_pat
         algorithm.stop()
     again = prepare(layouts.read(tmp_path / "saved"), Given())
     assert again.form is Form.ALGORITHM
-    read = plan.read(again.checkpoint.policies["default_policy"], again.networks["default_policy"])
+    read = optimizers.read(
+        again.checkpoint.policies["default_policy"], again.networks["default_policy"]
+    )
     assert read["critic"].step > states["critic"].step

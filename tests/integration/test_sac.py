@@ -11,7 +11,7 @@ from rllib_compat import Given, convert
 from rllib_compat.conversion.write.checkpointable import module_specs
 from rllib_compat.conversion.write.training_state import carry_temperatures, keep_action_range
 from rllib_compat.networks.network import own_name
-from rllib_compat.networks.optimizers.plan import plan
+from rllib_compat.networks.optimizers import plan
 from rllib_compat.networks.rl_modules import set_weights
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, Source
 from rllib_compat.ray_versions import learners

@@ -617,7 +617,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/networks/modules/previous_steps.py",
+        "rllib_compat/networks/modules/layers.py",
         ("tests/unit/algorithms/test_initial_weights.py",),
         (
             "the step before goes through the dense layers",
@@ -797,7 +797,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/networks/modules/encoders.py",
+        "rllib_compat/networks/modules/layers.py",
         ("tests/unit/algorithms/test_initial_weights.py",),
         (
             "new networks die of images of bytes",
@@ -806,7 +806,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/networks/modules/encoders.py",
+        "rllib_compat/networks/modules/layers.py",
         ("tests/unit/networks/test_new_recurrent_modules.py",),
         (
             "the states of a new LSTM are mixed up",
@@ -815,7 +815,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/networks/families/rl_module_lstm.py",
+        "rllib_compat/networks/families/rl_module.py",
         ("tests/unit/networks/test_new_recurrent_modules.py",),
         (
             "a wrong activation of R2D2 is proven",
@@ -824,7 +824,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/networks/modules/graph_net.py",
+        "rllib_compat/networks/modules/graph_module.py",
         ("tests/unit/networks/test_next_update.py",),
         (
             "what stands behind an observation goes into other inputs",
@@ -1025,7 +1025,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/networks/modules/noisy.py",
+        "rllib_compat/networks/modules/exploration.py",
         (
             "tests/unit/algorithms/test_q_exploration.py",
             "tests/unit/algorithms/test_dqn_losses.py",
@@ -1047,7 +1047,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/networks/modules/parameter_noise.py",
+        "rllib_compat/networks/modules/exploration.py",
         (
             "tests/unit/algorithms/test_q_exploration.py",
             "tests/unit/algorithms/test_ddpg_losses.py",
@@ -1069,7 +1069,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/networks/modules/exploring_q.py",
+        "rllib_compat/networks/modules/q.py",
         (
             "tests/unit/algorithms/test_q_exploration.py",
             "tests/unit/algorithms/test_dqn_losses.py",

@@ -118,8 +118,7 @@ def _optimizers(path: Path, _: Path) -> None:
     from rllib_compat.conversion.complete import complete
     from rllib_compat.conversion.identify import identify_networks
     from rllib_compat.formats import layouts
-    from rllib_compat.networks.optimizers.adam import torch_slots
-    from rllib_compat.networks.optimizers.plan import plan
+    from rllib_compat.networks.optimizers import plan, torch_slots
 
     checkpoint, networks = identify_networks(complete(layouts.read(path), Given()), Given())
     plans, findings = plan(checkpoint.policies, networks)

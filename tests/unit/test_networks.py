@@ -5,7 +5,7 @@ import pytest
 
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
-from rllib_compat.networks.families.dense import fold_slopes, network_of
+from rllib_compat.networks.families.dense import SCHEMES, fold_slopes, network_of
 from rllib_compat.networks.mapping import (
     Name,
     from_canonical,
@@ -14,7 +14,6 @@ from rllib_compat.networks.mapping import (
     to_canonical,
 )
 from rllib_compat.networks.named import Named
-from rllib_compat.networks.names.actor_critic import SCHEMES
 from rllib_compat.networks.unnamed import Shape
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError

@@ -13,9 +13,8 @@ from rllib_compat.conversion.identify import identify_networks
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
-from rllib_compat.networks.optimizers.adam import torch_slots, updates_of
-from rllib_compat.networks.optimizers.groups import DEFAULT
-from rllib_compat.networks.optimizers.plan import plan, read
+from rllib_compat.networks.network import DEFAULT
+from rllib_compat.networks.optimizers import plan, read, torch_slots, updates_of
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Severity, Verdict

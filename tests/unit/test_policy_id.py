@@ -121,7 +121,7 @@ def test_a_checkpoint_with_hostile_ids_is_written_below_its_target_only(tmp_path
 
 
 def test_weights_are_found_under_the_name_that_the_old_ray_gave_them(tmp_path):
-    from rllib_compat.networks.names.plain import plain_names
+    from rllib_compat.networks.named import plain_names
 
     checkpoint = layouts.read(_old_checkpoint(tmp_path, ["team/red"]))
     (policy,) = checkpoint.policies.values()

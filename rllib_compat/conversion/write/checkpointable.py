@@ -26,10 +26,10 @@ from rllib_compat.conversion.write import training_state
 from rllib_compat.formats import pickles
 from rllib_compat.formats.layouts.policies import config_dict
 from rllib_compat.networks import AnyNetwork, CustomNetwork, Network
-from rllib_compat.networks.custom_module import has_parts
+from rllib_compat.networks.custom import has_parts
 from rllib_compat.networks.families.q_head import EXPLORING, exploring, exploring_plainly
+from rllib_compat.networks.previous_steps import previous_steps
 from rllib_compat.networks.rl_modules import set_weights
-from rllib_compat.networks.wrappers.previous_steps import previous_steps
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.report import Finding, Verdict
@@ -261,7 +261,7 @@ def _explore_by(spec: RLModuleSpec, exploration: Mapping[str, Any]) -> None:
         return
     spec.model_config = {**(spec.model_config or {}), **exploration}
     if spec.module_class is None:
-        from rllib_compat.networks.modules.exploring_q import ExploringQModule
+        from rllib_compat.networks.modules.q import ExploringQModule
 
         spec.module_class = ExploringQModule
 

@@ -16,11 +16,9 @@ import numpy as np
 from rllib_compat import registry
 from rllib_compat.networks import AnyNetwork
 from rllib_compat.networks.mapping import require_same_names
-from rllib_compat.networks.names.plain import MOVING_AVERAGE
-from rllib_compat.networks.network import own_name
-from rllib_compat.networks.optimizers.adam import torch_slots
-from rllib_compat.networks.optimizers.groups import ALPHA
-from rllib_compat.networks.optimizers.plan import plan
+from rllib_compat.networks.named import MOVING_AVERAGE
+from rllib_compat.networks.network import ALPHA, own_name
+from rllib_compat.networks.optimizers import plan, torch_slots
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, ObservationFilter, PolicyState
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Discrete
@@ -230,7 +228,7 @@ def set_progress(
 
 
 def _noise(config: Any, checkpoint: LegacyCheckpoint, steps: int) -> Finding:
-    from rllib_compat.networks.modules import noise
+    from rllib_compat.networks.modules import exploration as noise
 
     kind, settings = noise.check(config.exploration_noise)
     message = f"{kind} goes on by the config's schedule, after {steps} steps"

@@ -1,34 +1,59 @@
-"""Reads the policies of actor-critic algorithms, whatever they are made of."""
+"""Policies of actor-critic algorithms, whatever they are made of: read, and drawn anew.
+
+BC, which was MARWIL without advantages, has them, too. Today's default module of BC has no value
+function, and no loss would train one.
+
+Sources: `models/{tf,torch}/{recurrent_net,attention_net}.py` (Ray 0.8.5 – 2.x),
+`models/tf/lstm_v1.py` (0.7 – 0.8.4).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
-from rllib_compat.networks import compare
-from rllib_compat.networks.families import dense, rl_module, vision, wrapped
-from rllib_compat.networks.families.outputs import actor_critic, own_actor_critic
-from rllib_compat.networks.families.policy import read_vector as read_policy_vector
-from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.names.actor_critic import (
+from rllib_compat.networks.drawing import (
+    HIDDENS,
+    OUT,
+    Arrays,
+    Model,
+    is_image,
+    on_torch,
+    since,
+    stack,
+)
+from rllib_compat.networks.families import attention, dense, recurrent, rl_module, vision
+from rllib_compat.networks.families.dense import (
     ATTENTION,
     COMPLEX_SCHEMES,
     LSTM,
+    actor_critic,
+    clipless,
+    own_actor_critic,
+    policy_only,
+    sequence_length,
+    todays_default,
     trunk_of,
     wrapper_of,
 )
-from rllib_compat.networks.names.plain import plain_names
-from rllib_compat.networks.network import Reading
+from rllib_compat.networks.families.dense import read_vector as read_policy_vector
+from rllib_compat.networks.graph import Builder, Graph
+from rllib_compat.networks.mapping import Move, Table, from_canonical, to_canonical, torch_dense
+from rllib_compat.networks.named import Named, plain_names, where_of
+from rllib_compat.networks.network import Network, Reading, Target
+from rllib_compat.networks.previous_steps import Previous, choices_of
 from rllib_compat.networks.refusals import not_yet
-from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.networks.trunks.complex import COMPLEX, dead_names, second_names
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.networks.trunks.vision import VISION
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.errors import CheckpointError, ConfigError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
-from rllib_compat.neutral.spaces import Box
+from rllib_compat.neutral.spaces import Box, Space
+from rllib_compat.ray_versions import modules
 
 Reader: TypeAlias = Callable[[PolicyState, ModelSettings], Reading]
 
@@ -109,7 +134,7 @@ def _read_complex(policy: PolicyState, settings: ModelSettings) -> Reading:
     logits, value = (build.add("dense", head, features) for head in ("logits", "value"))
     outputs = actor_critic(build, logits, value)
     graph = Graph({"obs": COMPLEX.inputs(named)}, tuple(build.steps), outputs)
-    compare.require_outputs(named, named.gives("logits"))
+    named.require_outputs(named.gives("logits"))
     cuts = [step for step in graph.steps if step.op == "cut"]
     images = sum(len(step.settings["shape"]) == 3 for step in cuts)
     summary = (
@@ -138,6 +163,177 @@ READERS: Mapping[str, Reader] = {
     DENSE.kind: dense.read,
     VISION.kind: vision.read,
     COMPLEX.kind: _read_complex,
-    LSTM: wrapped.read_lstm,
-    ATTENTION: wrapped.read_attention,
+    LSTM: recurrent.read_lstm,
+    ATTENTION: attention.read_attention,
 }
+
+
+def read_bc(policy: PolicyState, settings: ModelSettings) -> Reading:
+    """Reads the policy of BC; in today's default module where that can compute it."""
+    if named := named_today(policy, settings):
+        return Reading(policy_only(named, target=_target(named)))
+    reading = read(policy, settings)
+    network = reading.known
+    if network.target.module is not None:
+        return reading
+    if network.graph.recurrent:  # today's module of BC has no place for an LSTM
+        length = sequence_length(settings)
+        own = own_actor_critic(network.graph, network.arrays, max_seq_len=length)
+        return replace(reading, network=replace(network, target=own))
+    return replace(reading, network=_without_value(network, policy, settings))
+
+
+def named_today(policy: PolicyState, settings: ModelSettings) -> Named | None:
+    """Names the weights of a default module of BC of the new API stack; None: they are not."""
+    if not isinstance(policy.weights, dict):
+        return None
+    plain, _ = plain_names(policy)
+    for encoder, head in modules.BC_MODULE_NAMES:
+        for linear in (False, True):
+            table = _default_module(encoder, head, linear=linear)
+            arrays, left = to_canonical(table, plain)
+            if not left and set(from_canonical(table, arrays)) == set(plain):
+                return Named(policy, settings, arrays, "rl_module", table)
+    return None
+
+
+def _without_value(network: Network, policy: PolicyState, settings: ModelSettings) -> Network:
+    """The network of BC in today's default module, without its value function."""
+    arrays = {k: v for k, v in network.arrays.items() if not k.startswith("value")}
+    own = {k: v for k, v in network.arrays.items() if k not in arrays}
+    unused = (*network.unused, *from_canonical(network.names, own))
+    named = Named(policy, settings, arrays, network.scheme, network.names, unused)
+    return policy_only(named, target=_target(named))
+
+
+def _target(named: Named) -> Target:
+    """Today's default module of BC, as the installed Ray names its parts."""
+    encoder, head = modules.bc_module_names()
+    return todays_default(named, partial(_default_module, encoder, head), **clipless(named))
+
+
+def _default_module(encoder: str, head: str, *, linear: bool) -> Table:
+    layer = "net.mlp.{i}" if linear else "net.mlp.{2*i}"
+    return (
+        *torch_dense(f"{encoder}.{layer}", "hidden.{i}"),
+        *torch_dense(f"{head}.net.mlp.0", "logits"),
+        Move(f"{head}.log_std", "log_std.value"),
+    )
+
+
+def draw_actor_critic(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
+    """Draws a policy and its value function.
+
+    Raises:
+        ConfigError: No distribution of actions is known, layers don't fit images or actions, or
+            the config asks for both an LSTM and attention.
+    """
+    outputs = distribution_inputs(actions)
+    if outputs is None:
+        raise ConfigError(
+            f"No policy gives actions of the space {actions}.",
+            where="action_space",
+            fix="Use Discrete, MultiDiscrete, Box, or a Tuple or Dict of them.",
+        )
+    if on_torch(settings) and not since(settings, "0.8.6"):
+        settings = replace(settings, shares_layers=True)  # whatever the config says
+    features = wrapper(arrays, settings, seen, actions)
+    if features is None:
+        Model(arrays, settings, outputs, value=True).draw(seen)
+        return
+    # Until Ray 0.8.4, what TensorFlow had behind its LSTM began small.
+    norm = None if on_torch(settings) or since(settings, "0.8.5") else OUT
+    arrays.dense("_logits_branch._model.0", features, outputs, norm)
+    if not _has_own_value(settings, seen):
+        arrays.dense("_value_branch._model.0", features, 1)
+        return
+    hiddens = HIDDENS if settings.hiddens is None else settings.hiddens
+    takes = hiddens[-1] if since(settings, "0.7") else seen.flat_size()
+    last = stack(arrays, "_own_value", takes, hiddens)
+    arrays.dense("_own_value_out._model.0", last, 1, OUT)
+
+
+def _has_own_value(settings: ModelSettings, seen: Space) -> bool:
+    """Whether the value function beside an LSTM is a network without memory: until Ray 0.8.4.
+
+    Where images are seen, one on the LSTM is made in its place.
+    """
+    if settings.shares_layers or since(settings, "0.8.5") or settings.hiddens == ():
+        return False
+    return not is_image(seen)
+
+
+def wrapper(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> int | None:
+    """Draws the LSTM or the attention net that a config asks for, and the base model below it.
+
+    Returns:
+        How many numbers it gives; None: the config asks for neither.
+
+    Raises:
+        ConfigError: It asks for both.
+    """
+    model = settings.model
+    if model.get("use_attention") and since(settings, "1.2"):
+        if model.get("use_lstm"):
+            raise ConfigError(
+                "The config asks for an LSTM and for attention, and no network has both.",
+                where="model.use_attention",
+                fix="Leave out use_lstm or use_attention.",
+            )
+        return _attention(arrays, settings, seen, actions)
+    return _lstm(arrays, settings, seen, actions) if model.get("use_lstm") else None
+
+
+def _lstm(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> int:
+    told = settings.model
+    both = bool(told.get("lstm_use_prev_action_reward"))
+    count, rewards = (
+        int(both or bool(told.get(f"lstm_use_prev_{what}"))) for what in ("action", "reward")
+    )
+    takes = Model(arrays, settings).draw(seen)
+    takes += _steps_before(actions, count, rewards, one_hot=since(settings, "1.2"))
+    cells = int(told.get("lstm_cell_size", 256))
+    if on_torch(settings):
+        arrays.lstm("lstm", takes, cells)
+    else:
+        arrays.lstm_of_tensorflow("lstm", takes, cells)
+    return cells
+
+
+def _steps_before(actions: Space, count: int, rewards: int, *, one_hot: bool) -> int:
+    """How many numbers the actions and rewards of steps before are."""
+    choices = choices_of(actions)
+    return Previous(count, rewards, choices if one_hot else (0,) * len(choices)).size
+
+
+def _attention(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> int:
+    told = settings.model
+    count, rewards = (
+        int(told.get(f"attention_use_n_prev_{what}") or 0) for what in ("actions", "rewards")
+    )
+    takes = Model(arrays, settings).draw(seen)
+    takes += _steps_before(actions, count, rewards, one_hot=True)
+    size = int(told.get("attention_dim", 64))
+    heads, head = (
+        int(told.get(f"attention_{k}", n)) for k, n in (("num_heads", 1), ("head_dim", 32))
+    )
+    hidden = int(told.get("attention_position_wise_mlp_dim", 32))
+    gate_bias = float(told.get("attention_init_gru_gate_bias", 2.0))
+    biases = not on_torch(settings)  # in what stands behind attention
+    arrays.dense("gtrxl.linear_layer._model.0", takes, size)
+    for unit in range(int(told.get("attention_num_transformer_units", 1))):
+        seeing, behind = (f"gtrxl.attention_layers.{2 * unit + k}" for k in (0, 1))
+        layer = f"{seeing}._layer"
+        for vector in ("_uvar", "_vvar"):
+            arrays.matrix(f"{layer}.{vector}", (heads, head))
+        inner = heads * head
+        arrays.matrix(f"{layer}._qkv_layer._model.0.weight", (3 * inner, size))
+        arrays.matrix(f"{layer}._pos_proj._model.0.weight", (inner, size))
+        arrays.matrix(f"{layer}._linear_layer._model.0.weight", (size, inner))
+        arrays.norm(f"{layer}._input_layernorm", size)
+        arrays.gate(f"{seeing}._fan_in_layer", size, gate_bias)
+        arrays.norm(f"{behind}._layer.0", size)
+        arrays.dense(f"{behind}._layer.1._model.0", size, hidden, bias=biases)
+        arrays.dense(f"{behind}._layer.2._model.0", hidden, size, bias=biases)
+        arrays.gate(f"{behind}._fan_in_layer", size, gate_bias)
+    return size

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from rllib_compat.networks.families import actor_critic
+from rllib_compat.networks.families.dense import SCHEMES
 from rllib_compat.networks.graph import Array
 from rllib_compat.networks.mapping import Move, Table, from_canonical
 from rllib_compat.networks.named import where_of
-from rllib_compat.networks.names.actor_critic import SCHEMES
 from rllib_compat.networks.network import TARGET_PREFIX, Network, Reading
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import DENSE

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rllib_compat.networks import compare
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import Move
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.network import Network, Reading, Target
+from rllib_compat.networks.observations import original_space
 from rllib_compat.networks.refusals import (
     contradiction,
     missing,
@@ -26,7 +26,6 @@ from rllib_compat.networks.refusals import (
     unknown_arrays,
 )
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.trunks.components import original_space
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.report import Verdict
@@ -204,7 +203,7 @@ def _graph(named: Named, items: tuple[Box, int] | None, times: float) -> Graph:
     bonus = 0.0 if named.settings.algorithm == "BanditLinTS" else _BONUS[items is not None]
     actions: Space | None = named.policy.action_space
     if items is None:
-        compare.require_inputs(named, (size,))
+        named.require_inputs((size,))
         if isinstance(actions, Discrete) and actions.n != count:
             raise other_space("action", actions, count, actions.n, named.where)
         takes, inputs = "obs", (size,)

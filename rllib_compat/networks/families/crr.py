@@ -10,15 +10,22 @@ from dataclasses import replace
 
 from packaging.version import Version
 
-from rllib_compat.networks import compare, refusals
-from rllib_compat.networks.families import stacks
-from rllib_compat.networks.families.stacks import module_names, module_names_in, with_targets
+from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN, Builder, Graph
 from rllib_compat.networks.mapping import Table, torch_dense
 from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.network import Reading, Target
-from rllib_compat.networks.optimizers.groups import Group
+from rllib_compat.networks.network import Group, Reading, Target
 from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunks.dense import (
+    OUTPUTS,
+    add_critics,
+    add_stack,
+    describe_stack,
+    layers_of_stack,
+    module_names,
+    module_names_in,
+    with_targets,
+)
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.spaces import Box, Discrete
 
@@ -108,7 +115,7 @@ def _is_of_ray_2_0(settings: ModelSettings) -> bool:
 def _summary(named: Named) -> str:
     """One line for tables: `crr 4-8-6-2, twin critics 5-7-1`."""
     critics = "twin critics" if f"{TWIN}.out" in named else "critic"
-    policy, critic = (stacks.describe(named, stack) for stack in (POLICY, CRITIC))
+    policy, critic = (describe_stack(named, stack) for stack in (POLICY, CRITIC))
     return f"crr {policy}, {critics} {critic}"
 
 
@@ -124,12 +131,12 @@ def _compare(named: Named) -> None:
             raise refusals.other_config(key, found, list(said), named.where)
     if f"{TWIN}.out" in named and named.sizes(f"{TWIN}.hidden") != named.sizes(f"{CRITIC}.hidden"):
         raise refusals.contradiction("Both critics have different layers.", named.where)
-    compare.require_inputs(named, (_seen(named),))
-    compare.require_outputs(named, named.gives(f"{POLICY}.out"))
+    named.require_inputs((_seen(named),))
+    named.require_outputs(named.gives(f"{POLICY}.out"))
 
 
 def _seen(named: Named) -> int:
-    return named.takes(stacks.layers_of(named, POLICY)[0])
+    return named.takes(layers_of_stack(named, POLICY)[0])
 
 
 def _graph(named: Named) -> Graph:
@@ -141,11 +148,11 @@ def _graph(named: Named) -> Graph:
     if not discrete:
         inputs["actions"] = (space.flat_size(),)
     activations = [_activation(named, stack) for stack in ("actor", "critic")]
-    logits = stacks.add_stack(build, named, POLICY, "obs", activations[0])
+    logits = add_stack(build, named, POLICY, "obs", activations[0])
     if discrete and (by := _temperature(named)) != 1.0:
         logits = build.add("divide", "logits", logits, by=by)
-    critics = stacks.add_critics(build, named, "obs", activations[1], of_actions=not discrete)
-    return Graph(inputs, tuple(build.steps), {stacks.OUTPUTS[POLICY]: logits, **critics})
+    critics = add_critics(build, named, "obs", activations[1], of_actions=not discrete)
+    return Graph(inputs, tuple(build.steps), {OUTPUTS[POLICY]: logits, **critics})
 
 
 def _activation(named: Named, part: str) -> str:

@@ -15,18 +15,27 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.networks import compare, refusals
-from rllib_compat.networks.families import stacks
-from rllib_compat.networks.families.stacks import with_targets
+from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Array, Builder, Graph
 from rllib_compat.networks.mapping import Move, Table, torch_dense
-from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.names.plain import plain_names
-from rllib_compat.networks.network import TARGET_PREFIX, Network, Reading, own_module
-from rllib_compat.networks.optimizers.groups import ACTOR_AND_CRITIC
+from rllib_compat.networks.named import Named, plain_names, where_of
+from rllib_compat.networks.network import (
+    ACTOR_AND_CRITIC,
+    TARGET_PREFIX,
+    Network,
+    Reading,
+    own_module,
+)
+from rllib_compat.networks.observations import require_image
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.trunks.dense import add_layers
-from rllib_compat.networks.trunks.images import require_image
+from rllib_compat.networks.trunks.dense import (
+    add_critics,
+    add_layers,
+    add_stack,
+    describe_stack,
+    layers_of_stack,
+    with_targets,
+)
 from rllib_compat.networks.trunks.vision import VISION
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.report import Severity, Verdict
@@ -282,7 +291,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         said, found = settings.config.get(key), list(named.sizes(f"{stack}.hidden"))
         if said is not None and list(said) != found:
             raise refusals.other_config(key, found, list(said), named.where)
-    compare.require_inputs(named, _inputs(named))
+    named.require_inputs(_inputs(named))
     graph = _graph(named, _range(named, constants))
     arrays, findings = with_targets(named)
     target = own_module(MODULE, graph, arrays)
@@ -397,10 +406,10 @@ def _inputs(named: Named) -> tuple[int, ...]:
     if _has_images(named):
         return require_image(named.policy, named.settings)
     for stack in (STATE, f"{POLICY}_{STATE}", POLICY):
-        for first in stacks.layers_of(named, stack)[:1]:
+        for first in layers_of_stack(named, stack)[:1]:
             return (named.takes(first),)
     # TensorFlow without hidden layers: the observation itself is squashed.
-    return (named.takes(stacks.layers_of(named, CRITIC)[0]) // 2,)
+    return (named.takes(layers_of_stack(named, CRITIC)[0]) // 2,)
 
 
 def _has_images(named: Named) -> bool:
@@ -416,7 +425,7 @@ def _graph(named: Named, squash: Mapping[str, Any] | None) -> Graph:
     if f"{CRITIC}_{STATE}.hidden.0" in named:
         features = _add_features(build, named, CRITIC)
     activation = str(named.settings.config.get("critic_hidden_activation", "relu"))
-    critics = stacks.add_critics(build, named, features, activation, of_actions=True)
+    critics = add_critics(build, named, features, activation, of_actions=True)
     inputs = _inputs(named)
     size = named.gives(f"{POLICY}.out") if f"{POLICY}.out" in named else inputs[0]
     outputs = {"actions": actions, "action_dist_inputs": actions, **critics}
@@ -437,7 +446,7 @@ def _add_policy(build: Builder, named: Named, takes: str) -> str:
     if f"{POLICY}.out" not in named:
         return takes
     if f"{POLICY}.norm.0.gamma" not in named.arrays:
-        return stacks.add_stack(build, named, POLICY, takes, activation)
+        return add_stack(build, named, POLICY, takes, activation)
     # tf.contrib normalized what goes into the activation, the others what comes out of it.
     before, epsilon = named.scheme == "scoped", _EPSILON[named.scheme]
     for i, layer in enumerate(named.layers(f"{POLICY}.hidden")):
@@ -451,6 +460,6 @@ def _add_policy(build: Builder, named: Named, takes: str) -> str:
 def _summary(named: Named) -> str:
     """One line for tables: `ddpg 3-32-16-1, critic 4-24-24-1`."""
     critics = "twin critics" if f"{TWIN}.out" in named else "critic"
-    policy = f" {stacks.describe(named, POLICY)}" if f"{POLICY}.out" in named else ""
+    policy = f" {describe_stack(named, POLICY)}" if f"{POLICY}.out" in named else ""
     algorithm = named.settings.algorithm.lower()
-    return f"{algorithm}{policy}, {critics} {stacks.describe(named, CRITIC)}"
+    return f"{algorithm}{policy}, {critics} {describe_stack(named, CRITIC)}"

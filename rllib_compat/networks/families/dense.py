@@ -7,36 +7,248 @@ same hidden sizes; and, with `free_log_std`, a vector of log standard deviations
 depend on the observation and is appended to the means. With `no_final_linear`, the last hidden
 layer makes the outputs itself: on torch it is the last of the hidden layers, on TensorFlow it is
 called `fc_out` as ever, and a shared value function sits on the outputs or on the layer before.
+
+The names of the heads are those of every actor-critic, whatever is below. The canonical arrays,
+kernels as `[in, out]`::
+
+    hidden.{i}.kernel         hidden.{i}.bias
+    value_hidden.{i}.kernel   value_hidden.{i}.bias     (own value network only)
+    logits.kernel             logits.bias
+    value.kernel              value.bias
+    log_std.value                                       (free_log_std only)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from rllib_compat.networks import compare, refusals, unnamed
-from rllib_compat.networks.families.outputs import (
-    actor_critic,
-    clipless,
-    own_actor_critic,
-    todays_default,
-    with_log_std,
-)
+from rllib_compat.networks import refusals, unnamed
 from rllib_compat.networks.graph import Array, Builder, Graph, Step
-from rllib_compat.networks.mapping import require_same_names
-from rllib_compat.networks.named import Named
-from rllib_compat.networks.names.actor_critic import SCHEMES, default_module
-from rllib_compat.networks.names.plain import best_scheme, plain_names
-from rllib_compat.networks.network import Network, Reading
-from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.trunks.dense import DENSE, add_layers
-from rllib_compat.networks.trunks.images import preprocessed_image
+from rllib_compat.networks.mapping import (
+    Move,
+    Table,
+    keras,
+    require_same_names,
+    torch_dense,
+    torch_layer,
+)
+from rllib_compat.networks.named import Named, best_scheme, plain_names, where_of
+from rllib_compat.networks.network import Network, Reading, Target, own_module
+from rllib_compat.networks.observations import preprocessed_image
+from rllib_compat.networks.ops.in_numpy import activation
+from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.networks.trunks.complex import COMPLEX, is_complex
+from rllib_compat.networks.trunks.dense import DENSE, Trunk, add_layers
+from rllib_compat.networks.trunks.vision import VISION
+from rllib_compat.networks.unnamed import DEFAULT_HIDDENS, Shape, cut, total
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.neutral.spaces import Box
+
+ATTENTION, LSTM = "attention (GTrXL)", "LSTM"
+
+#: Words in names, and the wrappers that they give away.
+_WRAPPERS = (
+    (re.compile(r"gtrxl|attention", re.I), ATTENTION),
+    (re.compile(r"lstm|rnn", re.I), LSTM),
+)
+
+_CONVOLUTION = re.compile(r"(^|[/._])_?conv|\.cnn\.", re.I)
+
+
+def trunk_of(names: Iterable[str], policy: PolicyState | None = None) -> Trunk:
+    """The base model of arrays with these names, for a policy's observations."""
+    names = list(names)
+    if policy is not None and is_complex(policy, names):
+        return COMPLEX
+    return VISION if any(_CONVOLUTION.search(name) for name in names) else DENSE
+
+
+def wrapper_of(names: Iterable[str]) -> str | None:
+    """What is wrapped around the base model of arrays with these names."""
+    names = list(names)
+    return next((kind for sign, kind in _WRAPPERS if any(map(sign.search, names))), None)
+
+
+#: The rows behind the trunk's, by framework: ModelV2 (keras 0.7.5 – 2.x, torch 0.8.5 – 2.x).
+HEADS: Mapping[str, Table] = {
+    "keras": (
+        *keras("fc_out", "logits"),
+        *keras("logits", "logits"),  # of several parts
+        *keras("value_out", "value"),
+        Move("log_std", "log_std.value"),
+    ),
+    "torch": (
+        *torch_layer("_logits._model.0", "logits"),
+        *torch_layer("_logits._model.1", "logits"),  # behind convolutions, since Ray 0.8.7
+        *torch_dense("_value_branch._model.0", "value"),
+        *torch_dense("logits_layer._model.0", "logits"),  # of several parts
+        *torch_dense("value_layer._model.0", "value"),
+        Move("_append_free_log_std.log_std", "log_std.value"),
+        Move("log_std", "log_std.value"),
+    ),
+}
+
+#: The whole networks of convolutions, and of several parts.
+VISION_SCHEMES = {
+    scheme: (*VISION.tables[scheme], *HEADS[scheme], *keras("conv_value_out", "value"))
+    for scheme in HEADS
+}
+COMPLEX_SCHEMES = {
+    scheme: (*COMPLEX.tables[scheme], *HEADS[scheme], *keras("value_out_{i}", "value"))
+    for scheme in HEADS
+}
+
+
+def default_module(*, shares_layers: bool, linear: bool) -> Table:
+    """Today's default PPO module; activation modules take every second number, if there are any."""
+    actor = "encoder.encoder" if shares_layers else "encoder.actor_encoder"
+    layer = "net.mlp.{i}" if linear else "net.mlp.{2*i}"
+    return (
+        *torch_dense(f"{actor}.{layer}", "hidden.{i}"),
+        *torch_dense(f"encoder.critic_encoder.{layer}", "value_hidden.{i}"),
+        *torch_dense("pi.net.mlp.0", "logits"),
+        *torch_dense("vf.net.mlp.0", "value"),
+        Move("pi.log_std", "log_std.value"),
+    )
+
+
+#: Every naming scheme in which a fully connected actor-critic is found, by the code that wrote it.
+SCHEMES: Mapping[str, Table] = {
+    **{scheme: (*HEADS[scheme], *DENSE.tables[scheme]) for scheme in HEADS},
+    # slim in scopes of its own, MARWIL (0.7 – 0.8.0)
+    "marwil": (
+        *keras("p_func/fc{i+1}", "hidden.{i}"),
+        *keras("p_func/fc_out", "logits"),
+        Move("v_func/value/w", "value.kernel"),
+        Move("v_func/value/b", "value.bias"),
+    ),
+    # RLModule (2.7 Learner API – today): {own or shared critic} × {with activations or linear}
+    "rl_module": default_module(shares_layers=False, linear=False),
+    "rl_module_shared": default_module(shares_layers=True, linear=False),
+    "rl_module_linear": default_module(shares_layers=False, linear=True),
+    "rl_module_shared_linear": default_module(shares_layers=True, linear=True),
+}
+
+
+#: The modules of ours that take networks which Ray's own modules can't compute.
+ACTOR_CRITIC = "rllib_compat.modules:ActorCriticModule"
+ACTOR = "rllib_compat.modules:ActorModule"
+DETERMINISTIC = "rllib_compat.modules:PolicyModule"
+
+
+def actor_critic(build: Builder, logits: str, value: str) -> dict[str, str]:
+    """The outputs of a policy and its value function, which gives one number in a vector."""
+    return {"action_dist_inputs": logits, "vf_preds": build.add("scalar", "vf_preds", value)}
+
+
+def with_log_std(build: Builder, named: Named, logits: str) -> str:
+    """Appends log standard deviations where they are parameters (`free_log_std`)."""
+    if "log_std.value" not in named.arrays:
+        return logits
+    return build.add("free_log_std", "log_std", logits)
+
+
+def own_actor_critic(graph: Graph, arrays: Mapping[str, Array], **model_config: Any) -> Target:
+    """The module of ours for a policy with a value function, or without one."""
+    module = ACTOR_CRITIC if "vf_preds" in graph.outputs else ACTOR
+    return own_module(module, graph, arrays, **model_config)
+
+
+def sequence_length(settings: ModelSettings) -> int:
+    """How many steps the sequences have that a network with states is trained on."""
+    return int(settings.model.get("max_seq_len", 20))
+
+
+def todays_default(named: Named, table: Callable[..., Table], **told: Any) -> Target:
+    """The default module of the installed Ray, for dense layers and linear heads.
+
+    Args:
+        named: The arrays; the hidden layers are `hidden.{i}`.
+        table: The module's names; takes `linear`, whether no activations lie between the layers.
+        told: What else its config has to say.
+    """
+    name = activation(named.settings.activation, where="model.fcnet_activation").target
+    model_config = {
+        "fcnet_hiddens": list(named.sizes("hidden")),
+        "fcnet_activation": name,
+        "head_fcnet_hiddens": [],
+        **told,
+    }
+    return Target(None, model_config, table(linear=name == "linear"))
+
+
+def clipless(named: Named) -> dict[str, Any]:
+    """What today's heads have to be told of log standard deviations.
+
+    Old networks did not clip; today's default of 20 never binds in practice, but a conversion has
+    to be exact for any number.
+    """
+    return {"free_log_std": "log_std.value" in named.arrays, "log_std_clip_param": float("inf")}
+
+
+def policy_only(
+    named: Named, *, deterministic: bool = False, target: Target | None = None
+) -> Network:
+    """The network of a policy that only acts.
+
+    Args:
+        named: The arrays, without those of a value function.
+        deterministic: Whether the last layer's output is the action, not what a distribution
+            takes.
+        target: The module that takes it; None: one of ours.
+    """
+    build = Builder()
+    out = build.add("dense", "logits", DENSE.add(build, named))
+    out = with_log_std(build, named, out)
+    outputs = {"action_dist_inputs": out} | ({"actions": out} if deterministic else {})
+    inputs = (named.takes(build.steps[0].name),)
+    graph = Graph({"obs": inputs}, tuple(build.steps), outputs)
+    sizes = "-".join(map(str, [*inputs, *named.sizes("hidden"), named.gives("logits")]))
+    free = ", free log std" if "log_std.value" in named.arrays else ""
+    summary = f"fc {sizes} {named.settings.activation}{free}, no value function"
+    own = own_module(DETERMINISTIC if deterministic else ACTOR, graph, named.arrays)
+    return named.network(DENSE.kind, summary, graph, target or own)
+
+
+def read_vector(policy: PolicyState, settings: ModelSettings) -> Reading:
+    """Reads the flat vector of PG: Ray 0.5 – 0.7 kept only what the loss depended on.
+
+    That was the policy; the value function that the model had made was not stored.
+
+    Raises:
+        MissingInformationError: The spaces have to be given.
+        CheckpointError: The vector does not fit the config and the spaces.
+    """
+    where, vector = where_of(policy), np.asarray(policy.weights)
+    if policy.observation_space is None or policy.action_space is None:
+        raise refusals.needed(
+            f"The weights are one vector of {vector.size} numbers without names; both spaces are "
+            "needed to cut it.",
+            "both",
+            where,
+        )
+    hiddens = DEFAULT_HIDDENS if settings.hiddens is None else settings.hiddens
+    inputs = policy.observation_space.flat_size()
+    outputs = distribution_inputs(policy.action_space) or 0
+    # Ray 0.7.5 – 0.8.5 ignored `free_log_std` on TensorFlow.
+    for free_log_std in (settings.free_log_std, False):
+        rows = Shape(inputs, hiddens, outputs, True, free_log_std).policy()
+        if total(rows) == vector.size:
+            named = Named(policy, settings, cut(vector, rows), "vector", SCHEMES["keras"])
+            return named.reading(policy_only(named))
+    raise refusals.no_fit(
+        f"The vector of {vector.size} numbers",
+        f"policy with {inputs} inputs, hidden layers {list(hiddens)} and {outputs} outputs",
+        where,
+    )
+
 
 #: Below this, a slope of swish can't be divided by without losing digits.
 _SMALLEST_SLOPE = 1e-3
@@ -55,11 +267,10 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         return named.reading(_activated(named))
     folded = replace(named, arrays=fold_slopes(named.arrays, where=named.where))
     network = network_of(folded)
-    compare.require_hiddens(named, folded.sizes("hidden"), settings.hiddens)
-    compare.require_inputs(named, network.inputs)
-    compare.require_outputs(named, _outputs(folded))
-    findings = compare.ignored(
-        named,
+    named.require_hiddens(folded.sizes("hidden"), settings.hiddens)
+    named.require_inputs(network.inputs)
+    named.require_outputs(_outputs(folded))
+    findings = named.ignored(
         vf_share_layers="value_hidden.0" not in folded,
         free_log_std="log_std.value" in folded.arrays,
     )
@@ -154,7 +365,7 @@ def _activated(named: Named) -> Network:
     if not hidden:
         raise refusals.missing(["hidden.0.kernel"], named.where)
     logits = with_log_std(build, named, add_layers(build, arrays, hidden, "obs", name))
-    compare.require_outputs(named, named.gives(hidden[-1]) + len(arrays.get("log_std.value", ())))
+    named.require_outputs(named.gives(hidden[-1]) + len(arrays.get("log_std.value", ())))
     if own := named.layers("value_hidden"):
         taken = add_layers(build, arrays, own, "obs", name)
     else:

@@ -18,18 +18,23 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks import refusals
-from rllib_compat.networks.families import imitation, vision
-from rllib_compat.networks.families.dense import fold_slopes
-from rllib_compat.networks.families.outputs import ACTOR, DETERMINISTIC
-from rllib_compat.networks.families.policy import policy_only
+from rllib_compat.networks.families import vision
+from rllib_compat.networks.families.actor_critic import named_today
+from rllib_compat.networks.families.dense import (
+    ACTOR,
+    DETERMINISTIC,
+    SCHEMES,
+    VISION_SCHEMES,
+    fold_slopes,
+    policy_only,
+)
 from rllib_compat.networks.graph import Array, Graph
 from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.names.actor_critic import SCHEMES, VISION_SCHEMES
 from rllib_compat.networks.network import Network, Reading, own_module
+from rllib_compat.networks.observations import preprocessed_image, require_image
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
-from rllib_compat.networks.trunks.conv_filters import Filter, filters_for
-from rllib_compat.networks.trunks.images import preprocessed_image, require_image
+from rllib_compat.networks.trunks.vision import Filter, filters_for
 from rllib_compat.networks.unnamed import (
     DEFAULT_HIDDENS,
     Rows,
@@ -161,7 +166,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
 
 def _read_module(policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads what trainers of this package save: the module is BC's."""
-    named = imitation.named_today(policy, settings)
+    named = named_today(policy, settings)
     if named is None:
         of = "fully connected policy"
         assert isinstance(policy.weights, dict)

@@ -11,14 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from rllib_compat.networks import compare, refusals
-from rllib_compat.networks.families import stacks
-from rllib_compat.networks.families.stacks import module_names, module_names_in, with_targets
+from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import CRITIC, EVERYONE, POLICY, Array, Builder, Graph
 from rllib_compat.networks.mapping import Move
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.network import TARGET_PREFIX, Reading, Target
 from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunks.dense import (
+    OUTPUTS,
+    add_stack,
+    describe_stack,
+    layers_of_stack,
+    module_names,
+    module_names_in,
+    with_targets,
+)
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.spaces import Box, Discrete, Space
 
@@ -51,7 +58,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     arrays, findings = with_targets(named)
     hiddens = {stack: len(named.layers(f"{stack}.hidden")) for stack in _PARTS}
     target = Target(MODULE, _told(named, graph), module_names(_PARTS, hiddens))
-    described = (stacks.describe(named, stack) for stack in (POLICY, CRITIC))
+    described = (describe_stack(named, stack) for stack in (POLICY, CRITIC))
     summary = f"maddpg {next(described)}, critic of all agents {next(described)}"
     network = named.network("actor of one agent", summary, graph, target, arrays)
     return named.reading(network, *findings)
@@ -102,17 +109,17 @@ def _graph(named: Named) -> Graph:
         CheckpointError: The layers do not fit the spaces, or each other.
     """
     build = Builder()
-    seen, everyone = (named.takes(stacks.layers_of(named, stack)[0]) for stack in (POLICY, CRITIC))
-    compare.require_inputs(named, (seen,))
+    seen, everyone = (named.takes(layers_of_stack(named, stack)[0]) for stack in (POLICY, CRITIC))
+    named.require_inputs((seen,))
     space, gives = named.policy.action_space, named.gives(f"{POLICY}.out")
     wanted = None if space is None else _width(space, named.where)
     if space is not None and wanted is not None and wanted != gives:
         raise refusals.other_space("action", space, gives, wanted, named.where)
-    logits = stacks.add_stack(build, named, POLICY, "obs", _activation(named, POLICY))
-    value = stacks.add_stack(build, named, CRITIC, EVERYONE, _activation(named, CRITIC))
+    logits = add_stack(build, named, POLICY, "obs", _activation(named, POLICY))
+    value = add_stack(build, named, CRITIC, EVERYONE, _activation(named, CRITIC))
     outputs = {
-        stacks.OUTPUTS[POLICY]: logits,
-        stacks.OUTPUTS[CRITIC]: build.add("scalar", "q_values", value),
+        OUTPUTS[POLICY]: logits,
+        OUTPUTS[CRITIC]: build.add("scalar", "q_values", value),
     }
     return Graph({"obs": (seen,), EVERYONE: (everyone,)}, tuple(build.steps), outputs)
 

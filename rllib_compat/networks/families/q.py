@@ -2,6 +2,9 @@
 
 The weights' names say which layers there are; the config adds what no array shows (activations,
 atoms) and is held against the rest.
+
+A new one is drawn as `agents/dqn/{dqn_torch_model,dqn_torch_policy,simple_q_torch_policy}.py` did
+(Ray 0.8.5 – 1.13; `algorithms/dqn` of 2.x): a base model, and two streams of dense layers.
 """
 
 from __future__ import annotations
@@ -9,22 +12,92 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rllib_compat.networks import compare, refusals
-from rllib_compat.networks.families import q_head, q_recurrent_module, q_rl_module
+from rllib_compat.networks import refusals
+from rllib_compat.networks.drawing import Arrays, Model, on_torch, since
+from rllib_compat.networks.families import q_head, q_rl_module
+from rllib_compat.networks.families.actor_critic import wrapper
 from rllib_compat.networks.families.q_head import MODULE, RECURRENT, Head
 from rllib_compat.networks.families.q_names import read_named
-from rllib_compat.networks.families.stacks import with_targets
+from rllib_compat.networks.families.recurrent import add_lstm
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.named import Named
-from rllib_compat.networks.network import Reading, Target, own_module
-from rllib_compat.networks.optimizers.groups import WHOLE
+from rllib_compat.networks.network import WHOLE, Reading, Target, own_module
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.trunks.dense import DENSE
-from rllib_compat.networks.trunks.trunk import Trunk
-from rllib_compat.networks.wrappers.lstm import add_lstm
+from rllib_compat.networks.trunks.dense import DENSE, Trunk, with_targets
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import NotConvertibleError
+from rllib_compat.neutral.errors import ConfigError, NotConvertibleError
 from rllib_compat.neutral.report import Finding
+from rllib_compat.neutral.spaces import Discrete, Space
+
+#: What a base model gives where it has no hidden layers to tell.
+_FEATURES = 256
+
+
+def draw_q_network(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
+    """Draws a Q-network.
+
+    Raises:
+        ConfigError: Actions are not discrete, or there is an LSTM that only R2D2 has.
+    """
+    if not isinstance(actions, Discrete):
+        raise ConfigError(
+            f"{settings.algorithm} chooses among discrete actions, and these are {actions}.",
+            where="action_space",
+            fix="Train SAC, DDPG or TD3, or make the environment's actions Discrete.",
+        )
+    if settings.model.get("use_attention") and since(settings, "1.2"):
+        raise ConfigError(
+            f"{settings.algorithm} has no attention net.",
+            where="model.use_attention",
+            fix="Leave it out, or train PPO, APPO or IMPALA.",
+        )
+    if settings.model.get("use_lstm") and settings.algorithm != "R2D2":
+        raise ConfigError(
+            f"{settings.algorithm} asks its network without states, and so learned with an LSTM in "
+            "no Ray.",
+            where="model.use_lstm",
+            fix="Train R2D2, or leave it out. legacy_ray='today' makes today's networks, which may "
+            "have one.",
+        )
+    head = Head.of(settings)
+    if settings.algorithm == "SimpleQ":  # which ignored them
+        head = replace(head, hiddens=())
+    # The base model ends in a hidden layer where others follow.
+    features = [_FEATURES, *settings.model.get("fcnet_hiddens", ())][-1]
+    gives = features if head.hiddens else actions.n * head.num_atoms
+    around = wrapper(arrays, settings, seen, actions)
+    if around is not None:
+        arrays.dense("_logits_branch._model.0", around, gives)
+    else:
+        base = {**settings.model, "no_final_linear": bool(head.hiddens)}
+        Model(arrays, replace(settings, model=base, free_log_std=False), gives).draw(seen)
+    if not head.hiddens and not head.noisy:
+        return
+    outputs = {"advantage": actions.n * head.num_atoms}
+    if head.dueling:
+        outputs["value"] = head.num_atoms
+    # Glorot and Bengio's way, on torch since Ray 1.3.
+    draw = arrays.dense if not on_torch(settings) or since(settings, "1.3") else arrays.linear
+    sigma = float(settings.config.get("sigma0", 0.5))
+    for stream, letter in (("advantage", "A"), ("value", "V")):
+        if stream not in outputs:
+            continue
+        takes = gives
+        module = f"{stream}_module"
+        for number, size in enumerate(head.hiddens):
+            layer = f"{module}.dueling_{letter}_{number}"
+            if head.noisy:
+                takes = arrays.noisy(layer, takes, size, sigma)
+                continue
+            takes = draw(f"{layer}._model.0", takes, size)
+            if head.norm:
+                arrays.norm(f"{module}.LayerNorm_{letter}_{number}", size)
+        last = f"{module}.{letter}"
+        if head.noisy:
+            arrays.noisy(last, takes, outputs[stream], sigma)
+        else:
+            draw(f"{last}._model.0", takes, outputs[stream])
+
 
 (ADAM,) = WHOLE
 #: The epsilon that it had by default, where that is not torch's own.
@@ -40,12 +113,12 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         MissingInformationError: A size has to be given.
         CheckpointError: The weights and the config contradict each other.
     """
-    if isinstance(policy.weights, dict) and q_rl_module.is_meant(policy.weights):
-        named = q_rl_module.named(policy, settings)
+    if isinstance(policy.weights, dict) and q_rl_module.is_module(policy.weights):
+        named = q_rl_module.name_arrays(policy, settings)
         head, graph = q_rl_module.read(named)
         return reading(named, graph, head, [], DENSE.kind)
-    if isinstance(policy.weights, dict) and q_recurrent_module.is_meant(policy.weights):
-        named, trunk = q_recurrent_module.named(policy, settings), DENSE
+    if isinstance(policy.weights, dict) and q_rl_module.is_recurrent(policy.weights):
+        named, trunk = q_rl_module.name_recurrent(policy, settings), DENSE
     else:
         named, trunk = read_named(policy, settings)
     head, findings = _head(named)
@@ -161,14 +234,14 @@ def _require_stored(named: Named, head: Head, *, noisy: bool) -> None:
 
 def _compare(named: Named, graph: Graph, head: Head) -> None:
     """Holds the network against the spaces and the hidden layers of the config."""
-    compare.require_inputs(named, graph.inputs["obs"])
+    named.require_inputs(graph.inputs["obs"])
     last = "advantage" if "advantage" in named else "logits"
-    compare.require_outputs(named, named.gives(last) // head.num_atoms)
+    named.require_outputs(named.gives(last) // head.num_atoms)
     said = named.settings.hiddens
     made = [named.gives(layer) for layer in (*named.layers("hidden"), "out") if layer in named]
     if said is not None and made:
         # The last was as wide as the head wanted it in some Rays.
-        compare.require_hiddens(named, made[:-1], said[: len(made) - 1])
+        named.require_hiddens(made[:-1], said[: len(made) - 1])
 
 
 def _describe(named: Named, graph: Graph, head: Head) -> str:

@@ -24,21 +24,18 @@ from typing import TypeAlias
 import numpy as np
 
 from rllib_compat.networks import refusals
+from rllib_compat.networks.families.dense import trunk_of
 from rllib_compat.networks.families.q_head import Head
+from rllib_compat.networks.families.recurrent import LSTM_TABLES
 from rllib_compat.networks.graph import Array
 from rllib_compat.networks.mapping import Change, Move, Table, keras, row_for, torch_dense
-from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.names.actor_critic import trunk_of
-from rllib_compat.networks.names.lstm import LSTM_TABLES
-from rllib_compat.networks.names.plain import plain_names
+from rllib_compat.networks.named import Named, plain_names, where_of
 from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.networks.observations import preprocessed_image
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.complex import COMPLEX
-from rllib_compat.networks.trunks.conv_filters import filters_for
-from rllib_compat.networks.trunks.dense import DENSE
-from rllib_compat.networks.trunks.images import preprocessed_image
-from rllib_compat.networks.trunks.trunk import Trunk
-from rllib_compat.networks.trunks.vision import VISION
+from rllib_compat.networks.trunks.dense import DENSE, Trunk
+from rllib_compat.networks.trunks.vision import VISION, filters_for
 from rllib_compat.networks.unnamed import (
     DEFAULT_HIDDENS,
     Rows,

@@ -1,28 +1,76 @@
-"""Today's default DQN module: read from checkpoints of Ray 2.35 on, and where old networks go.
+"""Q-networks in modules of the new API stack: Ray's default one of DQN, and ours of R2D2.
 
-`DQNRainbowTorchRLModule` (Ray 2.40), `DefaultDQNTorchRLModule`: an encoder of dense layers, `af`
-for the advantages or Q-values, `vf` for the state's value, and a target of each. In ours
-(`networks.modules.exploring_q`) layers of both streams may be noisy, or have norms behind them.
+The default module (`DQNRainbowTorchRLModule` in Ray 2.40, `DefaultDQNTorchRLModule`) is read from
+checkpoints of Ray 2.35 on, and is where old networks go: an encoder of dense layers, `af` for the
+advantages or Q-values, `vf` for the state's value, and a target of each. In ours
+(`ExploringQModule`) layers of both streams may be noisy, or have norms behind them.
+
+R2D2's new networks (`networks.modules.r2d2`) are read from checkpoints of trainers: Ray's encoder
+with its LSTM, a linear layer, RLlib's streams; a target network of the same names.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rllib_compat.networks import refusals
 from rllib_compat.networks.families import q_head
 from rllib_compat.networks.families.q_head import Head
+from rllib_compat.networks.families.rl_module import encoder_activation, lstm_encoder_names
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense
-from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.names.plain import plain_names
-from rllib_compat.networks.network import TARGET_PREFIX, Target
+from rllib_compat.networks.named import Named, plain_names, where_of
+from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX, TARGET_PREFIX, Target
 from rllib_compat.networks.ops.in_numpy import activation
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.neutral.checkpoint import PolicyState
+
+_FIRST = f"{OWN_PREFIX}encoder."
+
+
+def is_recurrent(names: Any) -> bool:
+    """Whether arrays have the module's names."""
+    return any(name.startswith(_FIRST) for name in names)
+
+
+def _recurrent_names(head: int, *, linear: bool) -> Table:
+    """The module's names; with how many hidden layers each stream has."""
+    rows: list[Move] = []
+    for theirs, ours in ((OWN_PREFIX, ""), (OWN_TARGET_PREFIX, TARGET_PREFIX)):
+        rows += lstm_encoder_names(f"{theirs}encoder", ours, linear=linear)
+        rows += torch_dense(f"{theirs}logits", f"{ours}logits")
+        for stream in ("advantage", "state"):
+            rows += torch_dense(f"{theirs}{stream}.{2 * head}", f"{ours}{stream}")
+            rows += torch_dense(f"{theirs}{stream}.{{2*i}}", f"{ours}{stream}_hidden.{{i}}")
+    return tuple(rows)
+
+
+def name_recurrent(policy: PolicyState, settings: ModelSettings) -> Named:
+    """Names the arrays of a module, beside what it says itself of its layers.
+
+    Raises:
+        NotYetError: Its encoder is not of dense layers.
+    """
+    told = policy.extra.get("module_config", {})
+    settings = replace(
+        settings,
+        activation=encoder_activation(told),
+        hiddens=None,
+        model={**settings.model, **told},
+        config={**settings.config, **told},
+    )
+    plain, _ = plain_names(policy)
+    linear = activation(settings.activation, where="model.fcnet_activation").target == "linear"
+    stream = re.compile(rf"{OWN_PREFIX}advantage\.\d+\.weight")
+    layers = sum(bool(stream.fullmatch(name)) for name in plain)
+    names = _recurrent_names(max(layers - 1, 0), linear=linear)
+    of = "Q-network with an LSTM behind dense layers"
+    return Named.take(policy, settings, plain, "rl_module", names, of=of)
+
 
 #: Releases whose module centred the advantages' logits over the actions; later ones over the atoms.
 _CENTRED_OVER_ACTIONS = re.compile(r"2\.([1-3]\d|40)\.")
@@ -31,12 +79,12 @@ _OVER_ATOMS = -1
 _KIND = "Q-network of dense layers"
 
 
-def is_meant(names: Iterable[str]) -> bool:
+def is_module(names: Iterable[str]) -> bool:
     """Whether arrays have the module's names."""
     return any(name.startswith("encoder.") for name in names)
 
 
-def table(layers: int, head: int, *, linear: bool, norms: bool = False) -> Table:
+def module_names(layers: int, head: int, *, linear: bool, norms: bool = False) -> Table:
     """The module's names.
 
     Args:
@@ -72,7 +120,7 @@ def _dense(theirs: str, ours: str) -> Table:
     )
 
 
-def named(policy: PolicyState, settings: ModelSettings) -> Named:
+def name_arrays(policy: PolicyState, settings: ModelSettings) -> Named:
     """Names the arrays of a module.
 
     Raises:
@@ -84,7 +132,7 @@ def named(policy: PolicyState, settings: ModelSettings) -> Named:
     layers = sum(array.ndim > 1 for array in stream)
     if not layers:
         raise refusals.unknown_arrays(list(plain), plain, _KIND, where_of(policy))
-    names = table(0, layers - 1, linear=linear, norms=len(stream) > layers)
+    names = module_names(0, layers - 1, linear=linear, norms=len(stream) > layers)
     return Named.take(policy, settings, plain, "rl_module", names, of=_KIND)
 
 
@@ -145,5 +193,5 @@ def target(named: Named, told: Mapping[str, Any]) -> Target:
             "head_fcnet_activation": "relu",
             **told,
         },
-        table=table(len(base), len(head), linear=name == "linear"),
+        table=module_names(len(base), len(head), linear=name == "linear"),
     )

@@ -13,24 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.networks import compare, refusals
-from rllib_compat.networks.families.rl_module_lstm import encoder_activation
+from rllib_compat.networks import refusals
+from rllib_compat.networks.families.rl_module import encoder_activation
 from rllib_compat.networks.families.sac import hiddens_of, model_of
-from rllib_compat.networks.families.stacks import OUTPUTS, with_targets
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN, Builder, Graph
 from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.network import (
+    ALPHA,
     OWN_PREFIX,
     OWN_TARGET_PREFIX,
     TARGET_PREFIX,
     Reading,
     Target,
+    soft_actor_critic,
 )
-from rllib_compat.networks.optimizers.groups import ALPHA, soft_actor_critic
+from rllib_compat.networks.previous_steps import Previous, asked_for, previous
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.trunks.dense import add_layers
-from rllib_compat.networks.wrappers.previous_steps import Previous, asked_for, previous
+from rllib_compat.networks.trunks.dense import OUTPUTS, add_layers, with_targets
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Discrete, box
@@ -157,11 +157,11 @@ def _require_whole(named: Named) -> None:
             raise refusals.not_yet("RNNSAC without dense layers before its LSTM", named.where)
         if not policy.is_module:
             said = hiddens_of(settings, stack)
-            compare.require_hiddens(named, named.sizes(f"{stack}.hidden"), said, of=stack)
+            named.require_hiddens(named.sizes(f"{stack}.hidden"), said, of=stack)
     if len({(p.actions, p.rewards) for p in (_previous(named, stack) for stack in stacks)}) > 1:
         raise refusals.not_yet("RNNSAC whose critics see other steps than its policy", named.where)
-    compare.require_inputs(named, (_seen(named),))
-    compare.require_outputs(named, named.gives(f"{POLICY}.out"))
+    named.require_inputs((_seen(named),))
+    named.require_outputs(named.gives(f"{POLICY}.out"))
 
 
 def _seen(named: Named) -> int:

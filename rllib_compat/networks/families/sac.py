@@ -7,6 +7,9 @@ it. With discrete actions, a critic takes the observation alone and gives a numb
 Today's default module has critics of another shape (one network for observations, one for
 actions, and one that fuses them), so all of these go into `networks.modules.sac`,
 which today's learners of SAC and CQL train.
+
+A new one (`agents/sac/sac_torch_model.py`, Ray 1.3 – 1.13; `algorithms/sac` of 2.x) is a model of
+the catalog for the policy, and one for each critic.
 """
 
 from __future__ import annotations
@@ -19,28 +22,80 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.networks import compare, refusals
-from rllib_compat.networks.families import stacks, vision
-from rllib_compat.networks.families.stacks import OUTPUTS, with_targets
+from rllib_compat.networks import refusals
+from rllib_compat.networks.drawing import Arrays, Model, is_image, since
+from rllib_compat.networks.families import vision
+from rllib_compat.networks.families.dense import COMPLEX_SCHEMES, VISION_SCHEMES, trunk_of
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Array, Builder, Graph, Step
 from rllib_compat.networks.mapping import Move, Table, keras, row_for, torch_dense
-from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.names.actor_critic import COMPLEX_SCHEMES, VISION_SCHEMES, trunk_of
-from rllib_compat.networks.names.plain import plain_names
-from rllib_compat.networks.network import TARGET_PREFIX, Reading, own_module
-from rllib_compat.networks.optimizers.groups import ALPHA, MULTIPLIER, soft_actor_critic
+from rllib_compat.networks.named import Named, plain_names, where_of
+from rllib_compat.networks.network import (
+    ALPHA,
+    MULTIPLIER,
+    TARGET_PREFIX,
+    Reading,
+    own_module,
+    soft_actor_critic,
+)
+from rllib_compat.networks.observations import original_space, parts_of, require_image
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.complex import COMPLEX, dead_names
-from rllib_compat.networks.trunks.components import original_space
-from rllib_compat.networks.trunks.dense import DENSE, add_layers
-from rllib_compat.networks.trunks.images import require_image
-from rllib_compat.networks.trunks.trunk import Trunk
+from rllib_compat.networks.trunks.dense import (
+    DENSE,
+    OUTPUTS,
+    Trunk,
+    add_critics,
+    add_layers,
+    add_stack,
+    describe_stack,
+    layers_of_stack,
+    with_targets,
+)
 from rllib_compat.networks.trunks.vision import VISION
 from rllib_compat.networks.unnamed import Rows, cut, dense_rows, total
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import NotConvertibleError
+from rllib_compat.neutral.errors import ConfigError, NotConvertibleError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
-from rllib_compat.neutral.spaces import Box, TupleSpace
+from rllib_compat.neutral.spaces import Box, Discrete, Space, TupleSpace, box
+
+#: What torch called the
+_NAMES = {POLICY: "action_model.", CRITIC: "q_net.", TWIN: "twin_q_net."}
+
+
+def draw_soft_actor_critic(
+    arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space
+) -> None:
+    """Draws a policy and its critics.
+
+    Raises:
+        ConfigError: Actions are neither discrete nor a vector.
+    """
+    if not isinstance(actions, (Box, Discrete)):
+        raise ConfigError(
+            f"{settings.algorithm} takes Discrete actions and vectors, and these are {actions}.",
+            where="action_space",
+            fix="Train PPO, which takes all of them.",
+        )
+    space = original_space(seen) or seen
+    critics: Space = seen
+    if isinstance(actions, Box):
+        vector = isinstance(space, Box) and len(space.shape) == 1
+        size = space.flat_size() + actions.flat_size()
+        critics = box(-1.0, 1.0, (size,)) if vector else TupleSpace((space, actions))
+    outputs = 2 * actions.flat_size() if isinstance(actions, Box) else actions.n
+    given = {POLICY: (seen, outputs), CRITIC: (critics, 1 if isinstance(actions, Box) else outputs)}
+    if settings.config.get("twin_q", True):
+        given[TWIN] = given[CRITIC]
+    for stack, (observed, gives) in given.items():
+        # Before Ray 1.3, what looked at images was in no optimizer; that is not repeated.
+        images = any(is_image(part.space) for part in parts_of(original_space(observed)))
+        ray = settings.ray if since(settings, "1.3") or not images else None
+        own = replace(model_of(settings, stack), ray=ray)
+        # Since then, no preprocessor flattened what critics of continuous actions saw, an
+        # observation and an action, and each part had layers of its own.
+        flattened = observed is seen or isinstance(observed, Box) or not since(own, "1.3")
+        Model(arrays, own, gives, _NAMES[stack]).draw(observed, flattened=flattened)
+
 
 #: `MODEL_DEFAULTS` as SAC overrides them (`DEFAULT_CONFIG` of every Ray).
 _DEFAULTS = {
@@ -579,7 +634,7 @@ def _summary(named: Named) -> str:
     """One line for tables: `sac 3-32-24-2 relu, twin critics 4-32-24-1 relu`."""
     critics = "twin critics" if f"{TWIN}.out" in named else "critic"
     policy, critic = (
-        f"{stacks.describe(named, stack)} {model_of(named.settings, stack).activation}"
+        f"{describe_stack(named, stack)} {model_of(named.settings, stack).activation}"
         for stack in (POLICY, CRITIC)
     )
     return f"sac {policy}, {critics} {critic}"
@@ -594,13 +649,13 @@ def _compare(named: Named) -> None:
     if named.scheme != "rl_module":
         for stack in (POLICY, CRITIC):
             sizes, said = named.sizes(f"{stack}.hidden"), hiddens_of(named.settings, stack)
-            compare.require_hiddens(named, sizes, said, of=stack)
-    compare.require_inputs(named, (_takes(named),))
+            named.require_hiddens(sizes, said, of=stack)
+    named.require_inputs((_takes(named),))
 
 
 def _takes(named: Named) -> int:
     first = STATE if f"{STATE}.hidden.0" in named else POLICY
-    return named.takes(stacks.layers_of(named, first)[0])
+    return named.takes(layers_of_stack(named, first)[0])
 
 
 def _graph(named: Named) -> Graph:
@@ -611,16 +666,16 @@ def _graph(named: Named) -> Graph:
         # No optimizer of SAC had the shared model's layers: they stay as they were made.
         activation = named.settings.activation
         takes = add_layers(build, named.arrays, state, takes, activation, trained=False)
-    first = (stacks.layers_of(named, stack)[0] for stack in (POLICY, CRITIC))
+    first = (layers_of_stack(named, stack)[0] for stack in (POLICY, CRITIC))
     seen, both = (named.takes(layer) for layer in first)
     if both > seen:
         inputs["actions"] = (both - seen,)
-    logits = stacks.add_stack(build, named, POLICY, takes, _activations(named, POLICY))
+    logits = add_stack(build, named, POLICY, takes, _activations(named, POLICY))
     if _softplus(named):
         logits = build.add("softplus_log_std", "log_std", logits, **_SOFTPLUS)
-    outputs = {stacks.OUTPUTS[POLICY]: logits}
+    outputs = {OUTPUTS[POLICY]: logits}
     critics = _activations(named, CRITIC)
-    outputs |= stacks.add_critics(build, named, takes, critics, of_actions=both > seen)
+    outputs |= add_critics(build, named, takes, critics, of_actions=both > seen)
     return Graph(inputs, tuple(build.steps), outputs)
 
 

@@ -16,16 +16,19 @@ from dataclasses import dataclass, field
 
 from packaging.version import Version
 
-from rllib_compat.networks import compare, refusals
-from rllib_compat.networks.families.outputs import actor_critic, own_actor_critic, with_log_std
+from rllib_compat.networks import refusals
+from rllib_compat.networks.families.dense import (
+    VISION_SCHEMES,
+    actor_critic,
+    own_actor_critic,
+    with_log_std,
+)
 from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.named import Named
-from rllib_compat.networks.names.actor_critic import VISION_SCHEMES
-from rllib_compat.networks.names.plain import plain_names
+from rllib_compat.networks.named import Named, plain_names
 from rllib_compat.networks.network import Reading
+from rllib_compat.networks.observations import require_image
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import add_layers
-from rllib_compat.networks.trunks.images import require_image
 from rllib_compat.networks.trunks.vision import NO_PADDING, VISION, add_convolutions
 from rllib_compat.networks.unnamed import name_vision
 from rllib_compat.neutral.checkpoint import PolicyState
@@ -47,11 +50,11 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     heads = Heads(named)
     heads.add_policy()
     graph = heads.graph()
-    compare.require_outputs(named, heads.outputs())
+    named.require_outputs(heads.outputs())
     network = named.network(
         VISION.kind, heads.describe(), graph, own_actor_critic(graph, named.arrays)
     )
-    return named.reading(network, *compare.ignored(named, vf_share_layers=heads.shares_layers))
+    return named.reading(network, *named.ignored(vf_share_layers=heads.shares_layers))
 
 
 def name(policy: PolicyState, settings: ModelSettings) -> Named:

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from rllib_compat.networks import fresh
-from rllib_compat.networks.families.outputs import sequence_length
-from rllib_compat.networks.names.plain import BUFFERS
+from rllib_compat.networks.families.dense import sequence_length
+from rllib_compat.networks.named import BUFFERS
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral import spaces

@@ -14,7 +14,7 @@ from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import nn
 
-from rllib_compat.networks.modules.layers import layers
+from rllib_compat.networks.modules.layers import dense_layers
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import modules
@@ -46,12 +46,12 @@ class CriticRegularizedModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI)
         count = int(space.n) if self.discrete else int(np.prod(space.shape))
         hiddens, activation = told["actor_hiddens"], told["actor_hidden_activation"]
         outputs = count if self.discrete else 2 * count
-        networks = {"actor": layers(inputs, hiddens, outputs, activation)}
+        networks = {"actor": dense_layers(inputs, hiddens, outputs, activation)}
         if not self.inference_only:
             hiddens, activation = told["critic_hiddens"], told["critic_hidden_activation"]
             into, outputs = (inputs, count) if self.discrete else (inputs + count, 1)
             for name in ("q", "twin_q") if told["twin_q"] else ("q",):
-                networks[name] = layers(into, hiddens, outputs, activation)
+                networks[name] = dense_layers(into, hiddens, outputs, activation)
         self.net = nn.ModuleDict(networks)
 
     def get_non_inference_attributes(self) -> list[str]:

@@ -15,9 +15,8 @@ from torch import nn
 from rllib_compat.networks.families import ddpg
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Graph
 from rllib_compat.networks.modules.distributions import Deterministic
-from rllib_compat.networks.modules.graph_net import GraphNet
-from rllib_compat.networks.modules.noise import Noise
-from rllib_compat.networks.modules.parameter_noise import Perturbed, root_mean_square
+from rllib_compat.networks.modules.exploration import Noise, Perturbed, root_mean_square
+from rllib_compat.networks.modules.graph_module import GraphNet
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.public import public
 

@@ -1,12 +1,44 @@
-"""Dense layers of the modules that old keys describe: so many units, and an activation's name."""
+"""What new networks are made of where Ray's own parts are not enough: layers, encoders, weights.
+
+* Dense layers that old keys describe: so many units, and an activation's name.
+* Encoders in the place of two of Ray's, with weights of the same names. Images come as
+  environments give them: bytes, which layers have to make floats. Every old RLlib did so
+  (`VisionNetwork`); today's layers die of bytes. Environments, episodes and replay buffers go on
+  with these, which take a quarter of the memory. And an LSTM spends no time on maps over its two
+  states.
+* First weights as the old Rays drew them (`normc_initializer`, or Glorot).
+* Networks that see the step before where those of the old Rays saw it (`LSTMWrapper`). The
+  connector `runtime.previous_steps` puts previous action and reward behind the observation. Here
+  they go past the dense layers, into the LSTM. An observation is often small beside a one-hot
+  action and the reward: in one layer with them it is hardly seen at first.
+"""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
+import gymnasium
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.models.base import ENCODER_OUT
+from ray.rllib.core.models.catalog import Catalog
+from ray.rllib.core.models.configs import CNNEncoderConfig, MLPEncoderConfig, RecurrentEncoderConfig
+from ray.rllib.core.models.torch.encoder import TorchCNNEncoder, TorchLSTMEncoder, TorchMLPEncoder
 from torch import nn
 
+from rllib_compat.networks.ops.in_torch import one_hot
+from rllib_compat.networks.previous_steps import (
+    LOOKING_BACK,
+    PREVIOUS_ACTIONS,
+    PREVIOUS_REWARDS,
+    Previous,
+    choices_in,
+)
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import modules
 
 _ACTIVATIONS = {
     "elu": nn.ELU,
@@ -17,7 +49,7 @@ _ACTIVATIONS = {
 }
 
 
-def layers(inputs: int, hiddens: list[int], outputs: int, activation: str) -> nn.Sequential:
+def dense_layers(inputs: int, hiddens: list[int], outputs: int, activation: str) -> nn.Sequential:
     """Dense layers that begin as they did: Xavier's weights, and no bias.
 
     Args:
@@ -42,3 +74,200 @@ def layers(inputs: int, hiddens: list[int], outputs: int, activation: str) -> nn
         nn.init.xavier_uniform_(layer.weight)
         made += [layer, _ACTIVATIONS[activation]()]
     return nn.Sequential(*made[:-1])
+
+
+@dataclass
+class BytesEncoderConfig(CNNEncoderConfig):  # type: ignore[misc]  # Ray has no types
+    """Convolutions for images of any numbers."""
+
+    def build(self, framework: str = "torch") -> Any:
+        """The layers; Ray calls it."""
+        del framework
+        return BytesEncoder(self)
+
+
+class BytesEncoder(TorchCNNEncoder):  # type: ignore[misc]  # Ray has no types
+    """What `BytesEncoderConfig` describes."""
+
+    def _forward(self, inputs: Any, **kwargs: Any) -> dict[str, Any]:
+        made: dict[str, Any] = super()._forward(
+            {**inputs, Columns.OBS: inputs[Columns.OBS].float()}, **kwargs
+        )
+        return made
+
+
+@dataclass
+class LSTMEncoderConfig(RecurrentEncoderConfig):  # type: ignore[misc]  # Ray has no types
+    """An LSTM behind other layers."""
+
+    def build(self, framework: str = "torch") -> Any:
+        """The layers; Ray calls it."""
+        return (
+            LSTMEncoder(self) if self.recurrent_layer_type == "lstm" else super().build(framework)
+        )
+
+
+class LSTMEncoder(TorchLSTMEncoder):  # type: ignore[misc]  # Ray has no types
+    """What `LSTMEncoderConfig` describes: `obs` is one array, `state_in` has `h` and `c`."""
+
+    def _forward(self, inputs: Any, **_: Any) -> dict[str, Any]:
+        seen, state = inputs[Columns.OBS], inputs[Columns.STATE_IN]
+        features = self.tokenizer({Columns.OBS: seen.flatten(0, 1)})[ENCODER_OUT]
+        states = state["h"].transpose(0, 1), state["c"].transpose(0, 1)
+        out, (h, c) = self.lstm(features.unflatten(0, seen.shape[:2]), states)
+        after = {"h": h.transpose(0, 1), "c": c.transpose(0, 1)}
+        return {ENCODER_OUT: out, Columns.STATE_OUT: after}
+
+
+#: Ray's config of an encoder → the one of ours.
+_INSTEAD = {CNNEncoderConfig: BytesEncoderConfig, RecurrentEncoderConfig: LSTMEncoderConfig}
+
+
+class OwnEncoders(modules.ChangesEncoders):
+    """A base of a catalog whose networks have these."""
+
+    @classmethod
+    def encoder_instead(cls, made: Any, space: Any, told: Mapping[str, Any], actions: Any) -> Any:
+        """The same encoder, of ours where there is one."""
+        made = super().encoder_instead(made, space, told, actions)
+        instead = _INSTEAD.get(type(made))
+        if instead is None:
+            return made
+        return instead(**{field.name: getattr(made, field.name) for field in fields(made)})
+
+
+#: The norm of the weights of each unit of a head.
+OF_A_HEAD = 0.01
+
+
+def begun(network: Any, last: float | None = 1.0) -> Any:
+    """Draws the weights of dense layers: those of each unit have the norm 1.
+
+    Args:
+        network: What has the layers.
+        last: The norm in its last layer; None: that one is drawn after Glorot, as behind an LSTM.
+    """
+    layers = _dense(network)
+    for layer in layers:
+        norm = last if layer is layers[-1] else 1.0
+        if norm is None:
+            glorot(layer)
+            continue
+        with torch.no_grad():
+            drawn = torch.randn_like(layer.weight)
+            layer.weight.copy_(norm * drawn / drawn.norm(dim=1, keepdim=True))
+            if layer.bias is not None:
+                layer.bias.zero_()
+    return network
+
+
+def glorot(network: Any) -> Any:
+    """Draws the weights of dense layers after Glorot, as those of layers without an initializer."""
+    for layer in _dense(network):
+        torch.nn.init.xavier_uniform_(layer.weight)
+        if layer.bias is not None:
+            torch.nn.init.zeros_(layer.bias)
+    return network
+
+
+def _dense(network: Any) -> list[Any]:
+    return [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear)]
+
+
+class BeginsAsBefore:
+    """The first base of a catalog whose networks begin as they did.
+
+    Where the model config says how weights are drawn, that is how.
+    """
+
+    _model_config_dict: Mapping[str, Any]
+
+    def _begun(self, made: Any, last: float | None = 1.0) -> Any:
+        """A network with its first weights; see `begun`."""
+        names = ("fcnet_kernel_initializer", "head_fcnet_kernel_initializer")
+        drawn_by_ray = any(map(self._model_config_dict.get, names))
+        return made if drawn_by_ray else begun(made, last)
+
+
+@dataclass
+class BesideLayersConfig(MLPEncoderConfig):  # type: ignore[misc]  # Ray has no types
+    """Dense layers for the first numbers of an observation; the last go past them.
+
+    Attributes:
+        beside: How many go past.
+    """
+
+    beside: int = 0
+
+    @property
+    def output_dims(self) -> tuple[int]:
+        """How many numbers come out."""
+        return (super().output_dims[0] + self.beside,)
+
+    def build(self, framework: str = "torch") -> Any:
+        """The layers; Ray calls it."""
+        del framework
+        return BesideLayers(self)
+
+
+class BesideLayers(TorchMLPEncoder):  # type: ignore[misc]  # Ray has no types
+    """What `BesideLayersConfig` describes; the weights are named as Ray's."""
+
+    def _forward(self, inputs: Any, **_: Any) -> dict[str, Any]:
+        whole, count = inputs[Columns.OBS], self.config.input_dims[0]
+        return {ENCODER_OUT: torch.cat([self.net(whole[..., :count]), whole[..., count:]], dim=-1)}
+
+
+class SeesPreviousSteps(modules.ChangesEncoders):
+    """A base of a catalog: the step before goes into the LSTM of its networks."""
+
+    @classmethod
+    def encoder_instead(cls, made: Any, space: Any, told: Mapping[str, Any], actions: Any) -> Any:
+        """The same encoder; where it is to see the step before, its dense layers do not."""
+        made = super().encoder_instead(made, space, told, actions)
+        beside = numbers_of(told, actions) if told["use_lstm"] else 0
+        if not beside:
+            return made
+        own = gymnasium.spaces.Box(-float("inf"), float("inf"), (space.shape[0] - beside,))
+        layers = cls.get_tokenizer_config(own, told)  # type: ignore[attr-defined]  # of the catalog
+        values = {field.name: getattr(layers, field.name) for field in fields(layers)}
+        return replace(made, tokenizer_config=BesideLayersConfig(**values, beside=beside))
+
+
+def beside_observation(batch: Mapping[str, Any], actions: Any) -> Any:
+    """Observations `[…, n]`, with the step before behind them.
+
+    Args:
+        batch: `obs`, which has it already, or `prev_actions` `[…, k]` (flattened, as they were
+            taken) and `prev_rewards` `[…, 1]` stand beside it.
+        actions: The action space.
+    """
+    parts = [batch[Columns.OBS]]
+    if PREVIOUS_ACTIONS in batch:
+        parts.append(one_hot({}, {"parts": choices_in(actions)}, batch[PREVIOUS_ACTIONS]))
+    if PREVIOUS_REWARDS in batch:
+        parts.append(batch[PREVIOUS_REWARDS])
+    return torch.cat(parts, dim=-1) if parts[1:] else parts[0]
+
+
+def numbers_of(told: Mapping[str, Any], actions: Any) -> int:
+    """How many numbers of an observation are of the step before.
+
+    Args:
+        told: The model config.
+        actions: The action space.
+    """
+    action, reward = (int(bool(told.get(key))) for key in LOOKING_BACK)
+    return Previous(action, reward, choices_in(actions)).size
+
+
+class EncoderCatalog(SeesPreviousSteps, OwnEncoders, BeginsAsBefore, Catalog):  # type: ignore[misc]
+    """Today's encoders with an LSTM, and what stands behind them, which begin as before."""
+
+    def build_encoder(self, framework: str) -> Any:
+        """The layers below the LSTM, and that."""
+        return self._begun(super().build_encoder(framework))
+
+    def behind(self, layers: Any) -> Any:
+        """Layers behind the LSTM, with their first weights: the last after Glorot."""
+        return self._begun(layers, None)

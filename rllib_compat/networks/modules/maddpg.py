@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from rllib_compat.networks.graph import EVERYONE as EVERYONE
 from rllib_compat.networks.modules.distributions import Deterministic
-from rllib_compat.networks.modules.layers import layers
+from rllib_compat.networks.modules.layers import dense_layers
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 
@@ -44,11 +44,11 @@ class MADDPGModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
         told = self.model_config
         seen, acted = observed(self.observation_space), simplex(self.action_space)
         hiddens, activation = told["actor_hiddens"], told["actor_hidden_activation"]
-        self.net = nn.ModuleDict({"actor": layers(seen, hiddens, acted, activation)})
+        self.net = nn.ModuleDict({"actor": dense_layers(seen, hiddens, acted, activation)})
         if not self.inference_only:
             inputs = told.get("critic_inputs", seen + acted)
             hiddens, activation = told["critic_hiddens"], told["critic_hidden_activation"]
-            self.net["critic"] = layers(inputs, hiddens, 1, activation)
+            self.net["critic"] = dense_layers(inputs, hiddens, 1, activation)
         self.agent = told.get("agent", DEFAULT_MODULE_ID)
         self.critic_sees = told.get("critic_sees", [self.agent])
         self.action_dist_cls = Deterministic

@@ -20,10 +20,9 @@ from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch import Tensor, nn
 
-from rllib_compat.networks.modules.exploring_q import QF_PREDS
-from rllib_compat.networks.modules.initial_weights import EncoderCatalog, glorot
-from rllib_compat.networks.modules.noisy import noise, noisy_layers
-from rllib_compat.networks.modules.q import QModule
+from rllib_compat.networks.modules.exploration import noise, noisy_layers
+from rllib_compat.networks.modules.layers import EncoderCatalog, glorot
+from rllib_compat.networks.modules.q import QF_PREDS, QModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import modules

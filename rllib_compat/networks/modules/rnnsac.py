@@ -20,9 +20,7 @@ from torch import Tensor, nn
 
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
 from rllib_compat.networks.modules.distributions import squashed_gaussian
-from rllib_compat.networks.modules.initial_weights import EncoderCatalog
-from rllib_compat.networks.modules.layers import layers
-from rllib_compat.networks.modules.previous_steps import beside_observation
+from rllib_compat.networks.modules.layers import EncoderCatalog, beside_observation, dense_layers
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import modules
@@ -227,7 +225,7 @@ def _recurrent(seen: Any, actions: Any, told: dict[str, Any], outputs: int) -> n
     return nn.ModuleDict(
         {
             "encoder": catalog.build_encoder(framework="torch"),
-            "head": catalog.behind(layers(told["lstm_cell_size"], *head)),
+            "head": catalog.behind(dense_layers(told["lstm_cell_size"], *head)),
         }
     )
 

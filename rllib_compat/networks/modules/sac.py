@@ -16,7 +16,7 @@ from torch import nn
 
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Graph
 from rllib_compat.networks.modules.distributions import distribution
-from rllib_compat.networks.modules.graph_net import GraphNet
+from rllib_compat.networks.modules.graph_module import GraphNet
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import modules
 

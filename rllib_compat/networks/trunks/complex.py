@@ -19,9 +19,8 @@ from rllib_compat.networks import refusals
 from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.mapping import Move, Table, keras, torch_layer
 from rllib_compat.networks.named import Named
-from rllib_compat.networks.trunks.components import Component, original_space, require_components
-from rllib_compat.networks.trunks.dense import add_layers
-from rllib_compat.networks.trunks.trunk import Trunk
+from rllib_compat.networks.observations import Component, original_space, require_components
+from rllib_compat.networks.trunks.dense import Trunk, add_layers
 from rllib_compat.networks.trunks.vision import add_convolutions
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotConvertibleError

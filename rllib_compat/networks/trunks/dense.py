@@ -1,4 +1,8 @@
-"""Dense layers: the fully connected network of every RLlib, and the stacks of any head.
+"""What a trunk is, and the trunk of dense layers; stacks of them, as SAC and DDPG have.
+
+A trunk is a base model: it turns an observation into features, before any head. It is the same
+under each head (an actor-critic's, DQN's, SAC's) and below an LSTM, so it is described once: its
+names in every scheme, and the steps that compute it.
 
 RLlib's fully connected network (`ray/rllib/models/**/fcnet.py`, 0.5 – 2.x) is a stack of dense
 layers, all with one activation. Canonical arrays are `hidden.{i}`; on TensorFlow the last is
@@ -7,14 +11,52 @@ called `fc_out` where a head follows (Ray 0.7 – 2.x): canonical `out`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
+from typing import Protocol
 
 from rllib_compat.networks import refusals
-from rllib_compat.networks.graph import Array, Builder
-from rllib_compat.networks.mapping import Move, keras, torch_dense
+from rllib_compat.networks.graph import CRITIC, POLICY, TWIN, Array, Builder
+from rllib_compat.networks.mapping import Move, Table, keras, torch_dense
 from rllib_compat.networks.named import Named
-from rllib_compat.networks.trunks.trunk import Trunk
+from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX, TARGET_PREFIX
+from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.report import Finding, Verdict
+
+
+class Add(Protocol):
+    """Adds a trunk's steps to a graph."""
+
+    def __call__(self, build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> str:
+        """Adds them.
+
+        Args:
+            build: Collects the steps.
+            named: The arrays.
+            prefix: Of the arrays' names: `value_hidden.0` is the first layer of a value trunk.
+            takes: The value that goes in.
+
+        Returns:
+            The name of the features.
+        """
+
+
+@frozen
+class Trunk:
+    """One kind of base model.
+
+    Attributes:
+        kind: What it is, in a word or two.
+        tables: Its arrays' names in each scheme (`slim`, `keras`, `torch`).
+        inputs: The shape of the observation that the arrays take.
+        add: Adds its steps to a graph.
+    """
+
+    kind: str
+    tables: Mapping[str, Table]
+    inputs: Callable[[Named], tuple[int, ...]]
+    add: Add
+
 
 #: The operation that a layer is, by an array that only it has.
 _KINDS = (("beta", "sloped_dense"), ("sigma_kernel", "noisy_dense"))
@@ -96,3 +138,109 @@ DENSE = Trunk(
     inputs=_inputs,
     add=_add,
 )
+
+
+def module_names(parts: Mapping[str, str], hiddens: Mapping[str, int]) -> Table:
+    """The rows of all stacks, and of their targets.
+
+    Args:
+        parts: What the module calls each stack.
+        hiddens: How many hidden layers each stack has.
+    """
+    return tuple(
+        move
+        for ours, theirs in (("", OWN_PREFIX), (TARGET_PREFIX, OWN_TARGET_PREFIX))
+        for stack, part in parts.items()
+        for move in (
+            *torch_dense(f"{theirs}{part}.{2 * hiddens[stack]}", f"{ours}{stack}.out"),
+            *torch_dense(f"{theirs}{part}.{{2*i}}", f"{ours}{stack}.hidden.{{i}}"),
+        )
+    )
+
+
+def module_names_in(parts: Mapping[str, str], found: Iterable[str]) -> Table:
+    """The same for a module that was converted before, by the names of its arrays."""
+    weights = [name for name in found if name.endswith(".weight")]
+    layers = {
+        stack: sum(name.startswith(f"{OWN_PREFIX}{part}.") for name in weights)
+        for stack, part in parts.items()
+    }
+    return module_names(parts, {stack: max(count - 1, 0) for stack, count in layers.items()})
+
+
+def with_targets(named: Named, *stacks: str) -> tuple[dict[str, Array], list[Finding]]:
+    """Completes the arrays of target networks, which start as copies where they are not stored.
+
+    Args:
+        named: The arrays.
+        stacks: What the names of those arrays begin with that a target follows; none: all.
+
+    Returns:
+        All arrays, and what the report says.
+    """
+    arrays = dict(named.arrays)
+    missing = [
+        name
+        for name in arrays
+        if name.startswith(stacks or "")
+        and not name.startswith(TARGET_PREFIX)
+        and TARGET_PREFIX + name not in arrays
+    ]
+    if not missing:
+        return arrays, []
+    message = "the target networks are not stored; they start as copies of those that they follow"
+    finding = named.note(message, code="target-network", verdict=Verdict.DERIVED)
+    return arrays | {TARGET_PREFIX + name: arrays[name] for name in missing}, [finding]
+
+
+#: What each of them gives.
+OUTPUTS = {POLICY: "action_dist_inputs", CRITIC: "q_values", TWIN: "twin_q_values"}
+
+
+def layers_of_stack(named: Named, stack: str) -> list[str]:
+    """The layers of a stack, first to last."""
+    return [layer for layer in (*named.layers(f"{stack}.hidden"), f"{stack}.out") if layer in named]
+
+
+def add_critics(
+    build: Builder,
+    named: Named,
+    takes: str,
+    activation: str | Sequence[str],
+    *,
+    of_actions: bool,
+) -> dict[str, str]:
+    """Adds the critic, and its twin if there is one, and returns their outputs.
+
+    Args:
+        build: Collects the steps.
+        named: The arrays.
+        takes: The observation, or the features that go in.
+        activation: The activation of all hidden layers, or of each.
+        of_actions: Whether a critic takes the actions, too, and gives one number for them;
+            otherwise it gives one for each action.
+    """
+    if of_actions:
+        takes = build.add("concat", "q_inputs", takes, "actions")
+    made = {}
+    for stack in (CRITIC, TWIN):
+        if f"{stack}.out" in named:
+            made[OUTPUTS[stack]] = add_stack(build, named, stack, takes, activation)
+            if of_actions:
+                scalar = build.add("scalar", OUTPUTS[stack], made[OUTPUTS[stack]])
+                made[OUTPUTS[stack]] = scalar
+    return made
+
+
+def add_stack(
+    build: Builder, named: Named, stack: str, takes: str, activation: str | Sequence[str]
+) -> str:
+    """Adds a stack of dense layers, the last of which is linear."""
+    hidden = add_layers(build, named.arrays, named.layers(f"{stack}.hidden"), takes, activation)
+    return build.add("dense", f"{stack}.out", hidden)
+
+
+def describe_stack(named: Named, stack: str) -> str:
+    """The sizes of a stack, for tables: `3-32-24-2`."""
+    layers = layers_of_stack(named, stack)
+    return "-".join(map(str, (named.takes(layers[0]), *map(named.gives, layers))))

@@ -20,9 +20,8 @@ from ray.rllib.utils.schedules.scheduler import Scheduler
 from rllib_compat.config import translate
 from rllib_compat.modules import ExploringQModule
 from rllib_compat.networks.graph import Graph
-from rllib_compat.networks.modules import noisy
-from rllib_compat.networks.modules.noisy import NoisyLinear, noise
-from rllib_compat.networks.modules.parameter_noise import WeightNoise
+from rllib_compat.networks.modules import exploration as noisy
+from rllib_compat.networks.modules.exploration import NoisyLinear, WeightNoise, noise
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.policy import actions as choosing

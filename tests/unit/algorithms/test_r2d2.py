@@ -20,7 +20,7 @@ from rllib_compat.config import translate
 from rllib_compat.modules import R2D2GraphModule, R2D2Module
 from rllib_compat.networks import ModelSettings, read
 from rllib_compat.networks.modules.configured import ConfiguredModule, network_of
-from rllib_compat.networks.modules.exploring_q import QF_PREDS
+from rllib_compat.networks.modules.q import QF_PREDS
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_compat.networks import ModelSettings, own
+from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
+from rllib_compat.networks.families.dense import SCHEMES
 from rllib_compat.networks.mapping import from_canonical
-from rllib_compat.networks.names.actor_critic import SCHEMES
-from rllib_compat.networks.names.plain import MOVING_AVERAGE
+from rllib_compat.networks.named import MOVING_AVERAGE
+from rllib_compat.networks.read import is_own
 from rllib_compat.networks.unnamed import Shape
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
@@ -151,7 +152,7 @@ def test_what_a_conversion_wrote_is_read_again(algorithm):
             policy_class=f"{module}.{cls}",
             extra={"module_config": dict(network.target.model_config)},
         )
-        assert own.is_own(written)
+        assert is_own(written)
         again = read_policy(written, settings(algorithm)).known
     obs = {"obs": np.random.default_rng(0).normal(size=(5, 4))}
     for name, theirs in network.forward(obs).items():

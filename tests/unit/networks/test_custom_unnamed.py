@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.formats import layouts
-from rllib_compat.networks import custom_unnamed
+from rllib_compat.networks import custom
 from rllib_compat.neutral.errors import CheckpointError
 from tests.legacy.cases import find
 
@@ -33,7 +33,7 @@ def torch_module(**layers):
 
 
 def test_the_optimizer_of_a_real_checkpoint_tells_the_names():
-    found = custom_unnamed.named(stored())
+    found = custom.named_list(stored())
     recorded = [
         name.removesuffix(":0") for name, *_ in KERAS.about["policies"]["default_policy"]["weights"]
     ]
@@ -47,13 +47,13 @@ def test_an_optimizer_that_is_not_there_or_of_another_network_tells_nothing(chan
         policy = replace(policy, optimizer=None)
     else:
         policy = replace(policy, weights=[*policy.weights[2:], *policy.weights[:2]])
-    assert list(custom_unnamed.named(policy)) == [str(n) for n in range(8)]
+    assert list(custom.named_list(policy)) == [str(n) for n in range(8)]
 
 
 def test_layers_of_different_shapes_find_their_places_in_any_order():
     old = listed(*LAYERS.values())
     wanted = torch_module(**dict(reversed(LAYERS.items())))
-    found = custom_unnamed.places(old, wanted, {})
+    found = custom.places_by_shape(old, wanted, {})
     assert found == {
         str(2 * i + j): f"{layer}.{part}"
         for i, layer in enumerate(LAYERS)
@@ -65,9 +65,9 @@ def test_layers_of_one_shape_are_asked_for_and_what_the_caller_says_is_followed(
     layers = {"a": (4, 9), "b": (9, 9), "c": (9, 9), "out": (9, 2)}
     old, wanted = listed(*layers.values()), torch_module(**layers)
     with pytest.raises(CheckpointError, match=r"2 and 4 .* may be b\.weight or c\.weight") as error:
-        custom_unnamed.places(old, wanted, {})
+        custom.places_by_shape(old, wanted, {})
     assert '{"2": "b.weight"}' in error.value.fix
     said = {"2": "c.weight", "3": "c.bias"}
-    found = custom_unnamed.places(old, wanted, said)
+    found = custom.places_by_shape(old, wanted, said)
     assert found["2"] == "c.weight"
     assert (found["4"], found["5"]) == ("b.weight", "b.bias")

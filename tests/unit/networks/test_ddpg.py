@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from rllib_compat import Given
 from rllib_compat.conversion import complete as resolve
 from rllib_compat.formats import layouts
-from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import ModelSettings, optimizers
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families import ddpg
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.network import TARGET_PREFIX
-from rllib_compat.networks.optimizers import plan
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.report import Verdict
@@ -77,7 +76,7 @@ def identified(policy, config, algorithm="DDPG"):
 @given(seed=st.integers(0, 99), actor=HIDDENS, critic=HIDDENS, norm=st.booleans())
 def test_the_torch_module_computes_what_the_proof_computes(seed, actor, critic, norm):
     torch = pytest.importorskip("torch")
-    from rllib_compat.networks.modules.graph_net import GraphNet
+    from rllib_compat.networks.modules.graph_module import GraphNet
 
     network, _ = identified(*keras_policy(seed, actor=actor, critic=critic, norm=norm))
     online = {k: v for k, v in network.arrays.items() if not k.startswith(TARGET_PREFIX)}
@@ -136,7 +135,7 @@ def test_target_networks_of_old_scopes_follow_the_layers_of_the_same_names(ray):
 @pytest.mark.parametrize("ray", ["0.8.7", "2.0.1"])
 def test_both_optimizers_go_on(ray):
     _, policy, network = only(ray=ray, framework="torch")
-    states = plan.read(policy, network)
+    states = optimizers.read(policy, network)
     assert states.keys() == {"actor", "critic"}
     for name, stacks in (("actor", ("pi.",)), ("critic", ("q.", "twin_q."))):
         own = {k: v.shape for k, v in network.arrays.items() if k.startswith(stacks)}

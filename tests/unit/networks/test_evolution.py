@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks.families import evolution
+from rllib_compat.networks.families.dense import SCHEMES
 from rllib_compat.networks.mapping import from_canonical
-from rllib_compat.networks.names.actor_critic import SCHEMES
 from rllib_compat.networks.observation_filter import can_hold, with_filter
 from rllib_compat.networks.unnamed import Shape
 from rllib_compat.neutral import spaces
@@ -143,7 +143,7 @@ def test_the_step_is_what_the_filter_was(demean, destd, clip, count, seed):
 
 def test_the_module_holds_the_filter_as_constants_and_computes_as_the_network():
     torch = pytest.importorskip("torch")
-    from rllib_compat.networks.modules.graph_net import GraphNet
+    from rllib_compat.networks.modules.graph_module import GraphNet
 
     rng = np.random.default_rng(1)
     stat = RunningStat(9, rng.normal(size=4), rng.uniform(1, 2, size=4))

@@ -18,10 +18,9 @@ from rllib_compat.networks.families.q_head import Head
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.named import Named
-from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.networks.network import DEFAULT, TARGET_PREFIX
 from rllib_compat.networks.observation_filter import with_filter
-from rllib_compat.networks.optimizers.groups import DEFAULT
-from rllib_compat.networks.optimizers.plan import plan
+from rllib_compat.networks.optimizers import plan
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
 from rllib_compat.neutral.errors import (
@@ -269,7 +268,7 @@ def random_graph(head, scheme, seed, *, contrib):
 @settings(deadline=None, max_examples=50)
 def test_torch_computes_every_head_as_numpy_does(head, scheme, contrib, seed):
     torch = pytest.importorskip("torch")
-    from rllib_compat.networks.modules.graph_net import GraphNet
+    from rllib_compat.networks.modules.graph_module import GraphNet
 
     graph, arrays, shapes = random_graph(head, scheme, seed, contrib=contrib)
     net = GraphNet(graph, shapes)

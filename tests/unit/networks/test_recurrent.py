@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
-from rllib_compat.networks.families import outputs
+from rllib_compat.networks.families import dense as outputs
+from rllib_compat.networks.families.recurrent import names_of, split_cells
 from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.named import Named
-from rllib_compat.networks.names.lstm import split_cells, table
+from rllib_compat.networks.network import DEFAULT
 from rllib_compat.networks.ops import in_numpy, in_torch
-from rllib_compat.networks.optimizers.groups import DEFAULT
-from rllib_compat.networks.optimizers.plan import plan
+from rllib_compat.networks.optimizers import plan
+from rllib_compat.networks.previous_steps import choices_of, previous
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.networks.trunks.vision import VISION
-from rllib_compat.networks.wrappers.previous_steps import choices_of, previous
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.report import Verdict
@@ -115,7 +115,7 @@ def test_weights_come_back_the_same_from_every_naming_scheme(scheme, trunk):
         "logits.kernel": rng.normal(size=(2, 4)),
         "value.kernel": rng.normal(size=(2, 1)),
     }
-    names = table(trunk, scheme)
+    names = names_of(trunk, scheme)
     again, left = to_canonical(names, from_canonical(names, arrays))
     assert not left
     assert again.keys() == arrays.keys()

@@ -12,7 +12,7 @@ from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.observation_filter import with_filter
-from rllib_compat.networks.optimizers.plan import plan
+from rllib_compat.networks.optimizers import plan
 from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.report import Verdict
@@ -75,7 +75,7 @@ def identified(policy, config, algorithm="SAC"):
 @given(seed=st.integers(0, 99), hiddens=HIDDENS, q_hiddens=HIDDENS, discrete=st.booleans())
 def test_the_torch_module_computes_what_the_proof_computes(seed, hiddens, q_hiddens, discrete):
     torch = pytest.importorskip("torch")
-    from rllib_compat.networks.modules.graph_net import GraphNet
+    from rllib_compat.networks.modules.graph_module import GraphNet
 
     policy, config = torch_policy(seed, hiddens=hiddens, q_hiddens=q_hiddens, discrete=discrete)
     network, _ = identified(policy, config)

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
+from rllib_compat.networks.families.dense import VISION_SCHEMES
 from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.mapping import from_canonical, to_canonical
-from rllib_compat.networks.names.actor_critic import VISION_SCHEMES
-from rllib_compat.networks.optimizers import adam
-from rllib_compat.networks.optimizers.groups import DEFAULT
-from rllib_compat.networks.optimizers.plan import plan
-from rllib_compat.networks.trunks.components import require_components
-from rllib_compat.networks.trunks.conv_filters import (
+from rllib_compat.networks.network import DEFAULT
+from rllib_compat.networks.observations import require_components
+from rllib_compat.networks.optimizers import plan, torch_slots
+from rllib_compat.networks.trunks.vision import (
     DEFAULTS,
     Filter,
     filters_for,
@@ -117,7 +116,7 @@ def convolutions(draw):
 @given(convolutions())
 def test_torch_computes_what_numpy_does(made):
     torch = pytest.importorskip("torch")
-    from rllib_compat.networks.modules.graph_net import GraphNet
+    from rllib_compat.networks.modules.graph_module import GraphNet
 
     graph, arrays, batch = made
     ours = graph.evaluate(arrays, {"obs": batch})["features"]
@@ -207,7 +206,7 @@ def test_without_a_space_the_image_is_asked_for():
 
 
 def test_what_the_preprocessor_did_to_frames_is_told():
-    from rllib_compat.networks.trunks.images import preprocessed_image, scaling_findings
+    from rllib_compat.networks.observations import preprocessed_image, scaling_findings
 
     space = box(0, 255, (210, 160, 3), "uint8")
     settings = ModelSettings.from_config({"model": {"dim": 42, "grayscale": True}}, {})
@@ -221,7 +220,7 @@ def test_what_the_preprocessor_did_to_frames_is_told():
 
 
 def test_vectors_that_were_taken_for_an_ataris_memory_are_told():
-    from rllib_compat.networks.trunks.images import scaling_findings
+    from rllib_compat.networks.observations import scaling_findings
 
     policy = PolicyState("default_policy", {}, observation_space=box(0, 1, (128,)))
     (found,) = scaling_findings(policy, ModelSettings.from_config({}, {}))
@@ -272,6 +271,6 @@ def test_the_moments_of_adam_are_carried(case):
     states, (found,) = plan(checkpoint.policies, networks)
     assert found.verdict in (Verdict.EXACT, Verdict.DERIVED), found.message
     state, network = states["default_policy"][DEFAULT], networks["default_policy"]
-    squares = adam.torch_slots(state, network)
+    squares = torch_slots(state, network)
     assert squares.keys() == network.module_state().keys()
     assert state.step > 1

@@ -1,4 +1,4 @@
-"""The names of an LSTM wrapper's arrays in every scheme.
+"""Actor-critics on an LSTM (`use_lstm`): its arrays' names, its graph, its place in a new network.
 
 Canonical arrays beside those of the trunk; gates in the order input, forget, cell, output::
 
@@ -8,6 +8,9 @@ Canonical arrays beside those of the trunk; gates in the order input, forget, ce
 A value function of its own, which had no memory (TensorFlow, Ray 0.5 – 0.8.4, `vf_share_layers`
 off), has the trunk's names with the prefix `value_`, and ends in `value_out`. Up to Ray 0.6 it saw
 the observation, from 0.7 on the trunk's features (`modelv1_compat.py` took the wrong input).
+
+Sources: `models/lstm.py` (0.5 – 0.6), `models/tf/lstm_v1.py` (0.7 – 0.8.4),
+`models/{tf,torch}/recurrent_net.py` (0.8.6 – 2.x). Ray 0.8.5 ignored `use_lstm` on TensorFlow.
 """
 
 from __future__ import annotations
@@ -16,17 +19,26 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
+from packaging.version import Version
 
 from rllib_compat.networks import refusals
-from rllib_compat.networks.graph import Array
+from rllib_compat.networks.families.dense import (
+    actor_critic,
+    own_actor_critic,
+    sequence_length,
+    trunk_of,
+)
+from rllib_compat.networks.families.rl_module import default_lstm_module, read_lstm_module
+from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import TRANSPOSED, Change, Move, Table, keras, torch_dense
-from rllib_compat.networks.named import where_of
+from rllib_compat.networks.named import Named, plain_names, where_of
+from rllib_compat.networks.network import Reading, Target
+from rllib_compat.networks.observations import preprocessed_image
+from rllib_compat.networks.previous_steps import Base, add_base, choices_of
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
-from rllib_compat.networks.trunks.complex import COMPLEX, dead_names
-from rllib_compat.networks.trunks.conv_filters import Filter, filters_for
-from rllib_compat.networks.trunks.dense import DENSE
-from rllib_compat.networks.trunks.images import preprocessed_image
-from rllib_compat.networks.trunks.trunk import Trunk
+from rllib_compat.networks.trunks.complex import COMPLEX, dead_names, second_names
+from rllib_compat.networks.trunks.dense import DENSE, Trunk, add_layers
+from rllib_compat.networks.trunks.vision import Filter, filters_for
 from rllib_compat.networks.unnamed import (
     DEFAULT_HIDDENS,
     Rows,
@@ -36,8 +48,9 @@ from rllib_compat.networks.unnamed import (
     keras_order,
     scalars_of,
 )
-from rllib_compat.networks.wrappers.previous_steps import choices_of
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Space
 
 #: By scheme (see `names.lstm`), the scope of all variables, and what a layer's two were called.
@@ -251,7 +264,7 @@ def scheme_of(names: Iterable[str]) -> str:
     return "torch" if any("weight_ih" in name for name in found) else "keras"
 
 
-def table(trunk: Trunk, scheme: str) -> Table:
+def names_of(trunk: Trunk, scheme: str) -> Table:
     """The names of a whole wrapper in one scheme."""
     if scheme != "layers" and scheme != "slim":
         return (*LSTM_TABLES[scheme], *trunk.tables[scheme])
@@ -294,7 +307,7 @@ def split_cells(plain: Mapping[str, Array]) -> dict[str, Array]:
     return out
 
 
-def dead(trunk: Trunk, scheme: str, names: Iterable[str]) -> list[str]:
+def dead_arrays(trunk: Trunk, scheme: str, names: Iterable[str]) -> list[str]:
     """The names of arrays that nothing reads."""
     if trunk is COMPLEX:
         return dead_names(names, heads=False)
@@ -303,3 +316,169 @@ def dead(trunk: Trunk, scheme: str, names: Iterable[str]) -> list[str]:
         patterns.append(_DEAD_CONVOLUTION[scheme])
     pattern = re.compile("|".join(patterns))
     return [name for name in names if pattern.fullmatch(name)]
+
+
+#: keras' LSTM of TensorFlow 1 and 2.0 – 2.1 has no `lstm_cell` in its names, and hard gates.
+_TENSORFLOW_1 = re.compile(r"lstm(_\d+)?/kernel")
+
+
+@frozen
+class Core:
+    """The recurrent part of a graph: what every head sits on.
+
+    Attributes:
+        value: The name of the LSTM's output.
+        base: What it takes.
+        inputs: The graph's inputs.
+        states: The graph's states, in the order of that Ray's lists.
+        cells: How many cells the LSTM has.
+        gates: What the gates are squashed by: a key of `ops.recurrent.GATES`.
+    """
+
+    value: str
+    base: Base
+    inputs: Mapping[str, tuple[int, ...]]
+    states: Mapping[str, str]
+    cells: int
+    gates: str
+
+
+def add_lstm(build: Builder, named: Named, trunk: Trunk) -> Core:
+    """Adds the trunk, the previous actions and rewards, and the LSTM to a graph.
+
+    Raises:
+        MissingInformationError: A space has to be given.
+        CheckpointError: The LSTM lacks an array, or takes other numbers than the config says.
+    """
+    named.require("lstm.kernel", "lstm.recurrent_kernel", "lstm.bias")
+    model = named.settings.model
+    both = bool(model.get("lstm_use_prev_action_reward"))
+    actions = both or bool(model.get("lstm_use_prev_action"))
+    rewards = both or bool(model.get("lstm_use_prev_reward"))
+    base = add_base(build, named, trunk, "lstm", int(actions), int(rewards), raw_first=both)
+    gates = _gates_of(named.policy)
+    value = build.add("lstm", "lstm", base.value, "h", "c", gates=gates)
+    # In the order of that Ray's lists of states.
+    order = ("c", "h") if named.scheme in ("slim", "layers") else ("h", "c")
+    cells = len(named.arrays["lstm.recurrent_kernel"])
+    inputs = {**base.inputs, **dict.fromkeys(order, (cells,))}
+    return Core(value, base, inputs, {name: f"lstm.{name}" for name in order}, cells, gates)
+
+
+def _gates_of(policy: PolicyState) -> str:
+    if not isinstance(policy.weights, dict):
+        return "sigmoid"
+    hard = any(map(_TENSORFLOW_1.fullmatch, plain_names(policy)[0]))
+    return "hard_sigmoid" if hard else "sigmoid"
+
+
+def findings(named: Named, core: Core) -> list[Finding]:
+    """What can't be told from the weights alone."""
+    if core.gates == "sigmoid":
+        return []
+    return [
+        named.note(
+            "the LSTM's gates are taken as keras' of TensorFlow 1, clip(0.2 x + 0.5), since the "
+            "weights are named as there",
+            "with TensorFlow 2.0 or 2.1, which named them the same, they were a sigmoid",
+            verdict=Verdict.DERIVED,
+        )
+    ]
+
+
+def read_lstm(policy: PolicyState, settings: ModelSettings) -> Reading:
+    """Reads the network of an actor-critic with an LSTM.
+
+    Raises:
+        NotYetError: The network is not one that can be converted; it is named.
+        MissingInformationError: A space has to be given.
+        CheckpointError: The weights and the config contradict each other.
+    """
+    plain, state = _plain_of_lstm(policy, settings)
+    if any(name.startswith("encoder.") for name in plain):
+        return read_lstm_module(plain, policy, settings)
+    trunk = trunk_of(plain, policy)
+    split = split_cells(plain)
+    scheme = scheme_of(split)
+    named = Named.take(
+        policy,
+        settings,
+        split,
+        scheme,
+        names_of(trunk, scheme),
+        of=f"{trunk.kind} network with an LSTM",
+        unused=dead_arrays(trunk, scheme, split),
+        state=state,
+        aliases=second_names(plain) if trunk is COMPLEX else (),
+    )
+    named.require("lstm.recurrent_kernel", "logits.kernel", "logits.bias")
+    named.require_told({"lstm_cell_size": len(named.arrays["lstm.recurrent_kernel"])})
+    if trunk is DENSE:
+        named.require_hiddens(named.sizes("hidden"), settings.hiddens)
+    named.require_outputs(named.gives("logits"))
+    build = Builder()
+    core = add_lstm(build, named, trunk)
+    logits = build.add("dense", "logits", core.value)
+    value = _add_value(build, named, trunk, core)
+    outputs = {"action_dist_inputs": logits} | (actor_critic(build, logits, value) if value else {})
+    graph = Graph(core.inputs, tuple(build.steps), outputs, core.states)
+    hard = [core.gates.replace("_", " ") + " gates"] if core.gates != "sigmoid" else []
+    own = ["own value network"] if "value_out" in named else []
+    size = f"LSTM {core.cells} over {described_base(named, trunk, graph)}"
+    summary = ", ".join([size, *core.base.previous.described(), *own, *hard])
+    network = named.network("LSTM", summary, graph, _target_of_lstm(named, trunk, graph, core))
+    return named.reading(network, *findings(named, core))
+
+
+def _plain_of_lstm(
+    policy: PolicyState, settings: ModelSettings
+) -> tuple[Mapping[str, Array], dict[str, float]]:
+    """The arrays by the names of their variables, and the scalars."""
+    if isinstance(policy.weights, dict):
+        return plain_names(policy)
+    if isinstance(policy.weights, list):
+        return name_list(policy.weights, policy, settings), {}
+    return name_vector(np.asarray(policy.weights), policy, settings)
+
+
+def _add_value(build: Builder, named: Named, trunk: Trunk, core: Core) -> str | None:
+    """Adds the value function: on the LSTM, or a network of its own; PG had none."""
+    if "value" in named:
+        return build.add("dense", "value", core.value)
+    if "value_out" not in named:
+        return None
+    if "value_last" in named:
+        hidden = trunk.add(build, named, "value_")
+    else:
+        takes = core.base.features if _shows_features(named) else "obs"
+        own = named.layers("value_hidden")
+        hidden = add_layers(build, named.arrays, own, takes, named.settings.activation)
+    return build.add("dense", "value_out", hidden)
+
+
+def _shows_features(named: Named) -> bool:
+    """Whether a value function of its own sees features: it did since Ray 0.7."""
+    ray = named.settings.ray
+    new = named.torch and ray is not None and Version(ray) >= Version("0.7")
+    return named.scheme == "layers" or new
+
+
+def _target_of_lstm(named: Named, trunk: Trunk, graph: Graph, core: Core) -> Target:
+    """Today's default module where it computes and trains the same, else one of ours.
+
+    It does for torch's dense layers: with one bias, as keras has it, its LSTM would learn
+    differently, since torch's two biases move both.
+    """
+    sloped = any(name.endswith(".beta") for name in named.arrays)
+    both = {"lstm.recurrent_bias", "value.kernel"} <= named.arrays.keys()
+    dense = trunk is DENSE and named.layers("hidden") and not sloped
+    if dense and both and not core.base.previous.size:
+        return default_lstm_module(named, shares_layers=True)
+    length = sequence_length(named.settings)
+    return own_actor_critic(graph, named.arrays, max_seq_len=length)
+
+
+def described_base(named: Named, trunk: Trunk, graph: Graph) -> str:
+    """What a wrapper is around, for tables: `fully connected 4, 2 outputs`."""
+    shape = "x".join(map(str, graph.inputs["obs"]))
+    return f"{trunk.kind} {shape}, {named.gives('logits')} outputs"

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from rllib_compat import registry
-from rllib_compat.networks.fresh import q, sac
-from rllib_compat.networks.fresh.actor_critic import actor_critic
-from rllib_compat.networks.fresh.arrays import Arrays
+from rllib_compat.networks.drawing import Arrays
+from rllib_compat.networks.families.actor_critic import draw_actor_critic
+from rllib_compat.networks.families.q import draw_q_network
+from rllib_compat.networks.families.sac import draw_soft_actor_critic
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.read import read
 from rllib_compat.networks.settings import ModelSettings
@@ -27,12 +28,12 @@ from rllib_compat.neutral.spaces import Space
 
 #: By the reader that an algorithm's row names: what draws the arrays of its policies.
 DRAWN_BY: Mapping[str, Callable[[Arrays, ModelSettings, Space, Space], None]] = {
-    "actor_critic": actor_critic,
-    "appo": actor_critic,
-    "bc": actor_critic,
-    "marwil": actor_critic,
-    "q": q.q_network,
-    "sac": sac.soft_actor_critic,
+    "actor_critic": draw_actor_critic,
+    "appo": draw_actor_critic,
+    "bc": draw_actor_critic,
+    "marwil": draw_actor_critic,
+    "q": draw_q_network,
+    "sac": draw_soft_actor_critic,
 }
 
 #: The keys of a config, beside `model`, that networks depend on.

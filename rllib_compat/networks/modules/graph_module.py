@@ -1,0 +1,267 @@
+"""A graph as a torch network that trains, and the modules that are no more than one.
+
+They take policies that today's default module can't represent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+import tree
+from gymnasium.vector.utils import batch_space
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.utils import make_target_network
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI, ValueFunctionAPI
+from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+from torch import Tensor, nn
+
+from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.modules.distributions import Deterministic
+from rllib_compat.networks.modules.exploration import DrawsNoise, noised
+from rllib_compat.networks.ops.in_torch import OPS
+from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import modules
+
+#: The operations of noisy layers and of layer norms.
+NOISY, NORM = "noisy_dense", "layer_norm"
+
+
+class GraphNet(DrawsNoise):
+    """Computes the outputs of a graph; its parameters have the canonical names of the arrays.
+
+    The arrays of a step with the setting `trained: False` are constants. Noisy layers draw noise
+    while the network is told to.
+
+    Args:
+        graph: What to compute.
+        shapes: The shape of each array by name; matrices start as keras' do, vectors at zero.
+    """
+
+    def __init__(self, graph: Graph, shapes: Mapping[str, Iterable[int]]) -> None:
+        super().__init__()
+        self.graph = graph
+        self.is_noisy = any(step.op == NOISY for step in graph.steps)
+        self._parts: dict[str, list[str]] = {step.name: [] for step in graph.steps}
+        constant = {s.name for s in graph.steps if not s.settings.get("trained", True)}
+        for name, shape in shapes.items():
+            step, _, part = name.rpartition(".")
+            self._parts[step].append(part)
+            _place(self, name, _initial(tuple(shape)), trained=step not in constant)
+
+    def forward(
+        self, inputs: Mapping[str, Tensor], outputs: Iterable[str] | None = None
+    ) -> dict[str, Tensor]:
+        """Computes outputs from a batch of inputs, and the next states of those it passed.
+
+        Args:
+            inputs: As `Graph.evaluate` takes them.
+            outputs: Which outputs; None: all.
+        """
+        wanted = tuple(self.graph.outputs if outputs is None else outputs)
+        values: dict[str, Any] = {k: v.to(torch.float32) for k, v in inputs.items()}
+        for step in self.graph.needed(wanted):
+            own = {part: self._array(f"{step.name}.{part}") for part in self._parts[step.name]}
+            if self.noise and step.op == NOISY:
+                own = dict(zip(("kernel", "bias"), noised(**own), strict=True))
+            made = OPS[step.op](own, step.settings, *(values[name] for name in step.takes))
+            if isinstance(made, tuple):
+                made, states = made
+                values |= {f"{step.name}.{k}": v for k, v in states.items()}
+            values[step.name] = made
+        out = {name: values[self.graph.outputs[name]] for name in wanted}
+        reached = {k: v for k, v in self.graph.states.items() if v in values}
+        return out | {name: values[value] for name, value in reached.items()}
+
+    def only_for(self, outputs: Iterable[str]) -> list[str]:
+        """The steps with parameters that nothing but these outputs depends on."""
+        others = [name for name in self.graph.outputs if name not in set(outputs)]
+        kept = {step.name for step in self.graph.needed(others)}
+        return [name for name, parts in self._parts.items() if parts and name not in kept]
+
+    def without_norms(self, outputs: Iterable[str] | None = None) -> list[nn.Parameter]:
+        """The parameters that outputs (None: all) depend on, but for those of layer norms."""
+        wanted = self.graph.outputs if outputs is None else outputs
+        steps = [s for s in self.graph.needed(wanted) if s.op != NORM]
+        names = [f"{s.name}.{part}" for s in steps for part in self._parts[s.name]]
+        found = map(self._array, names)
+        return [array for array in found if isinstance(array, nn.Parameter)]
+
+    def _array(self, name: str) -> Tensor:
+        found: Any = self
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found
+
+
+def inputs_in(graph: Graph, batch: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs of a graph in a batch of today's.
+
+    Args:
+        graph: The graph.
+        batch: Each input stands beside `obs`, or in it, where `obs` is a dict or one vector of all
+            of them, as `rllib_compat.runtime.previous_steps` makes it in env runners; states stand
+            in `state_in`.
+    """
+    names, seen = [name for name in graph.inputs if name not in graph.states], batch[Columns.OBS]
+    if isinstance(seen, Mapping):
+        found: Mapping[str, Any] = seen
+    else:
+        found = batch if all(name in batch for name in names) else _cut(graph, names, seen)
+    return {name: found[name] for name in names} | dict(batch.get(Columns.STATE_IN, {}))
+
+
+def _cut(graph: Graph, names: Iterable[str], whole: Any) -> dict[str, Any]:
+    """The inputs from one vector of all of them."""
+    shapes = [graph.inputs[name] for name in names]
+    parts = whole.split([math.prod(shape) for shape in shapes], dim=-1)
+    cut = zip(names, parts, shapes, strict=True)
+    return {name: part.unflatten(-1, shape) for name, part, shape in cut}
+
+
+def _place(root: nn.Module, name: str, value: Tensor, *, trained: bool) -> None:
+    """Registers a parameter (or a constant) under a dotted name, a module for each part of it."""
+    *path, last = name.split(".")
+    for part in path:
+        if not hasattr(root, part):
+            root.add_module(part, nn.Module())
+        root = getattr(root, part)
+    if trained:
+        root.register_parameter(last, nn.Parameter(value))
+    else:
+        root.register_buffer(last, value)
+
+
+def _initial(shape: tuple[int, ...]) -> Tensor:
+    value = torch.zeros(shape)
+    if len(shape) == 4:  # a convolution's: in memory as torch has it, `[out, in, h, w]`
+        value = value.permute(3, 2, 0, 1).contiguous().permute(2, 3, 1, 0)
+    if len(shape) >= 2:
+        # fan_in and fan_out of `[..., in, out]`, as keras' glorot_uniform counts them.
+        area = int(torch.tensor(shape[:-2]).prod()) if len(shape) > 2 else 1
+        bound = (6.0 / (area * (shape[-2] + shape[-1]))) ** 0.5
+        value.uniform_(-bound, bound)
+    return value
+
+
+LOGITS, VALUES = "action_dist_inputs", "vf_preds"
+
+
+@public("rllib_compat.modules")
+class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray has no types
+    """Computes a legacy policy network without a value function (PG).
+
+    Its `model_config` holds the graph (`graph`, as `Graph.to_plain` makes it), the shapes of its
+    arrays (`shapes`, by name), and for a network with states `max_seq_len`, the length of the
+    sequences that it is trained on.
+
+    A batch has `obs` `[B, …]`. With states it has `obs` `[B, T, …]` and `state_in`, a dict of
+    `[B, …]`; the answer then has `state_out`. Where the network takes more than the observation
+    (`prev_actions` `[B, T, k]`, flattened and as they were taken, `prev_rewards` `[B, T, n]`),
+    that stands beside `obs` in the batch, or `obs` is one vector of all of them, as
+    `rllib_compat.runtime.previous_steps` makes it in env runners.
+    """
+
+    def setup(self) -> None:
+        """Builds the network; Ray calls it once."""
+        self.graph = Graph.from_plain(self.model_config["graph"])
+        self._acting = self._outputs_of_acting()
+        shapes = self.model_config["shapes"]
+        if self.inference_only:
+            kept = {step.name for step in self.graph.needed(self._acting)}
+            shapes = {k: v for k, v in shapes.items() if k.rpartition(".")[0] in kept}
+        self.net = GraphNet(self.graph, shapes)
+        self.action_dist_cls = modules.action_distribution(self.action_space)
+
+    def get_initial_state(self) -> dict[str, Any]:
+        """Zeros for each state; nothing for a network without states."""
+        return {name: torch.zeros(self.graph.inputs[name]) for name in self.graph.states}
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """The layers that only the value function has: env runners do without them."""
+        if VALUES in self._acting:
+            return []
+        return [f"net.{step}" for step in self.net.only_for([VALUES])]
+
+    def _outputs_of_acting(self) -> list[str]:
+        """What is computed when it acts: logits, and values where these have states of their own.
+
+        Learners begin sequences with all states, and env runners make them.
+        """
+        reached = {step.name for step in self.graph.needed([LOGITS])}
+        own = [s for s in self.graph.states.values() if s.rpartition(".")[0] not in reached]
+        return [LOGITS, VALUES] if own else [LOGITS]
+
+    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        out = self.net(self._inputs(batch), self._acting)
+        out.pop(VALUES, None)
+        return self._named(out)
+
+    def _inputs(self, batch: dict[str, Any]) -> dict[str, Any]:
+        return inputs_in(self.graph, batch)
+
+    def _named(self, out: dict[str, Any]) -> dict[str, Any]:
+        states = {name: out.pop(name) for name in self.graph.states}
+        return {**out, **({Columns.STATE_OUT: states} if states else {})}
+
+
+@public("rllib_compat.modules")
+class ActorCriticModule(ActorModule, ValueFunctionAPI):  # type: ignore[misc]
+    """Computes a legacy policy network and its value function.
+
+    It is what `Algorithm.from_checkpoint` and `RLModule.from_checkpoint` build for a converted
+    checkpoint.
+    """
+
+    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:  # noqa: ARG002 (Ray passes it by name)
+        """The value predictions `[B]`, or `[B, T]` for a network with states."""
+        return self.net(self._inputs(batch), [VALUES])[VALUES]
+
+
+@public("rllib_compat.modules")
+class AsynchronousModule(ActorCriticModule, TargetNetworkAPI):  # type: ignore[misc]  # no types
+    """An `ActorCriticModule` that APPO can train."""
+
+    def make_target_networks(self) -> None:
+        """Copies the network; Ray's learner calls it."""
+        self.target_net = make_target_network(self.net)
+
+    def get_target_network_pairs(self) -> list[tuple[Any, Any]]:
+        """The network and its copy."""
+        return [(self.net, self.target_net)]
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """Env runners do without the target network, too."""
+        return [*super().get_non_inference_attributes(), "target_net"]
+
+    def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """What the target network gives for a batch."""
+        out = self.target_net(self._inputs(batch), [LOGITS])
+        return {modules.target_network_logits(): out[LOGITS]}
+
+
+@public("rllib_compat.modules")
+class RandomModule(TorchRLModule):  # type: ignore[misc]  # Ray has no types
+    """Draws each action from the action space, whatever it sees."""
+
+    def setup(self) -> None:
+        """Has nothing to build."""
+
+    def _forward(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+        count = len(tree.flatten(batch[Columns.OBS])[0])
+        return {Columns.ACTIONS: batch_space(self.action_space, count).sample()}
+
+
+@public("rllib_compat.modules")
+class PolicyModule(ActorModule):
+    """An `ActorModule` for Box actions, which nothing is drawn for."""
+
+    def setup(self) -> None:
+        """Builds the network; Ray calls it once."""
+        super().setup()
+        self.action_dist_cls = Deterministic
+
+    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        return self._named(self.net(self._inputs(batch)))

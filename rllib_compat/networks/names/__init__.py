@@ -1,1 +1,0 @@
-"""Names for arrays: the tables of every scheme, and the orders of what was stored without names."""

@@ -1,1 +1,0 @@
-"""The state of optimizers, from every form in which an RLlib kept it."""
