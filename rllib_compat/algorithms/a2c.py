@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
 from ray.rllib.utils.lambda_defaultdict import LambdaDefaultDict
@@ -29,52 +28,21 @@ class A2C(SynchronousAlgorithm):
 
     old_stack_policy = "A2CTorchPolicy"
 
-    @classmethod
-    def get_default_config(cls) -> A2CConfig:
-        """The config that it starts from."""
-        return A2CConfig()
-
 
 class A2CConfig(SynchronousConfig):
-    """The config of A2C.
+    """The config of A2C."""
 
-    Args:
-        algo_class: The algorithm, if it is a subclass of `A2C`.
-    """
-
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or A2C)
-
-    def training(
-        self,
-        *,
-        use_gae: Any = NotProvided,
-        use_critic: Any = NotProvided,
-        lambda_: Any = NotProvided,
-        vf_loss_coeff: Any = NotProvided,
-        entropy_coeff: Any = NotProvided,
-        microbatch_size: Any = NotProvided,
-        **kwargs: Any,
-    ) -> A2CConfig:
-        """Sets how it learns.
-
-        Args:
-            use_gae: Whether advantages are estimated with `lambda_`, and a fragment's last value
-                stands for what follows it.
-            use_critic: Whether a critic is learned and subtracted from the returns.
-            lambda_: The weight of later steps in the estimates.
-            vf_loss_coeff: The weight of the critic's loss.
-            entropy_coeff: The weight of the entropy, or a schedule `[[step, weight], …]`.
-            microbatch_size: Samples and computes gradients of so many steps at a time, until the
-                train batch is whole; then applies their sum. None: all at once.
-            **kwargs: What every algorithm has.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        self.set_given(locals())
-        return self
+    schedules = {"entropy_coeff": "weight of the entropy"}
+    settings = {
+        "use_gae": "Whether advantages are estimated with `lambda_`, and a fragment's last value "
+        "stands for what follows it.",
+        "use_critic": "Whether a critic is learned and subtracted from the returns.",
+        "lambda_": "The weight of later steps in the estimates.",
+        "vf_loss_coeff": "The weight of the critic's loss.",
+        "entropy_coeff": "The weight of the entropy, or a schedule `[[step, weight], …]`.",
+        "microbatch_size": "Samples and computes gradients of so many steps at a time, until the "
+        "train batch is whole; then applies their sum. None: all at once.",
+    }
 
     def get_default_learner_class(self) -> type:
         """The learner that computes A2C's loss."""
@@ -95,11 +63,6 @@ class A2CConfig(SynchronousConfig):
                 where="microbatch_size",
                 fix="None learns from the whole train batch at once",
             )
-        Scheduler.validate(
-            description="weight of the entropy",
-            setting_name="entropy_coeff",
-            fixed_value_or_schedule=self.entropy_coeff,
-        )
 
 
 class A2CTorchLearner(PolicyGradientLearner):
@@ -165,4 +128,4 @@ class A2CTorchLearner(PolicyGradientLearner):
         return super().remove_module(module_id, **kwargs)
 
 
-register(A2C)
+register(A2C, A2CConfig)

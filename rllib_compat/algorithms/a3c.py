@@ -68,11 +68,6 @@ def compute_on_own_fragment(
 class A3C(A2C):
     """Makes a step with the gradients of each env runner as they come."""
 
-    @classmethod
-    def get_default_config(cls) -> A3CConfig:
-        """The config that it starts from."""
-        return A3CConfig()
-
     def training_step(self) -> Any:
         """Makes a step with each gradient that is there; waits for the first.
 
@@ -122,13 +117,10 @@ class A3CConfig(A2CConfig):
     """The config of A3C.
 
     It has A2C's settings, but for batches: each fragment of `rollout_fragment_length` steps is one.
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of `A3C`.
     """
 
     def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or A3C)
+        super().__init__(algo_class=algo_class)
         self.microbatch_size = None
 
     def get_default_learner_class(self) -> type:
@@ -185,4 +177,4 @@ class A3CTorchLearner(A2CTorchLearner):
             self._kept = dict(gradients_dict)
 
 
-register(A3C)
+register(A3C, A3CConfig)

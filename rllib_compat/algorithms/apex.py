@@ -10,7 +10,6 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat.algorithms.base import register
-from rllib_compat.algorithms.defaults import MODEL_DEFAULTS
 from rllib_compat.algorithms.distributed_replay import (
     DistributedReplayAlgorithm,
     DistributedReplayConfig,
@@ -24,26 +23,13 @@ from rllib_compat.ray_versions import modules, replay
 class APEX(DistributedReplayAlgorithm, DQN):
     """DQN whose env runners sample without being waited for, and whose replay is distributed."""
 
-    @classmethod
-    def get_default_config(cls) -> APEXConfig:
-        """The config that it starts from."""
-        return APEXConfig()
-
 
 class APEXConfig(DistributedReplayConfig, DQNConfig):
-    """The config of APEX: that of Ray's DQN, and the settings of distributed replay.
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of `APEX`.
-    """
+    """The config of APEX: that of Ray's DQN, and the settings of distributed replay."""
 
     def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or APEX)
+        super().__init__(algo_class=algo_class)
         replay.weigh_replayed(self)
-
-    @property
-    def _model_config_auto_includes(self) -> dict[str, Any]:
-        return {**super()._model_config_auto_includes, **MODEL_DEFAULTS["APEX"]}
 
     def explore_as_worker(self, module: Any, worker: int) -> None:
         """Lets a module act at random as often as its env runner should; noisy ones never do."""
@@ -75,4 +61,4 @@ def epsilon_of_worker(worker: int, workers: int) -> float:
     return exploration_share((worker - 1) / max(1, workers - 1))
 
 
-register(APEX)
+register(APEX, APEXConfig)

@@ -16,21 +16,9 @@ from rllib_compat.algorithms.distributed_replay import (
 class APEX_DDPG(DistributedReplayAlgorithm, DDPG):  # noqa: N801 - its name in every Ray
     """DDPG whose env runners sample without being waited for, and whose replay is distributed."""
 
-    @classmethod
-    def get_default_config(cls) -> APEX_DDPGConfig:
-        """The config that it starts from."""
-        return APEX_DDPGConfig()
-
 
 class APEX_DDPGConfig(DistributedReplayConfig, DDPGConfig):  # noqa: N801
-    """The config of APEX_DDPG: that of DDPG, and the settings of distributed replay.
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of `APEX_DDPG`.
-    """
-
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or APEX_DDPG)
+    """The config of APEX_DDPG: that of DDPG, and the settings of distributed replay."""
 
     def explore_as_worker(self, module: Any, worker: int) -> None:
         """Lets a module scale its noise as its env runner should, whatever was sampled."""
@@ -46,4 +34,4 @@ def scale_of_worker(worker: int, workers: int) -> float:
     return exploration_share(worker / max(1, workers - 1))
 
 
-register(APEX_DDPG)
+register(APEX_DDPG, APEX_DDPGConfig)

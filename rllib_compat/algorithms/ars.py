@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from ray.rllib.algorithms.algorithm_config import NotProvided
 
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.evolution import Evolution, EvolutionConfig, EvolutionLearner
@@ -18,11 +17,6 @@ from rllib_compat.algorithms.noise import Array, best_gradient
 
 class ARS(Evolution):
     """Follows the best of perturbed weights' returns with plain steps."""
-
-    @classmethod
-    def get_default_config(cls) -> ARSConfig:
-        """The config that it starts from."""
-        return ARSConfig()
 
     def ascent(self, returns: Array, perturbation: Any) -> Array:
         """Where the return grows, from the best returns."""
@@ -40,49 +34,20 @@ class ARS(Evolution):
 
 
 class ARSConfig(EvolutionConfig):
-    """The config of ARS.
+    """The config of ARS."""
 
-    Args:
-        algo_class: The algorithm, if it is a subclass of `ARS`.
-    """
-
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or ARS)
-
-    def training(
-        self,
-        *,
-        action_noise_std: Any = NotProvided,
-        eval_prob: Any = NotProvided,
-        noise_size: Any = NotProvided,
-        noise_stdev: Any = NotProvided,
-        num_rollouts: Any = NotProvided,
-        offset: Any = NotProvided,
-        report_length: Any = NotProvided,
-        rollouts_used: Any = NotProvided,
-        sgd_stepsize: Any = NotProvided,
-        **kwargs: Any,
-    ) -> ARSConfig:
-        """Sets how it learns.
-
-        Args:
-            action_noise_std: Nothing; it did nothing in any Ray, either.
-            eval_prob: The share of episodes without a perturbation; the results are about those.
-            noise_size: How many numbers the noise table has, 4 bytes each.
-            noise_stdev: The standard deviation of perturbations.
-            num_rollouts: At least so many episodes make a step.
-            offset: What is taken from the reward of each step, where there is a bonus for survival.
-            report_length: The results are the mean of so many iterations.
-            rollouts_used: Of so many, the best pairs are used.
-            sgd_stepsize: The learning rate.
-            **kwargs: What every algorithm has.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        self.set_given(locals())
-        return self
+    settings = {
+        "action_noise_std": "Nothing; it did nothing in any Ray, either.",
+        "eval_prob": "The share of episodes without a perturbation; the results are about those.",
+        "noise_size": "How many numbers the noise table has, 4 bytes each.",
+        "noise_stdev": "The standard deviation of perturbations.",
+        "num_rollouts": "At least so many episodes make a step.",
+        "offset": "What is taken from the reward of each step, where there is a bonus for "
+        "survival.",
+        "report_length": "The results are the mean of so many iterations.",
+        "rollouts_used": "Of so many, the best pairs are used.",
+        "sgd_stepsize": "The learning rate.",
+    }
 
     def get_default_learner_class(self) -> type:
         """The learner with ARS's optimizer."""
@@ -97,4 +62,4 @@ class ARSTorchLearner(EvolutionLearner):
         return torch.optim.SGD(parameters, lr=config.sgd_stepsize), config.sgd_stepsize
 
 
-register(ARS)
+register(ARS, ARSConfig)

@@ -9,20 +9,24 @@ import numpy as np
 import torch
 import tree
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import ENV_RUNNER_SAMPLING_TIMER, LEARNER_RESULTS, TIMERS
 
-from rllib_compat.algorithms.base import GradientFreeLearner, RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.base import (
+    GradientFreeLearner,
+    RemovedAlgorithm,
+    RemovedAlgorithmConfig,
+    register,
+)
 from rllib_compat.algorithms.sampling import sample_at_least
 from rllib_compat.networks.modules.bandit import ITEM, LinearBanditModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import env_runners, training_steps
 
 
-class Bandit(Algorithm):  # type: ignore[misc]  # Ray has no types
+class Bandit(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Learns linear rewards, step by step, and chooses by what it knows of them."""
 
     def setup(self, config: Any) -> None:
@@ -111,40 +115,27 @@ class BanditLearner(GradientFreeLearner):
 
 
 class BanditConfig(RemovedAlgorithmConfig):
-    """The config of a linear bandit.
+    """The config of a linear bandit."""
 
-    Args:
-        algo_class: The algorithm, if it is a subclass of the config's own.
-    """
-
-    module_settings: ClassVar[tuple[str, ...]] = ("alpha", "lambda_", "sampling")
     #: Whether weights are drawn from the posterior, instead of adding a bonus.
     sampling: ClassVar[bool]
     #: A Dict with this part reaches the module as it is (`runtime.connectors`).
     keeps_observations: ClassVar[tuple[str, ...]] = (ITEM,)
+
+    module_settings = {
+        "alpha": "What the posterior covariance is multiplied by: more of it explores more.",
+        "lambda_": "The prior precision of the weights. None: 1.0, or 0.1 where the observation "
+        "has a table of items.",
+    }
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class)
         self.alpha = 1.0
         self.lambda_: float | None = None
 
-    def training(
-        self, *, alpha: Any = NotProvided, lambda_: Any = NotProvided, **kwargs: Any
-    ) -> BanditConfig:
-        """Sets how it learns.
-
-        Args:
-            alpha: What the posterior covariance is multiplied by: more of it explores more.
-            lambda_: The prior precision of the weights. None: 1.0, or 0.1 where the observation has
-                a table of items.
-            **kwargs: What every algorithm has.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        self.set_given(locals())
-        return self
+    @property
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        return {**super()._model_config_auto_includes, "sampling": self.sampling}
 
     def get_default_learner_class(self) -> type:
         """The learner that keeps the posterior."""
@@ -161,7 +152,6 @@ class BanditConfig(RemovedAlgorithmConfig):
             ConfigError: It can't run so.
         """
         super().validate()
-        self.require_new_api_stack()
         if self.num_learners > 1:
             raise ConfigError(
                 "A posterior is kept in one learner.", where="num_learners", fix="num_learners=0"
@@ -179,23 +169,11 @@ class BanditConfig(RemovedAlgorithmConfig):
 class BanditLinUCB(Bandit):
     """Chooses by what is expected, and a bonus for what is not known."""
 
-    @classmethod
-    def get_default_config(cls) -> BanditLinUCBConfig:
-        """The config that it starts from."""
-        return BanditLinUCBConfig()
-
 
 class BanditLinUCBConfig(BanditConfig):
-    """The config of BanditLinUCB.
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of `BanditLinUCB`.
-    """
+    """The config of BanditLinUCB."""
 
     sampling = False
 
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or BanditLinUCB)
 
-
-register(BanditLinUCB)
+register(BanditLinUCB, BanditLinUCBConfig)

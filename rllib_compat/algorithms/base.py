@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
+from inspect import Parameter, Signature
+from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.utils.schedules.scheduler import Scheduler
 from ray.tune import register_trainable
 
-from rllib_compat.algorithms.defaults import DEFAULTS
-from rllib_compat.networks.previous_steps import LOOKING_BACK
+from rllib_compat.algorithms.defaults import DEFAULTS, MODEL_DEFAULTS
+from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import learners, tune
 from rllib_compat.runtime.failures import give_env_runners
 from rllib_compat.runtime.observation_connectors import PreviousSteps
 
 
-def register(algorithm: type) -> None:
-    """Registers an algorithm with Ray's Tune by its name, which `Tuner("A2C")` then finds.
+def register(algorithm: Any, config: Any) -> None:
+    """Makes an algorithm and its config each other's default, and registers it with Ray's Tune.
 
-    Ray keeps the names for the whole cluster, so its workers find them, too. It pickles what it
-    registers: this is called at the end of the algorithm's file, where pickle finds the class by
-    its place. A name that somebody has registered already stays as it is.
+    `Tuner("A2C")` finds it by its name then. Ray keeps the names for the whole cluster, so its
+    workers find them, too. It pickles what it registers: this is called at the end of the
+    algorithm's file, where pickle finds the class by its place. A name that somebody has registered
+    already stays as it is.
     """
+    algorithm.config_class, config.default_algorithm = config, algorithm
     if not tune.is_registered_trainable(algorithm.__name__):
         register_trainable(algorithm.__name__, algorithm)
 
 
-#: What else is local to a method that calls `super()` with the rest of its arguments.
-_NO_SETTINGS = ("self", "kwargs", "__class__")
+class RemovedAlgorithm:
+    """The first base of an algorithm that Ray removed."""
+
+    #: The class of its default config; `register` sets it.
+    config_class: ClassVar[type]
+
+    @classmethod
+    def get_default_config(cls) -> Any:
+        """The config that it starts from."""
+        return cls.config_class()
 
 
 class OwnEnvRunnersConfig:
@@ -46,24 +59,60 @@ class OwnEnvRunnersConfig:
 class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     """A config that starts from the defaults that the old algorithm had.
 
+    Its tables of settings are all that has to be said of them: they make `training()`, its
+    signature and its documentation. Their defaults stand in the table of legacy keys, and where
+    that says something else, in `defaults`.
+
     Args:
-        algo_class: The algorithm; a subclass of one of ours has the defaults of that.
+        algo_class: A subclass of its algorithm, which has the defaults of that.
     """
 
-    #: The settings that its module is told.
-    module_settings: ClassVar[tuple[str, ...]] = ()
+    #: Setting → what it means.
+    settings: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    #: The same, of those that its module is told.
+    module_settings: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    #: Settings that are merged with their default, if both have the same `type`.
+    merged_settings: ClassVar[tuple[str, ...]] = ()
+    #: Setting → the least value that it may have.
+    least: ClassVar[Mapping[str, float]] = MappingProxyType({})
+    #: Setting → the values that it may have.
+    choices: ClassVar[Mapping[str, tuple[str | None, ...]]] = MappingProxyType({})
+    #: Setting that may be a schedule `[[step, value], …]` → what it is.
+    schedules: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    #: Whether the old API stack can't run it.
+    new_stack_only: ClassVar[bool] = True
+    #: Its algorithm; `register` sets it.
+    default_algorithm: ClassVar[Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        tables = (vars(cls).get(table, {}) for table in ("module_settings", "settings"))
+        if own := {name: meaning for table in tables for name, meaning in table.items()}:
+            cls.training = _training_method(cls, own)  # type: ignore[method-assign]
 
     def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class)
-        names = (part.__name__ for part in self.algo_class.__mro__)
-        defaults = next((DEFAULTS[name] for name in names if name in DEFAULTS), {})
-        for name, default in defaults.items():
+        super().__init__(algo_class=algo_class or self.default_algorithm)
+        for name, default in DEFAULTS.get(self.legacy_name, {}).items():
             setattr(self, name, deepcopy(default))
+
+    def training(self, **settings: Any) -> Any:
+        """Sets how it learns; each config has one of its own, with its settings."""
+        return super().training(**settings)
+
+    @property
+    def legacy_name(self) -> str:
+        """The name of the removed algorithm that its own is, or is a subclass of."""
+        names: list[str] = [part.__name__ for part in self.algo_class.__mro__]
+        return next(name for name in names if name in DEFAULTS)
 
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
-        told = {name: getattr(self, name) for name in self.module_settings}
-        return {**super()._model_config_auto_includes, **told}
+        tables = (vars(part).get("module_settings", ()) for part in type(self).__mro__)
+        return {
+            **super()._model_config_auto_includes,
+            **MODEL_DEFAULTS.get(self.legacy_name, {}),
+            **{name: getattr(self, name) for table in tables for name in table},
+        }
 
     def build_env_to_module_connector(self, *args: Any, **kwargs: Any) -> Any:
         """The pipeline between environment and module.
@@ -85,28 +134,79 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
             )
         return pipeline
 
-    def set_given(self, arguments: Mapping[str, Any]) -> None:
-        """Sets the settings that were given.
-
-        Args:
-            arguments: The `locals()` of the method whose arguments are called as the settings are.
-        """
-        for name, value in arguments.items():
-            if name not in _NO_SETTINGS and value is not NotProvided:
-                setattr(self, name, value)
-
-    def require_new_api_stack(self) -> None:
-        """Makes sure that the new API stack is asked for.
+    def validate(self) -> None:
+        """Checks all settings, each by itself and against each other.
 
         Raises:
-            ConfigError: It is not.
+            ConfigError: One of them can't be, two contradict each other, or nothing can run them.
         """
-        if not (self.enable_rl_module_and_learner and self.enable_env_runner_and_connector_v2):
+        super().validate()
+        new_stack = self.enable_rl_module_and_learner and self.enable_env_runner_and_connector_v2
+        if self.new_stack_only and not new_stack:
             raise ConfigError(
                 f"{self.algo_class.__name__} runs on the new API stack only.",
                 where="api_stack",
                 fix="Leave the API stack as it is by default.",
             )
+        for name, least in self.least.items():
+            if getattr(self, name) < least:
+                default = getattr(self.default_algorithm.get_default_config(), name)
+                raise ConfigError(
+                    f"{name} is at least {least}, not {getattr(self, name)}.",
+                    where=name,
+                    fix=f"{name}={default}",
+                )
+        for name, choices in self.choices.items():
+            if (given := getattr(self, name)) not in choices:
+                raise ConfigError(
+                    f"{name} is one of {', '.join(map(repr, choices))}, not {given!r}.",
+                    where=name,
+                    fix=f"{name}={choices[0]!r}",
+                )
+        for name, description in self.schedules.items():
+            Scheduler.validate(
+                fixed_value_or_schedule=getattr(self, name),
+                setting_name=name,
+                description=description,
+            )
+
+
+def _training_method(config_class: Any, settings: Mapping[str, str]) -> Callable[..., Any]:
+    """The `training()` of a config class, with its own settings; the others go to its base."""
+
+    def training(self: Any, **kwargs: Any) -> Any:
+        given = {name: kwargs.pop(name) for name in settings if name in kwargs}
+        super(config_class, self).training(**kwargs)
+        for name, value in given.items():
+            if value is not NotProvided:
+                merges = name in self.merged_settings
+                setattr(self, name, _merged(getattr(self, name), value) if merges else value)
+        return self
+
+    defaults = DEFAULTS.get(config_class.__name__.removesuffix("Config"), {})
+    documented = (
+        f"    {name}: {meaning}{f' Default: {defaults[name]!r}.' if name in defaults else ''}\n"
+        for name, meaning in settings.items()
+    )
+    training.__doc__ = (
+        f"Sets how it learns.\n\nArgs:\n{''.join(documented)}"
+        "    **kwargs: The settings of its base class.\n\nReturns:\n    The config itself.\n"
+    )
+    training.__qualname__ = f"{config_class.__qualname__}.training"
+    training.__module__ = config_class.__module__
+    parameters = [
+        Parameter("self", Parameter.POSITIONAL_OR_KEYWORD),
+        *(Parameter(name, Parameter.KEYWORD_ONLY, default=NotProvided) for name in settings),
+        Parameter("kwargs", Parameter.VAR_KEYWORD),
+    ]
+    training.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return training
+
+
+def _merged(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given, and the default where it is silent; another type has none of its keys."""
+    same = given.get("type", default.get("type")) == default.get("type")
+    return {**(default if same else {}), **given}
 
 
 class GradientFreeLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types

@@ -9,33 +9,25 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.marwil import MARWIL
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from torch.nn import functional
 
-from rllib_compat.algorithms.base import ActorCriticLearner, RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.base import (
+    ActorCriticLearner,
+    RemovedAlgorithm,
+    RemovedAlgorithmConfig,
+    register,
+)
 from rllib_compat.networks.modules.crr import CriticRegularizedModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import algorithms, learners
 
-#: Setting → what it may be.
-_WORDS = {
-    "advantage_type": ("mean", "max", "expectation"),
-    "td_error_loss_fn": ("mse", "huber"),
-    "weight_type": ("bin", "exp"),
-}
 
-
-class CRR(MARWIL):  # type: ignore[misc]  # Ray has no types
+class CRR(RemovedAlgorithm, MARWIL):  # type: ignore[misc]  # Ray has no types
     """Learns from recorded steps; a training step is that of Ray's MARWIL."""
-
-    @classmethod
-    def get_default_config(cls) -> CRRConfig:
-        """The config that it starts from."""
-        return CRRConfig()
 
     @classmethod
     def get_default_policy_class(cls, config: Any) -> None:
@@ -65,78 +57,42 @@ class CRR(MARWIL):  # type: ignore[misc]  # Ray has no types
 
 
 class CRRConfig(RemovedAlgorithmConfig):
-    """The config of CRR.
+    """The config of CRR."""
 
-    Args:
-        algo_class: The algorithm, if it is a subclass of `CRR`.
-    """
-
-    module_settings = (
-        "actor_hiddens",
-        "actor_hidden_activation",
-        "critic_hiddens",
-        "critic_hidden_activation",
-        "twin_q",
-        "categorical_distribution_temperature",
-    )
+    module_settings = {
+        "actor_hiddens": "The sizes of the actor's hidden layers.",
+        "actor_hidden_activation": "Their activation.",
+        "critic_hiddens": "The sizes of each critic's hidden layers.",
+        "critic_hidden_activation": "Their activation.",
+        "twin_q": "Whether there is a second critic; the smaller value counts.",
+        "categorical_distribution_temperature": "What logits of Discrete actions are divided by.",
+    }
+    settings = {
+        "weight_type": "How an action's advantage becomes the weight of its imitation: `bin` (1 "
+        "where it is above zero, else 0) or `exp` (its exponential).",
+        "temperature": "What advantages are divided by before the exponential.",
+        "max_weight": "The greatest exponential weight.",
+        "advantage_type": "What an action's value is compared with: the `mean` or the `max` of "
+        "`n_action_sample` of the policy's own, or (Discrete) their `expectation`.",
+        "n_action_sample": "How many of its own actions are drawn.",
+        "target_network_update_freq": "After how many learned steps targets follow. None: 100 "
+        "train batches.",
+        "actor_lr": "The actor's learning rate, or a schedule `[[step, rate], …]`.",
+        "critic_lr": "That of both critics.",
+        "tau": "How far targets go towards their networks each time.",
+        "td_error_loss_fn": "`mse` or `huber`.",
+    }
+    choices = {
+        "advantage_type": ("mean", "max", "expectation"),
+        "td_error_loss_fn": ("mse", "huber"),
+        "weight_type": ("bin", "exp"),
+    }
     target_network_update_freq: int | None
 
     def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or CRR)
+        super().__init__(algo_class=algo_class)
         # Ray's own two actors, with a task that reads, would wait for each other on two CPUs.
         self.offline_data(map_batches_kwargs={"concurrency": 1})
-
-    def training(
-        self,
-        *,
-        weight_type: Any = NotProvided,
-        temperature: Any = NotProvided,
-        max_weight: Any = NotProvided,
-        advantage_type: Any = NotProvided,
-        n_action_sample: Any = NotProvided,
-        twin_q: Any = NotProvided,
-        target_network_update_freq: Any = NotProvided,
-        actor_hiddens: Any = NotProvided,
-        actor_hidden_activation: Any = NotProvided,
-        critic_hiddens: Any = NotProvided,
-        critic_hidden_activation: Any = NotProvided,
-        actor_lr: Any = NotProvided,
-        critic_lr: Any = NotProvided,
-        tau: Any = NotProvided,
-        td_error_loss_fn: Any = NotProvided,
-        categorical_distribution_temperature: Any = NotProvided,
-        **kwargs: Any,
-    ) -> CRRConfig:
-        """Sets how it learns.
-
-        Args:
-            weight_type: How an action's advantage becomes the weight of its imitation: `bin` (1
-                where it is above zero, else 0) or `exp` (its exponential).
-            temperature: What advantages are divided by before the exponential.
-            max_weight: The greatest exponential weight.
-            advantage_type: What an action's value is compared with: the `mean` or the `max` of
-                `n_action_sample` of the policy's own, or (Discrete) their `expectation`.
-            n_action_sample: How many of its own actions are drawn.
-            twin_q: Whether there is a second critic; the smaller value counts.
-            target_network_update_freq: After how many learned steps targets follow. None: 100
-                train batches.
-            actor_hiddens: The sizes of the actor's hidden layers.
-            actor_hidden_activation: Their activation.
-            critic_hiddens: The sizes of each critic's hidden layers.
-            critic_hidden_activation: Their activation.
-            actor_lr: The actor's learning rate, or a schedule `[[step, rate], …]`.
-            critic_lr: That of both critics.
-            tau: How far targets go towards their networks each time.
-            td_error_loss_fn: `mse` or `huber`.
-            categorical_distribution_temperature: What logits of Discrete actions are divided by.
-            **kwargs: What every algorithm has.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        self.set_given(locals())
-        return self
 
     def get_default_learner_class(self) -> type:
         """The learner that computes the losses."""
@@ -159,14 +115,6 @@ class CRRConfig(RemovedAlgorithmConfig):
             ConfigError: Two of them contradict each other, or nothing can run them.
         """
         super().validate()
-        self.require_new_api_stack()
-        for name, words in _WORDS.items():
-            if (given := getattr(self, name)) not in words:
-                raise ConfigError(
-                    f"{name} is one of {', '.join(words)}, not {given!r}.",
-                    where=name,
-                    fix=f"{name}={words[0]!r}",
-                )
         if not self.num_learners and not self.dataset_num_iters_per_learner:
             raise ConfigError(
                 "A local learner has to be told how many passes over the data an iteration makes.",
@@ -263,4 +211,4 @@ def _weights(advantages: Any, config: Any) -> Any:
     return (advantages / config.temperature).exp().clamp(0.0, config.max_weight)
 
 
-register(CRR)
+register(CRR, CRRConfig)

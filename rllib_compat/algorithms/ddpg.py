@@ -14,10 +14,14 @@ from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.sac import SAC
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch.nn import functional
 
-from rllib_compat.algorithms.base import ActorCriticLearner, RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.base import (
+    ActorCriticLearner,
+    RemovedAlgorithm,
+    RemovedAlgorithmConfig,
+    register,
+)
 from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm
 from rllib_compat.networks.modules.ddpg import Q_OF_POLICY, DeterministicModule
 from rllib_compat.networks.modules.exploration import check
@@ -26,7 +30,7 @@ from rllib_compat.ray_versions import learners, replay
 from rllib_compat.runtime.exploration import ParameterNoise
 
 
-class DDPG(OffPolicyAlgorithm, SAC):  # type: ignore[misc]  # Ray has no types
+class DDPG(RemovedAlgorithm, OffPolicyAlgorithm, SAC):  # type: ignore[misc]  # Ray has no types
     """Learns a deterministic policy from replayed steps.
 
     A training step is that of Ray's SAC: sample, store, replay, learn, send the weights. Steps are
@@ -34,119 +38,63 @@ class DDPG(OffPolicyAlgorithm, SAC):  # type: ignore[misc]  # Ray has no types
     """
 
     @classmethod
-    def get_default_config(cls) -> DDPGConfig:
-        """The config that it starts from."""
-        return DDPGConfig()
-
-    @classmethod
     def get_default_policy_class(cls, config: Any) -> None:
         """None: the old API stack can't run it."""
 
 
 class DDPGConfig(RemovedAlgorithmConfig):
-    """The config of DDPG.
+    """The config of DDPG."""
 
-    Args:
-        algo_class: The algorithm, if it is a subclass of `DDPG`.
-    """
-
-    module_settings = (
-        "actor_hiddens",
-        "actor_hidden_activation",
-        "critic_hiddens",
-        "critic_hidden_activation",
-        "twin_q",
-        "use_state_preprocessor",
-        "exploration_noise",
-        "parameter_noise",
-    )
+    module_settings = {
+        "actor_hiddens": "The sizes of the actor's hidden layers.",
+        "actor_hidden_activation": "Their activation.",
+        "critic_hiddens": "The sizes of each critic's hidden layers.",
+        "critic_hidden_activation": "Their activation.",
+        "twin_q": "Whether a second critic is learned; targets take the smaller value of both.",
+        "use_state_preprocessor": "Whether a network that nothing trains comes before actor and "
+        "critics: the layers of the model config, the last with 256 units.",
+        "exploration_noise": "What is added to actions while exploring, by the keys of the old "
+        "`exploration_config`: its `type` (GaussianNoise, OrnsteinUhlenbeckNoise) and what that "
+        "takes. It is merged with the default if that is of the same type.",
+        "parameter_noise": "Explores with noise on the actor's weights, too, for an episode at a "
+        'time: `{"initial_stddev": 1.0}`, how large it is at first. The actor has layer norms '
+        'then, and episodes have to be whole (`batch_mode="complete_episodes"`).',
+    }
+    settings = {
+        "policy_delay": "The actor is updated at each so many-th update of the critics.",
+        "smooth_target_policy": "Whether noise is added to the actions of the target policy.",
+        "target_noise": "The standard deviation of that noise.",
+        "target_noise_clip": "How far that noise goes at most, to either side.",
+        "actor_lr": "The actor's learning rate, or a schedule `[[step, rate], …]`.",
+        "critic_lr": "That of both critics.",
+        "l2_reg": "The weight of half the squared sum of all weights that are no biases.",
+        "use_huber": "Whether errors are counted linearly beyond `huber_threshold`.",
+        "huber_threshold": "From which error on.",
+        "n_step": "How many steps a target looks ahead.",
+        "tau": "How far targets go towards their networks each time.",
+        "target_network_update_freq": "After how many sampled steps they do; 0: at each update.",
+        "num_steps_sampled_before_learning_starts": "After how many sampled steps it learns.",
+        "replay_buffer_config": "What is drawn evenly (`EpisodeReplayBuffer`) or by its errors "
+        "(`PrioritizedEpisodeReplayBuffer`), with `capacity` in steps, `alpha` and `beta`. It is "
+        "merged with the default if that is of the same type.",
+        "store_buffer_in_checkpoints": "Whether checkpoints hold what it replays; not where Ray's "
+        "own buffers are used, of which a warning tells.",
+        "training_intensity": "How many steps are learned from for each one that is sampled. "
+        "None: one update for each fragment that is sampled.",
+    }
+    least = {"policy_delay": 1}
+    schedules = {"actor_lr": "learning rate", "critic_lr": "learning rate"}
     exploration_noise: Mapping[str, Any]
     parameter_noise: Mapping[str, Any] | None
     replay_buffer_config: Mapping[str, Any]
 
+    merged_settings = ("exploration_noise", "replay_buffer_config")
+
     def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or DDPG)
+        super().__init__(algo_class=algo_class)
         replay.weigh_replayed(self)
 
-    def training(
-        self,
-        *,
-        twin_q: Any = NotProvided,
-        policy_delay: Any = NotProvided,
-        smooth_target_policy: Any = NotProvided,
-        target_noise: Any = NotProvided,
-        target_noise_clip: Any = NotProvided,
-        exploration_noise: Any = NotProvided,
-        parameter_noise: Any = NotProvided,
-        use_state_preprocessor: Any = NotProvided,
-        actor_hiddens: Any = NotProvided,
-        actor_hidden_activation: Any = NotProvided,
-        critic_hiddens: Any = NotProvided,
-        critic_hidden_activation: Any = NotProvided,
-        actor_lr: Any = NotProvided,
-        critic_lr: Any = NotProvided,
-        l2_reg: Any = NotProvided,
-        use_huber: Any = NotProvided,
-        huber_threshold: Any = NotProvided,
-        n_step: Any = NotProvided,
-        tau: Any = NotProvided,
-        target_network_update_freq: Any = NotProvided,
-        num_steps_sampled_before_learning_starts: Any = NotProvided,
-        replay_buffer_config: Any = NotProvided,
-        store_buffer_in_checkpoints: Any = NotProvided,
-        training_intensity: Any = NotProvided,
-        **kwargs: Any,
-    ) -> DDPGConfig:
-        """Sets how it learns.
-
-        Args:
-            twin_q: Whether a second critic is learned; targets take the smaller value of both.
-            policy_delay: The actor is updated at each so many-th update of the critics.
-            smooth_target_policy: Whether noise is added to the actions of the target policy.
-            target_noise: The standard deviation of that noise.
-            target_noise_clip: How far that noise goes at most, to either side.
-            exploration_noise: What is added to actions while exploring, by the keys of the old
-                `exploration_config`: its `type` (GaussianNoise, OrnsteinUhlenbeckNoise) and what
-                that takes. It is merged with the default if that is of the same type.
-            parameter_noise: Explores with noise on the actor's weights, too, for an episode at a
-                time: `{"initial_stddev": 1.0}`, how large it is at first. The actor has layer norms
-                then, and episodes have to be whole (`batch_mode="complete_episodes"`).
-            use_state_preprocessor: Whether a network that nothing trains comes before actor and
-                critics: the layers of the model config, the last with 256 units.
-            actor_hiddens: The sizes of the actor's hidden layers.
-            actor_hidden_activation: Their activation.
-            critic_hiddens: The sizes of each critic's hidden layers.
-            critic_hidden_activation: Their activation.
-            actor_lr: The actor's learning rate, or a schedule `[[step, rate], …]`.
-            critic_lr: That of both critics.
-            l2_reg: The weight of half the squared sum of all weights that are no biases.
-            use_huber: Whether errors are counted linearly beyond `huber_threshold`.
-            huber_threshold: From which error on.
-            n_step: How many steps a target looks ahead.
-            tau: How far targets go towards their networks each time.
-            target_network_update_freq: After how many sampled steps they do; 0: at each update.
-            num_steps_sampled_before_learning_starts: After how many sampled steps it learns.
-            replay_buffer_config: What is drawn evenly (`EpisodeReplayBuffer`) or by its errors
-                (`PrioritizedEpisodeReplayBuffer`), with `capacity` in steps, `alpha` and `beta`. It
-                is merged with the default if that is of the same type.
-            store_buffer_in_checkpoints: Whether checkpoints hold what it replays; not where Ray's
-                own buffers are used, of which a warning tells.
-            training_intensity: How many steps are learned from for each one that is sampled. None:
-                one update for each fragment that is sampled.
-            **kwargs: What every algorithm has.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        if exploration_noise is not NotProvided:
-            exploration_noise = _merged(self.exploration_noise, exploration_noise)
-        if replay_buffer_config is not NotProvided:
-            replay_buffer_config = _merged(self.replay_buffer_config, replay_buffer_config)
-        self.set_given(locals())
-        return self
-
-    def update_from_dict(self, config_dict: dict[str, Any]) -> DDPGConfig:
+    def update_from_dict(self, config_dict: dict[str, Any]) -> Any:
         """Takes settings by their names, as `evaluation_config` and Tune's search spaces give them.
 
         Returns:
@@ -185,7 +133,6 @@ class DDPGConfig(RemovedAlgorithmConfig):
         """
         super().validate()
         name = self.algo_class.__name__
-        self.require_new_api_stack()
         kind = self.replay_buffer_config.get("type")
         kind = kind if isinstance(kind, str) else getattr(kind, "__name__", repr(kind))
         if "EpisodeReplayBuffer" not in kind:
@@ -201,12 +148,6 @@ class DDPGConfig(RemovedAlgorithmConfig):
                 where="rollout_fragment_length",
                 fix="rollout_fragment_length='auto'",
             )
-        if self.policy_delay < 1:
-            raise ConfigError(
-                f"The actor is updated at each update or fewer, not at each {self.policy_delay}th.",
-                where="policy_delay",
-                fix="policy_delay=1",
-            )
         check(self.exploration_noise)
         if self.parameter_noise and self.batch_mode != "complete_episodes":
             raise ConfigError(
@@ -214,18 +155,6 @@ class DDPGConfig(RemovedAlgorithmConfig):
                 where="batch_mode",
                 fix="env_runners(batch_mode='complete_episodes')",
             )
-        for rate in ("actor_lr", "critic_lr"):
-            Scheduler.validate(
-                fixed_value_or_schedule=getattr(self, rate),
-                setting_name=rate,
-                description="learning rate",
-            )
-
-
-def _merged(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is given, and the default where it is silent; another type has none of its keys."""
-    same = given.get("type", default.get("type")) == default.get("type")
-    return {**(default if same else {}), **given}
 
 
 class DDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
@@ -311,4 +240,4 @@ def _smoothed(actions: Any, space: Any, config: Any) -> Any:
     return torch.minimum(torch.maximum(actions + noise, low), high)
 
 
-register(DDPG)
+register(DDPG, DDPGConfig)

@@ -15,13 +15,12 @@ from uuid import uuid4
 
 import ray
 import torch
-from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
 from ray.rllib.algorithms.ppo.ppo import LEARNER_RESULTS_CURR_KL_COEFF_KEY
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from torch import distributed
 
-from rllib_compat.algorithms.base import RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig, register
 from rllib_compat.algorithms.local_learners import (
     local_learner,
     sample_fragment,
@@ -122,16 +121,11 @@ class Member:
     connected: bool
 
 
-class DDPPO(PPO):  # type: ignore[misc]  # Ray has no types
+class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
     """PPO whose env runners learn from their own samples, with the mean of their gradients."""
 
     #: The group of env runners that have the newest weights; None: the algorithm has them itself.
     _group: str | None = None
-
-    @classmethod
-    def get_default_config(cls) -> DDPPOConfig:
-        """The config that it starts from."""
-        return DDPPOConfig()
 
     def training_step(self) -> Any:
         """Lets each env runner sample once, and learn from it. On the old API stack it is PPO."""
@@ -280,35 +274,14 @@ class DDPPOConfig(RemovedAlgorithmConfig, PPOConfig):  # type: ignore[misc]
 
     `train_batch_size_per_learner` is how many steps each env runner samples and learns from, if
     `rollout_fragment_length` does not say how many each of its environments makes.
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of `DDPPO`.
     """
 
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or DDPPO)
-
-    def training(
-        self,
-        *,
-        keep_local_weights_in_sync: Any = NotProvided,
-        torch_distributed_backend: Any = NotProvided,
-        **kwargs: Any,
-    ) -> DDPPOConfig:
-        """Sets how it learns.
-
-        Args:
-            keep_local_weights_in_sync: Whether the algorithm takes the weights after each step;
-                else only when it is saved.
-            torch_distributed_backend: What averages gradients: gloo, mpi or nccl.
-            **kwargs: What PPO has.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        self.set_given(locals())
-        return self
+    new_stack_only = False
+    settings = {
+        "keep_local_weights_in_sync": "Whether the algorithm takes the weights after each step; "
+        "else only when it is saved.",
+        "torch_distributed_backend": "What averages gradients: gloo, mpi or nccl.",
+    }
 
     def get_default_learner_class(self) -> type:
         """The learner that averages gradients."""
@@ -426,4 +399,4 @@ class DDPPOTorchLearner(learners.ClipsGradients, PPOTorchLearner):  # type: igno
         return {ref: mean for ref, mean in zip(refs, means, strict=True) if mean is not None}
 
 
-register(DDPPO)
+register(DDPPO, DDPPOConfig)

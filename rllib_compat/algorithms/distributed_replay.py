@@ -19,11 +19,10 @@ import numpy as np
 import ray
 import tree
 from ray.exceptions import RayActorError
-from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.utils.checkpoints import Checkpointable
 
-from rllib_compat.algorithms.base import RemovedAlgorithmConfig
+from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig
 from rllib_compat.algorithms.local_learners import sync_local_env_runner
 from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm, begin_rounds, replay_settings
 from rllib_compat.algorithms.remote_sampling import Sampled, sample_into
@@ -293,7 +292,11 @@ APEX = "apex"
 
 
 class DistributedReplayConfig(RemovedAlgorithmConfig):
-    """The settings of distributed replay; the first base of an algorithm's config."""
+    """The settings of distributed replay; the first base of an algorithm's config.
+
+    `training_intensity` is how many steps are learned from for each one that is sampled; None: as
+    many as can be. `target_network_update_freq` and schedules count steps that were learned from.
+    """
 
     num_replay_buffer_shards: int
     per_worker_exploration: bool
@@ -301,46 +304,22 @@ class DistributedReplayConfig(RemovedAlgorithmConfig):
     max_requests_in_flight_per_replay_worker: float | None
     training_intensity: float | None
 
-    def training(
-        self,
-        *,
-        num_replay_buffer_shards: Any = NotProvided,
-        replay_buffer_shards_colocated_with_driver: Any = NotProvided,
-        max_requests_in_flight_per_replay_worker: Any = NotProvided,
-        max_weight_sync_delay: Any = NotProvided,
-        worker_side_prioritization: Any = NotProvided,
-        per_worker_exploration: Any = NotProvided,
-        prioritized_replay_eps: Any = NotProvided,
-        debug_replay: Any = NotProvided,
-        **kwargs: Any,
-    ) -> Any:
-        """Sets how it learns.
-
-        Args:
-            num_replay_buffer_shards: Over how many actors the replay buffer is distributed. Each
-                keeps its part of `replay_buffer_config["capacity"]` steps.
-            replay_buffer_shards_colocated_with_driver: Whether these have to be on the node of the
-                algorithm.
-            max_requests_in_flight_per_replay_worker: For how many batches a shard is asked at
-                once; None: without a limit.
-            max_weight_sync_delay: After how many of its steps an env runner gets new weights.
-            worker_side_prioritization: Whether env runners say how wrong the network is about what
-                they have sampled, from which its first priority is made. Otherwise it is the
-                greatest that any had.
-            per_worker_exploration: Whether each env runner explores by a share of its own, from
-                0.4 to 0.4 ** 8. Results then tell of the episodes of the last third alone.
-            prioritized_replay_eps: What is added to each error.
-            debug_replay: Whether results tell how many bytes the first shard holds.
-            **kwargs: What the algorithm takes that is not distributed. `training_intensity`: how
-                many steps are learned from for each one that is sampled; None: as many as can be.
-                `target_network_update_freq` and schedules count steps that were learned from.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        self.set_given(locals())
-        return self
+    settings = {
+        "num_replay_buffer_shards": "Over how many actors the replay buffer is distributed. Each "
+        'keeps its part of `replay_buffer_config["capacity"]` steps.',
+        "replay_buffer_shards_colocated_with_driver": "Whether these have to be on the node of "
+        "the algorithm.",
+        "max_requests_in_flight_per_replay_worker": "For how many batches a shard is asked at "
+        "once; None: without a limit.",
+        "max_weight_sync_delay": "After how many of its steps an env runner gets new weights.",
+        "worker_side_prioritization": "Whether env runners say how wrong the network is about "
+        "what they have sampled, from which its first priority is made. Otherwise it is the "
+        "greatest that any had.",
+        "per_worker_exploration": "Whether each env runner explores by a share of its own, from "
+        "0.4 to 0.4 ** 8. Results then tell of the episodes of the last third alone.",
+        "prioritized_replay_eps": "What is added to each error.",
+        "debug_replay": "Whether results tell how many bytes the first shard holds.",
+    }
 
     def explore_as_worker(self, module: Any, worker: int) -> None:
         """Lets the module of an env runner explore by the share of that one."""
@@ -357,7 +336,6 @@ class DistributedReplayConfig(RemovedAlgorithmConfig):
             ConfigError: Two of them contradict each other, or nothing can run them.
         """
         super().validate()
-        self.require_new_api_stack()
         intensity = self.training_intensity
         most = self.max_requests_in_flight_per_replay_worker
         checks = (
@@ -378,7 +356,7 @@ class DistributedReplayConfig(RemovedAlgorithmConfig):
                 )
 
 
-class DistributedReplayAlgorithm(OffPolicyAlgorithm):
+class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
     """The first base of an algorithm whose replay buffer is distributed over actors.
 
     Without env runners of its own (`num_env_runners=0`), with several policies, and where columns

@@ -9,7 +9,6 @@ import math
 from typing import Any
 
 import torch
-from ray.rllib.algorithms.algorithm_config import NotProvided
 
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.evolution import Evolution, EvolutionConfig, EvolutionLearner
@@ -23,11 +22,6 @@ class ES(Evolution):
     """Follows the ranks of perturbed weights' returns, with Adam and a decay of the weights."""
 
     least_seconds = 0.2
-
-    @classmethod
-    def get_default_config(cls) -> ESConfig:
-        """The config that it starts from."""
-        return ESConfig()
 
     def ascent(self, returns: Array, perturbation: Any) -> Array:
         """Where the return grows, from the ranks of all returns."""
@@ -50,47 +44,19 @@ class ES(Evolution):
 
 
 class ESConfig(EvolutionConfig):
-    """The config of ES.
+    """The config of ES."""
 
-    Args:
-        algo_class: The algorithm, if it is a subclass of `ES`.
-    """
-
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or ES)
-
-    def training(
-        self,
-        *,
-        action_noise_std: Any = NotProvided,
-        episodes_per_batch: Any = NotProvided,
-        eval_prob: Any = NotProvided,
-        l2_coeff: Any = NotProvided,
-        noise_size: Any = NotProvided,
-        noise_stdev: Any = NotProvided,
-        report_length: Any = NotProvided,
-        stepsize: Any = NotProvided,
-        **kwargs: Any,
-    ) -> ESConfig:
-        """Sets how it learns.
-
-        Args:
-            action_noise_std: The deviation of what is added to Box actions of perturbed episodes.
-            episodes_per_batch: At least so many episodes make a step, and `train_batch_size` steps.
-            eval_prob: The share of episodes without a perturbation; the results are about those.
-            l2_coeff: How strongly weights decay.
-            noise_size: How many numbers the noise table has, 4 bytes each.
-            noise_stdev: The standard deviation of perturbations.
-            report_length: The results are the mean of so many iterations.
-            stepsize: Adam's learning rate.
-            **kwargs: What every algorithm has.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        self.set_given(locals())
-        return self
+    settings = {
+        "action_noise_std": "The deviation of what is added to Box actions of perturbed episodes.",
+        "episodes_per_batch": "At least so many episodes make a step, and `train_batch_size` "
+        "steps.",
+        "eval_prob": "The share of episodes without a perturbation; the results are about those.",
+        "l2_coeff": "How strongly weights decay.",
+        "noise_size": "How many numbers the noise table has, 4 bytes each.",
+        "noise_stdev": "The standard deviation of perturbations.",
+        "report_length": "The results are the mean of so many iterations.",
+        "stepsize": "Adam's learning rate.",
+    }
 
     def get_default_learner_class(self) -> type:
         """The learner with ES's optimizer."""
@@ -112,4 +78,4 @@ class ESTorchLearner(EvolutionLearner):
         optimizer.step()
 
 
-register(ES)
+register(ES, ESConfig)

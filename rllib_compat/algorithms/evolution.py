@@ -24,7 +24,7 @@ from ray.rllib.core.models.configs import FreeLogStdMLPHeadConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
 
-from rllib_compat.algorithms.base import RemovedAlgorithmConfig
+from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig
 from rllib_compat.algorithms.catalogs import BCCatalog
 from rllib_compat.algorithms.noise import Array, noise_table
 from rllib_compat.algorithms.rollouts import Rollouts, Search, try_perturbations
@@ -41,9 +41,6 @@ class EvolutionConfig(RemovedAlgorithmConfig):
 
     Observations are normalised by a running mean and deviation, which all env runners share
     (`env_to_module_connector`).
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of the config's own.
     """
 
     def __init__(self, algo_class: type | None = None) -> None:
@@ -64,7 +61,6 @@ class EvolutionConfig(RemovedAlgorithmConfig):
             ConfigError: It can't run so.
         """
         super().validate()
-        self.require_new_api_stack()
         if configs.is_multi_agent(self):
             raise ConfigError(
                 f"{self.algo_class.__name__} has one agent and one policy, as it always did.",
@@ -152,7 +148,7 @@ class _Unchanged(torch.nn.Module):  # type: ignore[misc]
         return {ENCODER_OUT: batch[Columns.OBS]}
 
 
-class Evolution(Algorithm):  # type: ignore[misc]  # Ray has no types
+class Evolution(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Tries perturbations of the weights, and moves them to where the returns grow."""
 
     #: How long an env runner goes on once it is asked.

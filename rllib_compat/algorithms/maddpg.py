@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 import torch
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
-from ray.rllib.utils.schedules.scheduler import Scheduler
 
-from rllib_compat.algorithms.base import ActorCriticLearner, RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.base import (
+    ActorCriticLearner,
+    RemovedAlgorithm,
+    RemovedAlgorithmConfig,
+    register,
+)
 from rllib_compat.algorithms.off_policy import begin_rounds
 from rllib_compat.algorithms.replay import RingStorage
 from rllib_compat.algorithms.transitions import N_STEP, Array, Steps, transitions
@@ -134,17 +137,8 @@ class JointBuffer:
         return drawn
 
 
-class MADDPG(Algorithm):  # type: ignore[misc]  # Ray has no types
+class MADDPG(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Samples a fragment on each env runner, keeps its steps, learns from steps drawn evenly."""
-
-    @classmethod
-    def get_default_config(cls) -> MADDPGConfig:
-        """The config that it starts from."""
-        return MADDPGConfig()
-
-    @classmethod
-    def get_default_policy_class(cls, config: Any) -> None:
-        """None: the old API stack can't run it."""
 
     def setup(self, config: Any) -> None:
         """Builds env runners, learner and replay buffer."""
@@ -203,74 +197,39 @@ class MADDPGConfig(RemovedAlgorithmConfig):
     Its environment is a `MultiAgentEnv` in which all agents act in each step, and each agent has a
     policy of its own. What differs between policies is given with
     `multi_agent(algorithm_config_overrides_per_module={"policy": {"use_local_critic": True}})`.
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of `MADDPG`.
     """
 
     buffer_size: int
-    module_settings = (
-        "actor_hiddens",
-        "actor_hidden_activation",
-        "critic_hiddens",
-        "critic_hidden_activation",
-    )
+    least = {"buffer_size": 1, "n_step": 1}
+    schedules = {"actor_lr": "learning rate", "critic_lr": "learning rate"}
+    module_settings = {
+        "actor_hiddens": "The sizes of each actor's hidden layers.",
+        "actor_hidden_activation": "Their activation.",
+        "critic_hiddens": "The sizes of each critic's hidden layers.",
+        "critic_hidden_activation": "Their activation.",
+    }
+    settings = {
+        "agent_id": "The place of a policy's agent among all that the critics see: a number for "
+        "each policy. None: they stand in the order of the policies' names.",
+        "use_local_critic": "Whether a critic sees its own agent alone, as DDPG's does.",
+        "actor_lr": "The actors' learning rate, or a schedule `[[step, rate], …]`.",
+        "critic_lr": "That of the critics.",
+        "actor_feature_reg": "The weight of the squared logits of an actor in its loss; None: 0.",
+        "n_step": "How many steps a target looks ahead.",
+        "tau": "How far targets go towards their networks each time.",
+        "target_network_update_freq": "After how many sampled steps they do; 0: at each update.",
+        "num_steps_sampled_before_learning_starts": "After how many sampled steps it learns.",
+        "buffer_size": "How many steps of the environment are kept for replay. Checkpoints do not "
+        "hold them.",
+        "training_intensity": "How many steps are learned from for each one that is sampled. "
+        "None: one update for each fragment of all env runners.",
+    }
 
     def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or MADDPG)
+        super().__init__(algo_class=algo_class)
         self.grad_clip_by = "norm"  # each variable's gradient by itself
         # Ray's check takes a step with an action of the space, where ours is one of a simplex.
         self.disable_env_checking = True
-
-    def training(
-        self,
-        *,
-        agent_id: Any = NotProvided,
-        use_local_critic: Any = NotProvided,
-        actor_hiddens: Any = NotProvided,
-        actor_hidden_activation: Any = NotProvided,
-        critic_hiddens: Any = NotProvided,
-        critic_hidden_activation: Any = NotProvided,
-        actor_lr: Any = NotProvided,
-        critic_lr: Any = NotProvided,
-        actor_feature_reg: Any = NotProvided,
-        n_step: Any = NotProvided,
-        tau: Any = NotProvided,
-        target_network_update_freq: Any = NotProvided,
-        num_steps_sampled_before_learning_starts: Any = NotProvided,
-        buffer_size: Any = NotProvided,
-        training_intensity: Any = NotProvided,
-        **kwargs: Any,
-    ) -> MADDPGConfig:
-        """Sets how it learns.
-
-        Args:
-            agent_id: The place of a policy's agent among all that the critics see: a number for
-                each policy. None: they stand in the order of the policies' names.
-            use_local_critic: Whether a critic sees its own agent alone, as DDPG's does.
-            actor_hiddens: The sizes of each actor's hidden layers.
-            actor_hidden_activation: Their activation.
-            critic_hiddens: The sizes of each critic's hidden layers.
-            critic_hidden_activation: Their activation.
-            actor_lr: The actors' learning rate, or a schedule `[[step, rate], …]`.
-            critic_lr: That of the critics.
-            actor_feature_reg: The weight of the squared logits of an actor in its loss; None: 0.
-            n_step: How many steps a target looks ahead.
-            tau: How far targets go towards their networks each time.
-            target_network_update_freq: After how many sampled steps they do; 0: at each update.
-            num_steps_sampled_before_learning_starts: After how many sampled steps it learns.
-            buffer_size: How many steps of the environment are kept for replay. Checkpoints do not
-                hold them.
-            training_intensity: How many steps are learned from for each one that is sampled. None:
-                one update for each fragment of all env runners.
-            **kwargs: What every algorithm has.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        self.set_given(locals())
-        return self
 
     def get_default_learner_class(self) -> type:
         """The learner that computes the losses."""
@@ -307,26 +266,12 @@ class MADDPGConfig(RemovedAlgorithmConfig):
             ConfigError: Two of them contradict each other, or nothing can run them.
         """
         super().validate()
-        self.require_new_api_stack()
-        for name in ("buffer_size", "n_step"):
-            if getattr(self, name) < 1:
-                raise ConfigError(
-                    f"{name} is at least 1, not {getattr(self, name)}.",
-                    where=name,
-                    fix=f"{name}={getattr(MADDPGConfig(), name)}",
-                )
         if self.get_rollout_fragment_length() < self.n_step and not self.in_evaluation:
             raise ConfigError(
                 f"A fragment of {self.rollout_fragment_length} steps holds no target of "
                 f"{self.n_step} steps.",
                 where="rollout_fragment_length",
                 fix=f"rollout_fragment_length={self.n_step}",
-            )
-        for rate in ("actor_lr", "critic_lr"):
-            Scheduler.validate(
-                fixed_value_or_schedule=getattr(self, rate),
-                setting_name=rate,
-                description="learning rate",
             )
 
 
@@ -371,4 +316,4 @@ class MADDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
         return batch[Columns.REWARDS] + going_on * discount * value
 
 
-register(MADDPG)
+register(MADDPG, MADDPGConfig)

@@ -16,7 +16,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from rllib_compat.algorithms.advantages import Advantages
-from rllib_compat.algorithms.base import RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig, register
 from rllib_compat.algorithms.catalogs import ActorCriticCatalog
 from rllib_compat.ray_versions import configs, learners, old_policies, training_steps
 
@@ -24,13 +24,15 @@ from rllib_compat.ray_versions import configs, learners, old_policies, training_
 class SynchronousConfig(RemovedAlgorithmConfig):
     """The config of an algorithm that learns once from each batch."""
 
+    new_stack_only = False
+
     def get_default_rl_module_spec(self) -> Any:
         """Describes the module: today's default actor-critic, which is the old one's network."""
         spec = configs.todays_config("PPO").get_default_rl_module_spec()
         return RLModuleSpec(module_class=spec.module_class, catalog_class=ActorCriticCatalog)
 
 
-class SynchronousAlgorithm(Algorithm):  # type: ignore[misc]  # Ray has no types
+class SynchronousAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Samples, learns once, and sends the new weights to the env runners."""
 
     #: Its policy for the old API stack, in `old_stack_policies`.
@@ -86,21 +88,9 @@ class PG(SynchronousAlgorithm):
 
     old_stack_policy = "PGTorchPolicy"
 
-    @classmethod
-    def get_default_config(cls) -> PGConfig:
-        """The config that it starts from."""
-        return PGConfig()
-
 
 class PGConfig(SynchronousConfig):
-    """The config of PG; it has no settings of its own.
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of `PG`.
-    """
-
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or PG)
+    """The config of PG; it has no settings of its own."""
 
     def get_default_learner_class(self) -> type:
         """The learner that computes PG's loss."""
@@ -130,4 +120,4 @@ class PGTorchLearner(PolicyGradientLearner):
         return loss + 0.0 * self.values(module_id, batch, fwd_out).mean()
 
 
-register(PG)
+register(PG, PGConfig)

@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
-from ray.rllib.utils.schedules.scheduler import Scheduler
 
-from rllib_compat.algorithms.base import RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig, register
 from rllib_compat.algorithms.off_policy import begin_rounds
 from rllib_compat.networks.modules.grouped import MASK
 from rllib_compat.networks.modules.qmix import FOLLOWING, TAKEN, TARGETS, QMIXModule
@@ -172,20 +170,8 @@ class FragmentBuffer:
         return Fragment(total, chunks)
 
 
-MIXERS = ("qmix", "vdn", None)
-
-
-class QMIX(Algorithm):  # type: ignore[misc]  # Ray has no types
+class QMIX(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Samples a fragment on each env runner, keeps it, learns once from fragments drawn evenly."""
-
-    @classmethod
-    def get_default_config(cls) -> QMIXConfig:
-        """The config that it starts from."""
-        return QMIXConfig()
-
-    @classmethod
-    def get_default_policy_class(cls, config: Any) -> None:
-        """None: the old API stack can't run it."""
 
     def setup(self, config: Any) -> None:
         """Builds env runners, learner and replay buffer."""
@@ -222,68 +208,42 @@ class QMIXConfig(RemovedAlgorithmConfig):
     Its environment is a `MultiAgentEnv` with groups (`with_agent_groups`), and each group has a
     policy. Where agents observe a Dict, `obs` is what they act on, `action_mask` says which actions
     are valid, and `state` is what the mixer sees: without one, it sees all observations.
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of `QMIX`.
+    `train_batch_size` counts steps of the environment; fragments are drawn until there are so many.
     """
 
-    module_settings = ("mixer", "mixing_embed_dim", "lstm_cell_size", "epsilon")
+    module_settings = {
+        "mixer": "What makes one value of the agents': `qmix` (a network that grows with each of "
+        "them), `vdn` (their sum), or None: each learns from its own reward.",
+        "mixing_embed_dim": "The units of QMIX's mixer.",
+        "lstm_cell_size": "The units of each agent's GRU, and of the layer before it.",
+        "epsilon": "How probably an agent acts at random: a number, or a schedule `[[step, "
+        "epsilon], …]`.",
+    }
+    settings = {
+        "double_q": "Whether the network says which action comes next, and the target only what "
+        "it is worth.",
+        "max_seq_len": "After how many steps a sequence is cut.",
+        "buffer_size": "How many fragments are kept for replay. An env runner samples a fragment "
+        "at a time: `rollout_fragment_length` steps or, of whole episodes, a few more. "
+        "Checkpoints do not hold them.",
+        "num_steps_sampled_before_learning_starts": "After how many sampled steps it learns.",
+        "target_network_update_freq": "After how many sampled steps targets follow.",
+        "tau": "How far they go towards their networks then.",
+        "optim_alpha": "The smoothing constant of RMSprop.",
+        "optim_eps": "The epsilon of RMSprop.",
+    }
+    least = {"buffer_size": 1, "max_seq_len": 1}
+    choices = {"mixer": ("qmix", "vdn", None)}
+    schedules = {"epsilon": "epsilon"}
     #: Observations are no vectors, but what `GroupedObservations` makes of them.
     groups_observations = True
 
     def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or QMIX)
+        super().__init__(algo_class=algo_class)
         self.buffer_size = 1000
         self.epsilon: Any = [[0, 1.0], [40000, 0.01]]
         self.lstm_cell_size = 64
         self.max_seq_len = 999_999
-
-    def training(
-        self,
-        *,
-        mixer: Any = NotProvided,
-        mixing_embed_dim: Any = NotProvided,
-        double_q: Any = NotProvided,
-        lstm_cell_size: Any = NotProvided,
-        max_seq_len: Any = NotProvided,
-        epsilon: Any = NotProvided,
-        buffer_size: Any = NotProvided,
-        num_steps_sampled_before_learning_starts: Any = NotProvided,
-        target_network_update_freq: Any = NotProvided,
-        tau: Any = NotProvided,
-        optim_alpha: Any = NotProvided,
-        optim_eps: Any = NotProvided,
-        **kwargs: Any,
-    ) -> QMIXConfig:
-        """Sets how it learns.
-
-        Args:
-            mixer: What makes one value of the agents': `qmix` (a network that grows with each of
-                them), `vdn` (their sum), or None: each learns from its own reward.
-            mixing_embed_dim: The units of QMIX's mixer.
-            double_q: Whether the network says which action comes next, and the target only what it
-                is worth.
-            lstm_cell_size: The units of each agent's GRU, and of the layer before it.
-            max_seq_len: After how many steps a sequence is cut.
-            epsilon: How probably an agent acts at random: a number, or a schedule
-                `[[step, epsilon], …]`.
-            buffer_size: How many fragments are kept for replay. An env runner samples a fragment at
-                a time: `rollout_fragment_length` steps or, of whole episodes, a few more.
-                Checkpoints do not hold them.
-            num_steps_sampled_before_learning_starts: After how many sampled steps it learns.
-            target_network_update_freq: After how many sampled steps targets follow.
-            tau: How far they go towards their networks then.
-            optim_alpha: The smoothing constant of RMSprop.
-            optim_eps: The epsilon of RMSprop.
-            **kwargs: What every algorithm has. `train_batch_size` counts steps of the environment;
-                fragments are drawn until there are so many.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        self.set_given(locals())
-        return self
 
     def get_default_learner_class(self) -> type:
         """The learner that computes the loss."""
@@ -298,31 +258,6 @@ class QMIXConfig(RemovedAlgorithmConfig):
         pipeline = super().build_env_to_module_connector(*args, **kwargs)
         pipeline.prepend(GroupedObservations(multi_agent=configs.is_multi_agent(self)))
         return pipeline
-
-    def validate(self) -> None:
-        """Checks all settings against each other.
-
-        Raises:
-            ConfigError: Two of them contradict each other, or nothing can run them.
-        """
-        super().validate()
-        self.require_new_api_stack()
-        if self.mixer not in MIXERS:
-            raise ConfigError(
-                f"mixer is one of {', '.join(map(repr, MIXERS))}, not {self.mixer!r}.",
-                where="mixer",
-                fix=f"mixer={MIXERS[0]!r}",
-            )
-        for name in ("buffer_size", "max_seq_len"):
-            if getattr(self, name) < 1:
-                raise ConfigError(
-                    f"{name} is at least 1, not {getattr(self, name)}.",
-                    where=name,
-                    fix=f"{name}={getattr(QMIXConfig(), name)}",
-                )
-        Scheduler.validate(
-            fixed_value_or_schedule=self.epsilon, setting_name="epsilon", description="epsilon"
-        )
 
 
 _WithTargets: Any = learners.learner_with_targets()
@@ -391,4 +326,4 @@ def _best(fwd_out: Any, batch: Any, config: Any, irrelevant: Any) -> Any:
     return targets.gather(-1, values.argmax(-1, keepdim=True)).squeeze(-1)
 
 
-register(QMIX)
+register(QMIX, QMIXConfig)

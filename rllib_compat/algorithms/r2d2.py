@@ -6,15 +6,13 @@ Sequences are replayed with the states that they begin with; targets are rescale
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
-from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch.nn import functional
 
 from rllib_compat.algorithms.base import register
@@ -31,11 +29,6 @@ from rllib_compat.ray_versions import learners
 class R2D2(SequenceReplayAlgorithm):
     """Deep Q-learning from sequences, with rescaled targets."""
 
-    @classmethod
-    def get_default_config(cls) -> R2D2Config:
-        """The config that it starts from."""
-        return R2D2Config()
-
 
 class R2D2Config(SequenceReplayConfig):
     """The config of R2D2.
@@ -44,53 +37,32 @@ class R2D2Config(SequenceReplayConfig):
     `_forward_train` gives what that of `rllib_compat.modules.R2D2Module` gives. `max_seq_len` of
     the model config says from how many steps a sequence is learned; the burn-in comes before them.
 
-    Args:
-        algo_class: The algorithm, if it is a subclass of `R2D2`.
+    With an `n_step` above 1 the value of the *next* step is added to the summed rewards, discounted
+    by as many steps, as RLlib's R2D2 did.
     """
 
-    module_settings = ("hiddens", "dueling", "double_q", "epsilon")
-    least: Mapping[str, float] = {**SequenceReplayConfig.least, "h_function_epsilon": 0}
+    module_settings = {
+        "hiddens": "The sizes of the hidden layers of each stream; none: there are no streams.",
+        "dueling": "Whether advantages and the state's value are streams of their own.",
+        "double_q": "Whether the network says which action comes next, and the target only what "
+        "it is worth.",
+        "epsilon": "How probably it acts at random: a number, or a schedule `[[step, epsilon], "
+        "…]`.",
+    }
+    settings = {
+        "use_h_function": "Whether targets are rescaled: the network learns `h(value)`, where "
+        "`h(x) = sign(x) (sqrt(|x| + 1) - 1) + h_function_epsilon * x`.",
+        "h_function_epsilon": "How much of the value itself is in it.",
+        "adam_epsilon": "The epsilon of Adam.",
+    }
+    least = {**SequenceReplayConfig.least, "h_function_epsilon": 0}
+    schedules = {"epsilon": "epsilon"}
 
     def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or R2D2)
+        super().__init__(algo_class=algo_class)
         self.epsilon: Any = [[0, 1.0], [10000, 0.02]]
         greedily = AlgorithmConfig.overrides(explore=False)
         self.evaluation(evaluation_config=greedily)
-
-    def training(
-        self,
-        *,
-        use_h_function: Any = NotProvided,
-        h_function_epsilon: Any = NotProvided,
-        double_q: Any = NotProvided,
-        dueling: Any = NotProvided,
-        hiddens: Any = NotProvided,
-        epsilon: Any = NotProvided,
-        adam_epsilon: Any = NotProvided,
-        **kwargs: Any,
-    ) -> R2D2Config:
-        """Sets how it learns.
-
-        Args:
-            use_h_function: Whether targets are rescaled: the network learns `h(value)`, where
-                `h(x) = sign(x) (sqrt(|x| + 1) - 1) + h_function_epsilon * x`.
-            h_function_epsilon: How much of the value itself is in it.
-            double_q: Whether the network says which action comes next, and the target only what it
-                is worth.
-            dueling: Whether advantages and the state's value are streams of their own.
-            hiddens: The sizes of the hidden layers of each stream; none: there are no streams.
-            epsilon: How probably it acts at random: a number, or a schedule `[[step, epsilon], …]`.
-            adam_epsilon: The epsilon of Adam.
-            **kwargs: What `SequenceReplayConfig` and every algorithm have. With an `n_step` above
-                1 the value of the *next* step is added to the summed rewards, discounted by as many
-                steps, as RLlib's R2D2 did.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        self.set_given(locals())
-        return self
 
     def get_default_learner_class(self) -> type:
         """The learner that computes the loss."""
@@ -99,17 +71,6 @@ class R2D2Config(SequenceReplayConfig):
     def get_default_rl_module_spec(self) -> Any:
         """Describes the module."""
         return RLModuleSpec(module_class=R2D2Module)
-
-    def validate(self) -> None:
-        """Checks all settings against each other.
-
-        Raises:
-            ConfigError: Two of them contradict each other, or nothing can run them.
-        """
-        super().validate()
-        Scheduler.validate(
-            fixed_value_or_schedule=self.epsilon, setting_name="epsilon", description="epsilon"
-        )
 
 
 _WithTargets: Any = learners.learner_with_targets()
@@ -190,4 +151,4 @@ def _huber(errors: Any) -> Any:
     return functional.huber_loss(errors, torch.zeros_like(errors), reduction="none")
 
 
-register(R2D2)
+register(R2D2, R2D2Config)

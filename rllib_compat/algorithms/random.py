@@ -9,22 +9,20 @@ from functools import partial
 from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from rllib_compat.algorithms.base import GradientFreeLearner, RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.base import (
+    GradientFreeLearner,
+    RemovedAlgorithm,
+    RemovedAlgorithmConfig,
+    register,
+)
 from rllib_compat.algorithms.sampling import on_env_runners
-from rllib_compat.networks.modules.graph_module import RandomModule
-from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.networks.modules.policy import RandomModule
 
 
-class Random(Algorithm):  # type: ignore[misc]  # Ray has no types
+class Random(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Plays whole episodes at random, and tells what came of them."""
-
-    @classmethod
-    def get_default_config(cls) -> RandomConfig:
-        """The config that it starts from."""
-        return RandomConfig()
 
     def training_step(self) -> None:
         """Plays the episodes of one iteration, on all env runners."""
@@ -39,32 +37,19 @@ def _play(env_runner: Any, episodes: int) -> tuple[Any]:
 
 
 class RandomConfig(RemovedAlgorithmConfig):
-    """The config of Random.
+    """The config of Random."""
 
-    Args:
-        algo_class: The algorithm, if it is a subclass of `Random`.
-    """
+    least = {"rollouts_per_iteration": 1}
+    settings = {
+        "rollouts_per_iteration": "How many episodes an iteration has; with several env runners, "
+        "at least so many, the same number on each.",
+    }
 
     def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or Random)
+        super().__init__(algo_class=algo_class)
         self.rollouts_per_iteration = 10
         # What is drawn is an action already: nothing has to be stretched to the action space.
         self.environment(normalize_actions=False, clip_actions=False)
-
-    def training(self, *, rollouts_per_iteration: Any = NotProvided, **kwargs: Any) -> RandomConfig:
-        """Sets how much it plays.
-
-        Args:
-            rollouts_per_iteration: How many episodes an iteration has; with several env runners, at
-                least so many, the same number on each.
-            **kwargs: What every algorithm has.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        self.set_given(locals())
-        return self
 
     def get_default_learner_class(self) -> type:
         """The learner, which does nothing."""
@@ -74,20 +59,5 @@ class RandomConfig(RemovedAlgorithmConfig):
         """Describes the module."""
         return RLModuleSpec(module_class=RandomModule)
 
-    def validate(self) -> None:
-        """Checks all settings against each other.
 
-        Raises:
-            ConfigError: It can't run so.
-        """
-        super().validate()
-        self.require_new_api_stack()
-        if self.rollouts_per_iteration < 1:
-            raise ConfigError(
-                f"An iteration has at least one episode, not {self.rollouts_per_iteration}.",
-                where="rollouts_per_iteration",
-                fix="The default is 10.",
-            )
-
-
-register(Random)
+register(Random, RandomConfig)

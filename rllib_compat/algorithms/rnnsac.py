@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from torch.nn import functional
 
 from rllib_compat.algorithms.base import register
-from rllib_compat.algorithms.defaults import MODEL_DEFAULTS
 from rllib_compat.algorithms.sequence_replay import (
     WEIGHTS,
     SequenceReplayAlgorithm,
@@ -37,61 +35,34 @@ from rllib_compat.ray_versions import learners
 class RNNSAC(SequenceReplayAlgorithm):
     """Soft actor-critic, trained from sequences."""
 
-    @classmethod
-    def get_default_config(cls) -> RNNSACConfig:
-        """The config that it starts from."""
-        return RNNSACConfig()
-
 
 class RNNSACConfig(SequenceReplayConfig):
     """The config of RNNSAC.
 
     Its module is recurrent: `rl_module(model_config={"use_lstm": True})`. `max_seq_len` of the
     model config says from how many steps a sequence is learned; the burn-in comes before them.
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of `RNNSAC`.
     """
 
-    module_settings = ("twin_q", "initial_alpha", "zero_init_states")
     following = True
 
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or RNNSAC)
-
-    def training(
-        self,
-        *,
-        twin_q: Any = NotProvided,
-        initial_alpha: Any = NotProvided,
-        target_entropy: Any = NotProvided,
-        actor_lr: Any = NotProvided,
-        critic_lr: Any = NotProvided,
-        alpha_lr: Any = NotProvided,
-        **kwargs: Any,
-    ) -> RNNSACConfig:
-        """Sets how it learns.
-
-        Args:
-            twin_q: Whether there is a second critic; the smaller value counts.
-            initial_alpha: How much entropy counts at first.
-            target_entropy: The entropy that is aimed at, as a number, or `auto`: minus the number
-                of a Box's parts, or 0.98 times the logarithm of the number of Discrete actions.
-            actor_lr: The policy's learning rate, or a schedule `[[step, rate], …]`.
-            critic_lr: That of the critics.
-            alpha_lr: That of how much entropy counts.
-            **kwargs: What `SequenceReplayConfig` and every algorithm have.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        self.set_given(locals())
-        return self
+    module_settings = {
+        "twin_q": "Whether there is a second critic; the smaller value counts.",
+        "initial_alpha": "How much entropy counts at first.",
+    }
+    settings = {
+        "target_entropy": "The entropy that is aimed at, as a number, or `auto`: minus the number "
+        "of a Box's parts, or 0.98 times the logarithm of the number of Discrete actions.",
+        "actor_lr": "The policy's learning rate, or a schedule `[[step, rate], …]`.",
+        "critic_lr": "That of the critics.",
+        "alpha_lr": "That of how much entropy counts.",
+    }
 
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
-        return {**super()._model_config_auto_includes, **MODEL_DEFAULTS["RNNSAC"]}
+        return {
+            **super()._model_config_auto_includes,
+            "zero_init_states": self.zero_init_states,
+        }
 
     def get_default_learner_class(self) -> type:
         """The learner that computes the losses."""
@@ -179,4 +150,4 @@ def _target_entropy(space: Any, config: Any) -> float:
     return 0.98 * float(np.log(space.n)) if hasattr(space, "n") else -float(np.prod(space.shape))
 
 
-register(RNNSAC)
+register(RNNSAC, RNNSACConfig)

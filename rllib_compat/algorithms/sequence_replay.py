@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import tree
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
-from rllib_compat.algorithms.base import RemovedAlgorithmConfig
-from rllib_compat.algorithms.defaults import DEFAULTS
+from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig
 from rllib_compat.algorithms.off_policy import Rounds, begin_rounds
 from rllib_compat.algorithms.replay import Priorities
 from rllib_compat.algorithms.transitions import Array, n_step_returns, stacked
@@ -196,12 +193,8 @@ class SequenceBuffer:
             self._priorities.update(places, priorities)
 
 
-class SequenceReplayAlgorithm(Algorithm):  # type: ignore[misc]  # Ray has no types
+class SequenceReplayAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Samples whole episodes on each env runner, keeps their sequences, learns from some."""
-
-    @classmethod
-    def get_default_policy_class(cls, config: Any) -> None:
-        """None: the old API stack can't run it."""
 
     def setup(self, config: Any) -> None:
         """Builds env runners, learner and replay buffers."""
@@ -264,61 +257,36 @@ def _errors(learner: Any, *_: Any) -> Any:
 
 
 class SequenceReplayConfig(RemovedAlgorithmConfig):
-    """The settings that these algorithms share."""
+    """The settings that these algorithms share.
+
+    `train_batch_size` counts steps, those of the burn-in included.
+    """
 
     burn_in: int
     buffer_size: int
     n_step: int
-    #: What is at least so great.
-    least: Mapping[str, float] = MappingProxyType({"buffer_size": 1, "n_step": 1, "burn_in": 0})
+    least = {"buffer_size": 1, "n_step": 1, "burn_in": 0}
     #: Whether the network is also run over what follows each step (`SequenceChopper.following`).
     following = False
 
-    def training(
-        self,
-        *,
-        burn_in: Any = NotProvided,
-        zero_init_states: Any = NotProvided,
-        n_step: Any = NotProvided,
-        target_network_update_freq: Any = NotProvided,
-        tau: Any = NotProvided,
-        buffer_size: Any = NotProvided,
-        prioritized_replay: Any = NotProvided,
-        prioritized_replay_alpha: Any = NotProvided,
-        prioritized_replay_beta: Any = NotProvided,
-        prioritized_replay_eps: Any = NotProvided,
-        num_steps_sampled_before_learning_starts: Any = NotProvided,
-        training_intensity: Any = NotProvided,
-        **kwargs: Any,
-    ) -> Any:
-        """Sets how it learns.
-
-        Args:
-            burn_in: Over how many steps before those that it learns from the network is run.
-            zero_init_states: Whether a sequence begins with zeros, wherever in its episode it is,
-                or with the state that the network had there when it acted.
-            n_step: How many steps rewards are summed over.
-            target_network_update_freq: After how many sampled steps the target follows.
-            tau: How far it goes towards the network then.
-            buffer_size: How many steps are kept for replay, counted as those of `train_batch_size`.
-                Checkpoints do not hold them.
-            prioritized_replay: Whether sequences are drawn by their TD errors.
-            prioritized_replay_alpha: How much these count.
-            prioritized_replay_beta: How far importance weights make up for that.
-            prioritized_replay_eps: What is added to each error.
-            num_steps_sampled_before_learning_starts: After how many sampled steps it learns.
-            training_intensity: How many steps are learned from for each one that is sampled, if
-                env runners sampled `rollout_fragment_length` steps at a time, as Ray's DQN counts:
-                whole episodes are more. None: one update for each round of all env runners.
-            **kwargs: What every algorithm has. `train_batch_size` counts steps, those of the
-                burn-in included.
-
-        Returns:
-            The config itself.
-        """
-        super().training(**kwargs)
-        self.set_given(locals())
-        return self
+    settings = {
+        "burn_in": "Over how many steps before those that it learns from the network is run.",
+        "zero_init_states": "Whether a sequence begins with zeros, wherever in its episode it is, "
+        "or with the state that the network had there when it acted.",
+        "n_step": "How many steps rewards are summed over.",
+        "target_network_update_freq": "After how many sampled steps the target follows.",
+        "tau": "How far it goes towards the network then.",
+        "buffer_size": "How many steps are kept for replay, counted as those of "
+        "`train_batch_size`. Checkpoints do not hold them.",
+        "prioritized_replay": "Whether sequences are drawn by their TD errors.",
+        "prioritized_replay_alpha": "How much these count.",
+        "prioritized_replay_beta": "How far importance weights make up for that.",
+        "prioritized_replay_eps": "What is added to each error.",
+        "num_steps_sampled_before_learning_starts": "After how many sampled steps it learns.",
+        "training_intensity": "How many steps are learned from for each one that is sampled, if "
+        "env runners sampled `rollout_fragment_length` steps at a time, as Ray's DQN counts: "
+        "whole episodes are more. None: one update for each round of all env runners.",
+    }
 
     @property
     def cut(self) -> SequenceChopper:
@@ -345,18 +313,10 @@ class SequenceReplayConfig(RemovedAlgorithmConfig):
             ConfigError: Two of them contradict each other, or nothing can run them.
         """
         super().validate()
-        self.require_new_api_stack()
-        name = next(n for n in (c.__name__ for c in self.algo_class.__mro__) if n in DEFAULTS)
         if self.batch_mode != "complete_episodes" and not self.in_evaluation:
             raise ConfigError(
-                f"{name} replays parts of whole episodes; batch_mode is {self.batch_mode!r}.",
+                f"{self.legacy_name} replays parts of whole episodes; batch_mode is "
+                f"{self.batch_mode!r}.",
                 where="batch_mode",
                 fix="batch_mode='complete_episodes'",
             )
-        for setting, bound in self.least.items():
-            if getattr(self, setting) < bound:
-                raise ConfigError(
-                    f"{setting} is at least {bound}, not {getattr(self, setting)}.",
-                    where=setting,
-                    fix=f"{setting}={DEFAULTS[name][setting]}",
-                )

@@ -13,21 +13,9 @@ from rllib_compat.algorithms.ddpg import DDPG, DDPGConfig
 class TD3(DDPG):
     """Learns a deterministic policy from the smaller of two critics' values."""
 
-    @classmethod
-    def get_default_config(cls) -> TD3Config:
-        """The config that it starts from."""
-        return TD3Config()
-
 
 class TD3Config(DDPGConfig):
-    """The config of TD3; it has the settings of DDPG.
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of `TD3`.
-    """
-
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or TD3)
+    """The config of TD3; it has the settings of DDPG."""
 
 
-register(TD3)
+register(TD3, TD3Config)
