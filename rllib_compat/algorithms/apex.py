@@ -16,6 +16,7 @@ from rllib_compat.algorithms.distributed_replay import (
     exploration_share,
 )
 from rllib_compat.algorithms.dqn import DQN, DQNConfig
+from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.ray_versions import modules, replay
 
@@ -50,9 +51,12 @@ class APEXConfig(DistributedReplayConfig, DQNConfig):
         values = modules.q_values(module, {Columns.OBS: batch[Columns.OBS]})
         following = modules.q_values(module, {Columns.OBS: batch[Columns.NEXT_OBS]})
         actions = batch[Columns.ACTIONS].long().unsqueeze(-1)
-        going_on = 1.0 - batch[Columns.TERMINATEDS].float()
-        discount = self.gamma ** batch[N_STEP] * going_on
-        target = batch[Columns.REWARDS] + discount * following.max(-1).values
+        target = td_targets(
+            batch[Columns.REWARDS],
+            batch[Columns.TERMINATEDS],
+            following.max(-1).values,
+            self.gamma ** batch[N_STEP],
+        )
         return (values.gather(-1, actions).squeeze(-1) - target).cpu().numpy()
 
 

@@ -16,6 +16,7 @@ import tree
 from ray.rllib.core.columns import Columns
 
 from rllib_compat.algorithms.legacy_training import LegacyTraining
+from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.networks.modules.sac import LOGITS, Q_VALUES, TWIN_Q_VALUES, CQLModule
 
 
@@ -59,8 +60,8 @@ class LegacyCQLLearner:
         with torch.no_grad():
             then, _ = net.draw(net.policy(following))
             after = net.least(following, then, target=True)
-            goes_on = 1.0 - batch[Columns.TERMINATEDS].float()
-            targets = batch[Columns.REWARDS] + config.gamma**config.n_step * goes_on * after
+            rewards, ended = batch[Columns.REWARDS], batch[Columns.TERMINATEDS]
+            targets = td_targets(rewards, ended, after, config.gamma**config.n_step)
             tried = self._tried(net, seen, following, config.num_actions)
         repeated = _repeated(seen, config.num_actions)
         told: dict[str, Any] = {}

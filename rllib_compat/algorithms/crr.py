@@ -13,7 +13,6 @@ from ray.rllib.algorithms.marwil import MARWIL
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
-from torch.nn import functional
 
 from rllib_compat.algorithms.base import (
     ActorCriticLearner,
@@ -21,6 +20,7 @@ from rllib_compat.algorithms.base import (
     RemovedAlgorithmConfig,
     register,
 )
+from rllib_compat.algorithms.objectives import huber, least, td_targets
 from rllib_compat.networks.modules.crr import CriticRegularizedModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import algorithms, learners
@@ -144,20 +144,18 @@ class CRRTorchLearner(ActorCriticLearner):
         logp = logp if module.discrete else logp.flatten(1).sum(-1)
         values = module.values_of(seen, actions)
         own = _own_value(module, policy, seen, config)
-        weights = _weights(_least(values).detach() - own, config)
+        advantages = least(values).detach() - own
+        weights = imitation_weights(
+            advantages, config.weight_type, config.temperature, config.max_weight
+        )
         actor_loss = -(weights * logp).mean()
         targets = self._targets(module, config, batch)
-        errors = torch.cat([value - targets for value in values])
-        nothing = torch.zeros_like(errors)
-        if config.td_error_loss_fn == "huber":
-            critic_loss = functional.huber_loss(errors, nothing)
-        else:
-            critic_loss = 0.5 * functional.mse_loss(errors, nothing)
+        critic_loss = crr_critic_loss(values, targets, config.td_error_loss_fn)
         told = {
             "loss_actor": actor_loss,
             "loss_critic": critic_loss,
             "weights_avg": weights.mean(),
-            "q_batch_avg": _least(values).mean(),
+            "q_batch_avg": least(values).mean(),
             "v_batch_avg": own.mean(),
             "targets_avg": targets.mean(),
         }
@@ -173,9 +171,9 @@ class CRRTorchLearner(ActorCriticLearner):
             space = module.action_space
             low, high = (actions.new_tensor(bound) for bound in (space.low, space.high))
             actions = torch.minimum(torch.maximum(actions, low), high)
-        value = _least(module.values_of(following, actions, target=True))
-        going_on = 1.0 - batch[Columns.TERMINATEDS].float()
-        return batch[Columns.REWARDS] + config.gamma * going_on * value
+        next_values = least(module.values_of(following, actions, target=True))
+        rewards, ended = batch[Columns.REWARDS], batch[Columns.TERMINATEDS]
+        return td_targets(rewards, ended, next_values, config.gamma)
 
     def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         """Lets targets follow, by the steps that were learned from: nothing is sampled."""
@@ -183,10 +181,6 @@ class CRRTorchLearner(ActorCriticLearner):
         learned = self.updates_of_critics(module_id) * self.config.train_batch_size_per_learner
         timesteps = {**timesteps, NUM_ENV_STEPS_SAMPLED_LIFETIME: learned}
         super().after_gradient_based_update(timesteps=timesteps)
-
-
-def _least(values: list[Any]) -> Any:
-    return torch.stack(values).min(dim=0).values
 
 
 def _own_value(module: Any, policy: Any, seen: Any, config: Any) -> Any:
@@ -198,17 +192,26 @@ def _own_value(module: Any, policy: Any, seen: Any, config: Any) -> Any:
                 where="advantage_type",
                 fix="advantage_type='mean'",
             )
-        return (_least(module.values_of(seen)).detach() * policy.probs).sum(-1)
+        return (least(module.values_of(seen)).detach() * policy.probs).sum(-1)
     with torch.no_grad():
         drawn = policy.sample((config.n_action_sample,))
-        values = torch.stack([_least(module.values_of(seen, each)) for each in drawn])
+        values = torch.stack([least(module.values_of(seen, each)) for each in drawn])
         return values.mean(0) if config.advantage_type == "mean" else values.max(0).values
 
 
-def _weights(advantages: Any, config: Any) -> Any:
-    if config.weight_type == "bin":
+def imitation_weights(
+    advantages: torch.Tensor, kind: str, temperature: float, most: float
+) -> torch.Tensor:
+    """How much each recorded action is imitated, `[B]`: settings `weight_type` and its like."""
+    if kind == "bin":
         return (advantages > 0).float()
-    return (advantages / config.temperature).exp().clamp(0.0, config.max_weight)
+    return (advantages / temperature).exp().clamp(0.0, most)
+
+
+def crr_critic_loss(values: list[torch.Tensor], targets: torch.Tensor, kind: str) -> torch.Tensor:
+    """The mean loss of all critics: Huber's (`huber`), or half the squared errors (`mse`)."""
+    errors = torch.cat([value - targets for value in values])
+    return huber(errors).mean() if kind == "huber" else 0.5 * errors.pow(2.0).mean()
 
 
 register(CRR, CRRConfig)

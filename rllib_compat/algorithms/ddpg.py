@@ -6,7 +6,7 @@ One optimizer trains the actor, one the critic and its twin. What comes before b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -14,7 +14,6 @@ from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.sac import SAC
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from torch.nn import functional
 
 from rllib_compat.algorithms.base import (
     ActorCriticLearner,
@@ -22,6 +21,7 @@ from rllib_compat.algorithms.base import (
     RemovedAlgorithmConfig,
     register,
 )
+from rllib_compat.algorithms.objectives import huber, least, td_targets
 from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm
 from rllib_compat.networks.modules.ddpg import Q_OF_POLICY, DeterministicModule
 from rllib_compat.networks.modules.exploration import check
@@ -172,19 +172,25 @@ class DDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
         module = self.module[module_id].unwrapped()
         values = [fwd_out[name] for name in ("q_values", "twin_q_values") if name in fwd_out]
         targets = self._targets(module, config, batch)
-        errors = [value - targets for value in values]
-        losses = sum(_loss(error, config) for error in errors)
-        weights = batch.get("weights", torch.ones_like(targets))
-        critic_loss = (weights * losses).mean() + _decay(module, "critic", config)
-        actor_loss = -fwd_out[Q_OF_POLICY].mean() + _decay(module, "actor", config)
-        learners.log_td_errors(self, module_id, errors[0].detach().abs())
+        actor_loss, critic_loss = ddpg_losses(
+            values,
+            targets,
+            fwd_out[Q_OF_POLICY],
+            batch.get("weights", torch.ones_like(targets)),
+            config.huber_threshold if config.use_huber else None,
+        )
+        if config.l2_reg:
+            actor_loss = actor_loss + config.l2_reg * half_squares(module.regularized("actor"))
+            critic_loss = critic_loss + config.l2_reg * half_squares(module.regularized("critic"))
+        error = values[0] - targets
+        learners.log_td_errors(self, module_id, error.detach().abs())
         told = {
             "actor_loss": actor_loss,
             "critic_loss": critic_loss,
             "mean_q": values[0].mean(),
             "max_q": values[0].max(),
             "min_q": values[0].min(),
-            "mean_td_error": errors[0].mean(),
+            "mean_td_error": error.mean(),
         }
         self.metrics.log_dict(told, key=module_id, window=1)
         return actor_loss + critic_loss
@@ -195,12 +201,16 @@ class DDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
         following = {Columns.OBS: batch[Columns.NEXT_OBS]}
         actions = module.forward_target(following)[Columns.ACTIONS]
         if config.smooth_target_policy:
-            actions = _smoothed(actions, module.action_space, config)
-        told = module.forward_target({**following, Columns.ACTIONS: actions})
-        value = torch.stack(list(told.values())).min(dim=0).values
-        going_on = 1.0 - batch[Columns.TERMINATEDS].float()
-        discount = config.gamma ** batch.get("n_step", config.n_step)
-        return batch[Columns.REWARDS] + discount * going_on * value
+            space = module.action_space
+            low, high = (actions.new_tensor(bound) for bound in (space.low, space.high))
+            actions = smoothed(actions, low, high, config.target_noise, config.target_noise_clip)
+        next_values = module.forward_target({**following, Columns.ACTIONS: actions})
+        return td_targets(
+            batch[Columns.REWARDS],
+            batch[Columns.TERMINATEDS],
+            least(next_values.values()),
+            config.gamma ** batch.get("n_step", config.n_step),
+        )
 
     def apply_gradients(self, gradients_dict: Any) -> None:
         """Applies gradients; those of an actor at every `policy_delay`-th update alone."""
@@ -215,28 +225,43 @@ class DDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
         super().apply_gradients(left)
 
 
-def _loss(error: Any, config: Any) -> Any:
-    if config.use_huber:
-        nothing = torch.zeros_like(error)
-        return functional.huber_loss(error, nothing, reduction="none", delta=config.huber_threshold)
-    return 0.5 * error.pow(2.0)
+def ddpg_losses(
+    values: list[torch.Tensor],
+    targets: torch.Tensor,
+    policy_values: torch.Tensor,
+    weights: torch.Tensor,
+    huber_threshold: float | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The losses of the actor and of the critics.
+
+    Args:
+        values: What each critic says of the actions that were taken, `[B]`.
+        targets: What they should have said, `[B]`.
+        policy_values: What the first critic says of the actor's own actions, `[B]`.
+        weights: The importance of each transition, `[B]`.
+        huber_threshold: From which error on errors count linearly; None: from none.
+    """
+    errors = [value - targets for value in values]
+    losses = sum(
+        0.5 * error.pow(2.0) if huber_threshold is None else huber(error, huber_threshold)
+        for error in errors
+    )
+    return -policy_values.mean(), (weights * losses).mean()
 
 
-def _decay(module: Any, part: str, config: Any) -> Any:
-    """Half the squared sum of the weights, weighted.
+def half_squares(weights: Iterable[torch.Tensor]) -> torch.Tensor | float:
+    """Half the squared sum of weights.
 
     It has a gradient, as with TensorFlow; the old torch policies had it in the loss's value alone.
     """
-    if not config.l2_reg:
-        return 0.0
-    return config.l2_reg * 0.5 * sum(weight.pow(2.0).sum() for weight in module.regularized(part))
+    return 0.5 * sum(weight.pow(2.0).sum() for weight in weights)
 
 
-def _smoothed(actions: Any, space: Any, config: Any) -> Any:
-    """Actions with noise, within the action space."""
-    most = config.target_noise_clip
-    noise = torch.normal(torch.zeros_like(actions), config.target_noise).clamp(-most, most)
-    low, high = (actions.new_tensor(bound) for bound in (space.low, space.high))
+def smoothed(
+    actions: torch.Tensor, low: torch.Tensor, high: torch.Tensor, deviation: float, clip: float
+) -> torch.Tensor:
+    """Actions with clipped normal noise, within the bounds of the action space."""
+    noise = torch.normal(torch.zeros_like(actions), deviation).clamp(-clip, clip)
     return torch.minimum(torch.maximum(actions + noise, low), high)
 
 

@@ -23,6 +23,7 @@ from rllib_compat.algorithms.base import (
     RemovedAlgorithmConfig,
     register,
 )
+from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.algorithms.off_policy import begin_rounds
 from rllib_compat.algorithms.replay import RingStorage
 from rllib_compat.algorithms.transitions import N_STEP, Array, Steps, transitions
@@ -289,9 +290,12 @@ class MADDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
         """
         targets = self._targets(module_id, config, batch)
         errors = fwd_out[Q] - targets
-        critic_loss = errors.pow(2.0).mean()
-        regular = fwd_out[Columns.ACTION_DIST_INPUTS].pow(2.0).mean()
-        actor_loss = (config.actor_feature_reg or 0.0) * regular - fwd_out[Q_OF_POLICY].mean()
+        actor_loss, critic_loss = maddpg_losses(
+            errors,
+            fwd_out[Q_OF_POLICY],
+            fwd_out[Columns.ACTION_DIST_INPUTS],
+            config.actor_feature_reg or 0.0,
+        )
         told = {
             "actor_loss": actor_loss,
             "critic_loss": critic_loss,
@@ -310,10 +314,26 @@ class MADDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
             self.module[agent].unwrapped().forward_target({Columns.OBS: seen})[Columns.ACTIONS]
             for agent, seen in zip(module.critic_sees, following, strict=True)
         ]
-        going_on = 1.0 - batch[Columns.TERMINATEDS].float()
-        discount = config.gamma ** batch.get(N_STEP, config.n_step)
-        value = module.target_value(following, acted)
-        return batch[Columns.REWARDS] + going_on * discount * value
+        return td_targets(
+            batch[Columns.REWARDS],
+            batch[Columns.TERMINATEDS],
+            module.target_value(following, acted),
+            config.gamma ** batch.get(N_STEP, config.n_step),
+        )
+
+
+def maddpg_losses(
+    errors: torch.Tensor, policy_values: torch.Tensor, logits: torch.Tensor, feature_reg: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The losses of an actor and of its critic.
+
+    Args:
+        errors: What the critic is wrong by about the steps, `[B]`.
+        policy_values: What it says of the actor's own actions, `[B]`.
+        logits: What the actor gives for each action, `[B, actions]`.
+        feature_reg: The weight of their squares.
+    """
+    return feature_reg * logits.pow(2.0).mean() - policy_values.mean(), errors.pow(2.0).mean()
 
 
 register(MADDPG, MADDPGConfig)

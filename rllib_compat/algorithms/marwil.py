@@ -8,7 +8,7 @@ import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
-from rllib_compat.algorithms.ppo import explained_variance
+from rllib_compat.algorithms.objectives import explained_variance
 
 
 class LegacyMARWILLearner:

@@ -21,6 +21,7 @@ from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from rllib_compat.algorithms.advantages import Advantages
 from rllib_compat.algorithms.legacy_training import LegacyTraining
+from rllib_compat.algorithms.objectives import clipped_surrogate, explained_variance
 from rllib_compat.ray_versions import configs, learners, training_steps
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -110,9 +111,8 @@ class LegacyPPOLearner(learners.MakesStepsOnce):
         )
         logp = acts.logp(batch[Columns.ACTIONS])
         ratio = torch.exp(logp - batch[Columns.ACTION_LOGP])
-        within = ratio.clamp(1 - config.clip_param, 1 + config.clip_param)
         gains = batch[Postprocessing.ADVANTAGES]
-        policy_loss = -mean(torch.minimum(gains * ratio, gains * within))
+        policy_loss = -mean(clipped_surrogate(ratio, gains, config.clip_param))
         entropy = mean(acts.entropy())
         weight = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()  # type: ignore[attr-defined]
         loss = policy_loss - weight * entropy
@@ -221,8 +221,3 @@ def _order(count: int, legacy: LegacyTraining) -> list[int]:
     else:
         np.random.shuffle(numbers)
     return numbers
-
-
-def explained_variance(targets: Any, said: Any) -> Any:
-    """How much of the targets' variance a critic explains: 1 for all of it, and at least -1."""
-    return (1 - (targets - said).var() / targets.var()).clamp(min=-1.0)

@@ -19,6 +19,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.algorithms.off_policy import begin_rounds
 from rllib_compat.networks.modules.grouped import MASK
 from rllib_compat.networks.modules.qmix import FOLLOWING, TAKEN, TARGETS, QMIXModule
@@ -280,13 +281,13 @@ class QMIXTorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # typ
     ) -> Any:
         """The mean of squared TD errors, over all steps that are no padding, and all agents."""
         module = self.module[module_id].unwrapped()
-        rewards = batch[Columns.REWARDS]
         real = batch[Columns.LOSS_MASK].unsqueeze(-1)
         ended = batch[Columns.TERMINATEDS].unsqueeze(-1)
         with torch.no_grad():
-            following = _best(fwd_out, batch, config, ~real | ended)
+            valid = _valid_actions(batch, irrelevant=~real | ended)
+            following = next_values(fwd_out[TARGETS], fwd_out[FOLLOWING], valid, config.double_q)
             value = module.mixed(following, batch[Columns.NEXT_OBS], target=True)
-            targets = rewards + config.gamma * (~ended).float() * value
+            targets = td_targets(batch[Columns.REWARDS], ended, value, config.gamma)
         taken = fwd_out[TAKEN]
         weights = real.float().expand_as(targets)
         errors = (taken - targets) * weights
@@ -302,26 +303,42 @@ class QMIXTorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # typ
         return loss
 
 
-def _best(fwd_out: Any, batch: Any, config: Any, irrelevant: Any) -> Any:
+def _valid_actions(batch: Any, irrelevant: torch.Tensor) -> torch.Tensor | None:
+    """Which actions an agent has after each step, `[B, T, agents, actions]`; None: all.
+
+    Args:
+        batch: The batch.
+        irrelevant: `[B, T, 1]`: after these steps, no action has to be valid.
+
+    Raises:
+        ConfigError: An agent has none.
+    """
+    if MASK not in batch[Columns.NEXT_OBS]:
+        return None
+    valid: torch.Tensor = (batch[Columns.NEXT_OBS][MASK] != 0) | irrelevant.unsqueeze(-1)
+    if not valid.any(-1).all():
+        raise ConfigError(
+            "An agent has a step without any valid action.",
+            where="observation_space → action_mask",
+            fix="Leave at least one action to each agent in every step but the last.",
+        )
+    return valid
+
+
+def next_values(
+    targets: torch.Tensor, values: torch.Tensor, valid: torch.Tensor | None, double_q: bool
+) -> torch.Tensor:
     """What the targets say of each agent's best valid action after each step, `[B, T, agents]`.
 
     Args:
-        fwd_out: What the module gave.
-        batch: The batch.
-        config: The module's config.
-        irrelevant: `[B, T, 1]`: after these steps, no action has to be valid.
+        targets: What the target network says of all actions, `[B, T, agents, actions]`.
+        values: What the network says of them; with `double_q` it chooses.
+        valid: Which actions there are; None: all.
+        double_q: Whether the target only judges.
     """
-    targets, values = fwd_out[TARGETS], fwd_out[FOLLOWING]
-    if MASK in batch[Columns.NEXT_OBS]:
-        valid = (batch[Columns.NEXT_OBS][MASK] != 0) | irrelevant.unsqueeze(-1)
+    if valid is not None:
         targets, values = (each.masked_fill(~valid, -torch.inf) for each in (targets, values))
-        if not valid.any(-1).all():
-            raise ConfigError(
-                "An agent has a step without any valid action.",
-                where="observation_space → action_mask",
-                fix="Leave at least one action to each agent in every step but the last.",
-            )
-    if not config.double_q:
+    if not double_q:
         return targets.max(-1).values
     return targets.gather(-1, values.argmax(-1, keepdim=True)).squeeze(-1)
 

@@ -13,9 +13,9 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from torch.nn import functional
 
 from rllib_compat.algorithms.base import register
+from rllib_compat.algorithms.objectives import huber
 from rllib_compat.algorithms.sequence_replay import (
     WEIGHTS,
     SequenceReplayAlgorithm,
@@ -101,8 +101,17 @@ class R2D2TorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # typ
         # What follows the last row of a sequence is not known: nothing is learned there.
         learned = batch[Columns.LOSS_MASK][:, :-1]
         taken, count = taken[:, :-1], learned.sum()
-        errors = torch.where(learned, taken - _goals(values, targets, config, batch), 0.0)
-        loss = (batch[WEIGHTS][:, :-1] * _huber(errors)).sum() / count
+        goals = r2d2_targets(
+            values,
+            targets,
+            batch[Columns.REWARDS],
+            batch[Columns.TERMINATEDS],
+            config.gamma**config.n_step,
+            double_q=config.double_q,
+            h_epsilon=config.h_function_epsilon if config.use_h_function else None,
+        )
+        errors = torch.where(learned, taken - goals, 0.0)
+        loss = (batch[WEIGHTS][:, :-1] * huber(errors)).sum() / count
         told = {
             "total_loss": loss,
             "mean_q": taken[learned].mean(),
@@ -118,17 +127,33 @@ class R2D2TorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # typ
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-def _goals(values: Any, targets: Any, config: Any, batch: Any) -> Any:
-    """What the network should have said in each row but the last, `[B, rows - 1]`."""
-    best = (values if config.double_q else targets).argmax(-1, keepdim=True)
+def r2d2_targets(
+    values: torch.Tensor,
+    targets: torch.Tensor,
+    rewards: torch.Tensor,
+    terminateds: torch.Tensor,
+    discount: float,
+    *,
+    double_q: bool,
+    h_epsilon: float | None,
+) -> torch.Tensor:
+    """What the network should have said in each row but the last, `[B, rows - 1]`.
+
+    Args:
+        values: What the network says of all actions, `[B, rows, actions]`.
+        targets: What the target network says of them.
+        rewards: The rewards, `[B, rows]`.
+        terminateds: Whether the episode has ended by then, `[B, rows]`.
+        discount: The weight of what follows.
+        double_q: Whether the network says which action comes next.
+        h_epsilon: That of the h-function; None: targets are not rescaled.
+    """
+    best = (values if double_q else targets).argmax(-1, keepdim=True)
     following = targets.gather(-1, best).squeeze(-1)[:, 1:]
-    rewards, ended = (batch[name][:, :-1] for name in (Columns.REWARDS, Columns.TERMINATEDS))
-    following = torch.where(ended, 0.0, following)
-    discount = config.gamma**config.n_step
-    if not config.use_h_function:
-        return rewards + discount * following
-    epsilon = config.h_function_epsilon
-    return rescaled(rewards + discount * original(following, epsilon), epsilon)
+    following = torch.where(terminateds[:, :-1], 0.0, following)
+    if h_epsilon is None:
+        return rewards[:, :-1] + discount * following
+    return rescaled(rewards[:, :-1] + discount * original(following, h_epsilon), h_epsilon)
 
 
 def rescaled(value: Any, epsilon: float) -> Any:
@@ -145,10 +170,6 @@ def original(scaled: Any, epsilon: float) -> Any:
     size, one = scaled.abs(), 2.0 * epsilon + 1.0
     root = (4.0 * epsilon * size + one**2).sqrt()
     return 2.0 * scaled * (size + 2.0) / (2.0 * epsilon * size + one + root)
-
-
-def _huber(errors: Any) -> Any:
-    return functional.huber_loss(errors, torch.zeros_like(errors), reduction="none")
 
 
 register(R2D2, R2D2Config)

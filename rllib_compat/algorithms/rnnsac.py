@@ -12,9 +12,9 @@ import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from torch.nn import functional
 
 from rllib_compat.algorithms.base import register
+from rllib_compat.algorithms.objectives import huber, td_targets
 from rllib_compat.algorithms.sequence_replay import (
     WEIGHTS,
     SequenceReplayAlgorithm,
@@ -116,12 +116,15 @@ class RNNSACTorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # t
             return torch.where(learned, values, 0.0).sum() / count
 
         soft = fwd_out[NEXT_VALUE] - alpha * fwd_out[NEXT_LOGP]
-        following = torch.where(batch[Columns.TERMINATEDS], 0.0, soft)
-        goals = batch[Columns.REWARDS] + config.gamma**config.n_step * following
+        goals = td_targets(
+            batch[Columns.REWARDS],
+            batch[Columns.TERMINATEDS],
+            soft,
+            config.gamma**config.n_step,
+        )
         taken = fwd_out[TAKEN]
         errors = taken - goals
-        huber = functional.huber_loss(errors, torch.zeros_like(errors), reduction="none")
-        critic_losses = [mean(batch[WEIGHTS] * each) for each in huber]
+        critic_losses = [mean(batch[WEIGHTS] * each) for each in huber(errors)]
         actor_loss = mean(alpha * fwd_out[LOGP] - fwd_out[VALUE])
         alpha_loss = -mean(module.log_alpha * (fwd_out[LOGP].detach() + entropy))
         td_errors = torch.where(learned, errors.detach().abs().mean(0), 0.0)

@@ -12,6 +12,7 @@ from ray.rllib.core.columns import Columns
 
 from rllib_compat.algorithms.base import OwnEnvRunnersConfig
 from rllib_compat.algorithms.legacy_training import LegacyTraining
+from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm
 from rllib_compat.ray_versions import learners
 
@@ -94,8 +95,9 @@ class LegacySACLearner:
             after = (fwd_out["action_probs_next"] * worth).sum(-1)
         else:
             after = fwd_out["q_target_next"] - weight * fwd_out["logp_next_resampled"]
-        discounts = torch.where(batch[Columns.TERMINATEDS].bool(), 0.0, config.gamma**config.n_step)
-        targets = (discounts * after + batch[Columns.REWARDS]).detach()
+        discount = config.gamma**config.n_step
+        rewards, ended = batch[Columns.REWARDS], batch[Columns.TERMINATEDS]
+        targets = td_targets(rewards, ended, after, discount).detach()
         losses = {}
         for name in ("qf", "qf_twin") if config.twin_q else ("qf",):
             said = fwd_out[f"{name}_preds"]

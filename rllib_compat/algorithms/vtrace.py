@@ -19,7 +19,8 @@ from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from rllib_compat.algorithms.advantages import Advantages
 from rllib_compat.algorithms.legacy_training import LegacyTraining
-from rllib_compat.algorithms.ppo import explained_variance, real_rows
+from rllib_compat.algorithms.objectives import clipped_surrogate, explained_variance
+from rllib_compat.algorithms.ppo import real_rows
 from rllib_compat.ray_versions import configs, modules
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -254,8 +255,7 @@ class LegacyAPPOLearner(LegacyVTraceLearner):
         kl_weight = self.curr_kl_coeffs_per_module[module_id]  # type: ignore[attr-defined]
         trusted = (of["behaviour"] - of["judge"]).exp().clamp(0.0, 2.0)
         ratio = trusted * (of["logp"] - of["behaviour"]).exp()
-        within = ratio.clamp(1 - config.clip_param, 1 + config.clip_param)
-        policy_loss = -torch.minimum(of["gains"] * ratio, of["gains"] * within).mean()
+        policy_loss = -clipped_surrogate(ratio, of["gains"], config.clip_param).mean()
         vf_loss, entropy, kl = 0.5 * of["errors"].mean(), of["entropy"].mean(), of["kl"].mean()
         loss = policy_loss + config.vf_loss_coeff * vf_loss - weight * entropy
         if config.use_kl_loss:

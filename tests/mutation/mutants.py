@@ -718,8 +718,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/algorithms/test_ddpg_losses.py",),
         (
             "TD3 trusts the more hopeful of its critics",
-            "        value = torch.stack(list(told.values())).min(dim=0).values",
-            "        value = torch.stack(list(told.values())).max(dim=0).values",
+            "            least(next_values.values()),",
+            "            torch.stack(list(next_values.values())).max(dim=0).values,",
         ),
         (
             "TD3's actor learns at each update",
@@ -728,8 +728,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "DDPG hopes for rewards after an episode's end",
-            "        going_on = 1.0 - batch[Columns.TERMINATEDS].float()",
-            "        going_on = 1.0",
+            "            batch[Columns.TERMINATEDS],",
+            "            torch.zeros_like(batch[Columns.TERMINATEDS]),",
         ),
     ),
     *_in(
@@ -746,8 +746,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/algorithms/test_crr.py",),
         (
             "CRR's critics are trained by its actor's weights",
-            "        weights = _weights(_least(values).detach() - own, config)",
-            "        weights = _weights(_least(values) - own, config)",
+            "        advantages = least(values).detach() - own",
+            "        advantages = least(values) - own",
         ),
     ),
     *_in(
