@@ -44,10 +44,6 @@ class A2CConfig(SynchronousConfig):
         "train batch is whole; then applies their sum. None: all at once.",
     }
 
-    def get_default_learner_class(self) -> type:
-        """The learner that computes A2C's loss."""
-        return A2CTorchLearner
-
     def validate(self) -> None:
         """Checks all settings against each other.
 
@@ -128,4 +124,4 @@ class A2CTorchLearner(PolicyGradientLearner):
         return super().remove_module(module_id, **kwargs)
 
 
-register(A2C, A2CConfig)
+register(A2C, A2CConfig, A2CTorchLearner)

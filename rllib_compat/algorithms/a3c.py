@@ -123,10 +123,6 @@ class A3CConfig(A2CConfig):
         super().__init__(algo_class=algo_class)
         self.microbatch_size = None
 
-    def get_default_learner_class(self) -> type:
-        """The learner that computes A3C's loss."""
-        return A3CTorchLearner
-
     def validate(self) -> None:
         """Checks all settings against each other.
 
@@ -177,4 +173,4 @@ class A3CTorchLearner(A2CTorchLearner):
             self._kept = dict(gradients_dict)
 
 
-register(A3C, A3CConfig)
+register(A3C, A3CConfig, A3CTorchLearner)

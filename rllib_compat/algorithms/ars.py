@@ -49,10 +49,6 @@ class ARSConfig(EvolutionConfig):
         "sgd_stepsize": "The learning rate.",
     }
 
-    def get_default_learner_class(self) -> type:
-        """The learner with ARS's optimizer."""
-        return ARSTorchLearner
-
 
 class ARSTorchLearner(EvolutionLearner):
     """Moves weights with plain steps."""
@@ -62,4 +58,4 @@ class ARSTorchLearner(EvolutionLearner):
         return torch.optim.SGD(parameters, lr=config.sgd_stepsize), config.sgd_stepsize
 
 
-register(ARS, ARSConfig)
+register(ARS, ARSConfig, ARSTorchLearner)

@@ -11,7 +11,6 @@ import tree
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core import DEFAULT_MODULE_ID
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import ENV_RUNNER_SAMPLING_TIMER, LEARNER_RESULTS, TIMERS
 
 from rllib_compat.algorithms.base import (
@@ -122,6 +121,8 @@ class BanditConfig(RemovedAlgorithmConfig):
     #: A Dict with this part reaches the module as it is (`runtime.connectors`).
     keeps_observations: ClassVar[tuple[str, ...]] = (ITEM,)
 
+    default_module_class = LinearBanditModule
+    default_learner_class = BanditLearner
     module_settings = {
         "alpha": "What the posterior covariance is multiplied by: more of it explores more.",
         "lambda_": "The prior precision of the weights. None: 1.0, or 0.1 where the observation "
@@ -136,14 +137,6 @@ class BanditConfig(RemovedAlgorithmConfig):
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
         return {**super()._model_config_auto_includes, "sampling": self.sampling}
-
-    def get_default_learner_class(self) -> type:
-        """The learner that keeps the posterior."""
-        return BanditLearner
-
-    def get_default_rl_module_spec(self) -> Any:
-        """Describes the module."""
-        return RLModuleSpec(module_class=LinearBanditModule)
 
     def validate(self) -> None:
         """Checks all settings against each other.

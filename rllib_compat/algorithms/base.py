@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from ray.tune import register_trainable
 
@@ -22,8 +23,8 @@ from rllib_compat.runtime.failures import give_env_runners
 from rllib_compat.runtime.observation_connectors import PreviousSteps
 
 
-def register(algorithm: Any, config: Any) -> None:
-    """Makes an algorithm and its config each other's default, and registers it with Ray's Tune.
+def register(algorithm: Any, config: Any, learner: type | None = None) -> None:
+    """Makes an algorithm, its config and its learner each other's default; tells Ray's Tune of it.
 
     `Tuner("A2C")` finds it by its name then. Ray keeps the names for the whole cluster, so its
     workers find them, too. It pickles what it registers: this is called at the end of the
@@ -31,6 +32,8 @@ def register(algorithm: Any, config: Any) -> None:
     already stays as it is.
     """
     algorithm.config_class, config.default_algorithm = config, algorithm
+    if learner is not None:
+        config.default_learner_class = learner
     if not tune.is_registered_trainable(algorithm.__name__):
         register_trainable(algorithm.__name__, algorithm)
 
@@ -81,8 +84,10 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
     schedules: ClassVar[Mapping[str, str]] = MappingProxyType({})
     #: Whether the old API stack can't run it.
     new_stack_only: ClassVar[bool] = True
-    #: Its algorithm; `register` sets it.
+    #: Its algorithm and its learner, which `register` sets, and its module; None: its base's.
     default_algorithm: ClassVar[Any]
+    default_learner_class: ClassVar[type | None] = None
+    default_module_class: ClassVar[type | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -113,6 +118,16 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
             **MODEL_DEFAULTS.get(self.legacy_name, {}),
             **{name: getattr(self, name) for table in tables for name in table},
         }
+
+    def get_default_learner_class(self) -> Any:
+        """The learner that computes the losses."""
+        return self.default_learner_class or super().get_default_learner_class()
+
+    def get_default_rl_module_spec(self) -> Any:
+        """Describes the module."""
+        if self.default_module_class is None:
+            return super().get_default_rl_module_spec()
+        return RLModuleSpec(module_class=self.default_module_class)
 
     def build_env_to_module_connector(self, *args: Any, **kwargs: Any) -> Any:
         """The pipeline between environment and module.

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from ray.rllib.algorithms.marwil import MARWIL
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 
 from rllib_compat.algorithms.base import (
@@ -59,6 +58,7 @@ class CRR(RemovedAlgorithm, MARWIL):  # type: ignore[misc]  # Ray has no types
 class CRRConfig(RemovedAlgorithmConfig):
     """The config of CRR."""
 
+    default_module_class = CriticRegularizedModule
     module_settings = {
         "actor_hiddens": "The sizes of the actor's hidden layers.",
         "actor_hidden_activation": "Their activation.",
@@ -93,14 +93,6 @@ class CRRConfig(RemovedAlgorithmConfig):
         super().__init__(algo_class=algo_class)
         # Ray's own two actors, with a task that reads, would wait for each other on two CPUs.
         self.offline_data(map_batches_kwargs={"concurrency": 1})
-
-    def get_default_learner_class(self) -> type:
-        """The learner that computes the losses."""
-        return CRRTorchLearner
-
-    def get_default_rl_module_spec(self) -> Any:
-        """Describes the module."""
-        return RLModuleSpec(module_class=CriticRegularizedModule)
 
     def build_learner_connector(self, *args: Any, **kwargs: Any) -> Any:
         """The pipeline that makes batches; each step with the observation after it."""
@@ -214,4 +206,4 @@ def crr_critic_loss(values: list[torch.Tensor], targets: torch.Tensor, kind: str
     return huber(errors).mean() if kind == "huber" else 0.5 * errors.pow(2.0).mean()
 
 
-register(CRR, CRRConfig)
+register(CRR, CRRConfig, CRRTorchLearner)

@@ -13,7 +13,6 @@ import torch
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.sac import SAC
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_compat.algorithms.base import (
     ActorCriticLearner,
@@ -45,6 +44,7 @@ class DDPG(RemovedAlgorithm, OffPolicyAlgorithm, SAC):  # type: ignore[misc]  # 
 class DDPGConfig(RemovedAlgorithmConfig):
     """The config of DDPG."""
 
+    default_module_class = DeterministicModule
     module_settings = {
         "actor_hiddens": "The sizes of the actor's hidden layers.",
         "actor_hidden_activation": "Their activation.",
@@ -104,14 +104,6 @@ class DDPGConfig(RemovedAlgorithmConfig):
         noise = given.pop("exploration_noise", NotProvided)
         super().update_from_dict(given)
         return self.training(exploration_noise=noise)
-
-    def get_default_learner_class(self) -> type:
-        """The learner that computes the losses."""
-        return DDPGTorchLearner
-
-    def get_default_rl_module_spec(self) -> Any:
-        """Describes the module, whose network the config's keys say."""
-        return RLModuleSpec(module_class=DeterministicModule)
 
     def build_env_to_module_connector(self, *args: Any, **kwargs: Any) -> Any:
         """The pipeline between environment and module."""
@@ -265,4 +257,4 @@ def smoothed(
     return torch.minimum(torch.maximum(actions + noise, low), high)
 
 
-register(DDPG, DDPGConfig)
+register(DDPG, DDPGConfig, DDPGTorchLearner)

@@ -283,10 +283,6 @@ class DDPPOConfig(RemovedAlgorithmConfig, PPOConfig):  # type: ignore[misc]
         "torch_distributed_backend": "What averages gradients: gloo, mpi or nccl.",
     }
 
-    def get_default_learner_class(self) -> type:
-        """The learner that averages gradients."""
-        return DDPPOTorchLearner
-
     def get_rollout_fragment_length(self, worker_index: int = 0) -> int:  # noqa: ARG002
         """How many steps each environment of an env runner makes."""
         if self.rollout_fragment_length != "auto":
@@ -399,4 +395,4 @@ class DDPPOTorchLearner(learners.ClipsGradients, PPOTorchLearner):  # type: igno
         return {ref: mean for ref, mean in zip(refs, means, strict=True) if mean is not None}
 
 
-register(DDPPO, DDPPOConfig)
+register(DDPPO, DDPPOConfig, DDPPOTorchLearner)

@@ -58,10 +58,6 @@ class ESConfig(EvolutionConfig):
         "stepsize": "Adam's learning rate.",
     }
 
-    def get_default_learner_class(self) -> type:
-        """The learner with ES's optimizer."""
-        return ESTorchLearner
-
 
 class ESTorchLearner(EvolutionLearner):
     """Moves weights with Adam."""
@@ -78,4 +74,4 @@ class ESTorchLearner(EvolutionLearner):
         optimizer.step()
 
 
-register(ES, ESConfig)
+register(ES, ESConfig, ESTorchLearner)

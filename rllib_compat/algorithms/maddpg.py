@@ -14,7 +14,6 @@ import torch
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from rllib_compat.algorithms.base import (
@@ -201,6 +200,7 @@ class MADDPGConfig(RemovedAlgorithmConfig):
     """
 
     buffer_size: int
+    default_module_class = MADDPGModule
     least = {"buffer_size": 1, "n_step": 1}
     schedules = {"actor_lr": "learning rate", "critic_lr": "learning rate"}
     module_settings = {
@@ -231,14 +231,6 @@ class MADDPGConfig(RemovedAlgorithmConfig):
         self.grad_clip_by = "norm"  # each variable's gradient by itself
         # Ray's check takes a step with an action of the space, where ours is one of a simplex.
         self.disable_env_checking = True
-
-    def get_default_learner_class(self) -> type:
-        """The learner that computes the losses."""
-        return MADDPGTorchLearner
-
-    def get_default_rl_module_spec(self) -> Any:
-        """Describes the module of each agent."""
-        return RLModuleSpec(module_class=MADDPGModule)
 
     def get_multi_rl_module_spec(self, **kwargs: Any) -> Any:
         """Describes all modules, and tells each what its critic sees."""
@@ -336,4 +328,4 @@ def maddpg_losses(
     return feature_reg * logits.pow(2.0).mean() - policy_values.mean(), errors.pow(2.0).mean()
 
 
-register(MADDPG, MADDPGConfig)
+register(MADDPG, MADDPGConfig, MADDPGTorchLearner)

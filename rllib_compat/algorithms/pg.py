@@ -92,10 +92,6 @@ class PG(SynchronousAlgorithm):
 class PGConfig(SynchronousConfig):
     """The config of PG; it has no settings of its own."""
 
-    def get_default_learner_class(self) -> type:
-        """The learner that computes PG's loss."""
-        return PGTorchLearner
-
 
 class PGTorchLearner(PolicyGradientLearner):
     """Computes PG's loss: what `pg_torch_loss` computed."""
@@ -120,4 +116,4 @@ class PGTorchLearner(PolicyGradientLearner):
         return loss + 0.0 * self.values(module_id, batch, fwd_out).mean()
 
 
-register(PG, PGConfig)
+register(PG, PGConfig, PGTorchLearner)

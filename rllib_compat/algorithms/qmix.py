@@ -15,7 +15,6 @@ import torch
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig, register
@@ -212,6 +211,7 @@ class QMIXConfig(RemovedAlgorithmConfig):
     `train_batch_size` counts steps of the environment; fragments are drawn until there are so many.
     """
 
+    default_module_class = QMIXModule
     module_settings = {
         "mixer": "What makes one value of the agents': `qmix` (a network that grows with each of "
         "them), `vdn` (their sum), or None: each learns from its own reward.",
@@ -245,14 +245,6 @@ class QMIXConfig(RemovedAlgorithmConfig):
         self.epsilon: Any = [[0, 1.0], [40000, 0.01]]
         self.lstm_cell_size = 64
         self.max_seq_len = 999_999
-
-    def get_default_learner_class(self) -> type:
-        """The learner that computes the loss."""
-        return QMIXTorchLearner
-
-    def get_default_rl_module_spec(self) -> Any:
-        """Describes the module."""
-        return RLModuleSpec(module_class=QMIXModule)
 
     def build_env_to_module_connector(self, *args: Any, **kwargs: Any) -> Any:
         """The pipeline between environment and module; first of all, arrays are made."""
@@ -343,4 +335,4 @@ def next_values(
     return targets.gather(-1, values.argmax(-1, keepdim=True)).squeeze(-1)
 
 
-register(QMIX, QMIXConfig)
+register(QMIX, QMIXConfig, QMIXTorchLearner)

@@ -12,7 +12,6 @@ import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.objectives import huber
@@ -41,6 +40,7 @@ class R2D2Config(SequenceReplayConfig):
     by as many steps, as RLlib's R2D2 did.
     """
 
+    default_module_class = R2D2Module
     module_settings = {
         "hiddens": "The sizes of the hidden layers of each stream; none: there are no streams.",
         "dueling": "Whether advantages and the state's value are streams of their own.",
@@ -63,14 +63,6 @@ class R2D2Config(SequenceReplayConfig):
         self.epsilon: Any = [[0, 1.0], [10000, 0.02]]
         greedily = AlgorithmConfig.overrides(explore=False)
         self.evaluation(evaluation_config=greedily)
-
-    def get_default_learner_class(self) -> type:
-        """The learner that computes the loss."""
-        return R2D2TorchLearner
-
-    def get_default_rl_module_spec(self) -> Any:
-        """Describes the module."""
-        return RLModuleSpec(module_class=R2D2Module)
 
 
 _WithTargets: Any = learners.learner_with_targets()
@@ -172,4 +164,4 @@ def original(scaled: Any, epsilon: float) -> Any:
     return 2.0 * scaled * (size + 2.0) / (2.0 * epsilon * size + one + root)
 
 
-register(R2D2, R2D2Config)
+register(R2D2, R2D2Config, R2D2TorchLearner)

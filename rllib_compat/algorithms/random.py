@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_compat.algorithms.base import (
     GradientFreeLearner,
@@ -39,6 +38,8 @@ def _play(env_runner: Any, episodes: int) -> tuple[Any]:
 class RandomConfig(RemovedAlgorithmConfig):
     """The config of Random."""
 
+    default_module_class = RandomModule
+    default_learner_class = GradientFreeLearner
     least = {"rollouts_per_iteration": 1}
     settings = {
         "rollouts_per_iteration": "How many episodes an iteration has; with several env runners, "
@@ -50,14 +51,6 @@ class RandomConfig(RemovedAlgorithmConfig):
         self.rollouts_per_iteration = 10
         # What is drawn is an action already: nothing has to be stretched to the action space.
         self.environment(normalize_actions=False, clip_actions=False)
-
-    def get_default_learner_class(self) -> type:
-        """The learner, which does nothing."""
-        return GradientFreeLearner
-
-    def get_default_rl_module_spec(self) -> Any:
-        """Describes the module."""
-        return RLModuleSpec(module_class=RandomModule)
 
 
 register(Random, RandomConfig)

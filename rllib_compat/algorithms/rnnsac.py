@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.objectives import huber, td_targets
@@ -45,6 +44,7 @@ class RNNSACConfig(SequenceReplayConfig):
 
     following = True
 
+    default_module_class = RNNSACModule
     module_settings = {
         "twin_q": "Whether there is a second critic; the smaller value counts.",
         "initial_alpha": "How much entropy counts at first.",
@@ -63,14 +63,6 @@ class RNNSACConfig(SequenceReplayConfig):
             **super()._model_config_auto_includes,
             "zero_init_states": self.zero_init_states,
         }
-
-    def get_default_learner_class(self) -> type:
-        """The learner that computes the losses."""
-        return RNNSACTorchLearner
-
-    def get_default_rl_module_spec(self) -> Any:
-        """Describes the module."""
-        return RLModuleSpec(module_class=RNNSACModule)
 
 
 _WithTargets: Any = learners.learner_with_targets()
@@ -153,4 +145,4 @@ def _target_entropy(space: Any, config: Any) -> float:
     return 0.98 * float(np.log(space.n)) if hasattr(space, "n") else -float(np.prod(space.shape))
 
 
-register(RNNSAC, RNNSACConfig)
+register(RNNSAC, RNNSACConfig, RNNSACTorchLearner)
