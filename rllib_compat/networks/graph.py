@@ -1,7 +1,7 @@
 """A network as data: steps that each compute one value from earlier ones.
 
 Every legacy network that is not today's default is described in this form. The same description is
-computed in numpy (here, in float64, for the proof) and in torch (`networks.modules.graph_net`,
+computed in numpy (here, in float64, for the proof) and in torch (`networks.modules.graph_module`,
 as an RLModule that trains). What a step can do is in `ops`; its arrays are kept under
 `<step>.<part>`, kernels as TensorFlow has them: `[in, out]` and `[h, w, in, out]`, images as
 `[..., h, w, c]`.
@@ -83,6 +83,14 @@ class Graph:
         """Whether it has states, and so a time axis."""
         return bool(self.states)
 
+    def zeros(self) -> dict[str, Array]:
+        """Inputs of zeros: one item, of one step where the graph has a time axis."""
+        lead = (1, 1) if self.recurrent else (1,)
+        return {
+            name: np.zeros((1, *shape) if name in self.states else (*lead, *shape))
+            for name, shape in self.inputs.items()
+        }
+
     def to_plain(self) -> dict[str, Any]:
         """It as plain data, for a module's config."""
         return {
@@ -123,15 +131,10 @@ class Graph:
                 raise CheckpointError(f"The array {name} belongs to no step.", where=where)
             if followed != name and arrays[followed].shape != array.shape:
                 raise CheckpointError(f"The array {name} is not shaped as its own.", where=where)
-        lead = (1, 1) if self.recurrent else (1,)
-        zeros = {
-            name: np.zeros((1, *shape) if name in self.states else (*lead, *shape))
-            for name, shape in self.inputs.items()
-        }
         # Shapes are all that counts here: gigabytes of weights are not even looked at.
         shapes = {k: np.broadcast_to(np.float32(0), array.shape) for k, array in arrays.items()}
         with np.errstate(all="ignore"):
-            self.evaluate(shapes, zeros, where=where, dtype=np.float32)
+            self.evaluate(shapes, self.zeros(), where=where, dtype=np.float32)
 
     def evaluate(
         self,

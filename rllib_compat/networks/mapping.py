@@ -129,6 +129,24 @@ def torch_layer(theirs: str, ours: str) -> Table:
     )
 
 
+def torch_lstm(theirs: str, ours: str) -> Table:
+    """The rows of a torch `LSTM` of one layer."""
+    return (
+        Move(f"{theirs}.weight_ih_l0", f"{ours}.kernel", TRANSPOSED),
+        Move(f"{theirs}.weight_hh_l0", f"{ours}.recurrent_kernel", TRANSPOSED),
+        Move(f"{theirs}.bias_ih_l0", f"{ours}.bias"),
+        Move(f"{theirs}.bias_hh_l0", f"{ours}.recurrent_bias"),
+    )
+
+
+def torch_mlp(theirs: str, ours: str, *, linear: bool) -> Table:
+    """The rows of the dense layers of an RLModule's encoder.
+
+    Activation modules take every second number; where the layers are linear, there are none.
+    """
+    return torch_dense(f"{theirs}.net.mlp.{'{i}' if linear else '{2*i}'}", f"{ours}.{{i}}")
+
+
 def row_for(table: Table, name: str) -> Move | None:
     """The row that takes an array, for this one name; None where no row of the table does."""
     for move in table:

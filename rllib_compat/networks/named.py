@@ -21,7 +21,7 @@ from rllib_compat.networks.graph import Array, Graph
 from rllib_compat.networks.mapping import Table, to_canonical
 from rllib_compat.networks.network import Network, Reading, Target
 from rllib_compat.networks.observations import preprocessed_image
-from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.networks.settings import ModelSettings, distribution_inputs, model_setting
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
@@ -117,7 +117,7 @@ class Named:
         Args:
             policy: Whose arrays they are.
             settings: What the config says.
-            plain: The arrays by the scheme's names (see `names.plain`).
+            plain: The arrays by the scheme's names (see `plain_names`).
             scheme: The naming scheme.
             table: Its names.
             of: The network that they should be of, for the refusal.
@@ -260,9 +260,13 @@ class Named:
         """The same with some arrays more, or others in their place."""
         return replace(self, arrays={**self.arrays, **arrays})
 
-    def model(self, key: str, default: Any) -> str | None:
-        """An activation that the config's `model` names; None means none."""
-        given = self.settings.model.get(key, default)
+    def activation(self, *keys: str) -> str | None:
+        """The activation that the first of some keys of `model` names; None means none.
+
+        Where the config has none of them, it is the default of the last.
+        """
+        model = self.settings.model
+        given = model_setting(model, next((key for key in keys if key in model), keys[-1]))
         return None if given is None else str(given)
 
     def note(

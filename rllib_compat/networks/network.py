@@ -210,12 +210,7 @@ class Network(Weights):
         graph = self.graph
         if "q_values" not in graph.outputs or not graph.inputs.keys().isdisjoint(OF_CRITICS):
             return None
-        lead = (1, 1) if graph.recurrent else (1,)
-        zeros = {
-            name: np.zeros((1, *shape) if name in graph.states else (*lead, *shape))
-            for name, shape in graph.inputs.items()
-        }
-        return int(self.forward(zeros)["q_values"].shape[-1])
+        return int(self.forward(graph.zeros())["q_values"].shape[-1])
 
     def forward(self, inputs: Mapping[str, Array], dtype: Any = np.float64) -> Outputs:
         """Computes its outputs.

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rllib_compat.networks import refusals
-from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.settings import ModelSettings, model_setting
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
@@ -113,7 +113,7 @@ def is_scaled(space: Space | None, settings: ModelSettings) -> bool:
 
 def pixels_of(frame: tuple[int, ...], model: Mapping[str, Any]) -> tuple[int, ...]:
     """The shape that `dim` and `grayscale` make of an Atari frame."""
-    size = int(model.get("dim", 84))
+    size = int(model_setting(model, "dim"))
     return (size, size, 1 if model.get("grayscale") else frame[-1])
 
 
@@ -160,7 +160,7 @@ def scaling_findings(policy: PolicyState, settings: ModelSettings) -> list[Findi
 
 
 def _frame_steps(model: Mapping[str, Any]) -> str:
-    size = model.get("dim", 84)
+    size = model_setting(model, "dim")
     steps = [f"cut off 25 rows above and below, scaled to {size}x{size}"]
     steps += ["made gray"] if model.get("grayscale") else []
-    return ", ".join([*steps, _CENTRED if model.get("zero_mean", True) else "x / 255"])
+    return ", ".join([*steps, _CENTRED if model_setting(model, "zero_mean") else "x / 255"])

@@ -118,14 +118,8 @@ def _shapes(network: Network, steps: tuple[str, ...]) -> dict[str, tuple[int, ..
     """The shape of each step's value for one item, and without time."""
     graph = replace(network.graph, outputs={name: name for name in steps})
     own = {k: v for k, v in network.arrays.items() if not k.startswith(TARGET_PREFIX)}
-    lead = (1, 1) if graph.recurrent else (1,)
-    zeros = {
-        name: np.zeros((1, *shape) if name in graph.states else (*lead, *shape))
-        for name, shape in graph.inputs.items()
-    }
-    compiled = Compiled(graph, own, None if graph.recurrent else steps)
-    made = compiled(zeros)
-    return {name: made[name].shape[len(lead) :] for name in steps}
+    made = Compiled(graph, own, None if graph.recurrent else steps)(graph.zeros())
+    return {name: made[name].shape[2 if graph.recurrent else 1 :] for name in steps}
 
 
 def single_steps(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:

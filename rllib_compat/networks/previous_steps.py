@@ -260,8 +260,8 @@ def add_base(
     shape = trunk.inputs(named)
     features = trunk.add(build, named.having({"logits.kernel": behind}))
     graph = Graph({"obs": shape}, tuple(build.steps), {"features": features})
-    zeros = {"obs": np.zeros((1, *shape))}
-    made = graph.evaluate(named.arrays, zeros, where=f"the {trunk.kind} network")["features"]
+    where = f"the {trunk.kind} network"
+    made = graph.evaluate(named.arrays, graph.zeros(), where=where)["features"]
     size = len(kernel) - int(made.shape[-1])
     before = previous(named, actions, rewards, size, raw_first=raw_first)
     inputs = {"obs": shape, **before.inputs()}

@@ -13,6 +13,7 @@ from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
+from rllib_compat.registry import keys
 
 #: Which key of `model` asks for which recurrent network around the model.
 _WRAPPERS = {"use_attention": "attention (GTrXL)", "use_lstm": "LSTM"}
@@ -67,6 +68,11 @@ class ModelSettings:
     ray: str | None = None
     layout: str = ""
 
+    @property
+    def hidden_sizes(self) -> tuple[int, ...]:
+        """The hidden sizes, with the default."""
+        return tuple(keys.model_default("fcnet_hiddens")) if self.hiddens is None else self.hiddens
+
     @classmethod
     def of(cls, checkpoint: LegacyCheckpoint, policy: PolicyState) -> ModelSettings:
         """What a checkpoint's config says of the network of one of its policies."""
@@ -96,11 +102,11 @@ class ModelSettings:
         hiddens = None
         if "fcnet_hiddens" in model or "post_fcnet_hiddens" in model:
             # Ray 1.3 – 2.x: the fully connected network simply gets the post layers, too.
-            given = model.get("fcnet_hiddens", [256, 256])
+            given = model_setting(model, "fcnet_hiddens")
             hiddens = (*given, *(model.get("post_fcnet_hiddens") or ()))
-        activation = model.get("fcnet_activation", "tanh")
+        activation = model_setting(model, "fcnet_activation")
         if not model.get("fcnet_hiddens", True):
-            activation = model.get("post_fcnet_activation", "relu")
+            activation = model_setting(model, "post_fcnet_activation")
         scheduled = merged.get("entropy_coeff_schedule") is not None
         return cls(
             hiddens=hiddens,
@@ -117,6 +123,11 @@ class ModelSettings:
             ray=ray,
             layout=layout,
         )
+
+
+def model_setting(model: Mapping[str, Any], key: str) -> Any:
+    """What a config's `model` says of a key, or the default that it had in every Ray."""
+    return model[key] if key in model else keys.model_default(key)
 
 
 #: What describes a network's layers, and is reckoned with: lists of sizes, sizes, numbers.

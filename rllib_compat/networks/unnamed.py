@@ -129,9 +129,6 @@ Rows: TypeAlias = list[tuple[str, tuple[int, ...]]]
 _KL_STEPS = (1.5, 0.5)
 _MOST_KL_UPDATES = 5000
 
-#: `fcnet_hiddens` of every Ray (`MODEL_DEFAULTS`).
-DEFAULT_HIDDENS = (256, 256)
-
 
 def dense_rows(names: Sequence[str], sizes: Sequence[int]) -> Rows:
     """The rows of a stack of dense layers.
@@ -305,7 +302,7 @@ def name_vector(
     vector, scalars = np.asarray(policy.weights), scalars_of(settings)
     inputs = observation_size(policy, settings)
     outputs = distribution_inputs(policy.action_space) if policy.action_space else None
-    hiddens = DEFAULT_HIDDENS if settings.hiddens is None else settings.hiddens
+    hiddens = settings.hidden_sizes
     fits: list[tuple[dict[str, Array], dict[str, float]]] = []
     for shape in _shapes(vector.size, inputs, outputs, hiddens, settings):
         found = cut_vector(vector, shape.policy(), shape.value(), scalars, target=target)

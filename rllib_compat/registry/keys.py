@@ -172,6 +172,12 @@ def default_at(home: str, key: str, release: str) -> tuple[bool, Any]:
     return False, None
 
 
+@cache
+def model_default(key: str) -> Any:
+    """The default of a key of `model`, which no Ray has changed."""
+    return section("model")[key][-1][2]
+
+
 def _holds_an_expression(value: Any) -> bool:
     """Whether a default, or a part of it, was no literal: nobody knows its value then."""
     if isinstance(value, dict):

@@ -15,14 +15,13 @@ from functools import partial
 from typing import TypeAlias
 
 from rllib_compat.networks.drawing import (
-    HIDDENS,
     OUT,
     Arrays,
-    Model,
+    NewModel,
+    draw_stack,
     is_image,
     on_torch,
     since,
-    stack,
 )
 from rllib_compat.networks.families import attention, dense, recurrent, rl_module, vision
 from rllib_compat.networks.families.dense import (
@@ -31,6 +30,7 @@ from rllib_compat.networks.families.dense import (
     LSTM,
     actor_critic,
     clipless,
+    draw_trunk,
     own_actor_critic,
     policy_only,
     sequence_length,
@@ -40,12 +40,19 @@ from rllib_compat.networks.families.dense import (
 )
 from rllib_compat.networks.families.dense import read_vector as read_policy_vector
 from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.mapping import Move, Table, from_canonical, to_canonical, torch_dense
+from rllib_compat.networks.mapping import (
+    Move,
+    Table,
+    from_canonical,
+    to_canonical,
+    torch_dense,
+    torch_mlp,
+)
 from rllib_compat.networks.named import Named, plain_names, where_of
 from rllib_compat.networks.network import Network, Reading, Target
 from rllib_compat.networks.previous_steps import Previous, choices_of
 from rllib_compat.networks.refusals import not_yet
-from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.networks.settings import ModelSettings, distribution_inputs, model_setting
 from rllib_compat.networks.trunks.complex import COMPLEX, dead_names, second_names
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.networks.trunks.vision import VISION
@@ -213,9 +220,8 @@ def _target(named: Named) -> Target:
 
 
 def _default_module(encoder: str, head: str, *, linear: bool) -> Table:
-    layer = "net.mlp.{i}" if linear else "net.mlp.{2*i}"
     return (
-        *torch_dense(f"{encoder}.{layer}", "hidden.{i}"),
+        *torch_mlp(encoder, "hidden", linear=linear),
         *torch_dense(f"{head}.net.mlp.0", "logits"),
         Move(f"{head}.log_std", "log_std.value"),
     )
@@ -239,7 +245,7 @@ def draw_actor_critic(arrays: Arrays, settings: ModelSettings, seen: Space, acti
         settings = replace(settings, shares_layers=True)  # whatever the config says
     features = wrapper(arrays, settings, seen, actions)
     if features is None:
-        Model(arrays, settings, outputs, value=True).draw(seen)
+        draw_trunk(NewModel(arrays, settings, outputs, value=True), seen)
         return
     # Until Ray 0.8.4, what TensorFlow had behind its LSTM began small.
     norm = None if on_torch(settings) or since(settings, "0.8.5") else OUT
@@ -247,9 +253,9 @@ def draw_actor_critic(arrays: Arrays, settings: ModelSettings, seen: Space, acti
     if not _has_own_value(settings, seen):
         arrays.dense("_value_branch._model.0", features, 1)
         return
-    hiddens = HIDDENS if settings.hiddens is None else settings.hiddens
+    hiddens = settings.hidden_sizes
     takes = hiddens[-1] if since(settings, "0.7") else seen.flat_size()
-    last = stack(arrays, "_own_value", takes, hiddens)
+    last = draw_stack(arrays, "_own_value", takes, hiddens)
     arrays.dense("_own_value_out._model.0", last, 1, OUT)
 
 
@@ -290,9 +296,9 @@ def _lstm(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) 
     count, rewards = (
         int(both or bool(told.get(f"lstm_use_prev_{what}"))) for what in ("action", "reward")
     )
-    takes = Model(arrays, settings).draw(seen)
+    takes = draw_trunk(NewModel(arrays, settings), seen)
     takes += _steps_before(actions, count, rewards, one_hot=since(settings, "1.2"))
-    cells = int(told.get("lstm_cell_size", 256))
+    cells = int(model_setting(told, "lstm_cell_size"))
     if on_torch(settings):
         arrays.lstm("lstm", takes, cells)
     else:
@@ -311,17 +317,17 @@ def _attention(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Sp
     count, rewards = (
         int(told.get(f"attention_use_n_prev_{what}") or 0) for what in ("actions", "rewards")
     )
-    takes = Model(arrays, settings).draw(seen)
+    takes = draw_trunk(NewModel(arrays, settings), seen)
     takes += _steps_before(actions, count, rewards, one_hot=True)
-    size = int(told.get("attention_dim", 64))
+    size = int(model_setting(told, "attention_dim"))
     heads, head = (
-        int(told.get(f"attention_{k}", n)) for k, n in (("num_heads", 1), ("head_dim", 32))
+        int(model_setting(told, f"attention_{key}")) for key in ("num_heads", "head_dim")
     )
-    hidden = int(told.get("attention_position_wise_mlp_dim", 32))
-    gate_bias = float(told.get("attention_init_gru_gate_bias", 2.0))
+    hidden = int(model_setting(told, "attention_position_wise_mlp_dim"))
+    gate_bias = float(model_setting(told, "attention_init_gru_gate_bias"))
     biases = not on_torch(settings)  # in what stands behind attention
     arrays.dense("gtrxl.linear_layer._model.0", takes, size)
-    for unit in range(int(told.get("attention_num_transformer_units", 1))):
+    for unit in range(int(model_setting(told, "attention_num_transformer_units"))):
         seeing, behind = (f"gtrxl.attention_layers.{2 * unit + k}" for k in (0, 1))
         layer = f"{seeing}._layer"
         for vector in ("_uvar", "_vvar"):

@@ -34,7 +34,7 @@ from rllib_compat.networks.named import Named, plain_names
 from rllib_compat.networks.network import Reading
 from rllib_compat.networks.previous_steps import Base, add_base
 from rllib_compat.networks.refusals import not_yet
-from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.settings import ModelSettings, model_setting
 from rllib_compat.networks.trunks.complex import COMPLEX, second_names
 from rllib_compat.networks.trunks.dense import Trunk
 from rllib_compat.neutral.checkpoint import PolicyState
@@ -197,7 +197,7 @@ def add_attention(build: Builder, named: Named, trunk: Trunk) -> Core:
     epsilon = _KERAS_EPSILON if "mlp_hidden.0.bias" in named.arrays else _TORCH_EPSILON
     for unit in range(units):
         top = _add_unit(build, unit, top, epsilon)
-    memory = (int(model.get("attention_memory_inference", 50)), named.gives("embed"))
+    memory = (int(model_setting(model, "attention_memory_inference")), named.gives("embed"))
     states = {f"memory_{i}": f"attention.{i}.memory" for i in range(units)}
     inputs = {**base.inputs, **dict.fromkeys(states, memory)}
     return Core(top, base, inputs, states, units, memory)
@@ -232,7 +232,7 @@ def _require_units(named: Named) -> int:
 
 def findings(named: Named, core: Core) -> list[Finding]:
     """What the module can't do as that Ray did."""
-    training = named.settings.model.get("attention_memory_training", 50)
+    training = model_setting(named.settings.model, "attention_memory_training")
     if training == core.memory[0]:
         return []
     return [

@@ -27,7 +27,7 @@ from rllib_compat.networks.network import (
     own_module,
 )
 from rllib_compat.networks.observations import require_image
-from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.settings import ModelSettings, model_setting
 from rllib_compat.networks.trunks.dense import (
     add_critics,
     add_layers,
@@ -328,7 +328,7 @@ def fresh(config: Mapping[str, Any], inputs: int, actions: Box) -> Network:
     shapes: dict[str, tuple[int, ...]] = {}
     features = inputs
     if config.get("use_state_preprocessor"):
-        hiddens = [*list(model.get("fcnet_hiddens", [256, 256]))[:-1], _FEATURES]
+        hiddens = [*model_setting(model, "fcnet_hiddens")[:-1], _FEATURES]
         shapes |= _layers("_hidden_layers.", features, hiddens)
         features = hiddens[-1]
     size = actions.flat_size()

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks import refusals, unnamed
+from rllib_compat.networks.drawing import NewModel, is_image, since
 from rllib_compat.networks.graph import Array, Builder, Graph, Step
 from rllib_compat.networks.mapping import (
     Move,
@@ -37,19 +38,20 @@ from rllib_compat.networks.mapping import (
     require_same_names,
     torch_dense,
     torch_layer,
+    torch_mlp,
 )
 from rllib_compat.networks.named import Named, best_scheme, plain_names, where_of
 from rllib_compat.networks.network import Network, Reading, Target, own_module
-from rllib_compat.networks.observations import preprocessed_image
+from rllib_compat.networks.observations import original_space, preprocessed_image
 from rllib_compat.networks.ops.in_numpy import activation
-from rllib_compat.networks.settings import ModelSettings, distribution_inputs
-from rllib_compat.networks.trunks.complex import COMPLEX, is_complex
+from rllib_compat.networks.settings import ModelSettings, distribution_inputs, model_setting
+from rllib_compat.networks.trunks.complex import COMPLEX, is_complex, is_in_parts
 from rllib_compat.networks.trunks.dense import DENSE, Trunk, add_layers
 from rllib_compat.networks.trunks.vision import VISION
-from rllib_compat.networks.unnamed import DEFAULT_HIDDENS, Shape, cut, total
+from rllib_compat.networks.unnamed import Shape, cut, total
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.report import Verdict
-from rllib_compat.neutral.spaces import Box
+from rllib_compat.neutral.spaces import Box, Space
 
 ATTENTION, LSTM = "attention (GTrXL)", "LSTM"
 
@@ -68,6 +70,25 @@ def trunk_of(names: Iterable[str], policy: PolicyState | None = None) -> Trunk:
     if policy is not None and is_complex(policy, names):
         return COMPLEX
     return VISION if any(_CONVOLUTION.search(name) for name in names) else DENSE
+
+
+def draw_trunk(new: NewModel, seen: Space, *, flattened: bool = True) -> int:
+    """Draws the base model that the catalog (`ModelCatalog`) chose for observations.
+
+    Args:
+        new: What to draw.
+        seen: The observations.
+        flattened: Whether a preprocessor made one vector of observations of several parts.
+
+    Returns:
+        How many numbers it gives.
+    """
+    space = original_space(seen) or seen
+    if is_image(space):
+        return VISION.draw(new, seen)
+    if since(new.settings, "1.2") and (not flattened or is_in_parts(space, new.settings)):
+        return COMPLEX.draw(new, seen)
+    return DENSE.draw(new, seen)
 
 
 def wrapper_of(names: Iterable[str]) -> str | None:
@@ -107,12 +128,11 @@ COMPLEX_SCHEMES = {
 
 
 def default_module(*, shares_layers: bool, linear: bool) -> Table:
-    """Today's default PPO module; activation modules take every second number, if there are any."""
+    """Today's default PPO module."""
     actor = "encoder.encoder" if shares_layers else "encoder.actor_encoder"
-    layer = "net.mlp.{i}" if linear else "net.mlp.{2*i}"
     return (
-        *torch_dense(f"{actor}.{layer}", "hidden.{i}"),
-        *torch_dense(f"encoder.critic_encoder.{layer}", "value_hidden.{i}"),
+        *torch_mlp(actor, "hidden", linear=linear),
+        *torch_mlp("encoder.critic_encoder", "value_hidden", linear=linear),
         *torch_dense("pi.net.mlp.0", "logits"),
         *torch_dense("vf.net.mlp.0", "value"),
         Move("pi.log_std", "log_std.value"),
@@ -163,7 +183,7 @@ def own_actor_critic(graph: Graph, arrays: Mapping[str, Array], **model_config: 
 
 def sequence_length(settings: ModelSettings) -> int:
     """How many steps the sequences have that a network with states is trained on."""
-    return int(settings.model.get("max_seq_len", 20))
+    return int(model_setting(settings.model, "max_seq_len"))
 
 
 def todays_default(named: Named, table: Callable[..., Table], **told: Any) -> Target:
@@ -234,7 +254,7 @@ def read_vector(policy: PolicyState, settings: ModelSettings) -> Reading:
             "both",
             where,
         )
-    hiddens = DEFAULT_HIDDENS if settings.hiddens is None else settings.hiddens
+    hiddens = settings.hidden_sizes
     inputs = policy.observation_space.flat_size()
     outputs = distribution_inputs(policy.action_space) or 0
     # Ray 0.7.5 – 0.8.5 ignored `free_log_std` on TensorFlow.

@@ -36,7 +36,6 @@ from rllib_compat.networks.observations import preprocessed_image, require_image
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs
 from rllib_compat.networks.trunks.vision import Filter, filters_for
 from rllib_compat.networks.unnamed import (
-    DEFAULT_HIDDENS,
     Rows,
     Shape,
     conv_rows,
@@ -188,7 +187,7 @@ def deterministic_inputs(space: Space) -> int | None:
 def _layers(settings: ModelSettings) -> tuple[tuple[int, ...], str]:
     """The hidden layers and their activation. Ray 0.5 did not look at `model`."""
     if not (settings.ray or "").startswith("0.5"):
-        hiddens = DEFAULT_HIDDENS if settings.hiddens is None else settings.hiddens
+        hiddens = settings.hidden_sizes
         return hiddens, settings.activation
     if settings.algorithm == "ES":
         return (256, 256), "tanh"

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from rllib_compat.networks import refusals
-from rllib_compat.networks.drawing import Arrays, Model, on_torch, since
+from rllib_compat.networks.drawing import Arrays, NewModel, on_torch, since
 from rllib_compat.networks.families import q_head, q_rl_module
 from rllib_compat.networks.families.actor_critic import wrapper
+from rllib_compat.networks.families.dense import draw_trunk
 from rllib_compat.networks.families.q_head import MODULE, RECURRENT, Head
 from rllib_compat.networks.families.q_names import read_named
 from rllib_compat.networks.families.recurrent import add_lstm
@@ -70,7 +71,8 @@ def draw_q_network(arrays: Arrays, settings: ModelSettings, seen: Space, actions
         arrays.dense("_logits_branch._model.0", around, gives)
     else:
         base = {**settings.model, "no_final_linear": bool(head.hiddens)}
-        Model(arrays, replace(settings, model=base, free_log_std=False), gives).draw(seen)
+        own = replace(settings, model=base, free_log_std=False)
+        draw_trunk(NewModel(arrays, own, gives), seen)
     if not head.hiddens and not head.noisy:
         return
     outputs = {"advantage": actions.n * head.num_atoms}

@@ -37,7 +37,6 @@ from rllib_compat.networks.trunks.complex import COMPLEX
 from rllib_compat.networks.trunks.dense import DENSE, Trunk
 from rllib_compat.networks.trunks.vision import VISION, filters_for
 from rllib_compat.networks.unnamed import (
-    DEFAULT_HIDDENS,
     Rows,
     conv_rows,
     cut,
@@ -254,7 +253,7 @@ def _name_vector(policy: PolicyState, settings: ModelSettings) -> dict[str, Arra
         return next(iter(fits.values()))
     raise refusals.no_fit(
         f"The vector of {vector.size} numbers",
-        f"Q-network with hidden layers {list(settings.hiddens or DEFAULT_HIDDENS)} and a head of "
+        f"Q-network with hidden layers {list(settings.hidden_sizes)} and a head of "
         f"{list(head.hiddens)}",
         where_of(policy),
         len(fits),
@@ -302,7 +301,7 @@ def _contrib_stream(head: Head, name: str, width: int, size: int) -> Rows:
 
 def _base_models(policy: PolicyState, settings: ModelSettings) -> Iterator[tuple[Rows, int]]:
     """The base models that the config allows, and how wide their features are."""
-    hiddens = settings.hiddens if settings.hiddens is not None else DEFAULT_HIDDENS
+    hiddens = settings.hidden_sizes
     image = preprocessed_image(policy.observation_space, settings)
     if image is not None:
         with suppress(CheckpointError):  # images that no convolutions are known for
@@ -339,7 +338,7 @@ def _base_model(
 ) -> list[str]:
     """The layers of the base model in the order of keras, with those of its value function."""
     shares = bool(settings.model.get("vf_share_layers", True))
-    count = len(settings.hiddens if settings.hiddens is not None else DEFAULT_HIDDENS)
+    count = len(settings.hidden_sizes)
     convolutions = sum(array.ndim == 4 for array in arrays)
     if convolutions:
         if not shares or settings.model.get("post_fcnet_hiddens"):

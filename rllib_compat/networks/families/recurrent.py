@@ -30,17 +30,16 @@ from rllib_compat.networks.families.dense import (
 )
 from rllib_compat.networks.families.rl_module import default_lstm_module, read_lstm_module
 from rllib_compat.networks.graph import Array, Builder, Graph
-from rllib_compat.networks.mapping import TRANSPOSED, Change, Move, Table, keras, torch_dense
+from rllib_compat.networks.mapping import Change, Move, Table, keras, torch_dense, torch_lstm
 from rllib_compat.networks.named import Named, plain_names, where_of
 from rllib_compat.networks.network import Reading, Target
 from rllib_compat.networks.observations import preprocessed_image
 from rllib_compat.networks.previous_steps import Base, add_base, choices_of
-from rllib_compat.networks.settings import ModelSettings, distribution_inputs
+from rllib_compat.networks.settings import ModelSettings, distribution_inputs, model_setting
 from rllib_compat.networks.trunks.complex import COMPLEX, dead_names, second_names
 from rllib_compat.networks.trunks.dense import DENSE, Trunk, add_layers
 from rllib_compat.networks.trunks.vision import Filter, filters_for
 from rllib_compat.networks.unnamed import (
-    DEFAULT_HIDDENS,
     Rows,
     conv_rows,
     cut_vector,
@@ -53,7 +52,7 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Space
 
-#: By scheme (see `names.lstm`), the scope of all variables, and what a layer's two were called.
+#: By scheme (see `LSTM_TABLES`), the scope of all variables, and what a layer's two were called.
 _CALLED = {"layers": ("default_model/", "kernel", "bias"), "slim": ("", "weights", "biases")}
 
 
@@ -65,7 +64,7 @@ def name_list(
     Raises:
         NotYetError: The wrapped model is not fully connected.
     """
-    layers = len(DEFAULT_HIDDENS if settings.hiddens is None else settings.hiddens)
+    layers = len(settings.hidden_sizes)
     for own_value in (False, True):
         # The last hidden layer is an output itself, unless the value function sits on it.
         hidden = [f"fc_{i + 1}" for i in range(layers)]
@@ -117,9 +116,9 @@ def name_vector(
 def _layouts(seen: Space, acts: Space, settings: ModelSettings) -> Iterator[tuple[Rows, Rows]]:
     """The policy's rows and the value function's, for each layout that there was."""
     model = settings.model
-    size, outputs = int(model.get("lstm_cell_size", 256)), distribution_inputs(acts) or 0
+    size, outputs = int(model_setting(model, "lstm_cell_size")), distribution_inputs(acts) or 0
     extra = len(choices_of(acts)) + 1 if model.get("lstm_use_prev_action_reward") else 0
-    hiddens = DEFAULT_HIDDENS if settings.hiddens is None else settings.hiddens
+    hiddens = settings.hidden_sizes
     dense = [f"fc{i + 1}" for i in range(len(hiddens))]
     image = preprocessed_image(seen, settings)
     if image is None:
@@ -241,10 +240,7 @@ LSTM_TABLES: Mapping[str, Table] = {
         *keras("values", "value"),
     ),
     "torch": (
-        Move("lstm.weight_ih_l0", "lstm.kernel", TRANSPOSED),
-        Move("lstm.weight_hh_l0", "lstm.recurrent_kernel", TRANSPOSED),
-        Move("lstm.bias_ih_l0", "lstm.bias"),
-        Move("lstm.bias_hh_l0", "lstm.recurrent_bias"),
+        *torch_lstm("lstm", "lstm"),
         *torch_dense("_logits_branch._model.0", "logits"),
         *torch_dense("_value_branch._model.0", "value"),
         # What only TensorFlow had: names of ours, for new networks.
@@ -332,7 +328,7 @@ class Core:
         inputs: The graph's inputs.
         states: The graph's states, in the order of that Ray's lists.
         cells: How many cells the LSTM has.
-        gates: What the gates are squashed by: a key of `ops.recurrent.GATES`.
+        gates: What the gates are squashed by: a key of `ops.in_numpy.GATES`.
     """
 
     value: str

@@ -30,7 +30,14 @@ from rllib_compat.networks.families.dense import (
     with_log_std,
 )
 from rllib_compat.networks.graph import Array, Builder, Graph
-from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense, torch_layer
+from rllib_compat.networks.mapping import (
+    Move,
+    Table,
+    torch_dense,
+    torch_layer,
+    torch_lstm,
+    torch_mlp,
+)
 from rllib_compat.networks.named import BUFFERS, Named, plain_names, where_of
 from rllib_compat.networks.network import Reading, Target
 from rllib_compat.networks.observations import require_image
@@ -53,14 +60,10 @@ _CRITIC = "critic_"
 
 
 def lstm_encoder_names(theirs: str, ours: str, *, linear: bool) -> Table:
-    """One tokenizer and its LSTM; activation modules take every second number."""
-    layer = "{i}" if linear else "{2*i}"
+    """One tokenizer and its LSTM."""
     return (
-        *torch_dense(f"{theirs}.tokenizer.net.mlp.{layer}", f"{ours}hidden.{{i}}"),
-        Move(f"{theirs}.lstm.weight_ih_l0", f"{ours}lstm.kernel", TRANSPOSED),
-        Move(f"{theirs}.lstm.weight_hh_l0", f"{ours}lstm.recurrent_kernel", TRANSPOSED),
-        Move(f"{theirs}.lstm.bias_ih_l0", f"{ours}lstm.bias"),
-        Move(f"{theirs}.lstm.bias_hh_l0", f"{ours}lstm.recurrent_bias"),
+        *torch_mlp(f"{theirs}.tokenizer", f"{ours}hidden", linear=linear),
+        *torch_lstm(f"{theirs}.lstm", f"{ours}lstm"),
     )
 
 
@@ -220,14 +223,14 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
 def _add_encoder(build: Builder, named: Named, prefix: str) -> str:
     if not named.layers("conv"):
         layers = named.layers(f"{prefix}hidden")
-        activation = named.model("fcnet_activation", "tanh")
+        activation = named.activation("fcnet_activation")
         return add_layers(build, named.arrays, layers, "obs", activation)
     image = require_image(named.policy, named.settings)
     filters = filters_for(named.settings.model, image)
     names = named.layers(f"{prefix}conv")
     if len(names) != len(filters):
         raise refusals.other_config("conv_filters", len(names), len(filters), named.where)
-    activation = named.model("conv_activation", "relu")
+    activation = named.activation("conv_activation")
     takes, size = "obs", (image[0], image[1])
     for name, filter_ in zip(names, filters, strict=True):
         valid = filter_.padding == "valid"
@@ -240,6 +243,5 @@ def _add_encoder(build: Builder, named: Named, prefix: str) -> str:
 def _add_head(build: Builder, named: Named, stack: str, takes: str) -> str:
     named.require(f"{stack}.0.kernel")
     *hidden, last = named.layers(stack)
-    old = named.settings.model.get("post_fcnet_activation", "relu")
-    activation = named.model("head_fcnet_activation", old)
+    activation = named.activation("head_fcnet_activation", "post_fcnet_activation")
     return build.add("dense", last, add_layers(build, named.arrays, hidden, takes, activation))

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks import refusals
-from rllib_compat.networks.families.rl_module import encoder_activation
+from rllib_compat.networks.families.rl_module import encoder_activation, lstm_encoder_names
 from rllib_compat.networks.families.sac import hiddens_of, model_of
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN, Builder, Graph
-from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, torch_dense
+from rllib_compat.networks.mapping import Move, Table, torch_dense, torch_lstm
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.network import (
     ALPHA,
@@ -93,40 +93,27 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     return named.reading(network, *findings)
 
 
-def _lstm(theirs: str, ours: str) -> Table:
-    """The rows of a torch `LSTM` of one layer."""
-    return (
-        Move(f"{theirs}.weight_ih_l0", f"{ours}.kernel", TRANSPOSED),
-        Move(f"{theirs}.weight_hh_l0", f"{ours}.recurrent_kernel", TRANSPOSED),
-        Move(f"{theirs}.bias_ih_l0", f"{ours}.bias"),
-        Move(f"{theirs}.bias_hh_l0", f"{ours}.recurrent_bias"),
-    )
-
-
 _OLD: Table = tuple(
     move
     for stack, name in _STACKS.items()
     for move in (
         *torch_dense(f"{name}._hidden_layers.{{i}}._model.0", f"{stack}.hidden.{{i}}"),
-        *_lstm(f"{name}.lstm", f"{stack}.lstm"),
+        *torch_lstm(f"{name}.lstm", f"{stack}.lstm"),
         *torch_dense(f"{name}._logits_branch._model.0", f"{stack}.out"),
     )
 )
 
 
 def _names(activations: dict[str, str]) -> Table:
-    """The module's names: Ray's encoder counts activations among its layers, if there are any."""
+    """The module's names."""
     return tuple(
         move
         for ours, theirs in (("", OWN_PREFIX), (TARGET_PREFIX, OWN_TARGET_PREFIX))
         for stack, activation in activations.items()
         for move in (
-            *torch_dense(
-                f"{theirs}{stack}.encoder.tokenizer.net.mlp."
-                + ("{i}" if activation == "linear" else "{2*i}"),
-                f"{ours}{stack}.hidden.{{i}}",
+            *lstm_encoder_names(
+                f"{theirs}{stack}.encoder", f"{ours}{stack}.", linear=activation == "linear"
             ),
-            *_lstm(f"{theirs}{stack}.encoder.lstm", f"{ours}{stack}.lstm"),
             *torch_dense(f"{theirs}{stack}.head.0", f"{ours}{stack}.out"),
         )
     )

@@ -23,9 +23,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.networks import refusals
-from rllib_compat.networks.drawing import Arrays, Model, is_image, since
+from rllib_compat.networks.drawing import Arrays, NewModel, is_image, since
 from rllib_compat.networks.families import vision
-from rllib_compat.networks.families.dense import COMPLEX_SCHEMES, VISION_SCHEMES, trunk_of
+from rllib_compat.networks.families.dense import (
+    COMPLEX_SCHEMES,
+    VISION_SCHEMES,
+    draw_trunk,
+    trunk_of,
+)
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Array, Builder, Graph, Step
 from rllib_compat.networks.mapping import Move, Table, keras, row_for, torch_dense
 from rllib_compat.networks.named import Named, plain_names, where_of
@@ -94,7 +99,7 @@ def draw_soft_actor_critic(
         # Since then, no preprocessor flattened what critics of continuous actions saw, an
         # observation and an action, and each part had layers of its own.
         flattened = observed is seen or isinstance(observed, Box) or not since(own, "1.3")
-        Model(arrays, own, gives, _NAMES[stack]).draw(observed, flattened=flattened)
+        draw_trunk(NewModel(arrays, own, gives, _NAMES[stack]), observed, flattened=flattened)
 
 
 #: `MODEL_DEFAULTS` as SAC overrides them (`DEFAULT_CONFIG` of every Ray).
@@ -685,11 +690,10 @@ def _activations(named: Named, stack: str) -> list[str]:
     if named.scheme != "rl_module":
         return [model_of(named.settings, stack).activation] * layers
     # A head's hidden layers follow the encoder's, and had keys of their own.
-    model = named.settings.model
     module = "pi" if stack == POLICY else "qf"
     head = sum(row.theirs.startswith(f"{module}.net.") for row in named.table) // 2 - 1
-    encoder = str(model.get("fcnet_activation", "tanh"))
-    behind = model.get("head_fcnet_activation", model.get("post_fcnet_activation", "relu"))
+    encoder = str(named.activation("fcnet_activation"))
+    behind = named.activation("head_fcnet_activation", "post_fcnet_activation")
     return [encoder] * (layers - head) + [str(behind)] * head
 
 
@@ -708,8 +712,7 @@ def _distribution(named: Named, graph: Graph) -> dict[str, Any]:
     if "actions" not in graph.inputs:
         return {"kind": "categorical"}
     (actions,) = graph.inputs["actions"]
-    zeros = {name: np.zeros((1, *shape)) for name, shape in graph.inputs.items()}
-    outputs = graph.evaluate(named.arrays, zeros)["action_dist_inputs"].shape[-1]
+    outputs = graph.evaluate(named.arrays, graph.zeros())["action_dist_inputs"].shape[-1]
     config = named.settings.config
     if config.get("_use_beta_distribution") or outputs != 2 * actions:
         odd = "Beta" if outputs == 2 * actions else f"{outputs} numbers for {actions} actions"

@@ -27,7 +27,7 @@ from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.named import Named, plain_names
 from rllib_compat.networks.network import Reading
 from rllib_compat.networks.observations import require_image
-from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.settings import ModelSettings, model_setting
 from rllib_compat.networks.trunks.dense import add_layers
 from rllib_compat.networks.trunks.vision import NO_PADDING, VISION, add_convolutions
 from rllib_compat.networks.unnamed import name_vision
@@ -136,7 +136,7 @@ class Heads:
 
     @property
     def _post(self) -> str | None:
-        return self.named.model("post_fcnet_activation", "relu")
+        return self.named.activation("post_fcnet_activation")
 
     def _value(self) -> str:
         """The value function with convolutions of its own."""
@@ -192,7 +192,7 @@ class Heads:
             for step in self.build.steps
             if step.op == "conv" and step.name.startswith(("conv.", "conv_out"))
         ]
-        activation = named.settings.model.get("conv_activation", "relu")
+        activation = model_setting(named.settings.model, "conv_activation")
         value = "shared value layers" if self.shares_layers else "own value network"
         sizes = "-".join(channels)
         return f"conv {image} {sizes} {activation}, {self.outputs()} outputs, {value}"

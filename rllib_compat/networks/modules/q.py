@@ -166,7 +166,7 @@ class QModule(Explores, _DQN):  # type: ignore[misc]  # Ray has no types
     and what `Explores` takes.
 
     A batch has `obs` `[B, …]`; with states `[B, T, …]` and `state_in`, a dict of `[B, …]`. What a
-    network takes beside the observation is found as `graph_net.inputs_in` tells.
+    network takes beside the observation is found as `graph_module.inputs_in` tells.
     """
 
     def __init__(self, *args: Any, catalog_class: Any = None, **kwargs: Any) -> None:  # noqa: ARG002 (the graph tells the network, no catalog chooses it)

@@ -54,7 +54,7 @@ def conv(own: Own, settings: Settings, x: Tensor) -> Tensor:
         # It makes one pixel, as the last one mostly does: a dense layer, which is faster.
         out = functional.linear(x.flatten(1), kernel.flatten(1), bias)
         return _act(out.reshape(*lead, 1, 1, -1), settings)
-    # Kernels lie in memory as torch has them (`graph_net`). Of images in another layout torch turns
+    # Kernels lie in memory as torch has them (`GraphNet`). Of images in another layout torch turns
     # the kernel around, too, which pays for many. With one channel, where the strides fit both
     # layouts, oneDNN takes the wrong one and computes something else (torch 2.13, strides larger
     # than the kernel).
@@ -128,13 +128,6 @@ def normalize(own: Own, settings: Settings, x: Tensor) -> Tensor:
         x = x / (own["std"] + settings["epsilon"])
     clip = settings["clip"]
     return x if clip is None else x.clamp(-clip, clip)
-
-
-#: The only activations of Q-heads: their hidden layers have relu.
-_ACTIVATIONS: dict[str | None, Callable[[Tensor], Tensor]] = {
-    None: lambda x: x,
-    "relu": torch.relu,
-}
 
 
 def noisy_dense(own: Own, settings: Settings, x: Tensor) -> Tensor:

@@ -16,16 +16,23 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from rllib_compat.networks import refusals
+from rllib_compat.networks.drawing import OUT, NewModel, draw_stack, is_image, since
 from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.mapping import Move, Table, keras, torch_layer
 from rllib_compat.networks.named import Named
-from rllib_compat.networks.observations import Component, original_space, require_components
+from rllib_compat.networks.observations import (
+    Component,
+    original_space,
+    parts_of,
+    require_components,
+)
+from rllib_compat.networks.settings import ModelSettings, model_setting
 from rllib_compat.networks.trunks.dense import Trunk, add_layers
-from rllib_compat.networks.trunks.vision import add_convolutions
+from rllib_compat.networks.trunks.vision import add_convolutions, draw_convolutions, filters_for
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotConvertibleError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.spaces import Box
+from rllib_compat.neutral.spaces import Box, DictSpace, MultiBinary, Space, TupleSpace
 
 #: More layers of one part than this had no network.
 _MOST_LAYERS = 12
@@ -127,7 +134,7 @@ def _add(build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> 
     assert not prefix, "the value function always shares this network's layers"
     components = require_components(named.policy)
     layers = _Layers.of(named, components)
-    activation = named.model("fcnet_activation", "tanh")
+    activation = named.activation("fcnet_activation")
     made: list[str] = []
     width = 0
     for i, part in enumerate(components):
@@ -150,7 +157,7 @@ def _add(build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> 
         width += math.prod(size) * named.gives(image)
     _require_all_parts(named, components, layers, width)
     features = build.add("concat", "parts", *made)
-    behind = named.model("post_fcnet_activation", "relu")
+    behind = named.activation("post_fcnet_activation")
     return add_layers(build, named.arrays, layers.behind, features, behind)
 
 
@@ -181,7 +188,7 @@ class _Layers:
             )
         # keras counts what is called alike: first the parts, then the layers behind.
         model = named.settings.model
-        each = len(model.get("fcnet_hiddens", (256, 256)))
+        each = len(model_setting(model, "fcnet_hiddens"))
         post = len(model.get("post_fcnet_hiddens") or ())
         count = sum(f"fc.{i}.hidden.0" in named for i in range(len(named.arrays)))
         if count < len(others) + bool(post):
@@ -213,4 +220,49 @@ def _require_all_parts(
     )
 
 
-COMPLEX = Trunk(kind="complex input", tables=TABLES, inputs=_inputs, add=_add)
+def is_in_parts(space: Space, settings: ModelSettings) -> bool:
+    """Whether the network for several parts was chosen, though a vector was made of them.
+
+    It was for images and tables in a Dict or Tuple, and for what no preprocessor flattened.
+    With gym, those inside of inner Dicts and Tuples did not count.
+    """
+    if not isinstance(space, (DictSpace, TupleSpace)):
+        is_box = isinstance(space, Box) and len(space.shape) != 1
+        return is_box or isinstance(space, MultiBinary)
+    if since(settings, "2.3"):
+        parts = [part.space for part in parts_of(space)]
+    else:
+        inner = space.spaces.values() if isinstance(space, DictSpace) else space.spaces
+        parts = list(inner)
+    return any(isinstance(part, Box) and len(part.shape) > 1 for part in parts)
+
+
+def _draw(new: NewModel, seen: Space) -> int:
+    """Draws a network for observations of several parts."""
+    parts = [part.space for part in parts_of(original_space(seen) or seen)]
+    arrays, settings, prefix = new.arrays, new.settings, new.prefix
+    own = tuple(model_setting(settings.model, "fcnet_hiddens"))
+    features = 0
+    for number, part in enumerate(parts):
+        if is_image(part):
+            filters = filters_for(settings.model, part.shape)
+            name = f"{prefix}cnn_{number}._convs"
+            channels, size = draw_convolutions(new, name, part.shape, filters)
+            features += channels * math.prod(size)
+        elif since(settings, "1.10"):
+            kind = "flatten" if isinstance(part, (Box, MultiBinary)) else "one_hot"
+            name = f"{prefix}{kind}_{number}._hidden_layers"
+            features += draw_stack(arrays, name, part.flat_size(), own)
+        else:
+            features += part.flat_size()
+    post = settings.model.get("post_fcnet_hiddens") or ()
+    last = draw_stack(arrays, f"{prefix}post_fc_stack._hidden_layers", features, post)
+    if new.outputs is None:
+        return last
+    arrays.dense(f"{prefix}logits_layer._model.0", last, new.outputs, OUT)
+    if new.value:
+        arrays.dense(f"{prefix}value_layer._model.0", last, 1, OUT)
+    return new.outputs
+
+
+COMPLEX = Trunk(kind="complex input", tables=TABLES, inputs=_inputs, add=_add, draw=_draw)

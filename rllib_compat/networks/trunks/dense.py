@@ -16,12 +16,17 @@ from itertools import repeat
 from typing import Protocol
 
 from rllib_compat.networks import refusals
+from rllib_compat.networks.drawing import OUT, NewModel, draw_stack, since
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN, Array, Builder
 from rllib_compat.networks.mapping import Move, Table, keras, torch_dense
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX, TARGET_PREFIX
+from rllib_compat.networks.observations import original_space
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
+from rllib_compat.neutral.spaces import Space
 
 
 class Add(Protocol):
@@ -50,12 +55,14 @@ class Trunk:
         tables: Its arrays' names in each scheme (`slim`, `keras`, `torch`).
         inputs: The shape of the observation that the arrays take.
         add: Adds its steps to a graph.
+        draw: Draws a new one for observations, and says how many numbers it gives.
     """
 
     kind: str
     tables: Mapping[str, Table]
     inputs: Callable[[Named], tuple[int, ...]]
     add: Add
+    draw: Callable[[NewModel, Space], int]
 
 
 #: The operation that a layer is, by an array that only it has.
@@ -115,6 +122,40 @@ def _add(build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> 
     return add_layers(build, named.arrays, layers, takes, named.settings.activation)
 
 
+def ignores_free_log_std(settings: ModelSettings) -> bool:
+    """Whether dense networks did; a checkpoint of Ray 0.7 tells no more than that."""
+    early = settings.ray == "0.7" or since(settings, "0.7.5")
+    return settings.ray is not None and early and not since(settings, "0.8.6")
+
+
+def _draw(new: NewModel, seen: Space) -> int:
+    """Draws a fully connected network for vectors, and what a preprocessor made one of."""
+    takes = (original_space(seen) or seen).flat_size()
+    arrays, settings, prefix, outputs = new.arrays, new.settings, new.prefix, new.outputs
+    hiddens = settings.hidden_sizes
+    free = settings.free_log_std and not ignores_free_log_std(settings)
+    if free and outputs and outputs % 2:
+        raise ConfigError(
+            f"free_log_std halves what a policy gives, and these actions take {outputs} numbers.",
+            where="model.free_log_std",
+            fix="Leave it out: standard deviations are of Box actions.",
+        )
+    means = outputs // 2 if outputs and free else outputs
+    activated = bool(settings.model.get("no_final_linear")) and means is not None
+    own = [*hiddens[:-1], means] if activated and means else list(hiddens)
+    last = draw_stack(arrays, f"{prefix}_hidden_layers", takes, own)
+    gives = last
+    if means is not None and not activated:
+        gives = arrays.dense(f"{prefix}_logits._model.0", last, means, OUT)
+    if means is not None and free:
+        arrays.constant(f"{prefix}_append_free_log_std.log_std", means)
+    if new.value:
+        if not settings.shares_layers:
+            last = draw_stack(arrays, f"{prefix}_value_branch_separate", takes, hiddens)
+        arrays.dense(f"{prefix}_value_branch._model.0", last, 1, new.norm_of_value("1.3"))
+    return gives
+
+
 DENSE = Trunk(
     kind="fully connected",
     tables={
@@ -137,6 +178,7 @@ DENSE = Trunk(
     },
     inputs=_inputs,
     add=_add,
+    draw=_draw,
 )
 
 

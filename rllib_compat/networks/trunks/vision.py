@@ -16,19 +16,24 @@ of the image.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from packaging.version import Version
 
 from rllib_compat.networks import refusals
+from rllib_compat.networks.drawing import HIDDEN, NewModel, draw_stack, on_torch, since
 from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.mapping import Move, Table, keras, torch_layer
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.observations import require_image
+from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import Trunk, add_layers
-from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import CheckpointError, ConfigError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.spaces import Space
 
 Pair: TypeAlias = tuple[int, int]
 #: ((top, bottom), (left, right)).
@@ -242,7 +247,7 @@ def _activation(named: Named) -> str | None:
     ray = named.settings.ray
     if named.torch and ray and Version(ray) < _TORCH_ACTIVATION:
         return "relu"
-    return named.model("conv_activation", "relu")
+    return named.activation("conv_activation")
 
 
 def _names(named: Named, prefix: str, count: int) -> list[str]:
@@ -255,11 +260,90 @@ def _names(named: Named, prefix: str, count: int) -> list[str]:
 def _add(build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> str:
     image, _ = add_convolutions(build, named, prefix, takes=takes)
     features = build.add("flatten", f"{prefix}features", image, channels_first=named.torch)
-    behind = named.model("post_fcnet_activation", "relu")
+    behind = named.activation("post_fcnet_activation")
     # torch counts them among the convolutions.
     layers = [n for n in named.layers(f"{prefix}conv") if named.arrays[f"{n}.kernel"].ndim == 2]
     layers += named.layers(f"{prefix}post")
     return add_layers(build, named.arrays, layers, features, behind)
+
+
+def _draw(new: NewModel, seen: Space) -> int:
+    """Draws a vision network."""
+    arrays, settings, prefix, outputs = new.arrays, new.settings, new.prefix, new.outputs
+    image = require_image(PolicyState("new", {}, observation_space=seen), settings)
+    filters = filters_for(settings.model, image)
+    post = list(settings.model.get("post_fcnet_hiddens") or ())
+    activated = bool(settings.model.get("no_final_linear")) and outputs is not None
+    own = filters
+    if activated and outputs is not None:
+        if post:
+            post[-1] = outputs
+        else:
+            own = [*filters[:-1], Filter(outputs, filters[-1].kernel, filters[-1].stride)]
+    channels, size = draw_convolutions(new, f"{prefix}_convs", image, own)
+    if outputs is None:
+        features = channels * math.prod(size)
+        if on_torch(settings):
+            return features
+        return draw_stack(arrays, f"{prefix}_post", features, post)  # below a wrapper, too
+    if size != (1, 1):
+        raise _not_one_pixel(settings, image, size)
+    if post and activated:
+        last = gives = draw_stack(arrays, f"{prefix}_convs", channels, post, len(filters))
+    elif post:
+        if on_torch(settings):  # it counts the layer that flattens, too
+            last = draw_stack(arrays, f"{prefix}_convs", channels, post, len(filters) + 1)
+        else:
+            last = draw_stack(arrays, f"{prefix}_post", channels, post)
+        gives = arrays.dense(f"{prefix}_logits._model.0", last, outputs, HIDDEN)
+    elif activated:
+        last = gives = channels
+    else:
+        last = channels
+        if since(settings, "0.8.6"):
+            gives = arrays.convolution(f"{prefix}_logits._model.1", channels, outputs, (1, 1))
+        else:
+            gives = arrays.dense(f"{prefix}_logits._model.0", channels, outputs)
+    if new.value and settings.shares_layers:
+        arrays.dense(f"{prefix}_value_branch._model.0", last, 1, new.norm_of_value("0.8.6"))
+    elif new.value:
+        branch = f"{prefix}_value_branch_separate"
+        channels, _ = draw_convolutions(new, branch, image, filters)
+        arrays.convolution(f"{branch}.{len(filters)}._model.0", channels, 1, (1, 1))
+    return gives
+
+
+def draw_convolutions(
+    new: NewModel, name: str, image: tuple[int, ...], filters: list[Filter]
+) -> tuple[int, Pair]:
+    """Draws convolutions; gives their channels, and rows and columns of their last image."""
+    size, channels = (image[0], image[1]), image[2]
+    for number, filter_ in enumerate(filters):
+        last = number == len(filters) - 1
+        padding = NO_PADDING if last else same_padding(size, filter_, torch=True)
+        layer = f"{name}.{number}._model.{0 if last else 1}"  # behind the layer that pads
+        channels = new.arrays.convolution(layer, channels, filter_.channels, filter_.kernel)
+        size = size_after(size, filter_, padding)
+        if min(size) < 1:
+            raise ConfigError(
+                f"The convolution {number} has a kernel of {filter_.kernel}, which is larger "
+                f"than the image that it gets of an image of {image[:2]}.",
+                where="model.conv_filters",
+                fix="Give smaller kernels or strides.",
+            )
+    return channels, size
+
+
+def _not_one_pixel(settings: ModelSettings, image: tuple[int, ...], size: Pair) -> ConfigError:
+    given = settings.model.get("conv_filters")
+    which = "the default" if not given else f"{given}"
+    return ConfigError(
+        f"The convolutions {which} make {size[0]} x {size[1]} pixels of images of {image}, where "
+        "policies need one; every Ray up to 2.x refused them.",
+        where="model.conv_filters",
+        fix="Let the kernel of the last one be as large as what it gets: that is not padded, the "
+        "others are. legacy_ray='today' makes today's networks, which take all of them.",
+    )
 
 
 VISION = Trunk(
@@ -267,4 +351,5 @@ VISION = Trunk(
     tables=TABLES,
     inputs=lambda named: require_image(named.policy, named.settings),
     add=_add,
+    draw=_draw,
 )
