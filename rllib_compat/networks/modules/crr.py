@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from typing import Any
 
 import gymnasium
 import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
-from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import nn
 
+from rllib_compat import ray_versions
+from rllib_compat.networks.modules.graph_module import ModuleWithTarget
 from rllib_compat.networks.modules.layers import dense_layers
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
@@ -21,7 +20,7 @@ from rllib_compat.ray_versions import modules
 
 
 @public("rllib_compat.modules")
-class CriticRegularizedModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]
+class CriticRegularizedModule(ModuleWithTarget):
     """A policy over Discrete or Box actions, and one critic or two.
 
     Of Discrete actions critics give a value each; Box actions are one of their inputs. The
@@ -57,14 +56,6 @@ class CriticRegularizedModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI)
     def get_non_inference_attributes(self) -> list[str]:
         """What env runners do without."""
         return [*(f"net.{name}" for name in self.net if name != "actor"), "target_net"]
-
-    def make_target_networks(self) -> None:
-        """Makes the targets, equal to what they follow; a learner calls it."""
-        self.target_net = deepcopy(self.net).requires_grad_(False)
-
-    def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
-        """The networks with those that follow them."""
-        return [(self.net, self.target_net)]
 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
         """What the targets' policy says; see `policy_of`."""

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
-from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import nn
 
 from rllib_compat.networks.families import ddpg
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Graph
 from rllib_compat.networks.modules.distributions import Deterministic
 from rllib_compat.networks.modules.exploration import Noise, Perturbed, root_mean_square
-from rllib_compat.networks.modules.graph_module import GraphNet
+from rllib_compat.networks.modules.graph_module import GraphNet, ModuleWithTarget
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.public import public
 
@@ -33,7 +31,7 @@ Q_OF_POLICY = "q_of_policy"
 
 
 @public("rllib_compat.modules")
-class DeterministicModule(Perturbed, TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]
+class DeterministicModule(Perturbed, ModuleWithTarget):
     """A deterministic policy with one critic or two, and targets of all of them.
 
     The `model_config` of a converted one holds the graph (`graph`, as `Graph.to_plain` makes it)
@@ -55,12 +53,9 @@ class DeterministicModule(Perturbed, TorchRLModule, InferenceOnlyAPI, TargetNetw
             actions = spaces.from_object(self.action_space)
             assert isinstance(actions, spaces.Box)  # the algorithm's config has seen to it
             told = ddpg.fresh(told, inputs, actions).target.model_config
-        self.graph, self._shapes = Graph.from_plain(told["graph"]), told["shapes"]
-        shapes = self._shapes
-        if self.inference_only:
-            kept = {step.name for step in self.graph.needed([Columns.ACTIONS])}
-            shapes = {k: v for k, v in shapes.items() if k.rpartition(".")[0] in kept}
-        self.net = GraphNet(self.graph, shapes)
+        self.graph = Graph.from_plain(told["graph"])
+        wanted = [Columns.ACTIONS] if self.inference_only else None
+        self.net = GraphNet(self.graph, told["shapes"], wanted)
         if new:
             _begin_features(self.net)
         for stack, part in self.net.named_children():
@@ -72,16 +67,6 @@ class DeterministicModule(Perturbed, TorchRLModule, InferenceOnlyAPI, TargetNetw
     def get_non_inference_attributes(self) -> list[str]:
         """The layers that only the critics have, and the targets: env runners do without them."""
         return [*(f"net.{step}" for step in self.net.only_for(_CRITICS)), "target_net"]
-
-    def make_target_networks(self) -> None:
-        """Makes the targets, equal to what they follow; a learner calls it."""
-        self.target_net = GraphNet(self.graph, self._shapes)
-        self.target_net.load_state_dict(self.net.state_dict())
-        self.target_net.requires_grad_(False)
-
-    def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
-        """The network with the one that follows it."""
-        return [(self.net, self.target_net)]
 
     def parameters_of(self, part: str) -> list[nn.Parameter]:
         """The parameters that one of the optimizers trains: `actor` or `critic`."""

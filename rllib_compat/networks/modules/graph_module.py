@@ -38,18 +38,26 @@ class GraphNet(DrawsNoise):
     Args:
         graph: What to compute.
         shapes: The shape of each array by name; matrices start as keras' do, vectors at zero.
+        outputs: The outputs that it has arrays for; None: all.
     """
 
-    def __init__(self, graph: Graph, shapes: Mapping[str, Iterable[int]]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        shapes: Mapping[str, Iterable[int]],
+        outputs: Iterable[str] | None = None,
+    ) -> None:
         super().__init__()
         self.graph = graph
         self.is_noisy = any(step.op == NOISY for step in graph.steps)
         self._parts: dict[str, list[str]] = {step.name: [] for step in graph.steps}
+        kept = {s.name for s in (graph.steps if outputs is None else graph.needed(outputs))}
         constant = {s.name for s in graph.steps if not s.settings.get("trained", True)}
         for name, shape in shapes.items():
             step, _, part = name.rpartition(".")
-            self._parts[step].append(part)
-            _place(self, name, _initial(tuple(shape)), trained=step not in constant)
+            if step in kept:
+                self._parts[step].append(part)
+                _place(self, name, _initial(tuple(shape)), trained=step not in constant)
 
     def forward(
         self, inputs: Mapping[str, Tensor], outputs: Iterable[str] | None = None
@@ -146,6 +154,22 @@ def _initial(shape: tuple[int, ...]) -> Tensor:
     return value
 
 
+class ModuleWithTarget(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]  # Ray has no types
+    """A module whose network `net` a target follows, `target_net`."""
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """What env runners do without."""
+        return ["target_net"]
+
+    def make_target_networks(self) -> None:
+        """Makes the target, equal to what it follows; a learner calls it."""
+        self.target_net = make_target_network(self.net)
+
+    def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
+        """Each network with the one that follows it."""
+        return [(self.net, self.target_net)]
+
+
 LOGITS, VALUES = "action_dist_inputs", "vf_preds"
 
 
@@ -168,12 +192,9 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
         """Builds the network; Ray calls it once."""
         self.graph = Graph.from_plain(self.model_config["graph"])
         self._acting = self._outputs_of_acting()
-        shapes = self.model_config["shapes"]
-        if self.inference_only:
-            kept = {step.name for step in self.graph.needed(self._acting)}
-            shapes = {k: v for k, v in shapes.items() if k.rpartition(".")[0] in kept}
-        self.net = GraphNet(self.graph, shapes)
-        self.action_dist_cls = modules.action_distribution(self.action_space)
+        wanted = self._acting if self.inference_only else None
+        self.net = GraphNet(self.graph, self.model_config["shapes"], wanted)
+        self.action_dist_cls = ray_versions.action_distribution(self.action_space)
 
     def get_initial_state(self) -> dict[str, Any]:
         """Zeros for each state; nothing for a network without states."""

@@ -6,19 +6,17 @@ Lowe et al., "Multi-agent actor-critic for mixed cooperative-competitive environ
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from typing import Any
 
 import gymnasium
 import torch
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
-from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import Tensor, nn
 
 from rllib_compat.networks.graph import EVERYONE as EVERYONE
 from rllib_compat.networks.modules.distributions import Deterministic
+from rllib_compat.networks.modules.graph_module import ModuleWithTarget
 from rllib_compat.networks.modules.layers import dense_layers
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
@@ -29,7 +27,7 @@ Q, Q_OF_POLICY = "q", "q_of_policy"
 
 
 @public("rllib_compat.modules")
-class MADDPGModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]
+class MADDPGModule(ModuleWithTarget):
     """A stochastic actor of one agent, a critic, and targets of both.
 
     Actions are points of a simplex, one number for each Discrete action or each part of a Box:
@@ -56,14 +54,6 @@ class MADDPGModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
     def get_non_inference_attributes(self) -> list[str]:
         """What env runners do without."""
         return ["net.critic", "target_net"]
-
-    def make_target_networks(self) -> None:
-        """Makes the targets, equal to what they follow; a learner calls it."""
-        self.target_net = deepcopy(self.net).requires_grad_(False)
-
-    def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
-        """The networks with those that follow them."""
-        return [(self.net, self.target_net)]
 
     def parameters_of(self, part: str) -> list[nn.Parameter]:
         """The parameters that one of the optimizers trains: `actor` or `critic`."""

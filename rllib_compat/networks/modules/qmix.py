@@ -7,18 +7,16 @@ Rashid et al., "QMIX: Monotonic value function factorisation" (2018); Sunehag et
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from typing import Any
 
 import gymnasium
 import torch
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
-from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch import Tensor, nn
 from torch.nn import functional
 
+from rllib_compat.networks.modules.graph_module import ModuleWithTarget
 from rllib_compat.networks.modules.grouped import MASK, OBS, STATE, grouped_space
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
@@ -31,7 +29,7 @@ HIDDEN = "h"
 
 
 @public("rllib_compat.modules")
-class QMIXModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]
+class QMIXModule(ModuleWithTarget):
     """Acts for a group of agents by one network, and adds their values up with a mixer.
 
     It observes what `grouped_space` describes. The `model_config` has the `mixer` (`qmix`, `vdn` or
@@ -74,14 +72,6 @@ class QMIXModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ig
     def get_non_inference_attributes(self) -> list[str]:
         """What env runners do without."""
         return ["net.mixer", "target_net"]
-
-    def make_target_networks(self) -> None:
-        """Makes the targets, equal to what they follow; a learner calls it."""
-        self.target_net = deepcopy(self.net).requires_grad_(False)
-
-    def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
-        """The networks with those that follow them."""
-        return [(self.net, self.target_net)]
 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
         """What the targets say of all actions, `[B, T, agents, actions]`."""

@@ -5,7 +5,6 @@ Kapturowski et al., "Recurrent experience replay in distributed reinforcement le
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
@@ -14,13 +13,12 @@ import gymnasium
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.models.base import ENCODER_OUT
-from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
-from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch import Tensor, nn
 
 from rllib_compat.networks.modules.exploration import noise, noisy_layers
+from rllib_compat.networks.modules.graph_module import ModuleWithTarget
 from rllib_compat.networks.modules.layers import EncoderCatalog, glorot
 from rllib_compat.networks.modules.q import QF_PREDS, QModule
 from rllib_compat.neutral.errors import ConfigError
@@ -69,7 +67,7 @@ class _Unrolled:
 
 
 @public("rllib_compat.modules")
-class R2D2Module(_Unrolled, TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]  # Ray has no types
+class R2D2Module(_Unrolled, ModuleWithTarget):
     """A Q-network with an LSTM.
 
     The installed Ray's encoder for the observations, with its LSTM (`use_lstm`); behind that the
@@ -119,18 +117,6 @@ class R2D2Module(_Unrolled, TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI): 
     def get_initial_state(self) -> Any:
         """Zeros, as the encoder wants them."""
         return self.net["encoder"].get_initial_state()
-
-    def get_non_inference_attributes(self) -> list[str]:
-        """What env runners do without."""
-        return ["target_net"]
-
-    def make_target_networks(self) -> None:
-        """Makes the target network, equal to the network; a learner calls it."""
-        self.target_net = deepcopy(self.net).requires_grad_(False)
-
-    def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
-        """The network, with the one that follows it."""
-        return [(self.net, self.target_net)]
 
     def compute_q_values(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The values `qf_preds` `[B, T, actions]`, and the states after the last step."""

@@ -13,13 +13,12 @@ import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.models.base import ENCODER_OUT
-from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
-from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import Tensor, nn
 
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
 from rllib_compat.networks.modules.distributions import squashed_gaussian
+from rllib_compat.networks.modules.graph_module import ModuleWithTarget
 from rllib_compat.networks.modules.layers import EncoderCatalog, beside_observation, dense_layers
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
@@ -35,7 +34,7 @@ _LEAST_LOG_STD, _MOST_LOG_STD, _TINY = -5.0, 2.0, 1e-6
 
 
 @public("rllib_compat.modules")
-class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: ignore[misc]  # Ray has no types
+class RNNSACModule(ModuleWithTarget):
     """A policy over Discrete or Box actions, and one critic or two, each with an LSTM of its own.
 
     Each is the installed Ray's encoder with its LSTM (`use_lstm`), and the layers behind it
@@ -88,10 +87,6 @@ class RNNSACModule(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # type: 
     def get_initial_state(self) -> Any:
         """Zeros for each network, as its encoder wants them."""
         return {name: part["encoder"].get_initial_state() for name, part in self.net.items()}
-
-    def get_non_inference_attributes(self) -> list[str]:
-        """What env runners do without."""
-        return ["target_net"]
 
     def make_target_networks(self) -> None:
         """Makes the target critics, equal to the critics; a learner calls it."""

@@ -100,13 +100,7 @@ class LegacyNetworks:
 
     def _net(self, outputs: list[str]) -> GraphNet:
         """A network of the graph's layers that some outputs depend on."""
-        steps = self.graph.needed(outputs)
-        names = {step.name for step in steps}
-        shapes = self.model_config["shapes"]
-        return GraphNet(
-            Graph(self.graph.inputs, steps, {k: self.graph.outputs[k] for k in outputs}),
-            {k: shape for k, shape in shapes.items() if k.rpartition(".")[0] in names},
-        )
+        return GraphNet(self.graph, self.model_config["shapes"], outputs)
 
     def make_target_networks(self) -> None:
         """Makes the critics' targets, equal to the critics; a learner calls it."""

@@ -12,7 +12,7 @@ against 0.01), the function is left out rather than converted wrongly.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,18 @@ from rllib_compat.neutral.frozen import frozen
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Own: TypeAlias = Mapping[str, Array]
 Settings: TypeAlias = Mapping[str, Any]
+
+
+#: The operations by name; those of `in_torch` and `in_onnx` have the same names.
+OPS: dict[str, Callable[..., Any]] = {}
+
+_Operation = TypeVar("_Operation", bound=Callable[..., Any])
+
+
+def operation(function: _Operation) -> _Operation:
+    """Makes a function an operation of graphs, under its own name."""
+    OPS[function.__name__] = function
+    return function
 
 
 def sigmoid(x: Array) -> Array:
@@ -88,6 +100,7 @@ def _act(x: Array, settings: Settings) -> Array:
     return activation(settings.get("activation"), where="model").numpy(x)
 
 
+@operation
 def dense(own: Own, settings: Settings, x: Array) -> Array:
     """A fully connected layer; arrays: kernel `[in, out]`, bias `[out]` (if it has one)."""
     out = x @ own["kernel"]
@@ -96,6 +109,7 @@ def dense(own: Own, settings: Settings, x: Array) -> Array:
     return _act(out, settings)
 
 
+@operation
 def conv(own: Own, settings: Settings, x: Array) -> Array:
     """A convolution over `[..., h, w, c]`; arrays: kernel `[h, w, in, out]`, bias `[out]`.
 
@@ -118,6 +132,7 @@ def conv(own: Own, settings: Settings, x: Array) -> Array:
     return _act(out.reshape(*lead, *out.shape[1:]), settings)
 
 
+@operation
 def flatten(own: Own, settings: Settings, x: Array) -> Array:
     """An image `[..., h, w, c]` as a vector; `channels_first`: in torch's order (c, h, w)."""
     if settings.get("channels_first"):
@@ -125,32 +140,38 @@ def flatten(own: Own, settings: Settings, x: Array) -> Array:
     return x.reshape(*x.shape[:-3], -1)
 
 
+@operation
 def concat(own: Own, settings: Settings, *values: Array) -> Array:
     """Vectors one after the other."""
     return np.concatenate(values, axis=-1)
 
 
+@operation
 def cut(own: Own, settings: Settings, x: Array) -> Array:
     """A part of a vector, `start` to `stop`, in the shape `shape`."""
     return x[..., settings["start"] : settings["stop"]].reshape(*x.shape[:-1], *settings["shape"])
 
 
+@operation
 def free_log_std(own: Own, settings: Settings, x: Array) -> Array:
     """Means, and behind them log standard deviations that are parameters; array: value `[n]`."""
     value = np.broadcast_to(own["value"], (*x.shape[:-1], len(own["value"])))
     return np.concatenate([x, value], axis=-1)
 
 
+@operation
 def scalar(own: Own, settings: Settings, x: Array) -> Array:
     """The only number of a vector of one."""
     return x[..., 0]
 
 
+@operation
 def divide(own: Own, settings: Settings, x: Array) -> Array:
     """Numbers divided by a constant: `by`."""
     return np.asarray(x / settings["by"])
 
 
+@operation
 def swish(own: Own, settings: Settings, x: Array) -> Array:
     """RLlib's own swish `x · sigmoid(slope · x)`; array: the trained slope, one number.
 
@@ -159,11 +180,13 @@ def swish(own: Own, settings: Settings, x: Array) -> Array:
     return np.asarray(x * sigmoid(own["slope"] * x))
 
 
+@operation
 def ravel(own: Own, settings: Settings, x: Array) -> Array:
     """The last `axes` axes as one."""
     return x.reshape(*x.shape[: -settings["axes"]], -1)
 
 
+@operation
 def sloped_dense(own: Own, settings: Settings, x: Array) -> Array:
     """A layer with RLlib's own swish `x · sigmoid(beta · x)`; arrays: kernel, bias, beta `[1]`.
 
@@ -173,17 +196,20 @@ def sloped_dense(own: Own, settings: Settings, x: Array) -> Array:
     return np.asarray(out * sigmoid(own["beta"] * out))
 
 
+@operation
 def activate(own: Own, settings: Settings, x: Array) -> Array:
     """An activation function by itself."""
     return activation(settings.get("activation"), where="model").numpy(x)
 
 
+@operation
 def squash(own: Own, settings: Settings, x: Array) -> Array:
     """Numbers squashed into the range of the actions: `low + range · sigmoid(factor · x)`."""
     low, size = np.asarray(settings["low"]), np.asarray(settings["range"])
     return np.asarray(low + size * sigmoid(settings["factor"] * x))
 
 
+@operation
 def softplus_log_std(own: Own, settings: Settings, x: Array) -> Array:
     """Means, and logs of standard deviations that were `softplus(x) + shift`, x clipped.
 
@@ -196,6 +222,7 @@ def softplus_log_std(own: Own, settings: Settings, x: Array) -> Array:
     return np.concatenate([mean, log_std], axis=-1)
 
 
+@operation
 def normalize(own: Own, settings: Settings, x: Array) -> Array:
     """`MeanStdFilter`; arrays: mean and std, of an observation's shape.
 
@@ -209,6 +236,7 @@ def normalize(own: Own, settings: Settings, x: Array) -> Array:
     return x if clip is None else np.clip(x, -clip, clip)
 
 
+@operation
 def noisy_dense(own: Own, settings: Settings, x: Array) -> Array:
     """A layer of a noisy net without its noise: what it computes on average before activation.
 
@@ -218,18 +246,19 @@ def noisy_dense(own: Own, settings: Settings, x: Array) -> Array:
     return _act(x @ own["kernel"] + own["bias"], settings)
 
 
+@operation
 def layer_norm(own: Own, settings: Settings, x: Array) -> Array:
     """Normalises each vector; arrays: gamma, beta `[n]`; settings: `epsilon`, `activation`."""
-    mean, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-    out = (x - mean) / np.sqrt(var + settings["epsilon"]) * own["gamma"] + own["beta"]
-    return _act(out, settings)
+    return _act(_layer_norm(x, own["gamma"], own["beta"], settings["epsilon"]), settings)
 
 
+@operation
 def dueling(own: Own, settings: Settings, advantages: Array, value: Array) -> Array:
     """Advantages `[…, actions]`, centred over the actions, and a state's value `[…, 1]`."""
     return np.asarray(advantages - advantages.mean(-1, keepdims=True) + value)
 
 
+@operation
 def atoms(own: Own, settings: Settings, advantages: Array, state: Array | None = None) -> Array:
     """The logits of each action's distribution, `[…, actions, atoms]`.
 
@@ -244,6 +273,7 @@ def atoms(own: Own, settings: Settings, advantages: Array, state: Array | None =
     return np.asarray(centred + state[..., None, :])
 
 
+@operation
 def expectation(own: Own, settings: Settings, logits: Array) -> Array:
     """The mean of each distribution over the atoms from `v_min` to `v_max`."""
     weights = np.exp(logits - logits.max(-1, keepdims=True))
@@ -258,6 +288,7 @@ GATES: dict[str, Callable[[Array], Array]] = {
 }
 
 
+@operation
 def lstm(
     own: Own, settings: Settings, x: Array, h: Array, c: Array
 ) -> tuple[Array, dict[str, Array]]:
@@ -277,6 +308,7 @@ def lstm(
     return np.stack(outputs, axis=1), {"h": h, "c": c}
 
 
+@operation
 def one_hot(own: Own, settings: Settings, x: Array) -> Array:
     """Flattened actions `[..., k]` as networks take them.
 
@@ -289,6 +321,7 @@ def one_hot(own: Own, settings: Settings, x: Array) -> Array:
     return np.concatenate([np.asarray(column, np.float64) for column in columns], axis=-1)
 
 
+@operation
 def relative_attention(
     own: Own, settings: Settings, x: Array, memory: Array
 ) -> tuple[Array, dict[str, Array]]:
@@ -332,6 +365,7 @@ def shift(score: Array) -> Array:
     return np.take_along_axis(score, sources[None, :, :, None], axis=2)
 
 
+@operation
 def gru_gate(own: Own, settings: Settings, h: Array, x: Array) -> Array:
     """A residual connection around a layer: takes what went in, `h`, and what came out, `x`.
 
@@ -365,6 +399,7 @@ def _softmax(score: Array) -> Array:
     return np.asarray(powers / powers.sum(axis=2, keepdims=True))
 
 
+@operation
 def linear_bandit(own: Own, settings: Settings, x: Array) -> Array:
     """The reward that each arm is expected to bring, and a bonus for what is not known of it.
 
@@ -384,36 +419,3 @@ def linear_bandit(own: Own, settings: Settings, x: Array) -> Array:
     else:
         scores, wide = x @ theta.T, np.einsum("...d,kde,...e->...k", x, covariance, x)
     return np.asarray(settings["times"] * scores + settings["bonus"] * np.sqrt(wide))
-
-
-#: The operations by name.
-OPS: dict[str, Callable[..., Any]] = {
-    operation.__name__: operation
-    for operation in (
-        dense,
-        conv,
-        flatten,
-        ravel,
-        concat,
-        cut,
-        free_log_std,
-        scalar,
-        divide,
-        normalize,
-        activate,
-        swish,
-        sloped_dense,
-        squash,
-        softplus_log_std,
-        noisy_dense,
-        layer_norm,
-        dueling,
-        atoms,
-        expectation,
-        lstm,
-        one_hot,
-        relative_attention,
-        gru_gate,
-        linear_bandit,
-    )
-}

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rllib_compat.networks.ops import in_numpy
 from rllib_compat.networks.ops.in_numpy import positions
 from rllib_compat.neutral.frozen import frozen
 
@@ -128,6 +129,9 @@ def _linear(nodes: Nodes, value: str, own: Mapping[str, Array]) -> str:
 def dense(nodes: Nodes, step: Taken) -> str:
     """A fully connected layer; of a noisy one, what it computes on average."""
     return _act(nodes, _linear(nodes, step.takes[0], step.own), step.settings)
+
+
+noisy_dense = dense
 
 
 def sloped_dense(nodes: Nodes, step: Taken) -> str:
@@ -365,30 +369,5 @@ def gru_gate(nodes: Nodes, step: Taken) -> str:
     return str(nodes.add("Add", nodes.add("Mul", rest, h), nodes.add("Mul", z, new)))
 
 
-OPS: dict[str, Callable[[Nodes, Taken], Made]] = {
-    "dense": dense,
-    "noisy_dense": dense,
-    "sloped_dense": sloped_dense,
-    "swish": swish,
-    "conv": conv,
-    "flatten": flatten,
-    "ravel": ravel,
-    "concat": concat,
-    "cut": cut,
-    "free_log_std": free_log_std,
-    "scalar": scalar,
-    "divide": divide,
-    "linear_bandit": linear_bandit,
-    "normalize": normalize,
-    "activate": activate,
-    "squash": squash,
-    "softplus_log_std": softplus_log_std,
-    "layer_norm": layer_norm,
-    "dueling": dueling,
-    "atoms": atoms,
-    "expectation": expectation,
-    "one_hot": one_hot,
-    "lstm": lstm,
-    "relative_attention": relative_attention,
-    "gru_gate": gru_gate,
-}
+#: The operations by name.
+OPS: dict[str, Callable[[Nodes, Taken], Made]] = {name: globals()[name] for name in in_numpy.OPS}
