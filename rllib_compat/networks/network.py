@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.networks.graph import CRITIC, OF_CRITICS, POLICY, TWIN, Array, Graph
+from rllib_compat.networks.graph import OF_CRITICS, Array, Graph
 from rllib_compat.networks.mapping import Table, from_canonical
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding
@@ -19,13 +19,6 @@ DEFAULT = "default_optimizer"
 
 #: The temperature, as a learner of SAC trains it.
 ALPHA = "log_alpha"
-
-#: CQL's Lagrange multiplier (`lagrangian=True`) until Ray 2.x.
-MULTIPLIER = "log_alpha_prime"
-
-
-#: The epsilon of SAC's optimizers, then (torch) and now (`sac_torch_learner.py`), and of DDPG's.
-_EPS = 1e-7
 
 
 @frozen
@@ -50,38 +43,6 @@ class Group:
 
 #: One optimizer for all of a network.
 WHOLE = (Group(DEFAULT, modules=("",)),)
-
-
-def soft_actor_critic(arrays: Iterable[str], unused: Iterable[str]) -> tuple[Group, ...]:
-    """The optimizers of SAC and CQL, in the order of the old policies' lists.
-
-    Args:
-        arrays: The network's arrays by canonical name.
-        unused: What else was among the weights.
-    """
-    groups = [
-        Group("policy", f"{POLICY}.", ("action_model.", "pi_encoder.", "pi.", "net.pi."), _EPS),
-        Group("qf", f"{CRITIC}.", ("q_net.", "qf_encoder.", "qf.", "net.q."), _EPS),
-    ]
-    if any(name.startswith(f"{TWIN}.") for name in arrays):
-        modules = ("twin_q_net.", "qf_twin_encoder.", "qf_twin.", "net.twin_q.")
-        groups.append(Group("qf_twin", f"{TWIN}.", modules, _EPS))
-    groups.append(Group("alpha", ALPHA, eps=_EPS))
-    if any(name.startswith(MULTIPLIER) for name in unused):
-        groups.append(Group(None, MULTIPLIER, eps=_EPS))
-    return tuple(groups)
-
-
-#: The optimizers of DDPG and TD3: one for both critics.
-ACTOR_AND_CRITIC = (
-    Group("actor", f"{POLICY}.", ("policy_model.", "net.pi."), eps=_EPS),
-    Group(
-        "critic",
-        (f"{CRITIC}.", f"{TWIN}."),
-        ("q_model.", "twin_q_model.", "net.q.", "net.twin_q."),
-        eps=_EPS,
-    ),
-)
 
 
 #: Outputs by name: `action_dist_inputs` `[B, n]`, `vf_preds` `[B]`, `q_values` `[B, actions]`, …

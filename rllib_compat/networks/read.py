@@ -18,12 +18,10 @@ from packaging.version import Version
 from rllib_compat import registry
 from rllib_compat.networks import custom, refusals
 from rllib_compat.networks.custom import CustomModel
-from rllib_compat.networks.families import ddpg
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.mapping import Move
 from rllib_compat.networks.named import where_of
 from rllib_compat.networks.network import (
-    ACTOR_AND_CRITIC,
     OWN_PREFIX,
     OWN_TARGET_PREFIX,
     TARGET_PREFIX,
@@ -33,7 +31,6 @@ from rllib_compat.networks.network import (
     Reading,
     own_module,
     own_name,
-    soft_actor_critic,
 )
 from rllib_compat.networks.observations import scaling_findings
 from rllib_compat.networks.ops.in_numpy import OPS
@@ -45,25 +42,25 @@ from rllib_compat.neutral.spaces import Box
 
 _PACKAGE = "rllib_compat.modules"
 
-_SOFT_ACTOR_CRITICS = ("SACModule", "CQLModule")
-
-#: The modules that keep their network as `net.<array>`.
-MODULES = (
-    "ActorModule",
-    "ActorCriticModule",
-    "AsynchronousModule",
-    "DeterministicModule",
-    "PolicyModule",
-    "QModule",
-    "R2D2GraphModule",
-    *_SOFT_ACTOR_CRITICS,
-)
+#: The modules that keep their network as `net.<array>`, and the family that tells which optimizers
+#: trained it; where none does, it was one.
+_MODULES = {
+    "ActorModule": "",
+    "ActorCriticModule": "",
+    "AsynchronousModule": "",
+    "CQLModule": "sac",
+    "DeterministicModule": "ddpg",
+    "PolicyModule": "",
+    "QModule": "",
+    "R2D2GraphModule": "",
+    "SACModule": "sac",
+}
 
 
 def is_own(policy: PolicyState) -> bool:
     """Whether a policy is a module of this package."""
     module, _, cls = (policy.policy_class or "").rpartition(".")
-    return cls in MODULES and module == _PACKAGE
+    return cls in _MODULES and module == _PACKAGE
 
 
 def read_own(policy: PolicyState) -> Reading:
@@ -92,10 +89,8 @@ def read_own(policy: PolicyState) -> Reading:
     rest = {k: v for k, v in model.items() if k not in ("graph", "shapes")}
     unused = tuple(name for name in policy.weights if not _is_net(name))
     optimizers: tuple[Group, ...] = WHOLE
-    if cls in _SOFT_ACTOR_CRITICS:
-        optimizers = soft_actor_critic(arrays, unused)
-    elif cls == "DeterministicModule":
-        optimizers = ACTOR_AND_CRITIC
+    if family := _MODULES[cls]:
+        optimizers = _family(family).optimizers_of(arrays, unused)
     network = Network(
         kind="converted",
         summary=f"converted before: {len(graph.steps)} steps, {len(arrays)} arrays",
@@ -121,11 +116,12 @@ def _of_new_ddpg(policy: PolicyState, model: Mapping[str, Any]) -> Mapping[str, 
     if seen is None or not isinstance(actions, Box):
         raise CheckpointError("The module's spaces are not those of DDPG.", where=where)
     try:
-        return ddpg.fresh(model, seen.flat_size(), actions).target.model_config
+        new: Network = _family("ddpg").fresh(model, seen.flat_size(), actions)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"The module's settings are damaged ({error!r}).", where=where
         ) from error
+    return new.target.model_config
 
 
 def _is_net(name: str) -> bool:
@@ -149,23 +145,8 @@ _CONTRADICTIONS = (
     ValueError,
 )
 
-#: The readers that `registry` names → the file of `families` that reads. It is imported when it is
-#: needed: to see what is in one checkpoint, nobody has to wait for all kinds of networks.
-READERS = {
-    "actor_critic": "actor_critic",
-    "appo": "appo",
-    "bandit": "bandit",
-    "bc": "actor_critic:read_bc",
-    "crr": "crr",
-    "ddpg": "ddpg",
-    "evolution": "evolution",
-    "maddpg": "maddpg",
-    "marwil": "actor_critic",
-    "q": "q",
-    "qmix": "qmix",
-    "rnnsac": "rnnsac",
-    "sac": "sac",
-}
+#: The readers that `registry` names, where they are not `read` of the family's own file.
+_ELSEWHERE = {"bc": "actor_critic:read_bc", "marwil": "actor_critic:read"}
 
 
 def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None = None) -> Reading:
@@ -201,17 +182,22 @@ def _read(policy: PolicyState, settings: ModelSettings, model: CustomModel | Non
     if known is None or not known.reader:
         where = f"policies.{policy.policy_id}"
         raise refusals.not_yet(f"the algorithm {settings.algorithm}", where)
-    reading = _reader(known.reader)(policy, settings)
+    reading = reader(known.reader)(policy, settings)
     if isinstance(reading.network, Network) and _preprocessed(reading.network, settings):
         reading = reading.noting(*scaling_findings(policy, settings))
     return reading
 
 
-def _reader(name: str) -> Callable[[PolicyState, ModelSettings], Reading]:
-    file, _, function = READERS[name].partition(":")
-    family = importlib.import_module(f"rllib_compat.networks.families.{file}")
-    reader: Callable[[PolicyState, ModelSettings], Reading] = getattr(family, function or "read")
-    return reader
+def reader(name: str) -> Callable[[PolicyState, ModelSettings], Reading]:
+    """What reads policies of an algorithm, by the name that its row in `registry` has for it."""
+    family, _, function = _ELSEWHERE.get(name, f"{name}:read").partition(":")
+    found: Callable[[PolicyState, ModelSettings], Reading] = getattr(_family(family), function)
+    return found
+
+
+def _family(name: str) -> Any:
+    """A file of `families`, imported when it is needed: one checkpoint has not all of them."""
+    return importlib.import_module(f"rllib_compat.networks.families.{name}")
 
 
 def _without_its_model(policy: PolicyState, settings: ModelSettings) -> Reading | None:
@@ -221,7 +207,7 @@ def _without_its_model(policy: PolicyState, settings: ModelSettings) -> Reading 
     or layers of such a model, policy and critics were DDPG's own. None: the model may have counted.
     """
     try:
-        reading = _reader("ddpg")(policy, replace(settings, custom_model=None))
+        reading = reader("ddpg")(policy, replace(settings, custom_model=None))
     except CheckpointError:
         return None
     if any("state" in name for name in reading.network.arrays):

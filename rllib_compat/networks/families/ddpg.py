@@ -9,7 +9,7 @@ targets that follow all of them. They become `networks.modules.ddpg`, which the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,8 @@ from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Array, Buil
 from rllib_compat.networks.mapping import Move, Table, torch_dense
 from rllib_compat.networks.named import Named, plain_names, where_of
 from rllib_compat.networks.network import (
-    ACTOR_AND_CRITIC,
     TARGET_PREFIX,
+    Group,
     Network,
     Reading,
     own_module,
@@ -274,6 +274,23 @@ def _keras_names(actor: Sequence[int], critic: Sequence[int], *, twin: bool) -> 
 
 MODULE = "rllib_compat.modules:DeterministicModule"
 
+#: The optimizers of DDPG and TD3: one for both critics.
+_OPTIMIZERS = (
+    Group("actor", f"{POLICY}.", ("policy_model.", "net.pi."), eps=1e-7),
+    Group(
+        "critic",
+        (f"{CRITIC}.", f"{TWIN}."),
+        ("q_model.", "twin_q_model.", "net.q.", "net.twin_q."),
+        eps=1e-7,
+    ),
+)
+
+
+def optimizers_of(arrays: Iterable[str], unused: Iterable[str]) -> tuple[Group, ...]:  # noqa: ARG001 (as in other families)
+    """The optimizers of DDPG and TD3."""
+    return _OPTIMIZERS
+
+
 #: What is added to a layer's variance: tf.contrib, keras, torch.
 _EPSILON = {"scoped": 1e-12, "keras": 1e-3, "list": 1e-3, "torch": 1e-5}
 
@@ -296,7 +313,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     arrays, findings = with_targets(named)
     target = own_module(MODULE, graph, arrays)
     network = named.network("deterministic policy", _summary(named), graph, target, arrays)
-    network = replace(network, optimizers=ACTOR_AND_CRITIC)
+    network = replace(network, optimizers=_OPTIMIZERS)
     if has_twin(settings) and f"{TWIN}.out" not in named:
         # Ray 0.6 – 0.8.0 forgot the second critic when it saved.
         message = "the twin critic is not in the checkpoint: that Ray did not save it"

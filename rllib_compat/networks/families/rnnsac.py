@@ -15,7 +15,7 @@ import numpy as np
 
 from rllib_compat.networks import refusals
 from rllib_compat.networks.families.rl_module import encoder_activation, lstm_encoder_names
-from rllib_compat.networks.families.sac import hiddens_of, model_of
+from rllib_compat.networks.families.sac import hiddens_of, model_of, optimizers_of
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN, Builder, Graph
 from rllib_compat.networks.mapping import Move, Table, torch_dense, torch_lstm
 from rllib_compat.networks.named import Named, where_of
@@ -26,7 +26,6 @@ from rllib_compat.networks.network import (
     TARGET_PREFIX,
     Reading,
     Target,
-    soft_actor_critic,
 )
 from rllib_compat.networks.previous_steps import Previous, asked_for, previous
 from rllib_compat.networks.settings import ModelSettings
@@ -87,7 +86,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     network = replace(
         network,
         space=space,
-        optimizers=soft_actor_critic(arrays, unused),
+        optimizers=optimizers_of(arrays, unused),
         besides={ALPHA: np.array([state.get(ALPHA, 0.0)])},
     )
     return named.reading(network, *findings)

@@ -15,7 +15,7 @@ the catalog for the policy, and one for each critic.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any, TypeAlias
@@ -36,11 +36,10 @@ from rllib_compat.networks.mapping import Move, Table, keras, row_for, torch_den
 from rllib_compat.networks.named import Named, plain_names, where_of
 from rllib_compat.networks.network import (
     ALPHA,
-    MULTIPLIER,
     TARGET_PREFIX,
+    Group,
     Reading,
     own_module,
-    soft_actor_critic,
 )
 from rllib_compat.networks.observations import original_space, parts_of, require_image
 from rllib_compat.networks.settings import ModelSettings
@@ -108,6 +107,12 @@ _DEFAULTS = {
     "fcnet_activation": "relu",
     "post_fcnet_activation": None,
 }
+
+#: CQL's Lagrange multiplier (`lagrangian=True`) until Ray 2.x.
+MULTIPLIER = "log_alpha_prime"
+
+#: The epsilon of the optimizers, then (torch) and now (`sac_torch_learner.py`).
+_EPS = 1e-7
 
 #: Where the models are told, oldest key first.
 _MODEL_KEYS = {
@@ -627,7 +632,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         distribution=_distribution(named, graph),
     )
     network = named.network("soft actor-critic", summary, graph, target, arrays)
-    network = replace(network, optimizers=soft_actor_critic(arrays, named.unused))
+    network = replace(network, optimizers=optimizers_of(arrays, named.unused))
     return named.reading(network, *findings)
 
 
@@ -729,3 +734,23 @@ def _distribution(named: Named, graph: Graph) -> dict[str, Any]:
         return {"kind": "normal"}
     old = any("sequential" in row.theirs or ".action_" in row.theirs for row in named.table)
     return {"kind": "squashed", "low": -1.0, "high": 1.0, "least_log_std": _LEAST_LOG_STD[old]}
+
+
+def optimizers_of(arrays: Iterable[str], unused: Iterable[str]) -> tuple[Group, ...]:
+    """The optimizers of SAC and CQL, in the order of the old policies' lists.
+
+    Args:
+        arrays: The network's arrays by canonical name.
+        unused: What else was among the weights.
+    """
+    groups = [
+        Group("policy", f"{POLICY}.", ("action_model.", "pi_encoder.", "pi.", "net.pi."), _EPS),
+        Group("qf", f"{CRITIC}.", ("q_net.", "qf_encoder.", "qf.", "net.q."), _EPS),
+    ]
+    if any(name.startswith(f"{TWIN}.") for name in arrays):
+        modules = ("twin_q_net.", "qf_twin_encoder.", "qf_twin.", "net.twin_q.")
+        groups.append(Group("qf_twin", f"{TWIN}.", modules, _EPS))
+    groups.append(Group("alpha", ALPHA, eps=_EPS))
+    if any(name.startswith(MULTIPLIER) for name in unused):
+        groups.append(Group(None, MULTIPLIER, eps=_EPS))
+    return tuple(groups)
