@@ -42,7 +42,7 @@ from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Finding, Severity, Verdict, grouped
 from rllib_compat.neutral.space_text import parse_repr
 from rllib_compat.neutral.spaces import box
-from rllib_compat.ray_versions import startup
+from rllib_compat.ray_versions import configs, startup
 from rllib_compat.trainer.load import load
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import given_if_asked
@@ -55,6 +55,49 @@ FULLY_CONNECTED = [
     next(c for c in find(ray="2.10.0") if c.stack == "learner"),
     next(c for c in find(ray="2.40.0") if c.algorithm == "PPO"),
 ]
+
+
+#: The files of each step; `convert.py` calls the steps, `given.py` has what the caller gave.
+STEPS = {
+    "complete": "complete policies",
+    "identify": "identify",
+    "plan": "plan config environment",
+    "prove": "prove compare recordings",
+    "assume": "assumptions",
+}
+
+
+def steps_of(run):
+    """The steps of a conversion as they are entered, by what Python calls."""
+    step_of_file = {f"{file}.py": step for step, files in STEPS.items() for file in files.split()}
+    entered = []
+
+    def note(frame, event, _):
+        folder, file = os.path.split(frame.f_code.co_filename)
+        step = step_of_file.get(file) if folder.endswith("rllib_compat/conversion") else None
+        if event == "call" and step is not None and entered[-1:] != [step]:
+            entered.append(step)
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return entered
+
+
+@pytest.mark.parametrize("case", FULLY_CONNECTED[:2], ids=str)
+def test_no_step_is_entered_twice(case, tmp_path):
+    given = given_if_asked(case)
+    plain = ["complete", "identify", "plan"]
+
+    def to_msgpack():
+        convert(case.checkpoint, tmp_path / "new", to="msgpack", given=given, inputs=20)
+
+    configs.todays_config("PPO")  # what it imports is imported without the profiler
+    assert steps_of(to_msgpack) == [*plain, "prove", "assume"]
+    dry = steps_of(lambda: convert(case.checkpoint, tmp_path / "x", given=given, dry_run=True))
+    assert dry == [*plain, "assume"]
 
 
 def weights_of(checkpoint):
