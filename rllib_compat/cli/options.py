@@ -28,7 +28,7 @@ class _SpaceOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # c
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str | None, Space]:
-        from rllib_compat.neutral.space_text import parse_repr
+        from rllib_compat.neutral.spaces import parse_repr
 
         if isinstance(value, tuple):
             return value  # click converts a default twice

@@ -13,8 +13,7 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding
-from rllib_compat.neutral.space_text import parse_repr
-from rllib_compat.neutral.spaces import Space
+from rllib_compat.neutral.spaces import Space, parse_repr
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

@@ -15,7 +15,7 @@ from rllib_compat.networks import ModelSettings, Network
 from rllib_compat.networks import read as read_policy
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
-from rllib_compat.neutral.space_text import parse_repr
+from rllib_compat.neutral.spaces import parse_repr
 from tests.legacy.cases import Case
 
 

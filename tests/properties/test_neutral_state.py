@@ -12,7 +12,7 @@ from rllib_compat.formats.layouts import own_msgpack
 from rllib_compat.formats.msgpack import write as writer
 from rllib_compat.formats.msgpack.codec import pack, unpack
 from rllib_compat.formats.msgpack.state import from_plain, to_plain
-from rllib_compat.formats.space_serialization import (
+from rllib_compat.formats.spaces import (
     from_ray_dict,
     to_preprocessed_dict,
     to_ray_dict,

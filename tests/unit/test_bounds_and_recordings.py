@@ -12,7 +12,7 @@ from rllib_compat.conversion.convert import prepare
 from rllib_compat.formats import layouts
 from rllib_compat.neutral.errors import MissingInformationError
 from rllib_compat.neutral.report import Severity
-from rllib_compat.neutral.space_text import parse_repr
+from rllib_compat.neutral.spaces import parse_repr
 from rllib_compat.trainer import load as module
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import given_if_asked

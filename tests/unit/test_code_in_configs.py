@@ -11,7 +11,7 @@ from rllib_compat import Given, convert, inspect
 from rllib_compat.conversion import complete as resolve
 from rllib_compat.conversion.convert import prepare
 from rllib_compat.formats import layouts
-from rllib_compat.neutral.space_text import parse_repr
+from rllib_compat.neutral.spaces import parse_repr
 from tests.legacy.cases import find
 
 WORKER1 = next(c for c in find(ray="0.8.5") if c.variant == "worker1")

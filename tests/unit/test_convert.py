@@ -40,8 +40,7 @@ from rllib_compat.neutral.errors import (
 )
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Finding, Severity, Verdict, grouped
-from rllib_compat.neutral.space_text import parse_repr
-from rllib_compat.neutral.spaces import box
+from rllib_compat.neutral.spaces import box, parse_repr
 from rllib_compat.ray_versions import configs, startup
 from rllib_compat.trainer.load import load
 from tests.legacy.cases import all_cases, find

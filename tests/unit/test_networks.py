@@ -17,8 +17,7 @@ from rllib_compat.networks.named import Named
 from rllib_compat.networks.unnamed import Shape
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
-from rllib_compat.neutral.space_text import parse_repr
-from rllib_compat.neutral.spaces import Box
+from rllib_compat.neutral.spaces import Box, parse_repr
 from tests.legacy.cases import find
 
 PPO = find(algorithm="PPO")

@@ -18,8 +18,7 @@ from rllib_compat.config.rule import Context, Outcome, drop
 from rllib_compat.config.rules.common import warn_if_set
 from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.report import Severity, Verdict
-from rllib_compat.neutral.space_text import parse_repr
-from rllib_compat.neutral.spaces import from_object
+from rllib_compat.neutral.spaces import from_object, parse_repr
 from rllib_compat.runtime.policy_mapping import policy_by_number
 
 DEFAULT_POLICY = "default_policy"

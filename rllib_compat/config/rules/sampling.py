@@ -22,8 +22,7 @@ from rllib_compat.config.rules.common import for_new_stack, refuse_unless
 from rllib_compat.networks.families.q_head import EXPLORING
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Severity, Verdict
-from rllib_compat.neutral.space_text import parse_repr
-from rllib_compat.neutral.spaces import from_object
+from rllib_compat.neutral.spaces import from_object, parse_repr
 from rllib_compat.ray_versions import configs
 from rllib_compat.runtime.atari import atari_settings, may_be_atari
 from rllib_compat.runtime.events import DICT_EVENTS

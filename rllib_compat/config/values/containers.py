@@ -20,7 +20,7 @@ from rllib_compat.config.values.validator import (
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.records import is_stand_in
-from rllib_compat.neutral.space_text import parse_repr
+from rllib_compat.neutral.spaces import parse_repr
 
 #: Text of a space that is longer is not read.
 LONGEST_REPR = 10_000

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.formats.layouts.folder import as_mapping, with_text_keys
-from rllib_compat.formats.space_serialization import from_ray_dict
+from rllib_compat.formats.spaces import from_ray_dict
 from rllib_compat.neutral.checkpoint import Array, ObservationFilter, PolicyState, Weights
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import PolicyId, PolicyIds

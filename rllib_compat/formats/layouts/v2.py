@@ -24,6 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rllib_compat.formats.array_text import decode_array
 from rllib_compat.formats.layouts.folder import (
     Folder,
     LayoutMismatch,
@@ -38,7 +39,6 @@ from rllib_compat.formats.layouts.policies import (
     text,
     with_filters,
 )
-from rllib_compat.formats.space_serialization import decode_array
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import (
     Counters,

@@ -64,13 +64,7 @@ _RECORDS: Mapping[str, type] = {
         Finding,
         GlobalRef,
         StandIn,
-        spaces.Box,
-        spaces.Discrete,
-        spaces.MultiDiscrete,
-        spaces.MultiBinary,
-        spaces.TupleSpace,
-        spaces.DictSpace,
-        spaces.Repeated,
+        *spaces.KINDS,
     )
 }
 

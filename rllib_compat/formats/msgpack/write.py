@@ -34,7 +34,7 @@ import numpy as np
 
 from rllib_compat.formats.msgpack import codec as msgpack_codec
 from rllib_compat.formats.msgpack.state import OWN_KEY, Place, to_plain
-from rllib_compat.formats.space_serialization import to_preprocessed_dict, to_ray_dict
+from rllib_compat.formats.spaces import to_preprocessed_dict, to_ray_dict
 from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError

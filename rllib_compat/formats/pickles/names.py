@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
+from rllib_compat.formats import spaces
 from rllib_compat.formats.pickles import arrays, rllib
 from rllib_compat.formats.pickles import python_types as python
 from rllib_compat.formats.pickles.machine import Constructor, Names
@@ -68,10 +69,10 @@ _FILLED: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     (_FILTER, "MeanStdFilter", rllib.mean_std_filter_filler("MeanStdFilter")),
     (_FILTER, "ConcurrentMeanStdFilter", rllib.mean_std_filter_filler("ConcurrentMeanStdFilter")),
     (_FILTER, "RunningStat", rllib.fill_running_stat),
-    ("ray.rllib.utils.spaces.repeated", "Repeated", rllib.fill_repeated),
+    ("ray.rllib.utils.spaces.repeated", "Repeated", spaces.fill_repeated),
     *(
         (f"{gym}.spaces {' '.join(f'{gym}.spaces.{file}' for file in files.split())}", name, read)
-        for name, (files, read) in rllib.SPACES.items()
+        for name, (files, read) in spaces.PICKLED.items()
         for gym in ("gym", "gymnasium")
     ),
 )

@@ -19,8 +19,7 @@ from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.report import Verdict
-from rllib_compat.neutral.space_text import parse_repr
-from rllib_compat.neutral.spaces import box
+from rllib_compat.neutral.spaces import box, parse_repr
 from tests.legacy.cases import find
 from tests.legacy.networks import read
 

@@ -1,33 +1,31 @@
-"""Spaces in the form in which Ray keeps them in a policy's state, from Ray 2.1 on.
+"""Spaces in files: pickled by any gym, and in the form of Ray 2.1 and later.
+
+A pickle holds a space's attributes, under the class's name in gym, gymnasium or RLlib.
 
 Ray writes a space as a dict of plain values: `{"space": "discrete", "n": 2, "start": 0}`; arrays in
 it are text: base64 of zlib of the `.npy` form. A policy's spec wraps that once more, since the
 space after Ray's preprocessors has the original one hanging on it:
 `{"space": {…}, "original_space": {"space": {…}}}`.
 
-Both directions are written out here, so that neither Ray nor gymnasium is needed. Unlike Ray's
-reader, this one takes no pickles in the `.npy` part and bounds what it unpacks.
+Both directions are written out here, so that neither Ray nor gymnasium is needed.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import io
-import math
 import operator
-import re
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rllib_compat.formats.array_text import decode_array, encode_array
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CompatError, CorruptCheckpointError
+from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.spaces import (
     DEEPEST,
+    DTYPES,
     LARGEST,
     MOST_PARTS,
     Array,
@@ -45,14 +43,8 @@ from rllib_compat.neutral.spaces import (
     tuple_space,
 )
 
-_FEED = 1 << 14
-_PIECE = 1 << 18
-
-_NPY = re.compile(
-    rb"\x93NUMPY\x01\x00..\{'descr': '(?P<descr>[<>|=][biuf]\d+)', "
-    rb"'fortran_order': (?P<fortran>True|False), 'shape': \((?P<shape>[\d, ]*)\), \} *\n",
-    re.DOTALL,
-)
+if TYPE_CHECKING:
+    from rllib_compat.formats.pickles.machine import Machine
 
 
 def to_ray_dict(space: Space) -> dict[str, Any]:
@@ -117,102 +109,6 @@ def to_preprocessed_dict(space: Space) -> dict[str, Any]:
         raise ValueError(f"Ray would make {space.flat_size():,} numbers of one observation")
     flat = box(-1.0, 1.0, (space.flat_size(),))
     return {"space": to_ray_dict(flat), "original_space": {"space": to_ray_dict(space)}}
-
-
-def encode_array(array: Array) -> str:
-    """base64 of zlib of the `.npy` form, as Ray keeps bounds and running statistics as text."""
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-    packer = zlib.compressobj()
-    packed = [packer.compress(header.getvalue())]
-    # In pieces: a bound that is one number for millions of entries is never made into them.
-    order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-    pieces: Any = np.nditer(
-        array, ["external_loop", "buffered", "zerosize_ok"], order=order, buffersize=_PIECE
-    )
-    packed += [packer.compress(piece.tobytes()) for piece in pieces]
-    return base64.b64encode(b"".join([*packed, packer.flush()])).decode("ascii")
-
-
-def decode_array(text: str, budget: Budget | None = None) -> Array:
-    """Reads what `encode_array` or Ray has written.
-
-    An array all of whose entries are the same stands on one of them and is read-only; others are
-    writable.
-
-    Raises:
-        ValueError: The text is damaged, or holds something else than numbers.
-        BudgetExceededError: More comes out of it than the budget allows.
-    """
-    budget = budget or Budget()
-    try:
-        pieces = _inflate(base64.b64decode(text, validate=True), budget)
-        head = next(pieces, b"")
-        header = _NPY.match(head)
-        if not header:
-            raise ValueError("an array's text does not hold a whole .npy file of numbers")
-        dtype = np.dtype(header["descr"].decode())
-        shape = tuple(int(n) for n in re.findall(rb"\d+", header["shape"]))
-        order: Any = "F" if header["fortran"] == b"True" else "C"
-        return _collect(chain((head[header.end() :],), pieces), dtype, shape, order, budget)
-    except (zlib.error, binascii.Error, TypeError, OverflowError) as error:
-        raise ValueError(f"an array's text is damaged ({error})") from error
-
-
-def _inflate(packed: bytes, budget: Budget) -> Iterator[bytes]:
-    """Unpacks zlib in pieces of `_PIECE` bytes; the first holds the header."""
-    inflater = zlib.decompressobj()
-    piece = b""
-    for start in range(0, len(packed), _FEED):
-        feed = packed[start : start + _FEED]
-        while feed and not inflater.eof:
-            made = inflater.decompress(feed, _PIECE)
-            feed = inflater.unconsumed_tail
-            budget.spend("unpacked", len(made))
-            budget.check_time()
-            piece += made
-            if len(piece) >= _PIECE:
-                yield piece
-                piece = b""
-    if not inflater.eof:
-        raise ValueError("an array's text does not hold a whole .npy file of numbers")
-    yield piece
-
-
-def _collect(
-    pieces: Iterable[bytes],
-    dtype: np.dtype[Any],
-    shape: tuple[int, ...],
-    order: Any,
-    budget: Budget,
-) -> Array:
-    """An array of what the pieces hold; memory is taken once two entries differ."""
-    size = math.prod(shape) * dtype.itemsize
-    one, found, data = b"", 0, None
-    for piece in pieces:
-        if found + len(piece) > size:
-            raise ValueError(f"an array of shape {shape} has more than {size} bytes")
-        if data is None:
-            one = one or piece[: dtype.itemsize]
-            if piece != _repeat(one, len(piece), found):
-                budget.spend("copies", size)
-                data = bytearray(_repeat(one, found))
-        if data is not None:
-            data += piece
-        found += len(piece)
-    if found != size:
-        raise ValueError(f"an array of shape {shape} has {found} bytes")
-    if data is None:
-        return np.broadcast_to(np.frombuffer(one or bytes(dtype.itemsize), dtype)[0], shape)
-    return np.ndarray(shape, dtype, data, order=order)
-
-
-def _repeat(one: bytes, size: int, start: int = 0) -> bytes:
-    """So many bytes of a repeated pattern, from its byte `start` on."""
-    if not one:
-        return b""
-    phase = start % len(one)
-    return ((one[phase:] + one[:phase]) * (size // len(one) + 1))[:size]
 
 
 def _write_multi_binary(space: MultiBinary) -> dict[str, Any]:
@@ -319,3 +215,105 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Budget, int], Space | None]]
     "dict": _read_dict,
     "repeated": _read_repeated,
 }
+
+
+def _to_dtype_name(dtype: object) -> str:
+    if isinstance(dtype, np.dtype):
+        return dtype.name
+    name = dtype.name if type(dtype) is GlobalRef else dtype
+    if name is None:
+        return "float32"
+    name = "bool" if name == "bool_" else name
+    if not (isinstance(name, str) and name in DTYPES):  # numpy's own parser knows too many words
+        raise ValueError("a space of an unknown dtype")
+    return name
+
+
+def require_numbers(value: object) -> Array:
+    """An array of numbers.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    if not (isinstance(value, np.ndarray) and value.dtype.kind in "biuf"):
+        raise ValueError("an array of numbers is missing")
+    return value
+
+
+def _to_integers(machine: Machine, value: Any) -> tuple[int, ...]:
+    """The integers of an array or a tuple, or a single one."""
+    if isinstance(value, (int, np.integer)):
+        return (int(value),)
+    numbers = value if type(value) in (tuple, list) else require_numbers(value).ravel()
+    machine.budget.spend("elements", len(numbers))
+    return tuple(int(number) for number in numbers)
+
+
+def _fill_box(_machine: Machine, state: dict[str, Any]) -> Space:
+    return Box(
+        require_numbers(state["low"]),
+        require_numbers(state["high"]),
+        _to_dtype_name(state.get("dtype")),
+    )
+
+
+def _fill_discrete(_machine: Machine, state: dict[str, Any]) -> Space:
+    return Discrete(int(state["n"]), int(state.get("start", 0)))
+
+
+def _fill_multi_discrete(machine: Machine, state: dict[str, Any]) -> Space:
+    if "nvec" in state:
+        return MultiDiscrete(_to_integers(machine, state["nvec"]))
+    # gym before 0.9.6
+    low, high = _to_integers(machine, state["low"]), _to_integers(machine, state["high"])
+    return MultiDiscrete(tuple(b - a + 1 for a, b in zip(low, high, strict=True)))
+
+
+def _fill_multi_binary(machine: Machine, state: dict[str, Any]) -> Space:
+    return MultiBinary(_to_integers(machine, state["n"]))
+
+
+def _fill_tuple(machine: Machine, state: dict[str, Any]) -> Any:
+    parts = state["spaces"]
+    machine.budget.spend("elements", len(parts))
+    known = all(isinstance(part, Space) for part in parts)
+    return TupleSpace(tuple(parts)) if known else NotImplemented
+
+
+def _fill_dict(machine: Machine, state: dict[str, Any]) -> Any:
+    parts = state["spaces"]
+    machine.budget.spend("elements", len(parts))
+    known = all(isinstance(part, Space) for part in parts.values())
+    return DictSpace(dict(parts)) if known else NotImplemented
+
+
+def _fill_repeated(machine: Machine, state: dict[str, Any]) -> Any:
+    child = state["child_space"]
+    machine.budget.spend("elements", 1)
+    if not isinstance(child, Space):
+        return NotImplemented
+    return Repeated(child, int(state["max_len"]))
+
+
+def _space_filler(read: Callable[[Machine, dict[str, Any]], Any]) -> Callable[..., Any]:
+    def fill(machine: Machine, _args: tuple[Any, ...], state: Any) -> Any:
+        made = read(machine, state)
+        original = state.get("original_space")
+        if isinstance(made, Space) and isinstance(original, Space):
+            made = replace(made, original_space=original)
+        return made
+
+    return fill
+
+
+#: The modules below `spaces` in which a kind of space was, in any gym, and what makes its record.
+PICKLED: Mapping[str, tuple[str, Callable[..., Any]]] = {
+    "Box": ("box", _space_filler(_fill_box)),
+    "Discrete": ("discrete", _space_filler(_fill_discrete)),
+    "MultiDiscrete": ("multi_discrete", _space_filler(_fill_multi_discrete)),
+    "MultiBinary": ("multi_binary", _space_filler(_fill_multi_binary)),
+    "Tuple": ("tuple tuple_space", _space_filler(_fill_tuple)),
+    "Dict": ("dict dict_space", _space_filler(_fill_dict)),
+}
+#: RLlib's own: lists of varying length.
+fill_repeated = _space_filler(_fill_repeated)

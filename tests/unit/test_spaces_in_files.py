@@ -10,10 +10,9 @@ import gymnasium.spaces as g
 import numpy as np
 import pytest
 
+from rllib_compat.formats.array_text import decode_array, encode_array
 from rllib_compat.formats.msgpack.codec import canonical, unpack
-from rllib_compat.formats.space_serialization import (
-    decode_array,
-    encode_array,
+from rllib_compat.formats.spaces import (
     from_ray_dict,
     to_preprocessed_dict,
     to_ray_dict,
