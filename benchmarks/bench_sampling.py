@@ -43,9 +43,9 @@ def compared(name: str, make: Callable[[], Any], fragments: int) -> None:
     """Prints how fast both are, and the ratio."""
     from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
-    from rllib_compat.adapters import TellingEnvRunner
+    from rllib_compat.adapters import CompatEnvRunner
 
-    runners = [kind(config=make()) for kind in (TellingEnvRunner, SingleAgentEnvRunner)]
+    runners = [kind(config=make()) for kind in (CompatEnvRunner, SingleAgentEnvRunner)]
     speeds: list[list[float]] = [[], []]
     for number in range(fragments + 1):
         for runner, mine in zip(runners, speeds, strict=True):

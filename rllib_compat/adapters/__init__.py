@@ -22,16 +22,12 @@ _FILES = {
     ),
     "runtime.default_policy": ("to_shared_policy",),
     "runtime.env_settings": ("EnvSettings",),
+    "runtime.env_runners": ("CompatRolloutWorker",),
     "runtime.envs": ("LegacyEnv", "adapt_env", "make_env"),
     "runtime.episodes": ("EpisodeRecord",),
     "runtime.evaluation": ("EvaluationFunction",),
     "runtime.exploration": ("ParameterNoise", "RandomActions", "with_parameter_noise"),
     "runtime.external": ("LoggedActions", "with_logged_actions"),
-    "runtime.failures": (
-        "TellingEnvRunner",
-        "TellingMultiAgentEnvRunner",
-        "TellingRolloutWorker",
-    ),
     "runtime.learners": (
         "OneBatchLearner",
         "OptimizerLearner",
@@ -54,6 +50,8 @@ _FILES = {
     "runtime.placeholders": ("LegacyEnvByName",),
     "runtime.policy_mapping": ("MappingFn", "PolicyOfSameName", "policy_by_number"),
     "runtime.vector_envs": ("LegacyEnvRunner",),
+    "ray_versions.multi_agent_runner": ("CompatMultiAgentEnvRunner",),
+    "ray_versions.single_agent_runner": ("CompatEnvRunner",),
     "ray_versions.replay": ("old_replay_buffer",),
 }
 

@@ -16,10 +16,10 @@ from ray.rllib.utils.schedules.scheduler import Scheduler
 from ray.tune import register_trainable
 
 from rllib_compat.algorithms.defaults import DEFAULTS, MODEL_DEFAULTS
-from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
+from rllib_compat.networks.previous_steps import LOOKING_BACK
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import learners, tune
-from rllib_compat.runtime.failures import give_env_runners
+from rllib_compat.runtime.env_runners import give_env_runners
 from rllib_compat.runtime.observation_connectors import PreviousSteps
 
 

@@ -17,7 +17,7 @@ from rllib_compat.algorithms.base import (
     register,
 )
 from rllib_compat.algorithms.sampling import on_env_runners
-from rllib_compat.networks.modules.policy import RandomModule
+from rllib_compat.networks.modules.graph_module import RandomModule
 
 
 class Random(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types

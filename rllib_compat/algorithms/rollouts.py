@@ -23,8 +23,7 @@ from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space, unbat
 
 from rllib_compat.algorithms.noise import Array
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.ray_versions import connectors, direct_steps, env_runners, environments
-from rllib_compat.runtime.drawing import draw
+from rllib_compat.ray_versions import connectors, env_runners, environments, sampling
 
 #: Where neither the environment nor its time limit ends an episode.
 _MOST_STEPS = 999_999
@@ -136,7 +135,7 @@ class _Player:
         env_runners.reset_at_the_next_sample(env_runner)
         self._module, self._search = env_runner.module, search
         self._distribution = self._module.get_exploration_action_dist_cls()
-        self._forward = direct_steps.forward_of(self._module, explore=True)
+        self._forward = sampling.forward_of(self._module, explore=True)
         self._seen = _preprocessor(self._env.observation_space, self._module.observation_space)
         self._filter = connectors.observation_filter(env_runner)
         self._actions = get_base_struct_from_space(self._env.action_space)
@@ -164,7 +163,7 @@ class _Player:
             seen = self._filter(seen, update=True)
         batch = {Columns.OBS: torch.as_tensor(np.asarray(seen, np.float32)[None])}
         inputs = self._forward(batch)[Columns.ACTION_DIST_INPUTS]
-        known = draw(self._distribution, inputs.numpy())
+        known = sampling.draw(self._distribution, inputs.numpy())
         if known is not None:
             drawn, _ = known
         else:

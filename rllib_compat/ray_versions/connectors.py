@@ -45,6 +45,25 @@ def flatten_observations() -> type:
     return getattr(found, "func", found)  # type: ignore[no-any-return]  # Ray has no types
 
 
+def needs_no_batch(connector: Any) -> bool:
+    """Whether a connector changes an episode's last observation, or modules, and no batch.
+
+    Ours say so by an attribute of their class. A subclass of one may do anything.
+    """
+    from ray.rllib.connectors.env_to_module import MeanStdFilter
+
+    kind = type(connector)
+    return "needs_no_batch" in vars(kind) or kind in (flatten_observations(), MeanStdFilter)
+
+
+def replaces_observations(connector: Any) -> bool:
+    """Whether a connector puts something else in the place of the environment's observation."""
+    from ray.rllib.connectors.env_to_module import MeanStdFilter
+
+    of_ray = isinstance(connector, (flatten_observations(), MeanStdFilter))
+    return of_ray or getattr(connector, "replaces_observations", False)
+
+
 def has_learner_connectors(config: AlgorithmConfig) -> bool:
     """Whether a user's connectors stand between episodes and learners."""
     own = config._learner_connector is not None

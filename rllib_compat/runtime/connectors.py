@@ -17,15 +17,6 @@ from rllib_compat.runtime.preprocessors import LegacyPreprocessor
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-# Where connectors put something else in the place of the environment's observation.
-REPLACING = {
-    "LegacyObservations",
-    "FlattenObservations",
-    "MeanStdFilter",
-    "PolicyMeanStdFilter",
-    "PreviousSteps",
-}
-
 
 def add_preprocessors(config: AlgorithmConfig, *, flat: bool = False) -> None:
     """Puts the preprocessors in front of a config's connectors, once.

@@ -40,6 +40,8 @@ class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         input_action_space: The space of actions.
     """
 
+    needs_no_batch = True
+
     def __init__(
         self, input_observation_space: Any = None, input_action_space: Any = None, **kwargs: Any
     ) -> None:

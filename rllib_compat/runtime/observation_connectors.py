@@ -63,6 +63,8 @@ class FloatSpace(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     infinite bounds, so it needs the space of floats, too.
     """
 
+    needs_no_batch = True
+
     def recompute_output_observation_space(
         self,
         input_observation_space: gym.Space[Any],
@@ -89,6 +91,9 @@ class LegacyObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     Args:
         preprocessor: What is made of them.
     """
+
+    needs_no_batch = True
+    replaces_observations = True
 
     def __init__(self, preprocessor: LegacyPreprocessor, **ray: Any) -> None:
         super().__init__(preprocessor=preprocessor, **ray)
@@ -176,6 +181,8 @@ _FlattenObservations: Any = connectors.flatten_observations()
 class FlattenObservations(_FlattenObservations):  # type: ignore[misc]  # Ray has no types
     """Makes flat vectors of observations."""
 
+    needs_no_batch = True
+
     def recompute_output_observation_space(
         self, input_observation_space: Any, input_action_space: Any
     ) -> Any:
@@ -231,6 +238,9 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
             the old ones make them themselves.
         multi_agent: Whether spaces are by agent.
     """
+
+    needs_no_batch = True
+    replaces_observations = True
 
     def __init__(
         self,
@@ -310,6 +320,8 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
     Ray 2.40 - 2.47 adds up all that each has ever seen whenever they tell it. Later ones take what
     new observations have moved the mean by for their mean, so that means fall towards 0.
     """
+
+    needs_no_batch = True
 
     def get_state(self, *args: Any, **kwargs: Any) -> Any:
         """The statistics, and what was seen since they were last given."""

@@ -13,15 +13,15 @@ import gymnasium
 import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
 from ray.rllib.env.env_context import EnvContext
-from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.vector_env import VectorEnv
 
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import environments, episodes
+from rllib_compat.ray_versions.single_agent_runner import CompatEnvRunner
 from rllib_compat.runtime import gym_api
+from rllib_compat.runtime.env_runners import has_own_env_runners
 from rllib_compat.runtime.env_settings import EnvSettings
-from rllib_compat.runtime.failures import NewStackRunner, StepsFaster, has_own_env_runners
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
 
 @public("rllib_compat.adapters")
-class LegacyEnvRunner(NewStackRunner, StepsFaster, SingleAgentEnvRunner):  # type: ignore[misc]
+class LegacyEnvRunner(CompatEnvRunner):
     """Today's env runner, which takes an RLlib `VectorEnv` for its vector environment."""
 
     config: Any

@@ -9,7 +9,6 @@ from typing import Any
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.ray_versions import connectors as ray_connectors
 from rllib_compat.ray_versions import env_runners, episodes
-from rllib_compat.runtime.connectors import REPLACING
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, known_as
 from rllib_compat.runtime.user_envs import LegacyBaseEnv, each_environment, user_env, with_user_api
@@ -193,7 +192,7 @@ class LegacyWorker:
     def keeps_observations(self) -> bool:
         """Whether no connector replaces the observations of the environment."""
         connectors = ray_connectors.env_to_module(self.env_runner).connectors
-        return not any(type(connector).__name__ in REPLACING for connector in connectors)
+        return not any(map(ray_connectors.replaces_observations, connectors))
 
     def action_space(self, policy_id: str) -> Any:
         """The action space of a policy."""

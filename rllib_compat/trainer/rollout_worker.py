@@ -11,8 +11,8 @@ import ray
 
 from rllib_compat.config import translate
 from rllib_compat.runtime import evaluation
+from rllib_compat.runtime.env_runners import CompatRolloutWorker
 from rllib_compat.runtime.envs import make_env
-from rllib_compat.runtime.failures import TellingRolloutWorker
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _KEYS = {
 _FRAGMENT = 100
 
 
-class RolloutWorker(TellingRolloutWorker):
+class RolloutWorker(CompatRolloutWorker):
     """A worker of the old API stack that takes the arguments of Ray 0.8 – 1.x.
 
     Args:

@@ -30,8 +30,8 @@ from rllib_compat.runtime.adapted_config import limit_overrides_cache
 from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, with_trainer
 from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.default_policy import with_default_policy
+from rllib_compat.runtime.env_runners import give_env_runners
 from rllib_compat.runtime.envs import find_creator, make_env, resolve_env_name
-from rllib_compat.runtime.failures import give_env_runners
 from rllib_compat.runtime.learners import report_as_before
 from rllib_compat.runtime.placeholders import placeholder_env
 from rllib_compat.runtime.results import complete_evaluation

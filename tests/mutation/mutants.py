@@ -565,25 +565,25 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/ray_versions/direct_ways.py",
-        ("tests/unit/runtime/test_direct_steps.py",),
+        "rllib_compat/ray_versions/single_agent_runner.py",
+        ("tests/unit/runtime/test_single_agent_runner.py",),
         (
             "connectors of a user's own are passed over",
-            "        and names_of(to_env) == TO_ENV\n",
+            "        and sampling.classes_of(runner._module_to_env.connectors) == sampling.rays_to_env()\n",
             "",
         ),
     ),
     *_in(
-        "rllib_compat/ray_versions/direct_steps.py",
-        ("tests/unit/runtime/test_direct_steps.py",),
+        "rllib_compat/ray_versions/single_agent_runner.py",
+        ("tests/unit/runtime/test_single_agent_runner.py",),
         (
             "callbacks no longer hear of steps",
-            "            elif self._way.hears_steps:",
-            "            elif not self._way.hears_steps:",
+            "            elif self._bypass.calls_back:",
+            "            elif not self._bypass.calls_back:",
         ),
         (
             "an episode's chunks are lost to its return",
-            "            self.runner._ongoing_episodes_for_metrics[chunk.id_].append(chunk)\n",
+            "            self._runner._ongoing_episodes_for_metrics[chunk.id_].append(chunk)\n",
             "",
         ),
         (
@@ -598,8 +598,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/ray_versions/direct_agents.py",
-        ("tests/unit/runtime/test_direct_agents.py",),
+        "rllib_compat/ray_versions/multi_agent_runner.py",
+        ("tests/unit/runtime/test_multi_agent_runner.py",),
         (
             "agents forget what they have seen before",
             "        if begins or states is None:",
@@ -635,8 +635,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/runtime/drawing.py",
-        ("tests/unit/runtime/test_direct_steps.py",),
+        "rllib_compat/ray_versions/sampling.py",
+        ("tests/unit/runtime/test_single_agent_runner.py",),
         (
             "a forbidden action is taken",
             "    actions = (sums <= np.random.random(total.shape) * total).sum(-1)",
@@ -1089,7 +1089,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "rllib_compat/runtime/exploration.py",
         (
             "tests/unit/algorithms/test_q_exploration.py",
-            "tests/unit/runtime/test_direct_steps.py",
+            "tests/unit/runtime/test_single_agent_runner.py",
         ),
         (
             "noise on weights is the same in all episodes",

@@ -11,7 +11,6 @@ import torch
 from ray.rllib.core.columns import Columns
 from torch import nn
 
-from rllib_compat import ray_versions
 from rllib_compat.networks.modules.graph_module import ModuleWithTarget
 from rllib_compat.networks.modules.layers import dense_layers
 from rllib_compat.neutral.errors import ConfigError

@@ -24,6 +24,7 @@ from rllib_compat.networks.modules.exploration import DrawsNoise, noised
 from rllib_compat.networks.ops.in_torch import OPS
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import modules
+from rllib_compat.ray_versions import modules as ray_modules
 
 #: The operations of noisy layers and of layer norms.
 NOISY, NORM = "noisy_dense", "layer_norm"
@@ -194,7 +195,7 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
         self._acting = self._outputs_of_acting()
         wanted = self._acting if self.inference_only else None
         self.net = GraphNet(self.graph, self.model_config["shapes"], wanted)
-        self.action_dist_cls = ray_versions.action_distribution(self.action_space)
+        self.action_dist_cls = ray_modules.action_distribution(self.action_space)
 
     def get_initial_state(self) -> dict[str, Any]:
         """Zeros for each state; nothing for a network without states."""

@@ -20,7 +20,7 @@ from rllib_compat.algorithms.off_policy import make_replay_buffer
 from rllib_compat.algorithms.replay import WEIGHTS, DrawnRows, TransitionReplayBuffer
 from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.ray_versions import episodes
-from rllib_compat.runtime.failures import give_env_runners
+from rllib_compat.runtime.env_runners import give_env_runners
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
 from tests.unit.algorithms.test_losses import RECORDS

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
 
+from rllib_compat.adapters import CompatEnvRunner, CompatRolloutWorker
 from rllib_compat.config import translate
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.runtime.failures import TellingEnvRunner, TellingRolloutWorker
 from rllib_compat.runtime.legacy_callbacks import Curriculum
 from rllib_compat.runtime.user_envs import user_env
 from rllib_compat.runtime.workers import as_legacy
@@ -35,8 +35,8 @@ def runner_of(stack, env=Levels):
     given = {"env": env, "env_task_fn": next_level, "num_workers": 0, "num_envs_per_worker": 2}
     config = translate(given, algorithm="PPO", api_stack=stack).algorithm_config
     if stack == "new":
-        return config, TellingEnvRunner(config=config)
-    worker = TellingRolloutWorker(
+        return config, CompatEnvRunner(config=config)
+    worker = CompatRolloutWorker(
         env_creator=config.env, default_policy_class=PPOTorchPolicy, config=config
     )
     return config, worker

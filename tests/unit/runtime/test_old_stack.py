@@ -5,8 +5,8 @@ import numpy as np
 from ray.rllib.algorithms.ppo import PPOConfig
 
 from rllib_compat.runtime.callbacks import DefaultCallbacks, adapt_callbacks
+from rllib_compat.runtime.env_runners import CompatRolloutWorker
 from rllib_compat.runtime.envs import EnvSettings, adapt_env
-from rllib_compat.runtime.failures import TellingRolloutWorker
 
 
 class OldEnv:
@@ -39,7 +39,7 @@ def worker_with(callbacks):
         .env_runners(rollout_fragment_length=10, num_env_runners=0)
         .callbacks(adapt_callbacks(callbacks))
     )
-    return TellingRolloutWorker(env_creator=env, default_policy_class=PPOTorchPolicy, config=config)
+    return CompatRolloutWorker(env_creator=env, default_policy_class=PPOTorchPolicy, config=config)
 
 
 def test_what_callbacks_write_is_learned_from_and_none_is_left_out():

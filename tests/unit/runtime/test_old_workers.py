@@ -7,7 +7,7 @@ from ray.rllib.policy.policy import Policy
 from ray.rllib.policy.view_requirement import ViewRequirement
 from ray.rllib.utils.filter import NoFilter
 
-from rllib_compat.runtime.failures import TellingRolloutWorker
+from rllib_compat.runtime.env_runners import CompatRolloutWorker
 
 
 class Counting(Policy):
@@ -48,7 +48,7 @@ def test_a_policy_with_a_state_and_a_function_as_filter_sample():
     config.environment("CartPole-v1").env_runners(
         num_env_runners=0, rollout_fragment_length=3, observation_filter=Halving
     )
-    worker = TellingRolloutWorker(
+    worker = CompatRolloutWorker(
         env_creator=lambda _: gymnasium.make("CartPole-v1"),
         config=config,
         default_policy_class=Counting,

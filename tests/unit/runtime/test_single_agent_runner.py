@@ -11,13 +11,11 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.test_utils import check
 
+from rllib_compat.adapters import CompatEnvRunner
 from rllib_compat.config import translate
-from rllib_compat.ray_versions import connectors, direct_steps, env_runners, episodes, modules
-from rllib_compat.ray_versions.direct_steps import TIMED
-from rllib_compat.ray_versions.direct_ways import way_of
-from rllib_compat.runtime import drawing
+from rllib_compat.ray_versions import connectors, env_runners, episodes, modules, sampling
+from rllib_compat.ray_versions.sampling import TIMED
 from rllib_compat.runtime.connectors import add_preprocessors, mean_std_filter, set_previous_steps
-from rllib_compat.runtime.failures import TellingEnvRunner
 from tests.marks import marked
 
 pytestmark = [
@@ -30,16 +28,14 @@ pytestmark = [
 NOISE = {"type": "ParameterNoise", "random_timesteps": 20}
 
 
-class DrawsInTorch(TellingEnvRunner):
+class DrawsInTorch(CompatEnvRunner):
     """Goes directly, and draws actions as Ray does: with the same seeds, the same ones."""
 
-    def draw_actions(self, distribution, inputs):
-        return None
+    draws_in_numpy = False
 
 
-class GoesRaysWay(TellingEnvRunner):
-    def _sample(self, **asked):
-        return super(direct_steps.StepsDirectly, self)._sample(**asked)
+class GoesRaysWay(CompatEnvRunner):
+    bypasses_connectors = False
 
 
 def ppo(env="CartPole-v1", envs=1, **settings):
@@ -139,7 +135,7 @@ ASKED = [STEPS, [{"num_episodes": 3}, {"num_episodes": 1}], [{}, {}]]
 def test_what_is_sampled_directly_is_what_ray_samples(name, asked):
     runner, found = sampled(DrawsInTorch, CASES[name](), asked)
     other, expected = sampled(GoesRaysWay, CASES[name](), asked)
-    assert way_of(runner) is not None
+    assert runner.bypass() is not None
     assert len(found) == len(expected)
     for mine, theirs in zip(found, expected, strict=True):
         check(mine, theirs, rtol=1e-6)
@@ -151,13 +147,12 @@ def test_what_is_sampled_directly_is_what_ray_samples(name, asked):
 
 
 def test_episodes_go_on_when_the_way_changes_between_two_samples():
-    runner = TellingEnvRunner(config=ppo(envs=2))
-    (first, *_), direct = runner.sample(num_timesteps=4), way_of(runner)
+    runner = CompatEnvRunner(config=ppo(envs=2))
+    (first, *_), direct = runner.sample(num_timesteps=4), runner.bypass()
     runner.config.restart_failed_sub_environments = True
-    runner._way_of = None  # settings of a runner never change by themselves
     second = runner.sample(num_timesteps=4)
     assert direct is not None
-    assert way_of(runner) is None
+    assert runner.bypass() is None
     assert {first.id_} & {episode.id_ for episode in second}
 
 
@@ -172,15 +167,15 @@ def own_before(*_):
 
 @pytest.mark.parametrize("where", ["env_to_module_connector", "module_to_env_connector"])
 def test_connectors_of_ones_own_are_called(where):
-    assert way_of(TellingEnvRunner(config=ppo(**{where: own_before}))) is None
+    assert CompatEnvRunner(config=ppo(**{where: own_before})).bypass() is None
 
 
 def test_a_connector_that_is_added_later_is_called_from_then_on():
-    runner = TellingEnvRunner(config=ppo())
+    runner = CompatEnvRunner(config=ppo())
     runner.sample(num_timesteps=2)
-    assert way_of(runner) is not None
+    assert runner.bypass() is not None
     connectors.env_to_module(runner).prepend(Own())
-    assert way_of(runner) is None
+    assert runner.bypass() is None
     runner.sample(num_timesteps=2)
 
 
@@ -191,10 +186,9 @@ def test_episodes_of_recurrent_modules_go_on_when_the_way_changes_between_two_sa
     torch.manual_seed(3)
     ways = []
     for steps in (3, 2, 1, 4):
-        ways.append(way_of(directly) is not None)
+        ways.append(directly.bypass() is not None)
         found += map(told, directly.sample(num_timesteps=2 * steps))
         directly.config.restart_failed_sub_environments ^= True
-        directly._way_of = None
     torch.manual_seed(3)
     for steps in (3, 2, 1, 4):
         expected += map(told, other.sample(num_timesteps=2 * steps))
@@ -204,12 +198,11 @@ def test_episodes_of_recurrent_modules_go_on_when_the_way_changes_between_two_sa
 
 
 def test_modules_that_see_several_parts_get_them_from_rays_connectors():
-    runner = TellingEnvRunner(config=filtered())
-    assert way_of(runner) is not None
+    runner = CompatEnvRunner(config=filtered())
+    assert runner.bypass() is not None
     seen = runner.module.observation_space
     runner.module.observation_space = gymnasium.spaces.Dict({"a": seen})
-    runner._way_of = None  # spaces of a module never change by themselves
-    assert way_of(runner) is None
+    assert runner.bypass() is None
 
 
 class Chooses(TorchRLModule):
@@ -246,7 +239,7 @@ def test_modules_that_choose_by_themselves_need_no_distribution(normalized):
     config.rl_module(rl_module_spec=RLModuleSpec(module_class=Chooses))
     runner, found = sampled(DrawsInTorch, config, STEPS)
     _, expected = sampled(GoesRaysWay, config, STEPS)
-    assert way_of(runner) is not None
+    assert runner.bypass() is not None
     assert len(found) == len(expected)
     for mine, theirs in zip(found, expected, strict=True):
         check(mine, theirs, rtol=1e-6)
@@ -261,7 +254,7 @@ class CountsSteps(episodes.callback_class()):
 
 def test_callbacks_hear_of_each_step():
     CountsSteps.steps = 0
-    runner = TellingEnvRunner(config=ppo().callbacks(CountsSteps))
+    runner = CompatEnvRunner(config=ppo().callbacks(CountsSteps))
     runner.sample(num_timesteps=9)
     assert CountsSteps.steps == 9
 
@@ -284,7 +277,7 @@ class Fails(gymnasium.Env):
 
 
 def test_an_error_of_an_environment_is_the_callers():
-    runner = TellingEnvRunner(config=ppo(Fails))
+    runner = CompatEnvRunner(config=ppo(Fails))
     with pytest.raises(Exception, match="simulator") as told:
         runner.sample(num_timesteps=5)
     assert "KeyError" in repr([told.value, told.value.__cause__])
@@ -300,7 +293,7 @@ ROWS = 40_000
 def test_choices_are_as_frequent_as_their_logits_say(logits):
     inputs = np.tile(np.array(logits, np.float32), (ROWS, 1))
     np.random.seed(0)
-    actions, logp = drawing.draw(TorchCategorical, inputs)
+    actions, logp = sampling.draw(TorchCategorical, inputs)
     theirs = TorchCategorical.from_logits(torch.from_numpy(inputs))
     frequent = np.bincount(actions, minlength=3) / ROWS
     expected = torch.softmax(torch.tensor(logits), 0).numpy()
@@ -313,7 +306,7 @@ def test_choices_are_as_frequent_as_their_logits_say(logits):
 def test_gaussian_actions_have_their_mean_and_deviation():
     inputs = np.tile(np.array([1.0, -3.0, np.log(0.5), np.log(2.0)], np.float32), (ROWS, 1))
     np.random.seed(0)
-    actions, logp = drawing.draw(TorchDiagGaussian, inputs)
+    actions, logp = sampling.draw(TorchDiagGaussian, inputs)
     theirs = TorchDiagGaussian.from_logits(torch.from_numpy(inputs))
     np.testing.assert_allclose(actions.mean(0), [1, -3], atol=0.05)
     np.testing.assert_allclose(actions.std(0), [0.5, 2], rtol=0.03)
@@ -322,8 +315,8 @@ def test_gaussian_actions_have_their_mean_and_deviation():
 
 
 def test_logits_that_are_no_numbers_are_left_to_torch_which_complains():
-    assert drawing.draw(TorchCategorical, np.array([[np.nan, 0.0]], np.float32)) is None
+    assert sampling.draw(TorchCategorical, np.array([[np.nan, 0.0]], np.float32)) is None
 
 
 def test_other_distributions_are_left_to_torch():
-    assert drawing.draw(TorchMultiCategorical, np.zeros((1, 2), np.float32)) is None
+    assert sampling.draw(TorchMultiCategorical, np.zeros((1, 2), np.float32)) is None

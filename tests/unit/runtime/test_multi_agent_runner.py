@@ -11,13 +11,14 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.utils.test_utils import check
 
-from rllib_compat.ray_versions import configs, connectors, direct_agents, env_runners, releases
+from rllib_compat.adapters import CompatMultiAgentEnvRunner
+from rllib_compat.ray_versions import configs, connectors, releases
+from rllib_compat.ray_versions import connectors as ray_connectors
 from rllib_compat.ray_versions import episodes as ray_episodes
-from rllib_compat.ray_versions.direct_agents import ToAgents, ToModules
+from rllib_compat.ray_versions.multi_agent_runner import ToAgents, ToModules
 from rllib_compat.runtime.connectors import add_preprocessors
-from rllib_compat.runtime.failures import TellingMultiAgentEnvRunner
 from tests.marks import marked
-from tests.unit.runtime.test_direct_steps import ASKED, STEPS, told
+from tests.unit.runtime.test_single_agent_runner import ASKED, STEPS, told
 
 pytestmark = [
     pytest.mark.matrix,
@@ -29,18 +30,14 @@ SEEN = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
 TWO, WIDE = gymnasium.spaces.Discrete(2), gymnasium.spaces.Box(-3, 5, (2,), np.float32)
 
 
-class DrawsInTorch(TellingMultiAgentEnvRunner):
+class DrawsInTorch(CompatMultiAgentEnvRunner):
     """Goes directly, and draws actions as Ray does: with the same seeds, the same ones."""
 
-    def draw_actions(self, distribution, inputs):
-        return None
+    draws_in_numpy = False
 
 
-class GoesRaysWay(TellingMultiAgentEnvRunner):
-    def sample(self, **asked):
-        episodes = super(direct_agents.AgentsDirectly, self).sample(**asked)
-        env_runners.go_on_exploring(self, episodes)  # as env runners of both kinds do
-        return episodes
+class GoesRaysWay(CompatMultiAgentEnvRunner):
+    bypasses_connectors = False
 
 
 class Meeting(MultiAgentEnv):
@@ -194,8 +191,8 @@ def test_what_is_sampled_directly_is_what_ray_samples(name, asked):
 
 
 def goes_directly(runner):
-    """Whether a runner that has sampled goes past its pipelines: to modules, and to agents."""
-    to_modules, to_agents = runner._shorter
+    """Whether a runner goes past its pipelines: to modules, and to agents."""
+    to_modules, to_agents = runner.pipelines()
     return isinstance(to_modules, ToModules), isinstance(to_agents, ToAgents)
 
 
@@ -227,7 +224,7 @@ def test_what_connectors_of_ones_own_add_goes_to_the_modules(own):
 
 
 def test_connectors_of_ones_own_for_actions_are_called():
-    runner = TellingMultiAgentEnvRunner(
+    runner = CompatMultiAgentEnvRunner(
         config=ppo().env_runners(module_to_env_connector=lambda *_: Own())
     )
     runner.sample(num_timesteps=3)
@@ -235,7 +232,7 @@ def test_connectors_of_ones_own_for_actions_are_called():
 
 
 def test_a_connector_that_is_added_later_is_called_from_then_on():
-    runner = TellingMultiAgentEnvRunner(config=ppo())
+    runner = CompatMultiAgentEnvRunner(config=ppo())
     runner.sample(num_timesteps=3)
     assert goes_directly(runner) == (True, True)
     connectors.env_to_module(runner).append(Own())
@@ -259,7 +256,7 @@ class CountsSteps(ray_episodes.callback_class()):
 
 def test_callbacks_hear_what_they_hear_from_ray():
     heard = []
-    for kind in (TellingMultiAgentEnvRunner, GoesRaysWay):
+    for kind in (CompatMultiAgentEnvRunner, GoesRaysWay):
         CountsSteps.heard = ()
         kind(config=ppo().callbacks(CountsSteps)).sample(num_episodes=2)
         heard.append(CountsSteps.heard)
@@ -268,8 +265,8 @@ def test_callbacks_hear_what_they_hear_from_ray():
 
 
 def test_a_runner_has_its_pipelines_again_after_a_sample_even_one_that_fails():
-    runner = TellingMultiAgentEnvRunner(config=ppo())
-    rays = connectors.env_to_module(runner), connectors.module_to_env(runner)
+    runner = CompatMultiAgentEnvRunner(config=ppo())
+    rays = ray_connectors.env_to_module(runner), ray_connectors.module_to_env(runner)
     runner.sample(num_timesteps=3)
     with pytest.raises(AssertionError):
         runner.sample(num_timesteps=-1, num_episodes=-1)

@@ -3,41 +3,47 @@
 import pytest
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from rllib_compat.ray_versions import releases
-from rllib_compat.runtime.failures import (
-    TellingEnvRunner,
-    TellingMultiAgentEnvRunner,
-    TellsErrors,
-    give_env_runners,
+from rllib_compat.adapters import (
+    CompatEnvRunner,
+    CompatMultiAgentEnvRunner,
+    CompatRolloutWorker,
 )
+from rllib_compat.ray_versions import releases
+from rllib_compat.runtime.env_runners import give_env_runners
 from rllib_compat.runtime.policy_mapping import Here, MappingFn
 from rllib_compat.runtime.results import LegacyResults
 
 
 class OfRay:
-    def apply(self, func):
-        return "Ray's own way"
+    """Somebody's own env runner."""
 
 
-class Worker(TellsErrors, OfRay):
-    def __init__(self, **settings):
-        self.config = PPOConfig().fault_tolerance(
-            **{"restart_failed_env_runners": False, **settings}
-        )
+def worker(kind, **settings):
+    made = kind.__new__(kind)  # what it samples with is not asked for
+    told = {"restart_failed_env_runners": False, **settings}
+    made.config = PPOConfig().fault_tolerance(**told)
+    return made
 
 
 def broken(worker):
     raise KeyError("the simulator is gone")
 
 
-def test_an_error_in_a_worker_is_the_callers():
+KINDS = [CompatEnvRunner, CompatMultiAgentEnvRunner, CompatRolloutWorker]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_in_a_worker_is_the_callers(kind):
     with pytest.raises(KeyError, match="simulator"):
-        Worker().apply(broken)
+        worker(kind).apply(broken)
 
 
 @pytest.mark.parametrize("asked", ["restart_failed_env_runners", "ignore_env_runner_failures"])
-def test_who_asks_to_go_on_without_failed_workers_does(asked):
-    assert Worker(**{asked: True}).apply(broken) == "Ray's own way"
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_asks_to_go_on_without_failed_workers_does(kind, asked, monkeypatch):
+    of_ray = kind.__mro__[-1 - [hasattr(k, "apply") for k in kind.__mro__[::-1]].index(True)]
+    monkeypatch.setattr(of_ray, "apply", lambda *_: "Ray's own way")
+    assert worker(kind, **{asked: True}).apply(broken) == "Ray's own way"
 
 
 def test_workers_of_ones_own_and_recording_ones_stay():
@@ -48,7 +54,7 @@ def test_workers_of_ones_own_and_recording_ones_stay():
         give_env_runners(config)
     assert own.env_runner_cls is OfRay
     assert recording.env_runner_cls is None
-    assert plain.env_runner_cls is TellingEnvRunner
+    assert plain.env_runner_cls is CompatEnvRunner
 
 
 @pytest.mark.matrix
@@ -58,10 +64,10 @@ def test_an_algorithm_of_this_package_samples_fast_without_a_trainer_too():
 
     for config in (A2CConfig(), DQNConfig()):
         config.environment("CartPole-v1").validate()
-        assert config.env_runner_cls is TellingEnvRunner
+        assert config.env_runner_cls is CompatEnvRunner
         config.multi_agent(policies={"a", "b"}, policy_mapping_fn=lambda *_, **__: "a")
         config.validate()
-        assert config.env_runner_cls is TellingMultiAgentEnvRunner
+        assert config.env_runner_cls is CompatMultiAgentEnvRunner
         config.freeze()
         config.validate()
     own = A2CConfig().env_runners(env_runner_cls=OfRay)
@@ -71,7 +77,7 @@ def test_an_algorithm_of_this_package_samples_fast_without_a_trainer_too():
 
 def test_sampling_times_pipelines_and_none_of_their_pieces_at_each_step():
     config = PPOConfig().environment("CartPole-v1")
-    runner = TellingEnvRunner(config=config)
+    runner = CompatEnvRunner(config=config)
     runner.sample(num_timesteps=4)
     if releases.at_least("2.44"):  # earlier runners act in the mode for training
         assert not runner.module.training

@@ -1,0 +1,215 @@
+"""What env runners for one agent and for many share when they sample without connectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from rllib_compat.ray_versions.modules import explore_zeros, torch_distributions
+from rllib_compat.ray_versions.timers import pass_over_connector_timers
+
+#: One step in so many goes Ray's way, so that its timers have something to tell.
+TIMED = 50
+
+_LOG_OF_ROOT_OF_2_PI = 0.5 * np.log(2 * np.pi)
+
+
+def tolerates_failures(config: Any) -> bool:
+    """Whether a config asks to go on when workers fail.
+
+    Ray 2.60 ends a worker in which an environment or a callback raises, and the error stays in the
+    worker's log; the driver hears that an actor died. A worker that answers with its error instead
+    lets `train()` raise it. Where the config asks for other workers in the place of failed ones, or
+    to go on without them, Ray's own way is right.
+    """
+    return bool(
+        getattr(config, "restart_failed_env_runners", False)
+        or getattr(config, "ignore_env_runner_failures", False)
+    )
+
+
+def let_modules_explore_zeros(runner: Any) -> None:
+    """Lets a runner's modules of DQN explore actions whose Q-value is zero."""
+    for module in _modules_of(runner):
+        explore_zeros(module)
+
+
+def speed_modules_up(runner: Any) -> None:
+    """Takes away what costs each step of a runner time and decides nothing.
+
+    Its modules only ever act, and Ray would switch their mode twice a step.
+    """
+    pass_over_connector_timers(runner)
+    for module in _modules_of(runner):
+        getattr(module, "eval", lambda: None)()
+
+
+def _modules_of(runner: Any) -> list[Any]:
+    made = runner.module
+    return [m for m in (made.values() if hasattr(made, "values") else [made]) if m is not None]
+
+
+def same(known: list[Any] | None, found: list[Any]) -> bool:
+    """Whether what was found is what was known: the same objects."""
+    return known is not None and [*map(id, known)] == [*map(id, found)]
+
+
+def rays_to_module(*, multi_agent: bool = False) -> list[tuple[type, ...]]:
+    """The classes of Ray's own connectors to the module; until Ray 2.41, one of them was not there.
+
+    Args:
+        multi_agent: Whether the pipeline is one for many agents.
+    """
+    from ray.rllib.connectors import env_to_module as of_ray
+
+    mapping = (of_ray.AgentToModuleMapping,) if multi_agent else ()
+    last = (of_ray.BatchIndividualItems, of_ray.NumpyToTensor)
+    without_time = (
+        of_ray.AddObservationsFromEpisodesToBatch,
+        of_ray.AddStatesFromEpisodesToBatch,
+        *mapping,
+        *last,
+    )
+    try:
+        from ray.rllib.connectors.common.add_time_dim_to_batch_and_zero_pad import (
+            AddTimeDimToBatchAndZeroPad,
+        )
+    except ImportError:
+        return [without_time]
+    first, *others = without_time
+    return [without_time, (first, AddTimeDimToBatchAndZeroPad, *others)]
+
+
+def rays_to_env(*, multi_agent: bool = False) -> tuple[type, ...]:
+    """The classes of Ray's own connectors to the environment."""
+    from ray.rllib.connectors import module_to_env as of_ray
+
+    return (
+        of_ray.GetActions,
+        of_ray.TensorToNumpy,
+        of_ray.UnBatchToIndividualItems,
+        *((of_ray.ModuleToAgentUnmapping,) if multi_agent else ()),
+        of_ray.RemoveSingleTsTimeRankFromBatch,
+        of_ray.NormalizeAndClipActions,
+        of_ray.ListifyDataForVectorEnv,
+    )
+
+
+def normalizer_of(pipeline: Any) -> Any:
+    """The connector of a pipeline of Ray's own that stretches or clips actions."""
+    from ray.rllib.connectors.module_to_env import NormalizeAndClipActions
+
+    return next(c for c in pipeline.connectors if type(c) is NormalizeAndClipActions)
+
+
+def classes_of(connectors: Iterable[Any]) -> tuple[type, ...]:
+    """The connectors' classes; those of a subclass are its own, which may do anything."""
+    return tuple(map(type, connectors))
+
+
+def forward_of(module: Any, *, explore: bool) -> Any:
+    """The module's forward pass; later Rays put every layer into its mode before each."""
+    from ray.rllib.core.rl_module.torch import TorchRLModule
+
+    name = "forward_exploration" if explore else "forward_inference"
+    public = getattr(module, name)
+    replaced = name in vars(module) or getattr(type(module), name) is not getattr(
+        TorchRLModule, name
+    )
+    return public if module.training or replaced else getattr(module, f"_{name}")
+
+
+def act(
+    module: Any,
+    inputs: Any,
+    to_array: Callable[[Any], Any],
+    *,
+    explore: bool,
+    in_numpy: bool,
+) -> tuple[Any, Any]:
+    """Actions, and the logarithms of their probabilities.
+
+    Only here is the module asked from what they are drawn: one that chooses itself has nothing.
+
+    Args:
+        module: The module.
+        inputs: What makes a distribution of each row `[B, n]`.
+        to_array: Makes arrays of tensors.
+        explore: Whether they are drawn, or the likeliest is taken.
+        in_numpy: Whether they are drawn without torch, where that is known.
+    """
+    which = "exploration" if explore else "inference"
+    kind = getattr(module, f"get_{which}_action_dist_cls")()
+    if explore and in_numpy and (found := draw(kind, to_array(inputs))) is not None:
+        return found
+    distribution = kind.from_logits(inputs)
+    if not explore:
+        distribution = distribution.to_deterministic()
+    actions = distribution.sample()
+    return to_array(actions), to_array(distribution.logp(actions))
+
+
+def draw(distribution: type, inputs: Any) -> tuple[Any, Any] | None:
+    """Draws an action from each row, in numpy.
+
+    torch takes a tenth of a millisecond to make a distribution, draw from it, and tell a
+    probability; for one row of numbers, numpy takes a tenth of that.
+
+    Args:
+        distribution: The class of distributions, one of Ray's.
+        inputs: Logits, or means and logarithms of deviations `[B, n]`.
+
+    Returns:
+        The actions `[B]` or `[B, n / 2]`, and the logarithms of their probabilities or densities
+        `[B]`; None where the class is another one.
+    """
+    known = _drawn_in_numpy().get(distribution)
+    return known(inputs) if known else None
+
+
+@cache
+def _drawn_in_numpy() -> dict[type, Callable[[Any], Any]]:
+    of_ray = torch_distributions()
+    return {of_ray.TorchCategorical: _categorical, of_ray.TorchDiagGaussian: _diagonal_gaussian}
+
+
+def _categorical(logits: Any) -> tuple[Any, Any] | None:
+    """Draws one of `n` choices by each row of logits `[B, n]`; None where they are no numbers."""
+    scaled = logits - logits.max(-1, keepdims=True)
+    sums = np.exp(scaled).cumsum(-1)
+    total = sums[:, -1:]
+    if not np.isfinite(total).all():
+        return None  # torch says what is wrong
+    actions = (sums <= np.random.random(total.shape) * total).sum(-1)
+    chosen = np.take_along_axis(scaled, actions[:, None], -1)
+    return actions, (chosen - np.log(total))[:, 0]
+
+
+def _diagonal_gaussian(inputs: Any) -> tuple[Any, Any]:
+    """Draws from normal distributions by each row of means and logarithms of deviations."""
+    means, logs = np.split(inputs, 2, -1)
+    noise = np.random.standard_normal(means.shape).astype(means.dtype)
+    logp = -(0.5 * noise**2 + logs + _LOG_OF_ROOT_OF_2_PI).sum(-1)
+    return means + np.exp(logs) * noise, logp.astype(means.dtype)
+
+
+def mapped(function: Callable[[Any], Any], value: Any) -> Any:
+    """A nested value with the function's results in the place of its arrays."""
+    if isinstance(value, Mapping):
+        return {name: mapped(function, part) for name, part in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(mapped(function, part) for part in value)
+    return function(value)
+
+
+def stacked(values: list[Any]) -> Any:
+    """Nested values of the same form, as one with arrays."""
+    first = values[0]
+    if isinstance(first, Mapping):
+        return {name: stacked([value[name] for value in values]) for name in first}
+    if isinstance(first, (tuple, list)):
+        return type(first)(stacked(list(parts)) for parts in zip(*values, strict=True))
+    return np.array(values)

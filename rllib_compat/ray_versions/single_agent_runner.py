@@ -1,0 +1,426 @@
+"""The env runner for one agent: a loop over steps, without a dozen connectors in each.
+
+Ray takes each step through its pipelines: observations out of episodes, into lists by episode, into
+arrays, into tensors, and what the module says all the way back. Where the pieces of its pipelines
+are Ray's own, or change an observation alone, and where what is observed and done is one array, all
+of that is a batch in and a batch out, and takes more than half of the time in which a small network
+samples (Ray 2.40 - 2.60). There, a `Rollout` goes past it; elsewhere, Ray samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.torch import TorchRLModule
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME, WEIGHTS_SEQ_NO
+from ray.rllib.utils.numpy import convert_to_numpy
+from ray.rllib.utils.spaces.space_utils import clip_action, unbatch, unsquash_action
+from ray.rllib.utils.torch_utils import convert_to_torch_tensor
+
+from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import sampling
+from rllib_compat.ray_versions.connectors import needs_no_batch
+from rllib_compat.ray_versions.env_runners import go_on_exploring
+from rllib_compat.ray_versions.episodes import callback_class, callbacks_of, to_numpy
+from rllib_compat.ray_versions.metrics import count_once
+from rllib_compat.ray_versions.sampling import mapped, stacked
+
+#: Spaces of which a batch is one array.
+_ARRAYS = ("Box", "Discrete", "MultiBinary", "MultiDiscrete")
+
+
+@public("rllib_compat.adapters")
+class CompatEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no types
+    """Ray's env runner for one agent, which samples faster and answers with its errors.
+
+    Attributes:
+        bypasses_connectors: Whether steps go past connectors that decide nothing.
+        draws_in_numpy: Whether actions are then drawn without torch.
+        direct_steps: How many steps have gone past connectors.
+    """
+
+    bypasses_connectors = True
+    draws_in_numpy = True
+    direct_steps = 0
+
+    _needs_initial_reset: bool  # of Ray's, as are pipelines
+    _env_to_module: Any
+    _module_to_env: Any
+    _known: tuple[list[Any], Bypass | None] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        sampling.let_modules_explore_zeros(self)  # Ray 2.40 has no `make_module`
+
+    def make_module(self) -> None:
+        """Makes the module, which only ever acts here."""
+        super().make_module()
+        sampling.speed_modules_up(self)
+
+    def apply(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+        """Calls `func` with this runner; an error is the caller's, or Ray's if it is tolerated."""
+        if sampling.tolerates_failures(self.config):
+            return super().apply(func, *args, **kwargs)
+        return func(self, *args, **kwargs)
+
+    def sample(self, **asked: Any) -> list[Any]:
+        """Samples; what explores less and less knows of each step that was."""
+        episodes: list[Any] = super().sample(**asked)
+        go_on_exploring(self, episodes)
+        return episodes
+
+    def get_metrics(self) -> Any:
+        """What was counted and timed since the last call, right however often it samples."""
+        return count_once(super().get_metrics())
+
+    def bypass(self) -> Bypass | None:
+        """How steps go past the connectors now; None where only Ray's pipelines know it."""
+        if not self.bypasses_connectors:
+            return None
+        # Connectors and settings may be changed at any time, modules and environments made anew.
+        parts = [
+            *self._env_to_module.connectors,
+            *self._module_to_env.connectors,
+            self.module,
+            getattr(self.module, "observation_space", None),
+            self.env,
+            self.config.restart_failed_sub_environments,
+        ]
+        if self._known is None or not sampling.same(self._known[0], parts):
+            self._known = parts, _find_bypass(self)
+        return self._known[1]
+
+    def _sample(
+        self,
+        *,
+        num_timesteps: int | None = None,
+        num_episodes: int | None = None,
+        explore: bool,
+        random_actions: bool = False,
+        force_reset: bool = False,
+    ) -> list[Any]:
+        """Samples steps or episodes; the method has this name and form in every supported Ray."""
+        if random_actions or (bypass := self.bypass()) is None:
+            return super()._sample(  # type: ignore[no-any-return]
+                num_timesteps=num_timesteps,
+                num_episodes=num_episodes,
+                explore=explore,
+                random_actions=random_actions,
+                force_reset=force_reset,
+            )
+        rollout = Rollout(self, bypass, explore=explore)
+        if force_reset or num_episodes is not None or self._needs_initial_reset:
+            rollout.reset()
+        if num_episodes is None:
+            return rollout.collect_steps(num_timesteps or 0)
+        self._needs_initial_reset = True
+        return rollout.collect_episodes(num_episodes)
+
+
+@frozen
+class Bypass:
+    """How the steps of an env runner go past its connectors.
+
+    Attributes:
+        connectors: Those that change observations, which are called.
+        rows: Cuts a batch of observations into rows.
+        for_env: What the environment gets for actions that were drawn; None: what the module says,
+            or these themselves.
+        calls_back: Whether a callback is called after each step.
+    """
+
+    connectors: tuple[Any, ...]
+    rows: Callable[[Any], Any]
+    for_env: Callable[[Any], Any] | None
+    calls_back: bool
+
+
+def _find_bypass(runner: Any) -> Bypass | None:
+    to_module = runner._env_to_module.connectors
+    module, env = runner.module, runner.env
+    classes = sampling.classes_of(to_module)
+    rays = next((r for r in sampling.rays_to_module() if classes[-len(r) :] == r), None)
+    connectors = tuple(to_module[: -len(rays)]) if rays else ()
+    space = env.single_observation_space
+    if not (
+        rays
+        and all(map(needs_no_batch, connectors))
+        and sampling.classes_of(runner._module_to_env.connectors) == sampling.rays_to_env()
+        and isinstance(module, TorchRLModule)
+        and type(env.single_action_space).__name__ in _ARRAYS
+        and type(module.observation_space).__name__ in _ARRAYS
+        and str(getattr(runner, "_device", "cpu")) == "cpu"  # Ray 2.40 knows no other
+        and not runner.config.restart_failed_sub_environments
+    ):
+        return None
+    return Bypass(
+        connectors=connectors,
+        rows=_as_it_is if type(space).__name__ in _ARRAYS else unbatch,
+        for_env=_for_env(env.single_action_space, sampling.normalizer_of(runner._module_to_env)),
+        calls_back=_calls_back(runner),
+    )
+
+
+def _for_env(space: Any, normalizer: Any) -> Callable[[Any], Any] | None:
+    """What Ray's connector does with each action, for a batch of them; None: nothing."""
+    if not (normalizer.normalize_actions or normalizer.clip_actions):
+        return None
+    if type(space).__name__ != "Box":
+        return _as_it_is
+    change = unsquash_action if normalizer.normalize_actions else clip_action
+    return lambda actions: change(actions.copy(), space)
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
+
+
+def _calls_back(runner: Any) -> bool:
+    """Whether a callback of the config does something after each step."""
+    base = callback_class().on_episode_step
+    return bool(getattr(runner.config, "callbacks_on_episode_step", None)) or any(
+        type(callback).on_episode_step is not base for callback in callbacks_of(runner)
+    )
+
+
+class Rollout:
+    """One sample of an env runner, a step of all its environments at a time.
+
+    Args:
+        runner: The env runner.
+        bypass: How its steps go.
+        explore: Whether the module explores.
+    """
+
+    def __init__(self, runner: Any, bypass: Bypass, *, explore: bool) -> None:
+        self._runner, self._bypass, self._explore = runner, bypass, explore
+        self._steps = self._calls = 0  # resets are no steps, and steps with timers no calls
+        self._done: list[Any] = []
+        # Ray 2.54 gave the list another name.
+        self._list = "_ongoing_episodes" if hasattr(runner, "_ongoing_episodes") else "_episodes"
+        self._runners = runner.config.num_env_runners or 1
+        self._steps_before = _steps_before(runner, self._runners)
+        self._forward = sampling.forward_of(runner.module, explore=explore)
+        self._state = _initial_state(runner.module)
+        self._time: Callable[[Any], AbstractContextManager[Any]] = _untimed
+
+    @property
+    def _episodes(self) -> list[Any]:
+        episodes: list[Any] = getattr(self._runner, self._list)
+        return episodes
+
+    def reset(self) -> None:
+        """Begins new episodes in all environments; the first observations go Ray's way."""
+        runner = self._runner
+        setattr(runner, self._list, [None] * runner.num_envs)
+        runner._shared_data = {}
+        runner._reset_envs(self._episodes, runner._shared_data, self._explore)
+        runner._needs_initial_reset = False
+
+    def collect_steps(self, count: int) -> list[Any]:
+        """At least so many steps, in episodes that have ended and chunks of those that go on."""
+        while self._steps < count:
+            self._step()
+        self._count()
+        return self._done + self._cut()
+
+    def collect_episodes(self, count: int) -> list[Any]:
+        """So many episodes; no further one is looked at once they have ended."""
+        while len(self._done) < count:
+            self._step(count)
+        self._count()
+        return self._done
+
+    def _step(self, most: int | None = None) -> None:
+        """Takes a step in each environment, or resets it where its episode is over."""
+        runner = self._runner
+        runner.direct_steps += 1
+        timed = runner.direct_steps % sampling.TIMED == 1
+        self._time = _timer(runner) if timed else _untimed
+        outputs = self._act()
+        actions = outputs.pop(Columns.ACTIONS)
+        for_env = outputs.pop(Columns.ACTIONS_FOR_ENV, actions)
+        with self._time(("module_to_env_connector", "connector_pipeline_timer")):
+            for_env = self._bypass.for_env(actions) if self._bypass.for_env else for_env
+        if timed:  # it times itself
+            results = runner._try_env_step(for_env)
+        else:
+            results = runner.env.step(for_env)
+            self._calls += 1
+        begun = self._add(actions, outputs, *results)
+        with self._time(("env_to_module_connector", "connector_pipeline_timer")):
+            states = outputs.get(Columns.STATE_OUT)
+            runner._cached_to_module = self._batch(results[0], states, begun)
+        self._call_back(begun, most)
+
+    def _act(self) -> dict[str, Any]:
+        """What the module says of the last observations, as arrays: actions, and what is extra."""
+        runner = self._runner
+        batch, runner._cached_to_module = runner._cached_to_module, None
+        steps = (self._steps_before + self._steps) * self._runners
+        with self._time("rlmodule_inference_timer"):
+            outputs = self._forward(batch, **({"t": steps} if self._explore else {}))
+        if self._state is not None:
+            outputs = {
+                k: v if k == Columns.STATE_OUT else _first_step(v) for k, v in outputs.items()
+            }
+        arrays = {name: _array(value) for name, value in outputs.items()}
+        if Columns.ACTIONS not in arrays:
+            actions, logp = sampling.act(
+                runner.module,
+                outputs[Columns.ACTION_DIST_INPUTS],
+                _array,
+                explore=self._explore,
+                in_numpy=runner.draws_in_numpy,
+            )
+            arrays[Columns.ACTIONS] = actions
+            arrays.setdefault(Columns.ACTION_LOGP, logp)
+        return arrays
+
+    def _add(
+        self,
+        actions: Any,
+        outputs: dict[str, Any],
+        observations: Any,
+        rewards: Any,
+        terminateds: Any,
+        truncateds: Any,
+        infos: Any,
+    ) -> set[int]:
+        """Adds a step to each episode; returns the indices of those that have begun with it."""
+        begun, number = set(), {WEIGHTS_SEQ_NO: self._runner._weights_seq_no}
+        rows = self._bypass.rows(observations)
+        for index, episode in enumerate(self._episodes):
+            if not episode.is_reset:
+                episode.add_env_reset(observation=rows[index], infos=infos[index])
+                begun.add(index)
+                continue
+            self._steps += 1
+            episode.add_env_step(
+                observation=rows[index],
+                action=actions[index],
+                reward=rewards[index],
+                infos=infos[index],
+                terminated=terminateds[index],
+                truncated=truncateds[index],
+                extra_model_outputs={k: v[index] for k, v in outputs.items()} | number,
+            )
+        return begun
+
+    def _batch(self, observations: Any, states: Any, begun: set[int]) -> dict[str, Any]:
+        """What the module gets; one with states also these, and its observations a time axis."""
+        seen = self._seen(observations)
+        if self._state is None:
+            return {Columns.OBS: seen}
+        # So do Ray's connectors, which may have to take it away again.
+        self._runner._shared_data["_added_single_ts_time_rank"] = True
+        rows = [self._state if i in begun else state for i, state in enumerate(states)]
+        return {
+            Columns.OBS: seen[:, None],
+            Columns.STATE_IN: mapped(convert_to_torch_tensor, stacked(rows)),
+        }
+
+    def _seen(self, observations: Any) -> Any:
+        """What the module sees of the last observations."""
+        for connector in self._bypass.connectors:
+            connector(
+                rl_module=self._runner.module,
+                batch={},
+                episodes=self._episodes,
+                explore=self._explore,
+                shared_data=self._runner._shared_data,
+            )
+        if self._bypass.connectors:
+            observations = np.stack([e.get_observations(-1) for e in self._episodes])
+        return convert_to_torch_tensor(observations)
+
+    def _call_back(self, begun: set[int], most: int | None) -> None:
+        """Calls callbacks, and takes out the episodes that have ended."""
+        runner, episodes = self._runner, self._episodes
+        for index, episode in enumerate(episodes):
+            if index in begun:
+                runner._make_on_episode_callback("on_episode_start", index, episodes)
+            elif self._bypass.calls_back:
+                runner._make_on_episode_callback("on_episode_step", index, episodes)
+            if episode.is_done:
+                runner._make_on_episode_callback("on_episode_end", index, episodes)
+                self._done.append(_finished(runner, episode))
+                runner._new_episode(index, episodes)
+                if len(self._done) == most:
+                    return
+
+    def _count(self) -> None:
+        """Lets the runner count what was sampled."""
+        runner, counted = self._runner, getattr(self._runner, "_log_env_steps", None)
+        runner._done_episodes_for_metrics.extend(self._done)
+        if counted is not None:  # for Prometheus, since Ray 2.52
+            for metric, count in (
+                (runner._metrics_num_try_env_step, self._calls),
+                (runner._metrics_num_env_steps_sampled, self._steps),
+            ):
+                if count:
+                    counted(metric=metric, num_steps=count)
+        runner._increase_sampled_metrics(self._steps, len(self._done))
+
+    def _cut(self) -> list[Any]:
+        """The chunks of the episodes that go on; the runner goes on with what follows them."""
+        lookback = self._runner.config.episode_lookback_horizon
+        chunks = self._episodes
+        after = [episode.cut(len_lookback_buffer=lookback) for episode in chunks]
+        setattr(self._runner, self._list, after)
+        found = [chunk for chunk in chunks if chunk.t]  # what has just begun has no data
+        for chunk in found:
+            chunk.validate()
+            self._runner._ongoing_episodes_for_metrics[chunk.id_].append(chunk)
+        return [_finished(self._runner, chunk) for chunk in found]
+
+
+def _array(value: Any) -> Any:
+    """A batch in numpy; of what has several parts, a list of its rows."""
+    if hasattr(value, "detach"):
+        return value.detach().numpy()
+    made = convert_to_numpy(value)
+    return made if isinstance(made, np.ndarray) else unbatch(made)
+
+
+def _initial_state(module: Any) -> Any:
+    """A module's first state in arrays; None: it has no states."""
+    if not module.is_stateful():
+        return None
+    return mapped(lambda value: np.array(_array(value)), module.get_initial_state())
+
+
+def _first_step(value: Any) -> Any:
+    """Batches of the only step of sequences."""
+    return mapped(lambda batch: batch[:, 0], value)
+
+
+def _untimed(_: Any) -> AbstractContextManager[Any]:
+    return nullcontext()
+
+
+def _timer(runner: Any) -> Callable[[Any], AbstractContextManager[Any]]:
+    """What times a step's pieces; Ray 2.40 has others (`timers.py`), which go on as they do."""
+    if hasattr(runner._env_to_module, "timers"):
+        return _untimed
+    log_time: Callable[[Any], AbstractContextManager[Any]] = runner.metrics.log_time
+    return log_time
+
+
+def _steps_before(runner: Any, runners: int) -> int:
+    """How many steps this runner's share of all is, for schedules of exploration."""
+    if hasattr(runner, "num_env_steps_sampled_lifetime"):  # of all runners, since Ray 2.54
+        return int(runner.num_env_steps_sampled_lifetime) // runners
+    return int(runner.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME, default=0))
+
+
+def _finished(runner: Any, episode: Any) -> Any:
+    """The episode with arrays in the place of lists, unless the runner keeps them."""
+    as_arrays = getattr(runner.config, "episodes_to_numpy", True)  # since Ray 2.44
+    return to_numpy(episode) if getattr(runner, "episodes_to_numpy", as_arrays) else episode
