@@ -150,12 +150,14 @@ def _episode(env_runner: Any, module: Any, agent: Any, policy_id: str, request: 
     infos = [dict(request.info or {})]
     if request.state or request.prev_action is not None:
         given = 0.0 if request.prev_reward is None else request.prev_reward
-        rewards = np.atleast_1d(given).tolist()  # attention nets may see several steps before
-        action = request.prev_action
+        action, space = request.prev_action, module.action_space
         if action is None:
-            actions = [module.action_space.sample() for _ in rewards]
+            actions = [space.sample() for _ in np.atleast_1d(given)]
+        elif np.ndim(given) or (space.shape is not None and np.ndim(action) > len(space.shape)):
+            actions = list(action)  # attention nets may see several steps before
         else:
-            actions = list(action) if np.ndim(given) else [action]
+            actions = [action]
+        rewards = np.broadcast_to(given, len(actions)).tolist()
         observations, infos = observations * (len(rewards) + 1), infos * (len(rewards) + 1)
         if request.state:
             import tree

@@ -1,0 +1,84 @@
+"""A trainer that is told what came before acts as its env runner did in the midst of an episode."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tree
+
+from rllib_compat import translate
+from rllib_compat.algorithms.initial_networks import begin_as_before
+from rllib_compat.runtime.failures import TellingEnvRunner
+from rllib_compat.trainer.acting import Acting
+
+# Ray 2.40 registers an environment anew for each env runner.
+pytestmark = pytest.mark.filterwarnings("ignore:.*Overriding environment")
+
+LSTM = {"use_lstm": True, "lstm_cell_size": 6, "fcnet_hiddens": [7]}
+ATTENTION = {
+    "use_attention": True,
+    "attention_dim": 8,
+    "attention_head_dim": 8,
+    "attention_num_heads": 1,
+    "attention_memory_inference": 4,
+    "attention_position_wise_mlp_dim": 8,
+}
+ACTIONS, REWARDS = "attention_use_n_prev_actions", "attention_use_n_prev_rewards"
+#: A model, and how many steps before it is told of.
+MODELS = {
+    "an LSTM": (LSTM, 1),
+    "an LSTM and the step before": (
+        {**LSTM, "lstm_use_prev_action": True, "lstm_use_prev_reward": True},
+        1,
+    ),
+    "attention": (ATTENTION, 1),
+    "attention and two steps before": ({**ATTENTION, ACTIONS: 2, REWARDS: 2}, 2),
+    "attention and two actions, three rewards": ({**ATTENTION, ACTIONS: 2, REWARDS: 3}, 3),
+    "attention and three actions": ({**ATTENTION, ACTIONS: 3}, 3),
+    "attention and three rewards": ({**ATTENTION, REWARDS: 3}, 3),
+}
+LENGTH = 7
+
+
+class Actor(Acting):
+    """What acts of a trainer, around an env runner."""
+
+    def __init__(self, env_runner):
+        self.env_runner, self.algorithm = env_runner, SimpleNamespace(config=env_runner.config)
+
+    def local_runner(self):
+        return self.env_runner
+
+
+def env_runner(model, env="CartPole-v1"):
+    old = {"env": env, "num_workers": 0, "seed": 3}
+    config = translate(old, algorithm="PPO").algorithm_config
+    begin_as_before(config, {**old, "model": model}, algorithm="PPO")
+    return TellingEnvRunner(config=config)
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "MountainCarContinuous-v0"])
+@pytest.mark.parametrize("name", MODELS)
+def test_it_acts_as_in_the_midst_of_an_episode(name, env):
+    model, steps = MODELS[name]
+    runner = env_runner(model, env)
+    (episode,) = runner.sample(num_timesteps=LENGTH, random_actions=False)
+    states = tree.flatten(episode.get_extra_model_outputs("state_out"))
+    inputs = episode.get_extra_model_outputs("action_dist_inputs")
+    size = runner.env.single_observation_space.shape[0]
+    for now in range(steps, len(inputs)):
+        before = slice(now - steps, now) if steps > 1 else now - 1
+        action, state, extras = Actor(runner).compute_single_action(
+            # The vector behind it is what came before.
+            episode.get_observations(now)[:size],
+            [state[now - 1] for state in states],
+            np.asarray(episode.get_actions(before)),
+            # Where it sees none, it is asked without, as old code asked.
+            episode.get_rewards(before) if model.get(REWARDS) or steps == 1 else None,
+            timestep=0,
+            full_fetch=True,
+        )
+        np.testing.assert_allclose(extras["action_dist_inputs"], inputs[now], rtol=1e-6)
+        for computed, sampled in zip(state, states, strict=True):
+            np.testing.assert_allclose(computed, sampled[now], rtol=1e-6)
+        assert np.shape(action) == runner.env.single_action_space.shape
