@@ -19,8 +19,8 @@ from rllib_compat.networks.modules.layers import (
 )
 from rllib_compat.networks.previous_steps import LOOKING_BACK
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.ray_versions import configs, modules
-from rllib_compat.ray_versions import modules as ray_modules
+from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
+from rllib_compat.registry import keys
 from rllib_compat.runtime.connectors import set_previous_steps
 
 if TYPE_CHECKING:
@@ -115,9 +115,9 @@ def use_legacy_networks(
         return
     default = config.get_default_rl_module_spec().module_class
     looks_back = {key: bool(config.model_config.get(key)) for key in LOOKING_BACK}
-    model, attends = legacy.get("model"), {}
-    if isinstance(model, Mapping) and model.get("use_attention"):
-        attends = {key: int(model.get(key) or 0) for key in _ATTENDED}
+    attends = {}
+    if fresh.attends(algorithm, legacy):
+        attends = {key: int(legacy["model"].get(key) or 0) for key in _ATTENDED}
     actions, rewards = map(int, (attends or looks_back).values())
     named = False
     for policy, spec in modules.changed_specs(config).items():
@@ -142,9 +142,7 @@ def use_legacy_networks(
 
 def _of_policy(legacy: Mapping[str, Any], policy: str) -> Mapping[str, Any]:
     """What a policy overrides in a config."""
-    several = legacy.get("multiagent")
-    policies = several.get("policies") if isinstance(several, Mapping) else legacy.get("policies")
-    spec = policies.get(policy) if isinstance(policies, Mapping) else None
+    spec = keys.policies_of(legacy).get(policy)
     found = spec[3] if isinstance(spec, (tuple, list)) and len(spec) > 3 else None
     found = getattr(spec, "config", found)
     return found if isinstance(found, Mapping) else {}

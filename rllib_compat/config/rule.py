@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from rllib_compat.config.values.kinds import Kind
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.registry import keys
 
 Settings: TypeAlias = dict[str, Any]
 
@@ -163,8 +164,7 @@ class Context:
     @property
     def has_policies(self) -> bool:
         """Whether the config names other policies than the default one: several agents."""
-        policies = self.get("multiagent.policies") or self.get("policies") or ()
-        return bool(set(policies) - {"default_policy"})
+        return bool(keys.policies_of(self.config).keys() - {"default_policy"})
 
     def note(
         self,

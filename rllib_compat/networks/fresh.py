@@ -94,6 +94,16 @@ def makes(algorithm: str, config: Mapping[str, Any]) -> bool:
     return registry.of(algorithm).reader in DRAWN_BY and not only_todays(config)
 
 
+def attends(algorithm: str, config: Mapping[str, Any]) -> bool:
+    """Whether new networks of an algorithm have an attention net, as a legacy config asks.
+
+    SAC's never looked at the key.
+    """
+    model = config.get("model")
+    asked = isinstance(model, Mapping) and bool(model.get("use_attention"))
+    return asked and DRAWN_BY.get(registry.of(algorithm).reader) is actor_critic
+
+
 def policy(
     settings: ModelSettings, observations: Space, actions: Space, rng: np.random.Generator
 ) -> PolicyState:

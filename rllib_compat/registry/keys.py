@@ -217,6 +217,21 @@ def defaults(home: str, release: str) -> Mapping[str, Any]:
     return {key: value for key, (known, value) in found.items() if known}
 
 
+def policies_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a legacy config says of each policy that it names, by whichever key its Ray had.
+
+    Policies that are only named (a set of ids, Ray 1.4 – 2.x) have None.
+    """
+    several = config.get("multiagent")
+    places = [several] if isinstance(several, Mapping) else []
+    # `policy_graphs` until Ray 0.6; in the config itself since 2.0.
+    found = (place.get(key) for place in places for key in ("policies", "policy_graphs"))
+    named = next(filter(None, found), None) or config.get("policies")
+    if isinstance(named, Mapping):
+        return named
+    return dict.fromkeys(named) if isinstance(named, (set, frozenset, list, tuple)) else {}
+
+
 def find_algorithm(
     config: Mapping[str, Any], algorithm: str | type | None = None
 ) -> tuple[str, str]:

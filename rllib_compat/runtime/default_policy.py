@@ -11,7 +11,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from rllib_compat.neutral.policy_id import SHARED
 from rllib_compat.neutral.public import public
-from rllib_compat.ray_versions import tune
+from rllib_compat.registry import keys
 from rllib_compat.runtime.envs import find_creator
 
 _KINDS = (MultiAgentEnv, ExternalMultiAgentEnv)
@@ -23,10 +23,9 @@ def with_default_policy(config: Mapping[str, Any]) -> dict[str, Any]:
     Of a class, it is known whether it has many agents. What a registered name, a path or a
     function makes has to be looked at, so one is made, as the driver's own worker always did.
     """
-    multi_agent = dict(config.get("multiagent") or {})
-    named = multi_agent.get("policies") or multi_agent.get("policy_graphs")
-    if named or config.get("policies") or not _has_many_agents(config):
+    if keys.policies_of(config) or not _has_many_agents(config):
         return dict(config)
+    multi_agent = dict(config.get("multiagent") or {})
     multi_agent["policies"] = {SHARED: (None, None, None, {})}
     multi_agent["policy_mapping_fn"] = to_shared_policy
     return {**config, "multiagent": multi_agent}

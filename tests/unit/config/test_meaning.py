@@ -320,6 +320,15 @@ class TestEnvironment:
         assert verdicts(translation)["$.observation_filter"] == "wrapped"
         assert not translate({"observation_filter": "NoFilter"}, algorithm="PPO").calls
 
+    @pytest.mark.parametrize("key", ["policies", "policy_graphs"])
+    def test_each_policy_has_a_filter_by_whichever_key_it_is_named(self, key):
+        several = {key: {"one": (None, None, None, {})}, "policy_mapping_fn": lambda _: "one"}
+        config = {"observation_filter": "MeanStdFilter", "multiagent": several}
+        connector = setting(
+            translate(config, algorithm="PPO"), "env_runners.env_to_module_connector"
+        )
+        assert connector.multi_agent
+
     def test_a_filter_of_ones_own_needs_the_old_stack(self):
         translation = translate({"observation_filter": print}, algorithm="PPO")
         assert translation.api_stack == "old"

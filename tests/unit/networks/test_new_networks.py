@@ -16,10 +16,12 @@ pytest.importorskip("ray")
 
 import torch
 
-from rllib_compat import registry
+from rllib_compat import ray_versions, registry, translate
+from rllib_compat.algorithms.initial_networks import begin_as_before
+from rllib_compat.conversion.write.modules import ModuleNetwork
 from rllib_compat.networks import fresh
 from rllib_compat.networks.modules import configured
-from rllib_compat.networks.modules.configured import ConfiguredModule, network_of
+from rllib_compat.networks.modules.configured import NETWORK, ConfiguredModule, network_of
 from rllib_compat.networks.read import read
 from rllib_compat.networks.rl_modules import ModuleNetwork
 from rllib_compat.networks.settings import ModelSettings
@@ -424,3 +426,38 @@ def test_of_all_q_networks_only_those_of_r2d2_have_an_lstm(algorithm):
         return
     with pytest.raises(ConfigError, match="R2D2"):
         fresh.network(settings, seen, acts, np.random.default_rng(1))
+
+
+def beginning(algorithm, legacy):
+    """A config of today whose modules begin as those of a legacy one did."""
+    config = ray_versions.todays_config(registry.of(algorithm).becomes)
+    begin_as_before(config, legacy, algorithm=algorithm, legacy_ray="1.13.0")
+    return config
+
+
+def test_only_networks_that_attend_see_several_steps_before():
+    told = {"use_attention": True, "attention_use_n_prev_actions": 2}
+    attends, ignores = (beginning(name, {"model": told}) for name in ("PPO", "SAC"))
+    assert attends._env_to_module_connector is not None
+    assert ignores._env_to_module_connector is None
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        lambda policies: {"multiagent": {"policy_graphs": policies}},
+        lambda policies: {"multiagent": {"policies": policies}},
+        lambda policies: {"policies": policies},
+    ],
+)
+def test_a_policy_has_the_network_that_it_asks_for_by_whichever_key(named):
+    spaces_of_it = gymnasium.spaces.Box(-1, 1, (3,)), gymnasium.spaces.Discrete(2)
+    of_its_own = {"model": {"fcnet_hiddens": [5]}}
+    legacy = named({"one": (None, *spaces_of_it, {}), "two": (None, *spaces_of_it, of_its_own)})
+    config = translate(legacy, algorithm="PPO").algorithm_config
+    begin_as_before(config, legacy, algorithm="PPO", legacy_ray="1.13.0")
+    told = {
+        name: spec.model_config[NETWORK]["model"].get("fcnet_hiddens")
+        for name, spec in ray_versions.changed_specs(config).items()
+    }
+    assert told == {"one": None, "two": [5]}
