@@ -152,12 +152,14 @@ def _episode(env_runner: Any, module: Any, agent: Any, policy_id: str, request: 
         given = 0.0 if request.prev_reward is None else request.prev_reward
         action, space = request.prev_action, module.action_space
         if action is None:
-            actions = [space.sample() for _ in np.atleast_1d(given)]
-        elif np.ndim(given) or (space.shape is not None and np.ndim(action) > len(space.shape)):
-            actions = list(action)  # attention nets may see several steps before
-        else:
-            actions = [action]
-        rewards = np.broadcast_to(given, len(actions)).tolist()
+            action = space.sample()
+        # Attention nets may see several steps before; actions of several parts, they don't.
+        several = space.shape is not None and np.ndim(action) > len(space.shape)
+        actions = list(action) if several else [action]
+        rewards = np.atleast_1d(given).tolist()
+        # Nets that see more of one than of the other don't look at what is added.
+        lacking = len(actions) - len(rewards)
+        rewards, actions = [0.0] * lacking + rewards, actions[:1] * -lacking + actions
         observations, infos = observations * (len(rewards) + 1), infos * (len(rewards) + 1)
         if request.state:
             import tree

@@ -67,14 +67,16 @@ def test_it_acts_as_in_the_midst_of_an_episode(name, env):
     inputs = episode.get_extra_model_outputs("action_dist_inputs")
     size = runner.env.single_observation_space.shape[0]
     for now in range(steps, len(inputs)):
-        before = slice(now - steps, now) if steps > 1 else now - 1
+        seen = [
+            slice(now - model[key], now) if key in model else now - 1 for key in (ACTIONS, REWARDS)
+        ]
         action, state, extras = Actor(runner).compute_single_action(
             # The vector behind it is what came before.
             episode.get_observations(now)[:size],
             [state[now - 1] for state in states],
-            np.asarray(episode.get_actions(before)),
-            # Where it sees none, it is asked without, as old code asked.
-            episode.get_rewards(before) if model.get(REWARDS) or steps == 1 else None,
+            np.asarray(episode.get_actions(seen[0])),
+            # Where it sees no rewards but actions, it is asked without, as old code asked.
+            None if ACTIONS in model and REWARDS not in model else episode.get_rewards(seen[1]),
             timestep=0,
             full_fetch=True,
         )
