@@ -15,6 +15,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import tree
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 import rllib_compat as compat
@@ -25,6 +26,18 @@ OFFLINE = ("MARWIL", "BC", "CQL", "CRR")
 GROUPED, SEVERAL = ("QMIX",), ("MADDPG",)
 AGENTS = ("p0", "p1")
 LENGTH = 10
+
+
+def observation(space: gym.Space[Any]) -> Any:
+    """Something of a space; images are dark.
+
+    Networks take bytes as they are, and some configs come to NaN of bright ones, in old Rays, too.
+    """
+
+    def dark(part: Any) -> Any:
+        return part // 64 if part.dtype == np.uint8 else part
+
+    return tree.map_structure(dark, space.sample())
 
 
 class Agents(MultiAgentEnv):
@@ -45,7 +58,7 @@ class Agents(MultiAgentEnv):
         return self._seen(), dict.fromkeys(AGENTS, 0.5), ended, {"__all__": False}, {}
 
     def _seen(self) -> dict[str, Any]:
-        return {agent: self.observation_space.sample() for agent in AGENTS}
+        return {agent: observation(self.observation_space) for agent in AGENTS}
 
 
 def _group(config: Mapping[str, Any]) -> Any:
@@ -72,8 +85,8 @@ def observed(algorithm: str, seen: str) -> tuple[str, Any]:
     """A policy of an algorithm, and something that it sees."""
     space = cases.space(seen, gym.spaces)
     if algorithm in GROUPED:
-        return "default_policy", tuple(space.sample() for _ in AGENTS)
-    return AGENTS[0] if algorithm in SEVERAL else "default_policy", space.sample()
+        return "default_policy", tuple(observation(space) for _ in AGENTS)
+    return AGENTS[0] if algorithm in SEVERAL else "default_policy", observation(space)
 
 
 def acted(algorithm: str, acts: str) -> gym.Space[Any]:
@@ -112,7 +125,7 @@ _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def _preprocessed(space: gym.Space[Any]) -> Any:
-    seen = space.sample()
+    seen = observation(space)
     if isinstance(space, (gym.spaces.Box, gym.spaces.MultiBinary)):
         return seen.tolist()
     return np.asarray(gym.spaces.flatten(space, seen), float).tolist()

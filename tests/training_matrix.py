@@ -433,12 +433,13 @@ class Steps(gym.Env):
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         self.steps = 0
-        return self.observation_space.sample(), {}
+        return matrix_inputs.observation(self.observation_space), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         assert fits(action, self.action_space), action
         self.steps += 1
-        return self.observation_space.sample(), 1.0, self.steps == 10, False, {}
+        seen = matrix_inputs.observation(self.observation_space)
+        return seen, 1.0, self.steps == 10, False, {}
 
 
 class TwoAgents:
@@ -450,14 +451,14 @@ class TwoAgents:
     def reset(self) -> dict[int, Any]:
         """Gives what both see."""
         self.steps = 0
-        return {agent: self.alone.observation_space.sample() for agent in (0, 1)}
+        return {agent: self.alone.reset()[0] for agent in (0, 1)}
 
     def step(self, actions: Mapping[int, Any]) -> tuple[dict[Any, Any], ...]:
         """Takes a step for each."""
         for action in actions.values():
             assert fits(action, self.alone.action_space), action
         self.steps += 1
-        seen = {agent: self.alone.observation_space.sample() for agent in actions}
+        seen = {agent: self.alone.reset()[0] for agent in actions}
         done = {"__all__": self.steps == 10}
         return seen, dict.fromkeys(actions, 1.0), done, {agent: {} for agent in actions}
 

@@ -19,7 +19,8 @@ from rllib_compat.networks.modules.layers import (
 )
 from rllib_compat.networks.previous_steps import LOOKING_BACK
 from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.networks.wrappers.previous_steps import LOOKING_BACK
+from rllib_compat.ray_versions import configs, modules
+from rllib_compat.ray_versions import modules as ray_modules
 from rllib_compat.registry import keys
 from rllib_compat.runtime.connectors import set_previous_steps
 

@@ -29,10 +29,10 @@ from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.policy_id import SHARED, PolicyId
 from rllib_compat.neutral.report import Finding, Verdict
-from rllib_compat.neutral.space_text import parse_repr
-from rllib_compat.neutral.spaces import Space
+from rllib_compat.neutral.spaces import Space, parse_repr
+from rllib_compat.ray_versions import tune
 from rllib_compat.registry import keys
-from rllib_compat.runtime.atari_names import is_atari_name
+from rllib_compat.runtime.atari import is_atari_name
 
 #: What Ray 0.5 called the only policy, and what every later Ray calls it.
 _OLD_ID, _ONLY_ID = "default", PolicyId("default_policy")

@@ -101,7 +101,7 @@ def attends(algorithm: str, config: Mapping[str, Any]) -> bool:
     """
     model = config.get("model")
     asked = isinstance(model, Mapping) and bool(model.get("use_attention"))
-    return asked and DRAWN_BY.get(registry.of(algorithm).reader) is actor_critic
+    return asked and DRAWN_BY.get(registry.of(algorithm).reader) is draw_actor_critic
 
 
 def policy(

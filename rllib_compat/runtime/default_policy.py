@@ -11,6 +11,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from rllib_compat.neutral.policy_id import SHARED
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import tune
 from rllib_compat.registry import keys
 from rllib_compat.runtime.envs import find_creator
 

@@ -40,6 +40,7 @@ from rllib_compat.trainer import coefficients, old_stack, overridable, templates
 from rllib_compat.trainer.acting import Acting
 from rllib_compat.trainer.checkpoints import Checkpoints
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
+from rllib_compat.trainer.divergence import diverged
 from rllib_compat.trainer.exports import Exports
 from rllib_compat.trainer.loaded import Loading
 from rllib_compat.trainer.new_networks import are_old, require_actions
@@ -301,7 +302,12 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
     def step(self) -> dict[str, Any]:
         """One iteration; `train()` calls it."""
         self._call_hook("before_train_step")
-        result: dict[str, Any] = self.algorithm.train()
+        try:
+            result: dict[str, Any] = self.algorithm.train()
+        except (ValueError, RuntimeError) as error:
+            if (why := diverged(error)) is not None:
+                raise why from error
+            raise
         self._local_is_stale = True
         self._call_hook("after_train_result", result)
         self.last_result = result

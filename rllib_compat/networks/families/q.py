@@ -47,10 +47,12 @@ def draw_q_network(arrays: Arrays, settings: ModelSettings, seen: Space, actions
             fix="Train SAC, DDPG or TD3, or make the environment's actions Discrete.",
         )
     if settings.model.get("use_attention") and since(settings, "1.2"):
+        of_r2d2 = settings.algorithm == "R2D2"
         raise ConfigError(
-            f"{settings.algorithm} has no attention net.",
+            f"{settings.algorithm} has "
+            + ("an LSTM here, and no attention net." if of_r2d2 else "no attention net."),
             where="model.use_attention",
-            fix="Leave it out, or train PPO, APPO or IMPALA.",
+            fix="Set use_lstm." if of_r2d2 else "Leave it out, or train PPO, APPO or IMPALA.",
         )
     if settings.model.get("use_lstm") and settings.algorithm != "R2D2":
         raise ConfigError(

@@ -16,9 +16,8 @@ pytest.importorskip("ray")
 
 import torch
 
-from rllib_compat import ray_versions, registry, translate
-from rllib_compat.algorithms.initial_networks import begin_as_before
-from rllib_compat.conversion.write.modules import ModuleNetwork
+from rllib_compat import registry, translate
+from rllib_compat.algorithms.catalogs import use_legacy_networks
 from rllib_compat.networks import fresh
 from rllib_compat.networks.modules import configured
 from rllib_compat.networks.modules.configured import NETWORK, ConfiguredModule, network_of
@@ -29,7 +28,7 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.spaces import Discrete, box
-from rllib_compat.ray_versions import configs
+from rllib_compat.ray_versions import configs, modules
 from rllib_compat.trainer.defaults import defaults_of, merge
 from tests.legacy.new_networks import cases
 from tests.marks import OTHERS_WARNINGS
@@ -430,8 +429,8 @@ def test_of_all_q_networks_only_those_of_r2d2_have_an_lstm(algorithm):
 
 def beginning(algorithm, legacy):
     """A config of today whose modules begin as those of a legacy one did."""
-    config = ray_versions.todays_config(registry.of(algorithm).becomes)
-    begin_as_before(config, legacy, algorithm=algorithm, legacy_ray="1.13.0")
+    config = configs.todays_config(registry.of(algorithm).becomes)
+    use_legacy_networks(config, legacy, algorithm=algorithm, legacy_ray="1.13.0")
     return config
 
 
@@ -455,9 +454,9 @@ def test_a_policy_has_the_network_that_it_asks_for_by_whichever_key(named):
     of_its_own = {"model": {"fcnet_hiddens": [5]}}
     legacy = named({"one": (None, *spaces_of_it, {}), "two": (None, *spaces_of_it, of_its_own)})
     config = translate(legacy, algorithm="PPO").algorithm_config
-    begin_as_before(config, legacy, algorithm="PPO", legacy_ray="1.13.0")
+    use_legacy_networks(config, legacy, algorithm="PPO", legacy_ray="1.13.0")
     told = {
         name: spec.model_config[NETWORK]["model"].get("fcnet_hiddens")
-        for name, spec in ray_versions.changed_specs(config).items()
+        for name, spec in modules.changed_specs(config).items()
     }
     assert told == {"one": None, "two": [5]}

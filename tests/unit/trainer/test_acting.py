@@ -7,8 +7,8 @@ import pytest
 import tree
 
 from rllib_compat import translate
-from rllib_compat.algorithms.initial_networks import begin_as_before
-from rllib_compat.runtime.failures import TellingEnvRunner
+from rllib_compat.algorithms.catalogs import use_legacy_networks
+from rllib_compat.ray_versions.single_agent_runner import CompatEnvRunner
 from rllib_compat.trainer.acting import Acting
 
 # Ray 2.40 registers an environment anew for each env runner.
@@ -53,8 +53,8 @@ class Actor(Acting):
 def env_runner(model, env="CartPole-v1"):
     old = {"env": env, "num_workers": 0, "seed": 3}
     config = translate(old, algorithm="PPO").algorithm_config
-    begin_as_before(config, {**old, "model": model}, algorithm="PPO")
-    return TellingEnvRunner(config=config)
+    use_legacy_networks(config, {**old, "model": model}, algorithm="PPO")
+    return CompatEnvRunner(config=config)
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "MountainCarContinuous-v0"])

@@ -1,0 +1,44 @@
+"""An iteration in which a network has come to NaN says so, and what to do."""
+
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("ray")
+
+import torch
+
+from rllib_compat.errors import CompatError
+from rllib_compat.trainer.trainer import Trainer
+
+NAN = torch.full((2,), torch.nan)
+
+
+def step(train):
+    """An iteration of a trainer whose algorithm does this."""
+    algorithm = SimpleNamespace(train=train)
+    return Trainer.step(SimpleNamespace(algorithm=algorithm, _call_hook=lambda *_: None))
+
+
+@pytest.mark.parametrize(
+    "draws",
+    [
+        lambda: torch.distributions.Normal(NAN, NAN.exp()),
+        lambda: torch.distributions.Normal(torch.zeros(2), torch.full((2,), -200.0).exp()),
+        lambda: torch.distributions.Categorical(logits=NAN),
+        lambda: torch.multinomial(NAN, 1),
+    ],
+)
+def test_an_iteration_that_comes_to_nan_says_what_to_do(draws):
+    with pytest.raises(CompatError, match="no numbers any more") as error:
+        step(draws)
+    assert error.value.where
+    assert "lr" in error.value.fix
+
+
+def test_other_errors_are_the_users():
+    def fails():
+        raise ValueError("my own")
+
+    with pytest.raises(ValueError, match="my own"):
+        step(fails)
