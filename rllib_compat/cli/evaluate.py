@@ -125,9 +125,7 @@ def _evaluate(
     from rllib_compat.trainer import actors, rollouts
 
     overrides = dict(given["config"] or {})
-    named = (given["env"], given["policy_mapping_fn"], *given["trust"])
-    if overrides or any(":" in name or "." in name for name in named if name):
-        options.find_modules_here()  # an environment may be a class in a module here
+    options.find_modules(given["env"], given["policy_mapping_fn"], given["trust"], overrides)
     if given["policy_mapping_fn"]:
         overrides["multiagent"] = {
             **overrides.get("multiagent", {}),

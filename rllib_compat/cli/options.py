@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -183,8 +186,7 @@ def given(
     """Makes a `Given` of the options; a module is looked for in the current folder, too."""
     from rllib_compat.conversion.given import Given
 
-    if model is not None or more.get("trust"):
-        find_modules_here()
+    find_modules(model, more.get("trust"))
     return Given(
         algorithm,
         config,
@@ -206,21 +208,52 @@ def _environment(text: str) -> Any:
     module, colon, name = text.partition(":")
     if not colon:
         return text
-    find_modules_here()
+    find_modules(text)
     try:
         return import_attribute(module, name)
     except ImportError:
         return text
 
 
-def find_modules_here() -> None:
-    """Lets a module in the current folder be imported by its name.
+class _NamedModules(MetaPathFinder):
+    """Finds in the working directory the modules that the caller has named, and no others.
 
-    Only if nothing else has the name: what lies in a folder with a stranger's checkpoint must not
-    pass for a package that is installed.
+    It comes after all that is installed. Were the whole directory on the path, a file that lies
+    there with a stranger's checkpoint would be any module that Ray or gymnasium tries to import.
     """
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """A top-level module that was named; those of a package are found by its own path."""
+        if path is not None or fullname not in self.names:
+            return None
+        return PathFinder.find_spec(fullname, [str(Path.cwd())], target)
+
+
+_named_modules = _NamedModules()
+
+
+def find_modules(*texts: object) -> None:
+    """Lets the modules that the caller names be imported from the working directory, too.
+
+    Args:
+        texts: `module:Class` or `module.Class`, or containers of such text.
+    """
+    if _named_modules not in sys.meta_path:
+        sys.meta_path.append(_named_modules)
+    for text in texts:
+        if isinstance(text, str):
+            module = text.partition(":")[0].partition(".")[0]
+            if module != text and module.isidentifier():
+                _named_modules.names.add(module)
+        elif isinstance(text, Mapping):
+            find_modules(*text.values())
+        elif isinstance(text, (list, tuple)):
+            find_modules(*text)
 
 
 def imported(path: str) -> Any:

@@ -119,7 +119,6 @@ def command(words: tuple[str, ...], config_file: str | None, **given: Any) -> in
     ]
     for sentence in ignored:
         output.progress(f"{sentence}.")
-    options.find_modules_here()  # an environment may be a class in a module beside the file
     # Data goes to stdout, and what workers print is none.
     with contextlib.redirect_stdout(sys.stderr):
         experiments = _experiments(_files(words, config_file), given)
@@ -179,6 +178,8 @@ def _experiments(files: list[str], given: dict[str, Any]) -> list[Experiment]:
             names = ", ".join(sorted(replaced))
             output.progress(f"{name}: the flags replace {names} of the file.")
         specs[name] = {**one, **spec}
+    if not given["dry_run"]:
+        options.find_modules(specs, keys)  # such as an environment in a module beside the file
     return experiments.prepare(
         specs, keys=keys, legacy_ray=given["legacy_ray"], on_unknown=given["on_unknown"]
     )

@@ -2,14 +2,17 @@
 
 The old model is code, and is not run. Its arrays show the layers; the activation is taken from a
 recording of the old Ray if there is one, and is to be filled in otherwise. The module's arrays have
-the old names, so that `--model` finds them.
+the old names, so that `--model` finds them. A stranger has chosen those names: whatever is written
+of them is a node of a syntax tree, a constant or a checked identifier, and no other text.
 """
 
 from __future__ import annotations
 
+import ast
 import keyword
 from collections.abc import Mapping
 
+from rllib_compat.config.code import format_line
 from rllib_compat.conversion import recordings
 from rllib_compat.conversion.compare import compare, float32_errors
 from rllib_compat.conversion.complete import complete
@@ -24,6 +27,7 @@ from rllib_compat.networks.settings import distribution_inputs
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.text import printable
 
 #: The class that is written.
 CLASS = "MyModule"
@@ -174,21 +178,21 @@ def source_of(chain: Chain, activation: str | None, policy: PolicyState) -> str:
     for name in tree:
         if not name.isidentifier() or keyword.iskeyword(name):
             raise NotYetError(f"{name!r} can't be the name of a layer in Python.")
-    setup = [f"        self.{name} = {_expression(part)}" for name, part in tree.items()]
-    space = policy.observation_space
+    setup = [f"        self.{name} = {format_line(_layers(part))}" for name, part in tree.items()]
+    about = f"""The custom model of policy {policy.policy_id}, as an RLModule.
+
+Written by rllib-compat from the arrays of a checkpoint: {chain}.
+It takes observations {printable(str(policy.observation_space))} as RLlib preprocessed them.
+
+    rllib-compat convert OLD NEW --model {{this file without .py}}:{CLASS}
+"""
     known = (
         f"# The recording says {activation}."
         if activation
         else "# No array shows it: put in what your model had, and prove it with --recorded."
     )
     lines = [
-        f'"""The custom model of policy {policy.policy_id}, as an RLModule.',
-        "",
-        f"Written by rllib-compat from the arrays of a checkpoint: {chain}.",
-        f"It takes observations {space} as RLlib preprocessed them.",
-        "",
-        f"    rllib-compat convert OLD NEW --model {{this file without .py}}:{CLASS}",
-        '"""',
+        ast.unparse(ast.Module([ast.Expr(ast.Constant(about))], [])),
         "",
         "import torch",
         "from ray.rllib.core.columns import Columns",
@@ -221,20 +225,32 @@ def source_of(chain: Chain, activation: str | None, policy: PolicyState) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _expression(part: object) -> str:
-    """A layer, or a dict of layers, as an expression."""
+def _layers(part: object) -> ast.expr:
+    """A layer, or a dict of layers."""
     if isinstance(part, dict):
-        inner = ", ".join(f'"{name}": {_expression(below)}' for name, below in part.items())
-        return f"nn.ModuleDict({{{inner}}})"
+        names: list[ast.expr | None] = [ast.Constant(name) for name in part]
+        return _of_nn("ModuleDict", ast.Dict(names, [_layers(below) for below in part.values()]))
     assert isinstance(part, Layer)
-    bias = "" if part.bias is not None else ", bias=False"
-    if part.is_conv:
-        rows, columns = part.kernel.shape[:2]
-        return (
-            f"nn.Conv2d({part.takes}, {part.gives}, ({rows}, {columns}), "
-            f"stride={part.stride}{bias})"
-        )
-    return f"nn.Linear({part.takes}, {part.gives}{bias})"
+    sizes = [ast.Constant(part.takes), ast.Constant(part.gives)]
+    more = {} if part.bias is not None else {"bias": ast.Constant(value=False)}
+    if not part.is_conv:
+        return _of_nn("Linear", *sizes, **more)
+    kernel = ast.Tuple([ast.Constant(size) for size in part.kernel.shape[:2]], ast.Load())
+    return _of_nn("Conv2d", *sizes, kernel, stride=ast.Constant(part.stride), **more)
+
+
+def _of_nn(cls: str, *args: ast.expr, **kwargs: ast.expr) -> ast.expr:
+    named = [ast.keyword(name, value) for name, value in kwargs.items()]
+    return ast.Call(ast.Attribute(ast.Name("nn"), cls, ast.Load()), list(args), named)
+
+
+def _called(layer: Layer) -> ast.expr:
+    """`self.name(x)` of a layer, or `self.name["part"](x)`."""
+    first, *rest = layer.name.split(".")
+    found: ast.expr = ast.Attribute(ast.Name("self"), first, ast.Load())
+    for part in rest:
+        found = ast.Subscript(found, ast.Constant(part), ast.Load())
+    return ast.Call(found, [ast.Name("x")], [])
 
 
 def _function(name: str, chain: Chain, layers: tuple[Layer, ...]) -> list[str]:
@@ -250,8 +266,7 @@ def _function(name: str, chain: Chain, layers: tuple[Layer, ...]) -> list[str]:
             order = "" if chain.torch else ".permute(0, 2, 3, 1)"
             lines.append(f"        x = torch.flatten(x{order}, 1)")
             image = False
-        first, *rest = layer.name.split(".")
-        call = f"self.{first}" + "".join(f'["{part}"]' for part in rest) + "(x)"
+        call = format_line(_called(layer))
         if layer is layers[-1]:
             lines.append(f"        return {call}")
         else:

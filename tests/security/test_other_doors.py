@@ -195,13 +195,28 @@ def test_safetensors_has_a_form_for_it_or_an_error_says_so(tmp_path):
         assert not (tmp_path / "new").exists()
 
 
-def test_modules_beside_a_checkpoint_pass_for_no_package(tmp_path):
-    """Evaluating in a stranger's folder imported what lay there, under the name of a library."""
+#: What each verb is started with, in a stranger's folder.
+STARTS = {
+    "evaluate": ["evaluate", "checkpoint-1", "--run", "PPO"],
+    "evaluate --config": ["evaluate", "checkpoint-1", "--run", "PPO", "--config", '{"lr": 1.0}'],
+    "evaluate --env": ["evaluate", "checkpoint-1", "--run", "PPO", "--env", "own_env:Env"],
+    "convert": ["convert", "checkpoint-1", "new", "--env", "own_env:Env", "--trust", "own_env:f"],
+    "convert --model": ["convert", "checkpoint-1", "new", "--model", "own_env:Env"],
+    "verify": ["verify", "checkpoint-1", "checkpoint-1", "--env", "own_env:Env"],
+    "train": ["train", "-f", "train.yaml", "--dry-run"],
+}
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_modules_beside_a_checkpoint_pass_for_no_package(start, tmp_path):
+    """A flag that names code made everything that lay there a module for Ray and gymnasium."""
     here = payloads.v0_1(tmp_path / "here").parent
-    for name in ("numpy", "ale_py", "lz4", "gymnasium"):
-        (here / f"{name}.py").write_text("open('imported', 'w').close()")
+    for name in ("numpy", "ale_py", "lz4", "gymnasium", "tensorflow", "jax", "cv2", "wandb"):
+        (here / f"{name}.py").write_text(f"open('imported {name}', 'w').close()")
+    (here / "own_env.py").write_text("open('asked for', 'w').close()")
+    (here / "train.yaml").write_text("x: {run: PPO, env: 'own_env:Env'}")
     # As the command is started: not with `-m`, which puts the folder in front of all others.
-    code = "from rllib_compat.cli import main; main(['evaluate', 'checkpoint-1', '--run', 'PPO'])"
+    code = f"from rllib_compat.cli import main; main({STARTS[start]})"
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONSAFEPATH": "1"}
     subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path[:] = [p for p in sys.path if p]\n{code}"],
@@ -211,4 +226,8 @@ def test_modules_beside_a_checkpoint_pass_for_no_package(tmp_path):
         timeout=60,
         check=False,
     )
-    assert not (here / "imported").exists()
+    assert not list(here.glob("imported*"))
+    if "--env" in STARTS[start]:
+        assert (here / "asked for").exists()
+    if start == "train":  # a dry run
+        assert not (here / "asked for").exists()

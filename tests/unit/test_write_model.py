@@ -1,18 +1,25 @@
 """A custom model of plain layers: guessed from its arrays, and written as a module to edit."""
 
+import ast
+import functools
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rllib_compat import inspect
 from rllib_compat.cli import main
 from rllib_compat.conversion import recordings
-from rllib_compat.conversion.convert import prepare
-from rllib_compat.conversion.module_source import make_module_source
+from rllib_compat.conversion.module_source import make_module_source, source_of
+from rllib_compat.conversion.plan import make_plan
 from rllib_compat.formats import layouts
-from rllib_compat.networks.chain import guess
+from rllib_compat.networks.chain import Chain, Layer, guess
+from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CheckpointError, NotYetError
+from rllib_compat.neutral.spaces import DictSpace
 from tests.legacy.cases import find
 from tests.legacy.networks import given_of
 
@@ -174,4 +181,47 @@ def test_a_module_that_the_caller_gives_is_asked_though_the_config_names_no_cust
     case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
     given = replace(given_of(case), model="no_such_module:Mine")
     with pytest.raises(CheckpointError, match=r"no_such_module:Mine.* can't be imported"):
-        prepare(layouts.read(case.checkpoint), given, to="checkpointable")
+        make_plan(layouts.read(case.checkpoint), given, to="checkpointable")
+
+
+def shape_of(source):
+    """A program without its constants and the names of layers: what it would do."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            node.value = type(node.value).__name__
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
+            node.attr = "layer"
+    return ast.dump(tree)
+
+
+#: Text with which one could try to leave a literal, a comment or a line.
+ODD = st.text(st.sampled_from("ab_ 0.\"'\\\n\r\x00{}()=;#:,\u2028\ud800é"), max_size=12)
+
+
+@functools.cache
+def a_policy():
+    return next(iter(layouts.read(CUSTOM[0].checkpoint).policies.values()))
+
+
+def module_of(layer, policy_id, part):
+    """The source for a chain with a layer, of a policy, that sees a dict with a part."""
+    first, last = (
+        Layer(name, np.zeros((4, 4), np.float32), None) for name in (layer, f"net.{layer}")
+    )
+    seen = DictSpace({part: spaces.box(-1.0, 1.0, (4,))})
+    policy = replace(a_policy(), policy_id=policy_id, observation_space=seen)
+    return source_of(Chain((4,), (first, last), (), torch=True), "relu", policy)
+
+
+@given(layer=ODD, policy_id=ODD, part=ODD)
+def test_no_text_of_a_checkpoint_becomes_code(layer, policy_id, part):
+    """A layer called `x": getattr(…)…` ran with the very command that was printed next."""
+    made = module_of("plain", policy_id, part)
+    assert shape_of(made) == shape_of(module_of("plain", "p0", "seen"))
+    made.encode()
+    net = module_of(f"net.{layer}", policy_id, part)
+    depth = layer.count(".")
+    assert shape_of(net) == shape_of(module_of(".".join(["net", *"x" * (depth + 1)]), "p0", "seen"))
+    with suppress(NotYetError):  # it can't be an attribute
+        assert shape_of(module_of(layer, "p0", "seen")) == shape_of(made)
