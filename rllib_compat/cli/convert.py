@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,7 +137,9 @@ def _write_model(old: Path, new: Path, file: Path, given: Given, recorded: Path 
         else "no array shows the activation: edit that line first, or give --recorded"
     )
     output.say(activation)
-    output.say(f"next: rllib-compat convert {old} {new} --model {file.stem}:{CLASS}")
+    model = f"{file.stem}:{CLASS}"
+    then = ["rllib-compat", "convert", str(old), str(new), "--model", model]
+    output.say(f"next: {shlex.join(then)}")
     return 0
 
 

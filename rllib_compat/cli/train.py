@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -261,4 +262,4 @@ def _show(trials: list[dict[str, Any]]) -> None:
         )
         click.echo(f"{kind} of {trial['trial']}: {what}")
         if kind == "checkpoint":
-            click.echo(f"  rllib-compat evaluate {what}")
+            click.echo(f"  rllib-compat evaluate {shlex.quote(what)}")

@@ -10,6 +10,7 @@ Rules, whole-config steps and Ray see what `validate_config` hands on, and nothi
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import partial
@@ -188,7 +189,8 @@ class _Validation:
 def _describe(rule: str, problem: Problem, origin: Origin) -> Finding:
     found, reason = problem.found, problem.reason
     # How somebody who knows the code lets it pass by its name.
-    trust = f"; if you know and trust this code: --trust {problem.trust}" if problem.trust else ""
+    name = shlex.quote(problem.trust or "")  # a stranger's, and printed to be pasted
+    trust = f"; if you know and trust this code: --trust {name}" if problem.trust else ""
     if reason is Reason.RLLIB:
         message = f"{found}: RLlib's own; the installed Ray has its own, too"
         return _finding(rule, problem.path, message, "", Severity.INFO)

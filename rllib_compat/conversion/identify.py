@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import shlex
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
@@ -333,7 +334,7 @@ def _combined_error(
     if more:
         others = ", ".join(list(refused)[1 : 1 + _LISTED])
         found += f" ({len(more)} more policies likewise: {others}{', …' * (len(more) > _LISTED)})"
-    options = " ".join(f"--policy {policy_id}" for policy_id in list(known)[:_LISTED])
+    options = " ".join(f"--policy {shlex.quote(policy_id)}" for policy_id in list(known)[:_LISTED])
     rest = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
     fix = f"{first.fix or ''} The others can be converted without it: {options}{rest}.".strip()
     return type(first)(found, where=first.where, fix=fix)
