@@ -100,8 +100,8 @@ class Manifest:
     def write(self, folder: Path) -> None:
         """Writes it into the folder of the files."""
         text = json.dumps({"version": _VERSION, **asdict(self)}, indent=1)
-        with atomic_file(folder / MANIFEST) as partial:
-            partial.write_text(text, "ascii")
+        with atomic_file(folder / MANIFEST) as file:
+            file.write(text.encode("ascii"))
 
     @property
     def complaints(self) -> list[str]:

@@ -115,21 +115,17 @@ def _write_model(old: Path, new: Path, file: Path, given: Given, recorded: Path 
     from rllib_compat.conversion import recordings
     from rllib_compat.conversion.module_source import CLASS, make_module_source
     from rllib_compat.formats import layouts
-    from rllib_compat.formats.files import disk_errors
+    from rllib_compat.formats.atomic import atomic_file
     from rllib_compat.neutral.errors import TargetExistsError
 
     arrays = recordings.load(recorded) if recorded else None
     made = make_module_source(layouts.read(old), given, arrays)
-    with disk_errors(file):
-        try:
-            with file.open("x", encoding="utf-8") as out:
-                out.write(made.source)
-        except FileExistsError as error:
-            raise TargetExistsError(
-                "The file is there already.",
-                where=str(file),
-                fix="Give another name, or remove it: you may have edited it.",
-            ) from error
+    try:
+        with atomic_file(file, overwrite=False) as out:
+            out.write(made.source.encode())
+    except TargetExistsError as error:
+        fix = "Give another name, or remove it: you may have edited it."
+        raise TargetExistsError(error.found, where=error.where, fix=fix) from error
     output.say(f"{file}: {CLASS}, {made.chain}")
     activation = (
         f"the recording says {made.activation} behind every layer but the last"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rllib_compat.cli import options, output
+from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.text import printable
 
@@ -100,17 +101,16 @@ def _files(path: Path) -> Iterator[Path]:
     for folder, names, files in os.walk(path):
         names[:] = sorted(n for n in names if n not in _SKIPPED and not n.startswith("."))
         paths = (Path(folder) / name for name in sorted(files) if name.endswith(".py"))
-        yield from (file for file in paths if file.is_file())  # a pipe would be waited for
+        # A pipe would be waited for, and what a link leads to may lie anywhere.
+        yield from (file for file in paths if file.is_file() and not file.is_symlink())
 
 
 def _write(file: Path, upgraded: Upgraded) -> None:
-    """Writes a file in one step, with the permissions that it had."""
+    """Writes what has changed; a file that was named is written where a link leads."""
     if upgraded.after == upgraded.before:
         return
-    new = file.with_name(f".{file.name}.rllib-compat")
-    new.write_bytes(upgraded.after)
-    new.chmod(file.stat().st_mode)
-    new.replace(file.resolve())
+    with atomic_file(file.resolve()) as new:
+        new.write(upgraded.after)
 
 
 def _plain(file: Path, upgraded: Upgraded) -> dict[str, Any]:

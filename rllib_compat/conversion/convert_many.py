@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -16,6 +17,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.formats.files import disk_errors
 from rllib_compat.formats.layouts import search
 from rllib_compat.neutral.errors import CompatError, UnknownLayoutError
 from rllib_compat.neutral.frozen import frozen
@@ -113,7 +115,8 @@ def convert_many(
     log.parent.mkdir(parents=True, exist_ok=True)
     there = [job for job in jobs if job.new.exists() and not options.get("overwrite")]
     waiting = [job for job in reversed(jobs) if job not in there]
-    with log.open("a", encoding="utf-8") as lines:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    with disk_errors(log), open(os.open(log, flags, 0o666), "a", encoding="utf-8") as lines:  # noqa: PTH123
         for outcome in _outcomes(there, waiting, processes, options):
             lines.write(json.dumps(asdict(outcome), default=str) + "\n")
             lines.flush()

@@ -62,8 +62,8 @@ class EpisodeFiles:
 
     def _put(self, path: str, data: bytes) -> None:
         if self._filesystem is None:
-            with atomic_file(Path(path)) as partial:
-                partial.write_bytes(data)
+            with atomic_file(Path(path)) as file:
+                file.write(data)
             return
         with self._filesystem.open_output_stream(path) as stream:
             stream.write(data)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import CheckpointError, TargetExistsError
@@ -92,23 +92,54 @@ def atomic_directory(
 
 
 @contextmanager
-def atomic_file(target: Path) -> Iterator[Path]:
+def atomic_file(target: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
     """Makes a file that gets its final name only if the block ends well.
 
-    What a killed run leaves is replaced by the next one.
+    A link as the target is replaced, not followed. The file has the permissions of the one that it
+    replaces.
 
     Args:
-        target: The file; one that is there is replaced.
+        target: The file.
+        overwrite: Whether `target` may be there already.
 
     Yields:
-        The path to write meanwhile.
+        The file to write into, with another name meanwhile, which nobody can foresee.
+
+    Raises:
+        TargetExistsError: `target` is there already, and `overwrite` was not given.
+        FileSystemError: The disk is full or read-only, a name is too long, ….
     """
-    partial = target.with_name(f".{target.name}.{_PARTIAL}")
+    with disk_errors(target):
+        _finish_killed_runs(target)
+        partial, flags = _beside(target, _PARTIAL), os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        descriptor = os.open(partial, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        try:
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - it is a descriptor
+                held = _lock(partial)
+                yield file
+                if target.is_file() and not target.is_symlink():
+                    partial.chmod(target.stat().st_mode & 0o777)
+            _sync(partial)
+            if overwrite:
+                partial.replace(target)
+            else:
+                _rename_to_new(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)
+            if held is not None:
+                os.close(held)
+
+
+def _rename_to_new(partial: Path, target: Path) -> None:
+    """Gives a file its final name, unless there is one already."""
     try:
-        yield partial
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+        os.link(partial, target, follow_symlinks=False)
+    except FileExistsError:
+        raise _exists(target) from None
+    except OSError:  # a file system without links
+        if _is_there(target):
+            raise _exists(target) from None
+        partial.rename(target)
 
 
 def _refuse_overlap(target: Path, source: Path) -> None:
@@ -255,7 +286,7 @@ def _lock(path: Path) -> int | None:
     if fcntl is None:
         return None
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:

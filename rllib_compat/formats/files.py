@@ -130,7 +130,7 @@ _KNOWN = {
     errno.ENOENT: ("A file or folder is not there, or no longer.", "Check the path; run it again."),
     errno.ENOTDIR: ("A part of the path is a file, not a folder.", "Check the path."),
     errno.EEXIST: ("A file is in the way of a folder.", "Check the path."),
-    errno.ELOOP: ("Links in the path lead in a circle.", "Check the path."),
+    errno.ELOOP: ("It is a link, or links lead in a circle.", "Give the path itself."),
     errno.EIO: ("The disk reports an error.", "Check the disk."),
     errno.ESTALE: ("The network file system has lost the file.", "Run it again."),
     errno.EMFILE: ("Too many files are open.", "Raise the limit (`ulimit -n`)."),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pickle
 import shelve
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import tune
 from rllib_compat.runtime.env_settings import STORED, EnvSettings
@@ -249,7 +249,8 @@ class Recorder:
             self._shelf["num_episodes"] = self._count
             self._shelf.close()
         elif self._path is not None and failed is None:
-            _replace(self._path, pickle.dumps(self._episodes))
+            with atomic_file(self._path) as file:
+                pickle.dump(self._episodes, file)
         if self._progress is not None:
             self._progress.unlink(missing_ok=True)
 
@@ -262,11 +263,5 @@ class Recorder:
             self._episodes.append(steps)
         self._count += 1
         if self._progress is not None:
-            self._progress.write_text(f"{self._count} episodes completed\n", "utf-8")
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Writes a file in one step."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(content)
-    Path(file.name).replace(path)
+            with atomic_file(self._progress) as file:
+                file.write(b"%d episodes completed\n" % self._count)

@@ -81,8 +81,8 @@ def draw(trials: Sequence[Trial], out: Path, *, axis: str, overwrite: bool = Fal
     )
     with disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(out) as partial:
-            figure.savefig(partial, format=kind, dpi=150)
+        with atomic_file(out) as file:
+            figure.savefig(file, format=kind, dpi=150)
 
 
 def _plot(axes: Any, points: Any, color: str, style: str) -> Any:

@@ -101,7 +101,10 @@ def watched(code: Path, allowed: Path) -> Iterator[Seen]:
         seen.outside += [
             name
             for kind, name in events
-            if kind == "write" and not name.startswith((inside, "/dev/null")) and name != "-1"
+            # A descriptor, or what has no name, was opened by its path before.
+            if kind == "write"
+            and not name.startswith((inside, "/dev/null"))
+            and not name.removeprefix("-").isdigit()
         ]
         for mark in ("imported", "executed"):
             (code / mark).unlink(missing_ok=True)

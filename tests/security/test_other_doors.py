@@ -231,3 +231,43 @@ def test_modules_beside_a_checkpoint_pass_for_no_package(start, tmp_path):
         assert (here / "asked for").exists()
     if start == "train":  # a dry run
         assert not (here / "asked for").exists()
+
+
+def written(here, verb):
+    """A command that writes a file in this folder, and the file."""
+    run = here / "run"
+    run.mkdir()
+    (run / "result.json").write_text('{"training_iteration": 1, "episode_reward_mean": 1.0}\n')
+    (run / "params.json").write_text("{}")
+    (here / "train.py").write_text("from ray.rllib.agents.ppo import PPOTrainer\n")
+    checkpoint = str(payloads.v0_1(here / "old"))
+    many = ["convert", str(here / "old"), str(here / "new"), "--recursive", "--to", "msgpack"]
+    return {
+        "upgrade": (["upgrade", str(here)], here / "train.py"),
+        "plot": (["plot", str(run), "--out", str(here / "p.png")], here / "p.png"),
+        "convert --recursive": (many, here / "new" / "conversions.jsonl"),
+    }[verb], checkpoint
+
+
+@pytest.mark.parametrize("verb", ["upgrade", "plot", "convert --recursive"])
+def test_links_in_a_strangers_folder_lead_no_writer_outside(verb, tmp_path):
+    """A file behind a link with a foreseeable name got a stranger's text, and its mode."""
+    here, outside = tmp_path / "here", tmp_path / "outside"
+    here.mkdir()
+    (command, target), _ = written(here, verb)
+    text = "from ray.rllib.agents.dqn import DQNTrainer\n"
+    outside.write_text(text)
+    target.parent.mkdir(exist_ok=True)
+    links = [target.with_name(f".{target.name}.{end}") for end in ("rllib-compat", "partial")]
+    if verb == "upgrade":
+        links.append(here / "linked.py")
+    else:
+        links.append(target)
+    for link in links:
+        link.symlink_to(outside)
+    with pytest.raises(SystemExit):
+        main(command)
+    assert outside.read_text() == text
+    assert not (outside.stat().st_mode & 0o111)
+    if verb == "upgrade":
+        assert "ray.rllib.algorithms" in target.read_text() or "rllib_compat" in target.read_text()

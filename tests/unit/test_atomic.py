@@ -12,7 +12,7 @@ import pytest
 
 from rllib_compat import convert
 from rllib_compat.formats import atomic
-from rllib_compat.formats.atomic import atomic_directory
+from rllib_compat.formats.atomic import atomic_directory, atomic_file
 from rllib_compat.neutral.errors import CheckpointError, FileSystemError, TargetExistsError
 from tests import disk, kills
 from tests.trees import digest_tree
@@ -404,3 +404,37 @@ def test_every_file_is_on_the_disk_before_the_folder_gets_its_name(tmp_path, mon
         file, inside = (folder / "a").stat().st_ino, folder.stat().st_ino
     assert (file, False) in synced
     assert (inside, False) in synced
+
+
+def test_a_file_appears_whole_and_keeps_its_permissions(tmp_path):
+    target = tmp_path / "train.py"
+    target.write_text("old")
+    target.chmod(0o640)
+
+    def write_half():
+        with atomic_file(target) as file:
+            file.write(b"new")
+            assert target.read_text() == "old"
+            raise ValueError("half")
+
+    with pytest.raises(ValueError, match="half"):
+        write_half()
+    assert target.read_text() == "old"
+    with atomic_file(target) as file:
+        file.write(b"new")
+    assert target.read_text() == "new"
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert names(tmp_path) == ["train.py"]
+
+
+def test_a_file_is_not_replaced_where_that_was_not_asked_for(tmp_path):
+    target = tmp_path / "model.py"
+    with atomic_file(target, overwrite=False) as file:
+        file.write(b"mine")
+    with (
+        pytest.raises(TargetExistsError),
+        atomic_file(target, overwrite=False) as file,
+    ):
+        file.write(b"another")
+    assert target.read_text() == "mine"
+    assert names(tmp_path) == ["model.py"]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rllib_compat import inspect
 from rllib_compat.cli import main
 from rllib_compat.conversion import recordings
+from rllib_compat.conversion.convert import prepare
 from rllib_compat.conversion.module_source import make_module_source, source_of
-from rllib_compat.conversion.plan import make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.networks.chain import Chain, Layer, guess
 from rllib_compat.neutral import spaces
@@ -181,7 +181,7 @@ def test_a_module_that_the_caller_gives_is_asked_though_the_config_names_no_cust
     case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
     given = replace(given_of(case), model="no_such_module:Mine")
     with pytest.raises(CheckpointError, match=r"no_such_module:Mine.* can't be imported"):
-        make_plan(layouts.read(case.checkpoint), given, to="checkpointable")
+        prepare(layouts.read(case.checkpoint), given, to="checkpointable")
 
 
 def shape_of(source):
