@@ -66,10 +66,10 @@ def _get(place: str, name: str) -> Any:
         return getattr(importlib.import_module(home), attribute)
     if name in policy_names(place):
         return policy_class(name)
-    from rllib_compat.trainer import defaults, overridable
+    from rllib_compat.trainer import defaults, subclasses
 
     if name == "execution_plan":
-        return overridable.StockPlan(registry.modules()[place][0].name)
+        return subclasses.StockPlan(registry.modules()[place][0].name)
     if name == "COMMON_CONFIG":
         return defaults.common_config()
     if name == "DEFAULT_CONFIG":

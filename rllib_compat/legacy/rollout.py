@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
-from rllib_compat.trainer.actors import Actor
 from rllib_compat.trainer.inference import Computed, Request
 from rllib_compat.trainer.rollouts import Episode, Recorder, make_env, roll_out, write_video
 
@@ -140,7 +139,7 @@ def rollout(
         print(f"Episode #{number}: reward: {episode.reward}")
 
 
-class _TrainerActor(Actor):
+class _TrainerActor:
     """A running trainer that acts."""
 
     def __init__(self, trainer: Any) -> None:

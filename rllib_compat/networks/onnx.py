@@ -2,8 +2,8 @@
 
 A model takes `obs` (preprocessed; the observation filter is a part of it), `prev_actions` and
 `prev_rewards` where the network does, and `state_in_0`, …. It gives the network's outputs by their
-names and `state_out_0`, …. A recurrent network is one step. (`trainer/onnx.py` exports what a live
-`Trainer` has trained, through torch.)
+names and `state_out_0`, …. A recurrent network is one step. (`trainer/exports.py` exports what a
+live `Trainer` has trained, through torch.)
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ IN_RLLIB = {
     "collect_episodes": "rllib_compat.runtime.evaluation:collect_episodes",
     "collect_metrics": "rllib_compat.trainer.rollout_worker:collect_metrics",
     "WorkerSet": "rllib_compat.trainer.workers:LegacyWorkers",
-    "build_trainer": "rllib_compat.trainer.build_trainer:build_trainer",
+    "build_trainer": "rllib_compat.trainer.classes:build_trainer",
     "get_agent_class": "rllib_compat.trainer.classes:class_of_algorithm",
     "get_algorithm_class": "rllib_compat.trainer.classes:class_of_algorithm",
     "get_trainer_class": "rllib_compat.trainer.classes:class_of_algorithm",

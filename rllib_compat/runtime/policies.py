@@ -7,18 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.neutral.errors import GoneError
-
-GONE = {
-    "learn_on_batch": "learning happens in the learners: algorithm.learner_group",
-    "compute_gradients": "learning happens in the learners: algorithm.learner_group",
-    "apply_gradients": "learning happens in the learners: algorithm.learner_group",
-    "postprocess_trajectory": "write a learner connector: config.training(learner_connector=…)",
-    "loss": "override Learner.compute_loss_for_module",
-    "get_session": "there is no TensorFlow session any more",
-    "exploration": "override RLModule.forward_exploration",
-    "dist_class": "see RLModule.get_exploration_action_dist_cls()",
-}
+from rllib_compat.registry.legacy_api import missing
 
 
 class LegacyPolicy:
@@ -156,11 +145,7 @@ class LegacyPolicy:
         return len(self.get_initial_state())
 
     def __getattr__(self, name: str) -> Any:
-        if name in GONE:
-            raise GoneError(
-                f"A policy has no `{name}` any more.", where=f"policy.{name}", fix=GONE[name]
-            )
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        raise missing(self, "policy", name)
 
     def _set_state(self, weights: Mapping[str, Any]) -> None:
         self.model.set_state(dict(weights))

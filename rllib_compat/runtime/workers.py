@@ -6,21 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from rllib_compat.neutral.errors import GoneError
 from rllib_compat.ray_versions import connectors as ray_connectors
 from rllib_compat.ray_versions import env_runners, episodes
+from rllib_compat.registry.legacy_api import GONE, missing
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, known_as
 from rllib_compat.runtime.user_envs import LegacyBaseEnv, each_environment, user_env, with_user_api
-
-GONE = {
-    "sampler": "the env runner samples itself: worker.sample()",
-    "async_env": "environments of a runner are one gymnasium.vector.VectorEnv: worker.base_env",
-    "output_writer": "set config.offline_data(output=…)",
-    "learn_on_batch": "learning happens in the learners: algorithm.learner_group",
-    "compute_gradients": "learning happens in the learners: algorithm.learner_group",
-    "apply_gradients": "learning happens in the learners: algorithm.learner_group",
-}
 
 
 class LegacyPolicies(Mapping[str, LegacyPolicy]):
@@ -205,12 +196,8 @@ class LegacyWorker:
         return [e.unwrapped for e in each_environment(unwrapped)]
 
     def __getattr__(self, name: str) -> Any:
-        if name in GONE:
-            raise GoneError(
-                f"A worker has no `{name}` any more.", where=f"worker.{name}", fix=GONE[name]
-            )
-        if name.startswith("_") or name == "env_runner":
-            raise AttributeError(name)
+        if name in GONE["worker"] or name.startswith("_") or name == "env_runner":
+            raise missing(self, "worker", name)
         return getattr(self.env_runner, name)
 
 

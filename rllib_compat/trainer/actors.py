@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from packaging.version import InvalidVersion, Version
@@ -24,10 +24,14 @@ from rllib_compat.neutral.report import Report
 from rllib_compat.ray_versions import algorithms, startup
 from rllib_compat.runtime.envs import adapt_env
 from rllib_compat.runtime.policy_mapping import MappingFn
-from rllib_compat.trainer.acting import Acting
-from rllib_compat.trainer.inference import Computed, Request, fitted
+from rllib_compat.trainer.inference import Computed, Inference, Request, Struct, fitted
+from rllib_compat.trainer.running import RunningAlgorithm
 
 if TYPE_CHECKING:
+    import gymnasium
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.core.rl_module import RLModule
+
     from rllib_compat.conversion.convert import Conversion
     from rllib_compat.conversion.given import Given
 
@@ -37,7 +41,7 @@ INPUTS = 100
 ALONE: Mapping[str, Any] = {"evaluation_interval": None, "output": None}
 
 
-class Actor:
+class Actor(Protocol):
     """What acts.
 
     Attributes:
@@ -50,13 +54,11 @@ class Actor:
     env_config: Mapping[str, Any]
     explore: bool
 
-    def policy_of(self, agent: Any, episode: Any) -> str:
+    def policy_of(self, agent: object, episode: object) -> str:
         """The policy of an agent in an episode."""
-        raise NotImplementedError
 
     def act(self, policy_id: str, request: Request, *, explore: bool) -> Computed:
         """Computes one action."""
-        raise NotImplementedError
 
 
 @contextmanager
@@ -87,36 +89,35 @@ def loaded(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]:
                 algorithms.stop_algorithm(algorithm)
 
 
-class AlgorithmActor(Acting, Actor):
+class AlgorithmActor:
     """An algorithm that acts.
 
     Args:
         algorithm: The algorithm.
     """
 
-    def __init__(self, algorithm: Any) -> None:
-        self.algorithm = algorithm
-        config = algorithm.config
+    def __init__(self, algorithm: Algorithm) -> None:
+        self._inference = Inference(RunningAlgorithm(algorithm))
+        self._config = config = algorithm.config
         evaluation = config.evaluation_config if isinstance(config.evaluation_config, dict) else {}
         self.env = evaluation.get("env", config.env)
-        self.env_config = {**config.env_config, **evaluation.get("env_config", {})}
+        self.env_config: Mapping[str, Any] = {
+            **config.env_config,
+            **evaluation.get("env_config", {}),
+        }
         self.explore = bool(evaluation.get("explore", config.explore))
 
-    def policy_of(self, agent: Any, episode: Any) -> str:
+    def policy_of(self, agent: object, episode: object) -> str:
         """The policy of an agent, by the config's function."""
-        return str(self.algorithm.config.policy_mapping_fn(agent, episode))
-
-    def local_runner(self) -> Any:
-        """The env runner, which was loaded with the weights."""
-        return self.algorithm.env_runner
+        return str(self._config.policy_mapping_fn(agent, episode))
 
     def act(self, policy_id: str, request: Request, *, explore: bool) -> Computed:
         """Computes one action."""
-        (computed,) = self._compute([request], policy_id, explore, None, None, None)
+        (computed,) = self._inference.compute([request], policy_id, explore=explore)
         return computed
 
 
-class ModuleActor(Actor):
+class ModuleActor:
     """The modules of an algorithm that Ray has removed, which act.
 
     Args:
@@ -141,11 +142,11 @@ class ModuleActor(Actor):
         if isinstance(env, str) or callable(env):
             env = adapt_env(make_env_settings(env, checkpoint))
         self.env = env
-        self.env_config = dict(config.get("env_config") or {})
+        self.env_config: Mapping[str, Any] = dict(config.get("env_config") or {})
         evaluation = config.get("evaluation_config") or {}
         self.explore = bool(evaluation.get("explore", config.get("explore", True)))
 
-    def policy_of(self, agent: Any, episode: Any) -> str:
+    def policy_of(self, agent: object, episode: object) -> str:
         """The policy of an agent: by the caller's function, the only one, or that of its name."""
         if self._mapping is not None:
             return str(self._mapping(agent, episode))
@@ -183,7 +184,9 @@ class ModuleActor(Actor):
         fit = fitted(action, space, unsquash=self._normalizes(space), clip=True)
         return Computed(fit, after, {}, action)
 
-    def _preprocessed(self, policy_id: str, space: Any, observation: Any) -> Any:
+    def _preprocessed(
+        self, policy_id: str, space: gymnasium.Space[Any], observation: Struct
+    ) -> np.ndarray[Any, np.dtype[np.float32]]:
         import gymnasium
 
         if isinstance(space, gymnasium.spaces.Box):
@@ -199,7 +202,7 @@ class ModuleActor(Actor):
             )
         return obs
 
-    def _normalizes(self, space: Any) -> bool:
+    def _normalizes(self, space: gymnasium.Space[Any]) -> bool:
         """Whether actions come from [-1, 1]; without discrete ones, the config has to tell."""
         import gymnasium
 
@@ -224,7 +227,7 @@ def _defaults_of_its_ray(checkpoint: LegacyCheckpoint) -> dict[str, Any]:
         return {}
 
 
-def _sampled(module: Any, out: Mapping[str, Any], *, explore: bool) -> Any:
+def _sampled(module: RLModule, out: Mapping[str, Any], *, explore: bool) -> Any:
     """An action from the distribution's inputs: a sample, or the best."""
     if explore:
         distribution = module.get_exploration_action_dist_cls()

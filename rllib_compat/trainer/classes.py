@@ -1,12 +1,14 @@
-"""`PPOTrainer`, `PPOAgent`, `DQNTrainer` and all the others, from the table of names."""
+"""`PPOTrainer`, `PPOAgent` and all the others from the table of names; and `build_trainer`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cache, partialmethod
-from typing import Any
 
 from rllib_compat import registry
+from rllib_compat.config import find_algorithm
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
+from rllib_compat.trainer.subclasses import PLAIN, StockPlan, algorithm_of, derive
 from rllib_compat.trainer.trainer import Trainer
 
 
@@ -22,7 +24,7 @@ def trainer_class(name: str) -> type[Trainer]:
     algorithm = registry.class_names().get(name)
     if algorithm is None:
         raise ConfigError(f"No trainer of RLlib was ever called {name!r}.")
-    members: dict[str, Any] = {
+    members: dict[str, object] = {
         "__doc__": f"The Trainer of {algorithm}.",
         "__module__": "rllib_compat",  # where pickle finds it again
         "algorithm_name": algorithm,
@@ -32,7 +34,7 @@ def trainer_class(name: str) -> type[Trainer]:
     return type(name, (Trainer,), members)
 
 
-def _removed(_: Trainer, algorithm: str, *__: Any, **___: Any) -> None:
+def _removed(_: Trainer, algorithm: str, *__: object, **___: object) -> None:
     raise_if_removed(algorithm)
 
 
@@ -54,3 +56,58 @@ def class_of_algorithm(algorithm: str) -> type[Trainer]:
         ConfigError: No algorithm of RLlib was ever called so.
     """
     return trainer_class(f"{registry.find(algorithm).stems[0]}Trainer")
+
+
+def build_trainer(
+    name: str,
+    *,
+    default_config: Mapping[str, object] | None = None,
+    default_policy: type | None = None,
+    mixins: list[type] | None = None,
+    execution_plan: Callable[..., object] | None = None,
+    **more: Callable[..., object] | None,
+) -> type[Trainer]:
+    """Makes a trainer class as `ray.rllib.agents.trainer_template.build_trainer` did.
+
+    Args:
+        name: The class's name.
+        default_config: What its config starts from.
+        default_policy: The policies' class. One of RLlib's own tells the algorithm; with one of
+            your own and no name that does, a trainer samples and learns once from each batch.
+        mixins: Classes to derive from as well.
+        execution_plan: What the trainer does, from (workers, config). One of RLlib's own tells the
+            algorithm.
+        **more: `subclasses.HOOKS`.
+
+    Raises:
+        GoneError: Something that belonged to another architecture was given.
+        ConfigError: Neither name, policy nor config tell which algorithm it is.
+    """
+    algorithm = registry.class_names().get(name) or algorithm_of(default_policy)
+    plain = False
+    if algorithm is None and isinstance(execution_plan, StockPlan):
+        algorithm = execution_plan.algorithm
+    if algorithm is None:
+        algorithm, how = find_algorithm(default_config or {})
+        own = default_policy is not None or execution_plan is not None
+        plain = own and how == "assumed"
+        if how == "assumed" and not plain:
+            raise ConfigError(
+                f"Nothing tells which algorithm {name!r} is.",
+                where="build_trainer()",
+                fix="derive from one: PPOTrainer.with_updates(name=…, default_config=…)",
+            )
+    members: dict[str, object] = {"algorithm_name": algorithm}
+    if plain:
+        members["learns_once"] = True
+        # What trainers of no algorithm started from.
+        default_config = {**PLAIN, **(default_config or {})}
+    return derive(
+        type(name, (Trainer,), members),
+        name=name,
+        default_config=default_config,
+        default_policy=default_policy,
+        mixins=mixins,
+        execution_plan=execution_plan,
+        **more,
+    )

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.layouts.v2 import COEFFICIENTS as FILE
@@ -21,6 +21,8 @@ from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.ray_versions import learners, training_steps
 
 if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
+
     from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 
 #: Where Ray's learners have them → what an old policy's state has of it.
@@ -45,7 +47,7 @@ def of_old(checkpoint: LegacyCheckpoint) -> Coefficients:
     }
 
 
-def of(algorithm: Any) -> Coefficients:
+def of(algorithm: Algorithm) -> Coefficients:
     """Those of an algorithm's learners, which all have the same; nothing where they have none."""
     if algorithm.learner_group is None:
         return {}
@@ -55,7 +57,7 @@ def of(algorithm: Any) -> Coefficients:
     return held
 
 
-def save(algorithm: Any, folder: Path) -> None:
+def save(algorithm: Algorithm, folder: Path) -> None:
     """Writes those of an algorithm's learners into its checkpoint; nothing where it has none."""
     if held := of(algorithm):
         (folder / FILE).write_text(json.dumps(held, sort_keys=True), "utf-8")
@@ -84,13 +86,13 @@ def saved(folder: Path) -> Coefficients:
         ) from error
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise ValueError(f"{value!r} is no number")
     return float(value)
 
 
-def take(algorithm: Any, values: Coefficients) -> None:
+def take(algorithm: Algorithm, values: Coefficients) -> None:
     """Lets an algorithm's learners go on with these."""
     if algorithm.learner_group is not None:
         give = partial(learners.take_coefficients, values=values)

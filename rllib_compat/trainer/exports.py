@@ -1,31 +1,33 @@
-"""Policies as files that are no checkpoints of a whole training."""
+"""Policies as files that are no checkpoints of a whole training: torch modules, ONNX, modules."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.neutral.errors import CompatError
-from rllib_compat.ray_versions import timers
+from rllib_compat.ray_versions import modules, timers
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.workers import LegacyPolicies
+from rllib_compat.trainer.running import RunningAlgorithm
+
+if TYPE_CHECKING:
+    import torch
+    from ray.rllib.core.rl_module import RLModule
 
 
 class Exports:
-    """The part of a Trainer that exports. See `Trainer` for the attributes."""
+    """Exports policies of a running algorithm.
 
-    algorithm: Any
+    Args:
+        running: The algorithm.
+    """
 
-    @property
-    def logdir(self) -> str:
-        """Where files of this trainer go."""
-        raise NotImplementedError
-
-    def local_runner(self) -> Any:
-        """The env runner in this process, with the weights that were trained last."""
-        raise NotImplementedError
+    def __init__(self, running: RunningAlgorithm) -> None:
+        self._running = running
 
     def export_policy_model(
         self, export_dir: str, policy_id: str = ONLY_POLICY, onnx: int | None = None
@@ -41,8 +43,9 @@ class Exports:
         Raises:
             CompatError: There is no such policy, or what ONNX needs is not installed.
         """
-        if self.algorithm.learner_group is None:
-            self.algorithm.export_policy_model(export_dir, policy_id, onnx)
+        algorithm = self._running.algorithm
+        if algorithm.learner_group is None:
+            algorithm.export_policy_model(export_dir, policy_id, onnx)
             return
         import torch
 
@@ -58,9 +61,7 @@ class Exports:
                     where=f"export_policy_model(onnx={onnx})",
                     fix=f"pip install {package}",
                 )
-        from rllib_compat.trainer.onnx import export
-
-        export(module, folder / "model.onnx", opset=onnx)
+        _write_onnx(module, folder / "model.onnx", opset=onnx)
 
     def export_policy_checkpoint(
         self,
@@ -75,45 +76,14 @@ class Exports:
             filename_prefix: Means nothing any more: the files have names of their own.
             policy_id: The policy.
         """
-        if self.algorithm.learner_group is None:
-            self.algorithm.export_policy_checkpoint(export_dir, policy_id)
+        algorithm = self._running.algorithm
+        if algorithm.learner_group is None:
+            algorithm.export_policy_checkpoint(export_dir, policy_id)
             return
         self._module(policy_id).save_to_path(str(_made(export_dir).absolute()))
 
-    def export_model(
-        self, export_formats: str | Sequence[str], export_dir: str | None = None
-    ) -> dict[str, str]:
-        """Exports the only policy; Tune's `export_formats` calls it.
-
-        Args:
-            export_formats: "model", "checkpoint" or both.
-            export_dir: The folder to write into, by default the trial's.
-
-        Returns:
-            The folder of each format.
-
-        Raises:
-            CompatError: A format is none of these.
-        """
-        formats = [export_formats] if isinstance(export_formats, str) else list(export_formats)
-        exporters: dict[str, Any] = {
-            "model": self.export_policy_model,
-            "checkpoint": self.export_policy_checkpoint,
-        }
-        unknown = [name for name in formats if name not in exporters]
-        if unknown:
-            raise CompatError(
-                f"Nothing is exported as {', '.join(map(repr, unknown))} any more.",
-                where="export_formats",
-                fix=f"the formats are {', '.join(map(repr, exporters))}",
-            )
-        folders = {name: str(Path(export_dir or self.logdir) / name) for name in formats}
-        for name, folder in folders.items():
-            exporters[name](folder)
-        return folders
-
-    def _module(self, policy_id: str) -> Any:
-        policies = LegacyPolicies(self.local_runner())
+    def _module(self, policy_id: str) -> RLModule:
+        policies = LegacyPolicies(self._running.local_runner())
         if policy_id not in policies:
             raise CompatError(
                 f"There is no policy {policy_id!r}.",
@@ -123,7 +93,95 @@ class Exports:
         return policies[policy_id].model
 
 
+def export_model(
+    export_formats: str | Sequence[str],
+    folder: Path,
+    exporters: Mapping[str, Callable[[str], object]],
+) -> dict[str, str]:
+    """Exports the only policy in several formats.
+
+    Args:
+        export_formats: One of `exporters`, or several.
+        folder: The folder to write into.
+        exporters: What writes each format into a folder.
+
+    Returns:
+        The folder of each format.
+
+    Raises:
+        CompatError: A format is none of these.
+    """
+    formats = [export_formats] if isinstance(export_formats, str) else list(export_formats)
+    unknown = [name for name in formats if name not in exporters]
+    if unknown:
+        raise CompatError(
+            f"Nothing is exported as {', '.join(map(repr, unknown))} any more.",
+            where="export_formats",
+            fix=f"the formats are {', '.join(map(repr, exporters))}",
+        )
+    folders = {name: str(folder / name) for name in formats}
+    for name, place in folders.items():
+        exporters[name](place)
+    return folders
+
+
 def _made(folder: str) -> Path:
     path = Path(folder).expanduser()
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def _write_onnx(module: RLModule, path: Path, *, opset: int) -> None:
+    """Writes the network from a batch of observations to what actions are chosen by.
+
+    The graph takes `obs`, as connectors hand it to the module (preprocessed and filtered), and
+    `state_in_0`, … where the module has a state. It gives `output` (the inputs of the action
+    distribution, or the Q-values of the actions) and `state_out_0`, ….
+
+    Args:
+        module: The `RLModule`.
+        path: The file to write.
+        opset: The ONNX opset; torch may write a later one.
+    """
+    import torch
+    import tree
+
+    forward = modules.network_forward(module)
+    template = module.get_initial_state() if module.is_stateful() else {}
+
+    class Network(torch.nn.Module):  # type: ignore[misc]  # torch may be checked without types
+        """The module as a function of tensors."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = module
+
+        def forward(self, obs: torch.Tensor, *state: torch.Tensor) -> Any:
+            batch: dict[str, Any] = {"obs": obs}
+            if state:
+                batch = {"obs": obs[:, None], "state_in": tree.unflatten_as(template, list(state))}
+            out = forward(batch)
+            found = out["action_dist_inputs" if "action_dist_inputs" in out else "qf_preds"]
+            return (found[:, 0] if state else found, *tree.flatten(out.get("state_out", [])))
+
+    batch = torch.export.Dim("batch")
+    arrays = [module.observation_space.sample(), *tree.flatten(template)]
+    arguments = tuple(torch.stack([torch.as_tensor(array)] * 2) for array in arrays)
+    count = len(arguments) - 1
+    inputs = ["obs", *(f"state_in_{i}" for i in range(count))]
+    outputs = ["output", *(f"state_out_{i}" for i in range(count))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter's own; nothing of it is about the graph
+        torch.onnx.export(
+            Network().eval(),
+            arguments,
+            str(path),
+            opset_version=opset,
+            input_names=inputs,
+            output_names=outputs,
+            dynamic_shapes={
+                "obs": {0: batch},
+                **({"state": ({0: batch},) * count} if count else {}),
+            },
+            dynamo=True,
+        )

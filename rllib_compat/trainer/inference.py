@@ -1,4 +1,4 @@
-"""Actions for observations that come from outside, as `compute_action` gave them.
+"""`compute_action` and its family: actions for observations as the environment gives them.
 
 The observation takes the way that it takes in training: env-to-module connectors (preprocessing,
 filter), the module, module-to-env connectors (sampling, unsquashing, clipping). Only the filter's
@@ -7,16 +7,28 @@ statistics stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import configs, connectors
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, known_as
+from rllib_compat.trainer.running import RunningAlgorithm
+
+if TYPE_CHECKING:
+    import gymnasium
+    from ray.rllib.core.rl_module import RLModule
+    from ray.rllib.env.env_runner import EnvRunner
+    from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
+    from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+#: What an environment gives or takes: an array, a number, or a structure of them.
+Struct: TypeAlias = object
 
 
 @frozen
@@ -47,29 +59,215 @@ class Request:
     info: Mapping[str, Any] | None = None
 
 
-def compute(
-    env_runner: Any,
+class Inference:
+    """Acts with the policies of an algorithm.
+
+    Args:
+        running: The algorithm.
+    """
+
+    def __init__(self, running: RunningAlgorithm) -> None:
+        self._running = running
+
+    def compute_single_action(
+        self,
+        observation: Struct = None,
+        state: Sequence[Any] | None = None,
+        prev_action: Struct = None,
+        prev_reward: float | None = None,
+        info: Mapping[str, Any] | None = None,
+        policy_id: str = ONLY_POLICY,
+        full_fetch: bool = False,
+        explore: bool | None = None,
+        *,
+        input_dict: Mapping[str, Any] | None = None,
+        timestep: int | None = None,
+        episode: object = None,  # noqa: ARG002  # only custom policies looked at it
+        unsquash_action: bool | None = None,
+        clip_action: bool | None = None,
+        unsquash_actions: bool | None = None,
+        clip_actions: bool | None = None,
+    ) -> Any:
+        """Computes the action for one observation of the environment.
+
+        The observation is preprocessed and filtered (without changing the filter's statistics),
+        and the action is unsquashed or clipped, as in training.
+
+        Args:
+            observation: As the environment gives it.
+            state: The recurrent state before, as a flat list of arrays.
+            prev_action: The action before, for models that look at it; an array of the last ones,
+                oldest first, for attention nets that look at several.
+            prev_reward: The reward before, likewise.
+            info: The environment's info.
+            policy_id: The policy to ask.
+            full_fetch: Whether to return state and extras as well.
+            explore: Whether to sample; None for what the config says.
+            input_dict: `obs`, `state_in_0`, `prev_actions`, `prev_rewards` by name, in the place of
+                the arguments above.
+            timestep: The env steps so far, for schedules of exploration; None for the training's.
+            episode: Not looked at.
+            unsquash_action: Whether to scale the action from [-1, 1] to its space; None for what
+                the config says.
+            clip_action: Whether to clip the action to its space; None for what the config says.
+            unsquash_actions: The same by its name of Ray 1.6.
+            clip_actions: The same by its name of Ray 1.6.
+
+        Returns:
+            The action; with `state` or `full_fetch`: (action, state, extras).
+        """
+        if input_dict is not None:
+            request = _request_of(input_dict)
+        else:
+            request = Request(observation, state, prev_action, prev_reward, info)
+        (computed,) = self.compute(
+            [request],
+            policy_id,
+            explore=explore,
+            timestep=timestep,
+            unsquash=unsquash_action if unsquash_actions is None else unsquash_actions,
+            clip=clip_action if clip_actions is None else clip_actions,
+        )
+        if request.state or full_fetch:
+            return computed.action, computed.state, computed.extras
+        return computed.action
+
+    def compute_actions(
+        self,
+        observations: Mapping[Any, Any],
+        state: Mapping[Any, Sequence[Any]] | None = None,
+        prev_action: Mapping[Any, Any] | None = None,
+        prev_reward: Mapping[Any, float] | None = None,
+        info: Mapping[Any, Any] | None = None,
+        policy_id: str = ONLY_POLICY,
+        full_fetch: bool = False,
+        explore: bool | None = None,
+        *,
+        timestep: int | None = None,
+        episodes: Iterable[object] | None = None,  # noqa: ARG002  # only custom policies looked at it
+        unsquash_actions: bool | None = None,
+        clip_actions: bool | None = None,
+        normalize_actions: bool | None = None,
+    ) -> Any:
+        """Computes actions for observations by any key, of one policy.
+
+        Args:
+            observations: Observations by key.
+            state: Recurrent states by the same keys.
+            prev_action: Actions before by the same keys.
+            prev_reward: Rewards before by the same keys.
+            info: Infos by the same keys.
+            policy_id: The policy to ask.
+            full_fetch: Whether to return states and extras as well.
+            explore: As in `compute_single_action`, like the rest.
+            timestep: As in `compute_single_action`.
+            episodes: Not looked at.
+            unsquash_actions: As in `compute_single_action`.
+            clip_actions: As in `compute_single_action`.
+            normalize_actions: `unsquash_actions` by its name of Ray 1.6.
+
+        Returns:
+            Actions by key; with `state` or `full_fetch`, states and extras by key too.
+        """
+        requests = [
+            Request(
+                observation,
+                (state or {}).get(key),
+                (prev_action or {}).get(key),
+                (prev_reward or {}).get(key),
+                (info or {}).get(key),
+            )
+            for key, observation in observations.items()
+        ]
+        results = self.compute(
+            requests,
+            policy_id,
+            explore=explore,
+            timestep=timestep,
+            unsquash=unsquash_actions if normalize_actions is None else normalize_actions,
+            clip=clip_actions,
+        )
+        computed = dict(zip(observations, results, strict=True))
+        actions = {key: one.action for key, one in computed.items()}
+        if not (state or full_fetch):
+            return actions
+        states = {key: one.state for key, one in computed.items()}
+        return actions, states, {key: one.extras for key, one in computed.items()}
+
+    def compute(
+        self,
+        requests: Sequence[Request],
+        policy_id: str,
+        *,
+        explore: bool | None = None,
+        timestep: int | None = None,
+        unsquash: bool | None = None,
+        clip: bool | None = None,
+    ) -> list[Computed]:
+        """Computes one action a request; None for what the config says."""
+        algorithm = self._running.algorithm
+        config = algorithm.config
+        policy_id = known_as(policy_id, config.policies)
+        if not config.enable_env_runner_and_connector_v2:
+            return [
+                Computed(
+                    *algorithm.compute_single_action(
+                        request.observation,
+                        list(request.state or []),
+                        prev_action=request.prev_action,
+                        prev_reward=request.prev_reward,
+                        info=request.info,
+                        policy_id=policy_id,
+                        full_fetch=True,
+                        explore=explore,
+                        timestep=timestep,
+                        unsquash_action=unsquash,
+                        clip_action=clip,
+                    )
+                )
+                for request in requests
+            ]
+        runner = self._running.local_runner()
+        if timestep is None:
+            steps = ("env_runners", "num_env_steps_sampled_lifetime")
+            timestep = int(algorithm.metrics.peek(steps, default=0))
+        computed = _compute(
+            runner,
+            requests,
+            policy_id,
+            explore=config.explore if explore is None else explore,
+            timestep=timestep,
+        )
+        unsquash = bool(config.normalize_actions if unsquash is None else unsquash)
+        clip = bool(config.clip_actions if clip is None else clip)
+        if (unsquash, clip) == (bool(config.normalize_actions), bool(config.clip_actions)):
+            return computed  # connectors do what the config says
+        space = _module(runner, policy_id).action_space
+        return [replace(one, action=fitted(one.raw, space, unsquash, clip)) for one in computed]
+
+
+def _request_of(input_dict: Mapping[str, Any]) -> Request:
+    states = sorted(name for name in input_dict if name.startswith("state_in_"))
+    return Request(
+        input_dict["obs"],
+        [input_dict[name] for name in states] or None,
+        input_dict.get("prev_actions"),
+        input_dict.get("prev_rewards"),
+        input_dict.get("infos"),
+    )
+
+
+def _compute(
+    env_runner: EnvRunner,
     requests: Sequence[Request],
     policy_id: str,
     *,
     explore: bool,
     timestep: int,
-    unsquash: bool,
-    clip: bool,
 ) -> list[Computed]:
-    """Computes one action a request.
-
-    Args:
-        env_runner: The local env runner, with weights and filters as they are to be used.
-        requests: The observations.
-        policy_id: The policy to ask.
-        explore: Whether to sample from the action distribution, or to take its best.
-        timestep: The env steps of the training so far; schedules of exploration want them.
-        unsquash: Whether to scale actions from [-1, 1] to their space.
-        clip: Whether to clip actions to their space.
-    """
+    """Computes one action a request with the connectors of an env runner of the new API stack."""
     multi_agent = configs.is_multi_agent(env_runner.config)
-    module = _module(env_runner, policy_id) if multi_agent else env_runner.module
+    module = _module(env_runner, policy_id)
     agent = agent_of(env_runner, policy_id) if multi_agent else None
     episodes = [_episode(env_runner, module, agent, policy_id, request) for request in requests]
     shared: dict[str, Any] = {}
@@ -100,20 +298,15 @@ def compute(
         from ray.rllib.utils.spaces.space_utils import unbatch
 
         out |= {name: unbatch(out[name]) for name in ("actions", "actions_for_env") if name in out}
-    found = [
+    return [
         _computed({name: column[i] for name, column in out.items()}, agent)
         for i in range(len(requests))
     ]
-    # The connectors do what the config says.
-    config = env_runner.config
-    if (unsquash, clip) == (bool(config.normalize_actions), bool(config.clip_actions)):
-        return found
-    return [
-        replace(one, action=fitted(one.raw, module.action_space, unsquash, clip)) for one in found
-    ]
 
 
-def _module(env_runner: Any, policy_id: str) -> Any:
+def _module(env_runner: EnvRunner, policy_id: str) -> RLModule:
+    if not configs.is_multi_agent(env_runner.config):
+        return env_runner.module
     if policy_id not in env_runner.module:
         raise CompatError(
             f"There is no policy {policy_id!r}.",
@@ -123,31 +316,16 @@ def _module(env_runner: Any, policy_id: str) -> Any:
     return env_runner.module[policy_id]
 
 
-def compute_on_old_stack(
-    algorithm: Any, requests: Sequence[Request], policy_id: str, **options: Any
-) -> list[Computed]:
-    """Computes one action a request, as the old API stack still does itself."""
-    return [
-        Computed(
-            *algorithm.compute_single_action(
-                request.observation,
-                list(request.state or []),
-                prev_action=request.prev_action,
-                prev_reward=request.prev_reward,
-                info=request.info,
-                policy_id=policy_id,
-                full_fetch=True,
-                **options,
-            )
-        )
-        for request in requests
-    ]
-
-
-def _episode(env_runner: Any, module: Any, agent: Any, policy_id: str, request: Request) -> Any:
+def _episode(
+    env_runner: EnvRunner, module: RLModule, agent: object, policy_id: str, request: Request
+) -> SingleAgentEpisode | MultiAgentEpisode:
     """An episode with the observation last, behind what a state and actions before tell of."""
-    observations, actions, rewards, outputs = [request.observation], [], [], {}
-    infos = [dict(request.info or {})]
+    from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
+    from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+    actions: list[Any] = []
+    rewards: list[float] = []
+    outputs: dict[str, list[Any]] = {}
     if request.state or request.prev_action is not None:
         given = 0.0 if request.prev_reward is None else request.prev_reward
         action, space = request.prev_action, module.action_space
@@ -160,68 +338,39 @@ def _episode(env_runner: Any, module: Any, agent: Any, policy_id: str, request: 
         # Nets that see more of one than of the other don't look at what is added.
         lacking = len(actions) - len(rewards)
         rewards, actions = [0.0] * lacking + rewards, actions[:1] * -lacking + actions
-        observations, infos = observations * (len(rewards) + 1), infos * (len(rewards) + 1)
         if request.state:
             import tree
 
-            template = module.get_initial_state()
-            state = tree.unflatten_as(template, list(request.state))
+            state = tree.unflatten_as(module.get_initial_state(), list(request.state))
             outputs = {"state_out": [state] * len(rewards)}
+    columns = {
+        "observations": [request.observation] * (len(rewards) + 1),
+        "infos": [dict(request.info or {})] * (len(rewards) + 1),
+        "actions": actions,
+        "rewards": rewards,
+    }
+    pipeline = connectors.env_to_module(env_runner)
+    more = {
+        "observation_space": pipeline.input_observation_space,
+        "action_space": pipeline.input_action_space,
+        "len_lookback_buffer": 0,
+    }
     if agent is None:
-        return _single_agent(env_runner, observations, infos, actions, rewards, outputs)
-    return _multi_agent(
-        agent, policy_id, env_runner, observations, infos, actions, rewards, outputs
-    )
-
-
-def _single_agent(
-    env_runner: Any, observations: Any, infos: Any, actions: Any, rewards: Any, outputs: Any
-) -> Any:
-    from ray.rllib.env.single_agent_episode import SingleAgentEpisode
-
-    pipeline = connectors.env_to_module(env_runner)
-    return SingleAgentEpisode(
-        observations=observations,
-        infos=infos,
-        actions=actions,
-        rewards=rewards,
-        extra_model_outputs=outputs,
-        observation_space=pipeline.input_observation_space,
-        action_space=pipeline.input_action_space,
-        len_lookback_buffer=0,
-    )
-
-
-def _multi_agent(
-    agent: Any,
-    policy_id: str,
-    env_runner: Any,
-    observations: Any,
-    infos: Any,
-    actions: Any,
-    rewards: Any,
-    outputs: Any,
-) -> Any:
-    from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
-
-    pipeline = connectors.env_to_module(env_runner)
+        return SingleAgentEpisode(**columns, extra_model_outputs=outputs, **more)
     return MultiAgentEpisode(
-        observations=[{agent: value} for value in observations],
-        infos=[{agent: value} for value in infos],
-        actions=[{agent: value} for value in actions],
-        rewards=[{agent: value} for value in rewards],
+        **{name: [{agent: value} for value in column] for name, column in columns.items()},
         extra_model_outputs=[
             {agent: {name: values[i] for name, values in outputs.items()}}
             for i in range(len(actions))
         ],
-        observation_space=pipeline.input_observation_space,
-        action_space=pipeline.input_action_space,
         agent_to_module_mapping_fn=lambda *_, **__: policy_id,
-        len_lookback_buffer=0,
+        **more,
     )
 
 
-def agent_of(env_runner: Any, policy_id: str, mapping: Callable[..., str] | None = None) -> Any:
+def agent_of(
+    env_runner: EnvRunner, policy_id: str, mapping: Callable[..., str] | None = None
+) -> Any:
     """An agent that the policy acts for: filters of today are kept by agent, not by policy.
 
     Mappings may look at the episode, and have no agent for some policy at the moment (an opponent
@@ -244,7 +393,7 @@ def agent_of(env_runner: Any, policy_id: str, mapping: Callable[..., str] | None
     return next((a for a in agents if module and actions[a] == module.action_space), agents[0])
 
 
-def _computed(outputs: dict[str, Any], agent: Any) -> Computed:
+def _computed(outputs: dict[str, Any], agent: object) -> Computed:
     import tree
 
     if agent is not None:
@@ -257,7 +406,7 @@ def _computed(outputs: dict[str, Any], agent: Any) -> Computed:
     return Computed(action, state, outputs, raw)
 
 
-def fitted(action: Any, space: Any, unsquash: bool, clip: bool) -> Any:
+def fitted(action: Struct, space: gymnasium.Space[Any], unsquash: bool, clip: bool) -> Any:
     """The module's action as the environment gets it; unsquashed ones need no clipping."""
     from ray.rllib.utils.spaces import space_utils
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.neutral.errors import CompatError
@@ -23,6 +23,19 @@ if TYPE_CHECKING:
     from rllib_compat.trainer.actors import Actor
 
 ONLY = "agent0"
+
+
+class Env(Protocol):
+    """An environment by today's API, of one agent or of many."""
+
+    def reset(self, *, seed: int | None) -> tuple[Any, Any]:
+        """Begins an episode: observations and infos."""
+
+    def step(self, action: object) -> tuple[Any, Any, Any, Any, Any]:
+        """Takes a step: observations, rewards, terminateds, truncateds and infos."""
+
+    def render(self, *mode: str) -> object:
+        """A frame, or nothing; old environments are told how."""
 
 
 @dataclass
@@ -74,7 +87,7 @@ def make_env(actor: Actor, *, render_mode: str | None = None) -> Any:
     return adapt_single_agent(made, EnvSettings(env=None))
 
 
-def _with_whole_rewards(env: Any, context: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _with_whole_rewards(env: object, context: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """An environment that clips no rewards, and its context: clipping is for learners."""
     settings = getattr(env, "settings", None)
     if settings is not None:
@@ -87,7 +100,7 @@ def _with_whole_rewards(env: Any, context: dict[str, Any]) -> tuple[Any, dict[st
 
 def roll_out(
     actor: Actor,
-    env: Any,
+    env: Env,
     *,
     episodes: int = 0,
     steps: int = 0,
@@ -124,7 +137,7 @@ def roll_out(
 
 def _play(
     actor: Actor,
-    env: Any,
+    env: Env,
     number: int,
     limit: int,
     explore: bool,
@@ -169,15 +182,15 @@ def _play(
     return episode
 
 
-def _done(terminated: Any, truncated: Any) -> Any:
+def _done(terminated: object, truncated: object) -> Any:
     """`done` as it was until gymnasium split it."""
-    if isinstance(terminated, Mapping):
+    if isinstance(terminated, Mapping) and isinstance(truncated, Mapping):
         agents = {**terminated, **truncated}
         return {a: bool(terminated.get(a) or truncated.get(a)) for a in agents}
     return bool(terminated or truncated)
 
 
-def _render(env: Any, mode: str | None, episode: Episode) -> None:
+def _render(env: Env, mode: str | None, episode: Episode) -> None:
     if mode is None:
         return
     own = getattr(env, "render_mode", None) == mode
@@ -190,7 +203,7 @@ def _render(env: Any, mode: str | None, episode: Episode) -> None:
         episode.frames.append(frame)
 
 
-def _made_by_gymnasium(env: Any) -> bool:
+def _made_by_gymnasium(env: object) -> bool:
     import gymnasium
 
     if not isinstance(env, str) or tune.is_registered_env(env):
@@ -244,7 +257,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(self, failed: Any, *_: Any) -> None:
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
         if self._shelf is not None:
             self._shelf["num_episodes"] = self._count
             self._shelf.close()

@@ -3,61 +3,51 @@
 from __future__ import annotations
 
 import copy
+import json
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 import ray
-from ray.rllib.env.env_context import EnvContext
+from packaging.version import Version
 from ray.tune import Trainable
 
 from rllib_compat import registry
 from rllib_compat.config import Translation, find_algorithm, translate
-from rllib_compat.neutral import spaces
-from rllib_compat.neutral.errors import GoneError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Verdict
-from rllib_compat.ray_versions import (
-    algorithms,
-    checkpoints,
-    configs,
-    env_runners,
-    episodes,
-    metrics,
-    tune,
-)
+from rllib_compat.ray_versions import algorithms, old_stack, releases, tune
+from rllib_compat.ray_versions import metrics as ray_metrics
 from rllib_compat.registry.keys import TODAY
-from rllib_compat.runtime.adapted_config import limit_overrides_cache
-from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, with_trainer
-from rllib_compat.runtime.connectors import add_preprocessors
+from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.default_policy import with_default_policy
-from rllib_compat.runtime.env_runners import give_env_runners
-from rllib_compat.runtime.envs import find_creator, make_env, resolve_env_name
-from rllib_compat.runtime.learners import report_as_before
-from rllib_compat.runtime.placeholders import placeholder_env
+from rllib_compat.runtime.envs import find_creator, resolve_env_name
+from rllib_compat.runtime.policy_mapping import MappingFn
 from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.runtime.user_envs import with_user_api
-from rllib_compat.trainer import coefficients, old_stack, overridable, templates
-from rllib_compat.trainer.acting import Acting
-from rllib_compat.trainer.checkpoints import Checkpoints
+from rllib_compat.trainer import coefficients, exports, refusals, subclasses
+from rllib_compat.trainer.build import AlgorithmBuilder, Origin
+from rllib_compat.trainer.checkpoints import Checkpoints, pack, unpack
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
-from rllib_compat.trainer.divergence import diverged
-from rllib_compat.trainer.exports import Exports
-from rllib_compat.trainer.loaded import Loading
-from rllib_compat.trainer.new_networks import are_old, require_actions
-from rllib_compat.trainer.optimizer import LegacyOptimizer
-from rllib_compat.trainer.overridable import Overridable
+from rllib_compat.trainer.inference import Inference
+from rllib_compat.trainer.load import load
 from rllib_compat.trainer.policies import Policies
 from rllib_compat.trainer.resources import TrialResources
 from rllib_compat.trainer.result_files import UnifiedLogger
+from rllib_compat.trainer.running import RunningAlgorithm
+from rllib_compat.trainer.workers import LegacyOptimizer, LegacyWorkers, ToTrain
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 logger = logging.getLogger(__name__)
 
-# The keys that ask for new workers in the place of those that fail.
-RESTARTING = (
-    "recreate_failed_workers",
-    "recreate_failed_env_runners",
-    "restart_failed_env_runners",
-)
 # The keys that say how much a trial takes.
 RESOURCES = (
     "num_workers",
@@ -66,15 +56,36 @@ RESOURCES = (
     "num_cpus_for_driver",
     "num_gpus",
 )
-GONE = {
-    "train_exec_impl": "override Algorithm.training_step",
-    "state": "keep it in the callbacks object",
-    "import_model": "load the weights yourself and call trainer.set_weights()",
-    "import_policy_model_from_h5": "load the weights yourself and call trainer.set_weights()",
-}
 
 
-class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trainable):  # type: ignore[misc]  # Ray has no types
+def _of(
+    part: str, method: Callable[Concatenate[Any, P], R]
+) -> Callable[Concatenate[Trainer, P], R]:
+    """A method of a trainer that is that of one of its parts."""
+
+    @wraps(method)
+    def call(trainer: Trainer, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return method(getattr(trainer, part), *args, **kwargs)
+
+    return call
+
+
+@frozen
+class _Loaded:
+    """An algorithm that a checkpoint was loaded as, and what it is told of its agents.
+
+    Attributes:
+        algorithm: The algorithm.
+        mapping: Which policy an agent has; None for what it was.
+        to_train: Which policies learn; None for those that did.
+    """
+
+    algorithm: Algorithm
+    mapping: MappingFn | None
+    to_train: ToTrain
+
+
+class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     """Trains with the installed Ray, and looks like the Trainer of Ray 0.5 – 2.0.
 
     It owns an `Algorithm` and is none: what legacy code may ask is written out here, and what can't
@@ -95,14 +106,13 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
     Attributes:
         algorithm_name: The name of the algorithm that the class is for, or None.
         legacy_ray: The Ray whose defaults the class keeps, where the caller names none.
-        hooks: What the class calls at the moments that `templates.HOOKS` names.
+        hooks: What the class calls at the moments that `subclasses.HOOKS` names.
         policy_class: The class of its policies; the old API stack trains it.
         choose_policy_class: The same, chosen by the config.
         learns_once: Whether it samples and learns once from each batch, as no algorithm does.
         replay_columns: Whether DQN and SAC replay columns, where the caller does not say; None:
             where columns can do what the config asks for.
         execution_plan: What it does in the place of its algorithm's steps, from (workers, config).
-        algorithm: The `Algorithm` that does the work.
         translation: How the config was translated; `translation.report` has a line for every key.
         raw_user_config: The config as it was given.
         config: The config with the defaults of its Ray.
@@ -117,185 +127,135 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
     _default_config: ClassVar[Mapping[str, Any]] = {}
     hooks: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     policy_class: ClassVar[type | None] = None
-    choose_policy_class: ClassVar[Callable[[dict[str, Any]], type | None] | None] = None
+    choose_policy_class: ClassVar[Any] = None
     learns_once = False
     replay_columns: bool | None = None
     execution_plan: ClassVar[Callable[..., Any] | None] = None
+    #: An algorithm that is there already, in classes for a single trainer.
+    _loaded: ClassVar[_Loaded | None] = None
 
     merge_trainer_configs = staticmethod(merge)
 
     def __init__(
         self,
         config: Mapping[str, Any] | None = None,
-        env: Any = None,
+        env: str | type | Callable[..., Any] | None = None,
         logger_creator: Callable[[dict[str, Any]], Any] | None = None,
         *,
         algorithm: str | None = None,
         legacy_ray: str | None = None,
         replay_columns: bool | None = None,
-        **trainable: Any,
+        **trainable: object,
     ) -> None:
-        templates.check_subclass(type(self), Trainer)
+        subclasses.check_subclass(type(self), Trainer)
         given = dict(config or {})
         if env is not None:
             given["env"] = env
-        self._networks_of = legacy_ray or self.legacy_ray
-        self._asked: dict[str, Any] = {
-            "algorithm": algorithm or self.algorithm_name,
-            "legacy_ray": None if self._networks_of == TODAY else self._networks_of,
-            "old_networks": self._networks_of != TODAY,
-        }
+        self._origin = Origin(algorithm or self.algorithm_name, legacy_ray or self.legacy_ray)
         if replay_columns is not None:
             self.replay_columns = replay_columns
         self.last_result: dict[str, Any] = {}
-        self._local_is_stale = False
         self._logger = logger_creator(given) if logger_creator else None
         if not ray.is_initialized():
             ray.init(ignore_reinit_error=True)
         super().__init__(given, **tune.trainable_arguments(trainable))
-        if self._logger is None and not tune.has_storage(self):  # Tune has loggers of its own
+        # Tune has loggers of its own.
+        if self._logger is None and not tune.has_storage(self):
             self._logger = UnifiedLogger(self.config, self.logdir)
 
     def setup(self, config: dict[str, Any]) -> None:
         """Translates the config and builds the algorithm."""
         self.raw_user_config = config
-        started = templates.own_defaults(type(self))
+        if self._loaded is not None:
+            self._take(self._loaded)
+            return
+        started = subclasses.own_defaults(type(self))
         given = with_default_policy(merge(started, config))
         if given.get("output") == "logdir":
             given["output"] = self.logdir
-        algorithm, how = find_algorithm(given, self._asked["algorithm"])
-        if how == "assumed" and overridable.has_overrides(type(self)):
+        algorithm, how = find_algorithm(given, self._origin.algorithm)
+        if how == "assumed" and subclasses.has_overrides(type(self)):
             self.learns_once = True
-            given = {**overridable.PLAIN, **given}
+            given = {**subclasses.PLAIN, **given}
         of_none = self.learns_once and not self.algorithm_name
-        defaults = common_config() if of_none else defaults_of(algorithm, self._asked["legacy_ray"])
-        for check in templates.checks(self):
-            given = templates.validated(check, defaults, given)
-        self._own_policy = templates.own_policy(self, merge(defaults, given))
-        asked, own = dict(self._asked), templates.own_keys(type(self), given)
-        given = {key: value for key, value in given.items() if key not in own}
-        if self._own_policy is not None or overridable.has_steps(type(self)):
+        legacy_ray = self._origin.legacy_ray
+        defaults = common_config() if of_none else defaults_of(algorithm, legacy_ray)
+        for check in subclasses.checks(self):
+            given = subclasses.validated(check, defaults, given)
+        own_policy = subclasses.own_policy(self, merge(defaults, given))
+        own = subclasses.own_keys(type(self), given)
+        asked = self._origin.arguments
+        if own_policy is not None or subclasses.has_steps(type(self)):
             asked["api_stack"] = "old"
-        self.translation: Translation = translate(given, **asked)
+        self.translation: Translation = translate(_without(own, given), **asked)
         self._note_env_name()
         self.translation.report.warn(logger)
-        self.config = merge(defaults, self.translation.legacy_config | own)
+        self.config: dict[str, Any] = merge(defaults, self.translation.legacy_config | own)
+        builder = self._builder(own_policy)
         self._call_hook("before_init")
-        self.algorithm = self._built()
-        self._begin()
+        self._own(builder.build(), builder)
+        self._running.start()
 
-    def _begin(self) -> None:
-        """Makes an algorithm that was just built this trainer's."""
-        checkpoints.keep_optimizers_through_restores(self.algorithm)
-        metrics.start_counting(self.algorithm)
-        env_runners.wait_for_samples(self.algorithm)
-        self.share_frozen_policies()
-        for callbacks in self._adapters():
-            callbacks.adopt(self)
-        overridable.start_steps(self)
+    def _take(self, loaded: _Loaded) -> None:
+        """Takes an algorithm as it is."""
+        algorithm = loaded.algorithm
+        name = registry.find(type(algorithm).__name__).name
+        self._origin = Origin(name, self._origin.ray)
+        todays = algorithm.config.to_dict()
+        agents = ("policies", "policy_mapping_fn", "policies_to_train", "count_steps_by")
+        known = {
+            "multiagent": {key: todays[key] for key in agents},
+            "num_workers": todays["num_env_runners"],
+        }
+        defaults = defaults_of(name)
+        self.config = merge(defaults, {k: v for k, v in todays.items() if k in defaults} | known)
+        self.translation = translate(self.raw_user_config, algorithm=name)
+        self._own(algorithm, self._builder())
+        ray_metrics.mark_steps_as_counted(algorithm)
+        self._adopt()
+        if loaded.mapping is not None or loaded.to_train is not None:
+            self._policies.tell_workers(loaded.mapping, loaded.to_train)
+
+    def _builder(self, own_policy: type | None = None) -> AlgorithmBuilder:
+        raw = self.raw_user_config
+        return AlgorithmBuilder(
+            translation=self.translation,
+            origin=self._origin,
+            config=self.config,
+            given=_without(subclasses.own_keys(type(self), raw), raw),
+            trainer=type(self),
+            own_policy=own_policy,
+            learns_once=self.learns_once,
+            replay_columns=self.replay_columns,
+            logdir=self.logdir,
+        )
+
+    def _own(self, algorithm: Algorithm, builder: AlgorithmBuilder) -> None:
+        """Makes the parts around an algorithm."""
+        legacy = self.translation.legacy_config
+        frozen = legacy.get("multiagent", {}).get("policy_map_capacity")
+        if frozen is None:
+            frozen = legacy.get("policy_map_capacity")
+        self._running = RunningAlgorithm(algorithm, started=self._started, frozen=frozen)
+        self._inference = Inference(self._running)
+        self._policies = Policies(self._running, builder)
+        self._exports = exports.Exports(self._running)
+        self._checkpoints = Checkpoints(self._running, builder)
+
+    def _started(self) -> None:
+        """Follows each algorithm that begins: that of the config, or that of a restore."""
+        self._adopt()
+        subclasses.start_steps(self)
         self._call_hook("after_init")
 
-    def build_anew(self, config: Any) -> None:
-        """Goes on with an algorithm of another config; what was learned is lost until a restore.
+    def _adopt(self) -> None:
+        for callbacks in self._running.adapters:
+            callbacks.adopt(self)
 
-        If it can't be built, the trainer goes on with the one that it has.
-
-        Args:
-            config: Its `AlgorithmConfig`, a changed copy of that of `algorithm`.
-        """
-        before, state = self.algorithm.config, self.algorithm.get_state()
-        held = coefficients.of(self.algorithm)
-        algorithms.stop_algorithm(self.algorithm)  # it may hold the CPUs that the next one needs
-        try:
-            self.algorithm = algorithms.build_algorithm(config)
-        except Exception:
-            self.algorithm = algorithms.build_algorithm(before)
-            self.algorithm.set_state(state)
-            coefficients.take(self.algorithm, held)
-            raise
-        finally:
-            self._begin()
-
-    def _built(self) -> Any:
-        config = self.translation.algorithm_config.copy(copy_frozen=False)
-        overridable.apply(config, type(self), self._own_policy, plain=self.learns_once)
-        # Also without callbacks, the adapter completes the result.
-        given = config.callbacks_class
-        adapter = given if _adapts(given) else adapt_callbacks(given)
-        config.callbacks(with_trainer(adapter, cuts_end=self.translation.cuts_end))
-        # Until Ray 2.40, the first error in an environment or a callback reached the user.
-        restart = any(self.translation.legacy_config.get(key) for key in RESTARTING)
-        config.fault_tolerance(restart_failed_env_runners=restart)
-        if config.enable_env_runner_and_connector_v2:
-            add_preprocessors(config)
-            if config.env is None:
-                self._stand_in(config)
-            configs.keep_env_runners(config, config.observation_space, config.action_space)
-        give_env_runners(config)
-        limit_overrides_cache(config)
-        tune.without_logger(config, self.logdir)
-        self.name_networks(config)
-        if config.enable_rl_module_and_learner:
-            report_as_before(config)
-            if (legacy := self.translation.legacy_training) is not None:
-                from rllib_compat.algorithms.legacy_learners import (
-                    use_legacy_learners,  # it needs torch
-                )
-
-                use_legacy_learners(config, legacy)
-        if self.replay_columns is not False:
-            from rllib_compat.algorithms.dqn import may_replay_columns, replay_columns
-
-            if self.replay_columns or may_replay_columns(config):
-                replay_columns(config)
-        try:
-            algorithm = algorithms.build_algorithm(config)
-        except Exception as error:
-            # An error in a remote environment comes out as another one, and in the log only.
-            if self.config.get("env") is not None:
-                context = EnvContext(self.config.get("env_config") or {}, 0)
-                env = make_env(self.translation.env_settings, context)
-                if self.translation.api_stack == "old":
-                    old_stack.require(self.config, [getattr(env, "action_space", None)])
-            if (why := old_stack.refused(error, self.translation)) is not None:
-                raise why from error
-            raise
-        if self.translation.api_stack == "old":
-            policies = algorithm.env_runner.policy_map.values()
-            old_stack.require(self.config, [policy.action_space for policy in policies])
-        else:
-            require_actions(algorithm)
-        return algorithm
-
-    def name_networks(self, config: Any, more: Mapping[str, Any] | None = None) -> None:
-        """Lets the modules of a config be those that the trainer's networks are, in place.
-
-        Args:
-            config: A translated config.
-            more: What its legacy config says beside that of this trainer.
-        """
-        from rllib_compat.algorithms import catalogs  # it needs torch
-
-        ray = self._asked["legacy_ray"]
-        legacy = self.config if ray is not None else self.translation.legacy_config
-        legacy = merge(legacy, more or {})
-        if not are_old(self.translation, legacy, self._networks_of):
-            catalogs.set_catalogs(config)
-            return
-        algorithm = self.translation.legacy_algorithm
-        catalogs.use_legacy_networks(config, legacy, algorithm=algorithm, legacy_ray=ray)
-
-    def _stand_in(self, config: Any) -> None:
-        """Gives a config that learns from recordings alone an environment of their spaces.
-
-        Env runners act, and hold weights, without a step in it.
-        """
-        both = config.observation_space, config.action_space
-        if registry.of(self.translation.algorithm).offline and None not in both:
-            seen, acts = (spaces.from_object(space) for space in both)
-            if seen is not None and acts is not None:
-                env, env_config = placeholder_env(None, seen, acts, config.env_config)
-                config.environment(env, env_config=env_config, disable_env_checking=True)
+    @property
+    def algorithm(self) -> Algorithm:
+        """The `Algorithm` that does the work."""
+        return self._running.algorithm
 
     # Training
 
@@ -305,47 +265,29 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         try:
             result: dict[str, Any] = self.algorithm.train()
         except (ValueError, RuntimeError) as error:
-            if (why := diverged(error)) is not None:
+            if (why := refusals.diverged(error)) is not None:
                 raise why from error
             raise
-        self._local_is_stale = True
+        self._running.weights_changed()
         self._call_hook("after_train_result", result)
         self.last_result = result
         return result
 
-    def log_result(self, result: dict[str, Any]) -> None:
-        """Logs a result, outside of Tune into `logdir`."""
-        super().log_result(result)
-        if self._logger is not None:
-            self._logger.on_result(result)
+    def training_step(self) -> dict[str, Any]:
+        """What an iteration does: the algorithm's own steps."""
+        return dict(old_stack.own_step(self.algorithm))
 
-    _log_result = log_result
-
-    @property
-    def iteration(self) -> int:
-        """How many times `train()` was called."""
-        return int(self.algorithm.iteration)
+    def training_iteration(self) -> dict[str, Any]:
+        """The same, by its name of Ray 1.10 – 1.13."""
+        return self.training_step()
 
     @property
-    def logdir(self) -> str:
-        """Where files of this trainer go: results and, unless told otherwise, checkpoints."""
-        return str(getattr(self._logger, "logdir", None) or tune.folder_of(self))
+    def _counters(self) -> Any:
+        return old_stack.counters_of(self.algorithm)
 
     @property
-    def callbacks(self) -> Any:
-        """The user's callbacks object in this process."""
-        return next((a.legacy[0] for a in self._adapters() if a.legacy), None)
-
-    @property
-    def optimizer(self) -> LegacyOptimizer:
-        """Workers and counters, where Ray 0.5 – 0.8 had them."""
-        return LegacyOptimizer(self)
-
-    @property
-    def env_creator(self) -> Callable[..., Any] | None:
-        """What makes the user's environment, without any wrapper, from an env context."""
-        creator = find_creator(self.translation.env_settings.env)
-        return creator and (lambda context: with_user_api(creator(context)))
+    def _timers(self) -> Any:
+        return old_stack.timers_of(self.algorithm)
 
     def evaluate(self) -> dict[str, Any]:
         """Evaluates the policies now.
@@ -356,10 +298,18 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         self._call_hook("before_evaluate_fn")
         return {"evaluation": complete_evaluation(self.algorithm.evaluate(), self.algorithm.config)}
 
-    def collect_metrics(self, *_: Any, **__: Any) -> dict[str, Any]:
+    def collect_metrics(self, *_: object, **__: object) -> dict[str, Any]:
         """The episodes of the smoothing window, by the legacy keys; workers can't be chosen."""
         config = self.algorithm.config
-        return next((adapter.results.summary(config) for adapter in self._adapters()), {})
+        return next((adapter.results.summary(config) for adapter in self._running.adapters), {})
+
+    def log_result(self, result: dict[str, Any]) -> None:
+        """Logs a result, outside of Tune into `logdir`."""
+        super().log_result(result)
+        if self._logger is not None:
+            self._logger.on_result(result)
+
+    _log_result = log_result
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Goes on with another config; what was learned is lost until a restore.
@@ -376,19 +326,224 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         algorithms.stop_algorithm(self.algorithm)
         getattr(self._logger, "close", lambda: None)()
 
-    # What the class knows
+    # What it has
+
+    @property
+    def iteration(self) -> int:
+        """How many times `train()` was called."""
+        return int(self.algorithm.iteration)
+
+    @property
+    def logdir(self) -> str:
+        """Where files of this trainer go: results and, unless told otherwise, checkpoints."""
+        return str(getattr(self._logger, "logdir", None) or tune.folder_of(self))
+
+    @property
+    def callbacks(self) -> Any:
+        """The user's callbacks object in this process."""
+        return next((a.legacy[0] for a in self._running.adapters if a.legacy), None)
+
+    @property
+    def env_creator(self) -> Callable[..., Any] | None:
+        """What makes the user's environment, without any wrapper, from an env context."""
+        if self._loaded is not None:
+            return find_creator(self.algorithm.config.env)
+        creator = find_creator(self.translation.env_settings.env)
+        return creator and (lambda context: with_user_api(creator(context)))
+
+    @property
+    def workers(self) -> LegacyWorkers:
+        """All workers; those that evaluate, where an algorithm learns from recordings alone.
+
+        Raises:
+            RayNotSupportedError: There are none: Ray 2.41 – 2.47 make none for such an algorithm.
+        """
+        return LegacyWorkers(self._running, self._running.group)
+
+    @property
+    def evaluation_workers(self) -> LegacyWorkers | None:
+        """All workers that evaluate, if the config asks for any."""
+        group = self.algorithm.eval_env_runner_group
+        return LegacyWorkers(self._running, group) if group is not None else None
+
+    @property
+    def local_evaluator(self) -> Any:
+        """The worker in this process, by its name of Ray 0.5 and 0.6."""
+        return self.workers.local_worker()
+
+    @property
+    def remote_evaluators(self) -> list[Any]:
+        """The actors of the other workers, by their name of Ray 0.5 and 0.6."""
+        return self.workers.remote_workers()
+
+    @property
+    def optimizer(self) -> LegacyOptimizer:
+        """Workers and counters, where Ray 0.5 – 0.8 had them."""
+        return LegacyOptimizer(self.workers, lambda: self.last_result, self.collect_metrics)
+
+    compute_single_action = _of("_inference", Inference.compute_single_action)
+    compute_action = compute_single_action
+    compute_actions = _of("_inference", Inference.compute_actions)
+
+    get_policy = _of("_policies", Policies.get_policy)
+    get_weights = _of("_policies", Policies.get_weights)
+    set_weights = _of("_policies", Policies.set_weights)
+    add_policy = _of("_policies", Policies.add_policy)
+    remove_policy = _of("_policies", Policies.remove_policy)
+
+    export_policy_model = _of("_exports", exports.Exports.export_policy_model)
+    export_policy_checkpoint = _of("_exports", exports.Exports.export_policy_checkpoint)
+
+    def export_model(
+        self, export_formats: str | Sequence[str], export_dir: str | None = None
+    ) -> dict[str, str]:
+        """Exports the only policy; Tune's `export_formats` calls it.
+
+        Args:
+            export_formats: "model", "checkpoint" or both.
+            export_dir: The folder to write into, by default the trial's.
+
+        Returns:
+            The folder of each format.
+
+        Raises:
+            CompatError: A format is none of these.
+        """
+        exporters: dict[str, Callable[[str], None]] = {
+            "model": self.export_policy_model,
+            "checkpoint": self.export_policy_checkpoint,
+        }
+        return exports.export_model(export_formats, Path(export_dir or self.logdir), exporters)
+
+    # Checkpoints
+
+    def save(self, checkpoint_dir: str | None = None) -> Any:
+        """Saves a checkpoint.
+
+        Returns:
+            Its path, as it always was; Tune, which has a storage, gets what it wants.
+        """
+        if tune.has_storage(self):
+            return super().save(checkpoint_dir)
+        path = Path(checkpoint_dir or self.logdir) / f"checkpoint_{self.iteration:06d}"
+        path.mkdir(parents=True, exist_ok=True)
+        self.save_checkpoint(str(path))
+        return str(path)
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """Writes today's checkpoint, which `Algorithm.from_checkpoint` loads too."""
+        self._checkpoints.write(checkpoint_dir)
+
+    def save_to_object(self) -> bytes:
+        """A checkpoint as bytes."""
+        return pack(self.save_checkpoint)
+
+    def restore(self, checkpoint_path: Any, *, trusted: bool = False) -> None:
+        """Restores a checkpoint: of this class, of today's `Algorithm`, or of an old Ray.
+
+        It is read without running anything that is in it, whoever wrote it, and Ray gets the data.
+
+        Args:
+            checkpoint_path: Its path, or what Tune has instead.
+            trusted: Whether Ray may load the files themselves, which runs what is in them. For
+                your own checkpoints that hold more than data.
+
+        Raises:
+            CheckpointError: It holds something that only Ray could load, or is damaged.
+        """
+        if isinstance(checkpoint_path, (str, Path)):
+            self.load_checkpoint(str(Path(checkpoint_path).expanduser()), trusted=trusted)
+            return
+        metrics = getattr(checkpoint_path, "metrics", None) or {}
+        with getattr(checkpoint_path, "checkpoint", checkpoint_path).as_directory() as folder:
+            self.load_checkpoint(folder, trusted=trusted)
+        tune.mark_restored_by_tune(self, time_total=metrics.get("time_total_s", 0.0))
+
+    def restore_from_object(self, obj: bytes) -> None:
+        """Restores what `save_to_object` returned."""
+        with tempfile.TemporaryDirectory() as folder:
+            unpack(obj, folder)
+            self.load_checkpoint(folder)
+
+    def load_checkpoint(self, checkpoint_dir: str, *, trusted: bool = False) -> None:
+        """Loads what `save_checkpoint` wrote, or a legacy checkpoint after its conversion.
+
+        As ever, the config of this trainer counts and not that of the checkpoint.
+
+        Args:
+            checkpoint_dir: Its path.
+            trusted: See `restore`.
+        """
+        self._checkpoints.load(checkpoint_dir, trusted=trusted)
+        tune.mark_restored(self, iteration=self.iteration)
+
+    @classmethod
+    def from_checkpoint(
+        cls,
+        path: Any,
+        policy_ids: Collection[str] | None = None,
+        policy_mapping_fn: Callable[..., str] | None = None,
+        policies_to_train: ToTrain = None,
+    ) -> Trainer:
+        """A trainer that goes on where a checkpoint was saved (Ray 2.1 – 2.9).
+
+        A checkpoint of today's Ray brings its config and environment along, and Ray unpickles them;
+        one of an old Ray is converted, and nothing in it is run.
+
+        Args:
+            path: The checkpoint: its path, or what Tune has instead.
+            policy_ids: Which policies to take; None for all.
+            policy_mapping_fn: Which policy an agent has; None for what it was.
+            policies_to_train: Which policies learn; None for those that did.
+        """
+        if not isinstance(path, (str, Path)):
+            with getattr(path, "checkpoint", path).as_directory() as folder:
+                return cls.from_checkpoint(folder, policy_ids, policy_mapping_fn, policies_to_train)
+        place = Path(path).expanduser()
+        if _is_todays(place):
+            algorithm = algorithms.load_algorithm(place)
+            coefficients.take(algorithm, coefficients.saved(place))
+        else:
+            algorithm = load(
+                place, policy_mapping_fn=policy_mapping_fn, policies_to_train=policies_to_train
+            )
+        mapping = None if policy_mapping_fn is None else MappingFn(policy_mapping_fn)
+        restored = _Loaded(algorithm, mapping, policies_to_train)
+        members = {"_loaded": restored, "__module__": cls.__module__}
+        around: type[Trainer] = type(cls.__name__, (cls,), members)
+        trainer = around()
+        tune.mark_restored(trainer, iteration=algorithm.iteration)
+        if policy_ids is not None:
+            for policy in set(trainer.workers.local_worker().policy_map) - set(policy_ids):
+                trainer.remove_policy(policy)
+        return trainer
+
+    # What the class knows, and subclasses override
+
+    @classmethod
+    def get_default_config(cls) -> dict[str, Any]:
+        """The config that the legacy class started from."""
+        return merge(defaults_of(cls.algorithm_name or "PPO"), cls._default_config)
+
+    def get_default_policy_class(self, config: dict[str, Any]) -> type | None:
+        """The class of policies that name none; None for the algorithm's own."""
+        chosen = self.choose_policy_class(config) if self.choose_policy_class else None
+        return chosen or self.policy_class
+
+    def validate_config(self, config: dict[str, Any]) -> None:
+        """Checks a config with all defaults, and may change it."""
 
     @classmethod
     def with_updates(cls, **overrides: Any) -> type[Trainer]:
         """Makes a class with other defaults and hooks, as `build_trainer` classes could.
 
         Args:
-            **overrides: What `rllib_compat.trainer.templates.updated` takes.
+            **overrides: What `rllib_compat.trainer.subclasses.derive` takes.
 
         Raises:
             GoneError: Something else was to be updated; it was part of another architecture.
         """
-        return templates.updated(cls, **overrides)
+        return subclasses.derive(cls, **overrides)
 
     @classmethod
     def default_resource_request(cls, config: Mapping[str, Any]) -> Any:
@@ -397,10 +552,9 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         Returns:
             Bundles, as today; their `to_json()` is what `resources_per_trial` took until Ray 1.x.
         """
-        given = merge(templates.own_defaults(cls), config)
-        own = templates.own_keys(cls, given)
+        given = merge(subclasses.own_defaults(cls), config)
         algorithm_config = translate(
-            {key: value for key, value in given.items() if key not in own},
+            _without(subclasses.own_keys(cls, given), given),
             algorithm=cls.algorithm_name,
             legacy_ray=cls.legacy_ray,
             old_networks=cls.legacy_ray != TODAY,
@@ -419,11 +573,7 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name in GONE:
-            raise GoneError(
-                f"A trainer has no `{name}` any more.", where=f"trainer.{name}", fix=GONE[name]
-            )
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        raise missing(self, "trainer", name)
 
     def _call_hook(self, name: str, *arguments: Any) -> None:
         if name in self.hooks:
@@ -435,9 +585,15 @@ class Trainer(Overridable, Policies, Acting, Exports, Checkpoints, Loading, Trai
         if note:
             self.translation.report.add("env.name", Verdict.NOTE, "$.env", note)
 
-    def _adapters(self) -> list[CallbackAdapter]:
-        return [c for c in episodes.callbacks_of(self.algorithm) if _adapts(type(c))]
+
+def _without(keys: Collection[str], config: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key not in keys}
 
 
-def _adapts(callbacks_class: Any) -> bool:
-    return isinstance(callbacks_class, type) and issubclass(callbacks_class, CallbackAdapter)
+def _is_todays(place: Path) -> bool:
+    """Whether a Ray has written a checkpoint that today's Ray loads."""
+    try:
+        told = json.loads((place / "rllib_checkpoint.json").read_text("utf-8"))
+        return Version(told["ray_version"]) >= releases.OLDEST
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

@@ -1,46 +1,43 @@
-"""`trainer.workers`: the `WorkerSet` of Ray 0.7 – 2.31 on today's env runner group."""
+"""`trainer.workers` and `trainer.optimizer`: the `WorkerSet` of Ray 0.7 – 2.31 and what was before.
+
+Both are views on today's env runner group; what samples and learns is the algorithm.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rllib_compat.neutral.errors import GoneError
 from rllib_compat.ray_versions import env_runners
+from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.workers import LegacyWorker, RemoteWorker, as_legacy
+from rllib_compat.trainer.running import RunningAlgorithm
 
 if TYPE_CHECKING:
-    from rllib_compat.trainer.policies import Policies
+    from ray.rllib.core.learner import Learner
+    from ray.rllib.env.env_runner import EnvRunner
+    from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-_GROUP = "trainer.algorithm.env_runner_group"
-GONE = {
-    "add_workers": f"set num_workers in the config; {_GROUP} keeps its number",
-    "reset": f"workers are replaced when they fail; see {_GROUP}.restart_failed_env_runners",
-    "remove_failed_workers": "failed workers are replaced by Ray",
-    "recreate_failed_workers": "failed workers are replaced by Ray",
-    "add_policy": "call trainer.add_policy()",
-    "add_policy_to_workers": "call trainer.add_policy()",
-    "foreach_worker_async": f"it is {_GROUP}.foreach_env_runner_async",
-    "fetch_ready_async_reqs": f"it is {_GROUP}.fetch_ready_async_reqs",
-}
+#: Which policies learn: ids, or a function of (policy id, batch).
+ToTrain: TypeAlias = Collection[str] | Callable[..., bool] | None
 
 
 class LegacyWorkers:
     """All workers of a trainer, the local one first.
 
     Args:
-        trainer: The trainer; its algorithm has the env runners.
-        group: Ray's group of env runners.
+        running: The algorithm.
+        group: The env runners that are meant: those that sample, or those that evaluate.
     """
 
-    def __init__(self, trainer: Policies, group: Any) -> None:
-        self._trainer = trainer
+    def __init__(self, running: RunningAlgorithm, group: EnvRunnerGroup) -> None:
+        self._running = running
         self.group = group
 
     def local_worker(self) -> Any:
         """The worker in this process, with the weights that were trained last."""
-        self._trainer.sync_local_runner()
+        self._running.sync_local_runner()
         return as_legacy(self.group.local_env_runner)
 
     def remote_workers(self) -> list[RemoteWorker]:
@@ -52,12 +49,13 @@ class LegacyWorkers:
 
         What it sets by `worker.set_policies_to_train` reaches the learners, too.
         """
-        self._trainer.sync_local_runner()
+        self._running.sync_local_runner()
         before = self.group.local_env_runner.config.policies_to_train
         results = env_runners.foreach_env_runner(self.group, partial(_call, func))
         after = self.group.local_env_runner.config.policies_to_train
         if after is not before and hasattr(self.group.local_env_runner, "module"):
-            self._trainer.algorithm.learner_group.foreach_learner(partial(_train_only, after))
+            learners = self._running.algorithm.learner_group
+            learners.foreach_learner(partial(_train_only, after))
         return results
 
     def foreach_worker_with_index(self, func: Callable[[LegacyWorker, int], Any]) -> list[Any]:
@@ -85,7 +83,7 @@ class LegacyWorkers:
         """Calls `func(env, env_context)` for all environments; a list a worker."""
         return self.foreach_worker(partial(_call_method, "foreach_env_with_context", func))
 
-    def is_policy_to_train(self, policy_id: str, batch: Any = None) -> bool:
+    def is_policy_to_train(self, policy_id: str, batch: object = None) -> bool:
         """Whether a policy learns."""
         return bool(self.local_worker().is_policy_to_train(policy_id, batch))
 
@@ -105,36 +103,92 @@ class LegacyWorkers:
         """How many actors answer."""
         return int(self.group.num_healthy_remote_workers())
 
-    def sync_weights(self, *_: Any, **__: Any) -> None:
+    def sync_weights(self, *_: object, **__: object) -> None:
         """Sends the learners' weights to all workers."""
-        env_runners.send_weights(self._trainer.algorithm, self.group)
+        env_runners.send_weights(self._running.algorithm, self.group)
 
     def stop(self) -> None:
         """Stops all workers."""
         self.group.stop()
 
     def __getattr__(self, name: str) -> Any:
-        if name in GONE:
-            raise GoneError(
-                f"Workers have no `{name}` any more.", where=f"workers.{name}", fix=GONE[name]
-            )
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        raise missing(self, "workers", name)
+
+
+class LegacyOptimizer:
+    """`PolicyOptimizer` of Ray 0.5 – 0.8, as it was asked from outside: workers and counters.
+
+    Args:
+        workers: All workers.
+        last_result: What the trainer's last `train()` returned.
+        collect_metrics: The trainer's method.
+    """
+
+    def __init__(
+        self,
+        workers: LegacyWorkers,
+        last_result: Callable[[], Mapping[str, Any]],
+        collect_metrics: Callable[[], dict[str, Any]],
+    ) -> None:
+        self.workers = workers
+        self._last_result = last_result
+        self._collect_metrics = collect_metrics
+
+    @property
+    def num_steps_sampled(self) -> int:
+        """The env steps that were sampled so far."""
+        return int(self._info().get("num_steps_sampled") or 0)
+
+    @property
+    def num_steps_trained(self) -> int:
+        """The steps that were trained so far, as the learners count them."""
+        return int(self._info().get("num_steps_trained") or 0)
+
+    def stats(self) -> dict[str, Any]:
+        """Both counters, and what the learners said last."""
+        return {
+            "num_steps_sampled": self.num_steps_sampled,
+            "num_steps_trained": self.num_steps_trained,
+            "learner": self._info().get("learner", {}),
+        }
+
+    def foreach_worker(self, func: Callable[[LegacyWorker], Any]) -> list[Any]:
+        """Calls `func(worker)` in all workers."""
+        return self.workers.foreach_worker(func)
+
+    foreach_evaluator = foreach_worker
+
+    def foreach_worker_with_index(self, func: Callable[[LegacyWorker, int], Any]) -> list[Any]:
+        """Calls `func(worker, index)` in all workers."""
+        return self.workers.foreach_worker_with_index(func)
+
+    foreach_evaluator_with_index = foreach_worker_with_index
+
+    def collect_metrics(self, *_: object, **__: object) -> dict[str, Any]:
+        """As `trainer.collect_metrics()`."""
+        return self._collect_metrics()
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing(self, "trainer.optimizer", name)
+
+    def _info(self) -> Mapping[str, Any]:
+        return self._last_result().get("info") or {}
 
 
 # Functions of the module, so that they are pickled by name.
-def _call(func: Callable[[LegacyWorker], Any], env_runner: Any) -> Any:
+def _call(func: Callable[[LegacyWorker], object], env_runner: EnvRunner) -> object:
     return func(as_legacy(env_runner))
 
 
-def _call_with_index(func: Callable[[LegacyWorker, int], Any], worker: LegacyWorker) -> Any:
+def _call_with_index(func: Callable[[LegacyWorker, int], object], worker: LegacyWorker) -> object:
     return func(worker, worker.worker_index)
 
 
-def _call_method(method: str, func: Callable[..., Any], worker: LegacyWorker) -> Any:
+def _call_method(method: str, func: Callable[..., object], worker: LegacyWorker) -> Any:
     return getattr(worker, method)(func)
 
 
-def _train_only(policies: Any, learner: Any) -> None:
+def _train_only(policies: ToTrain, learner: Learner) -> None:
     learner.config.multi_agent(policies_to_train=policies)
 
 

@@ -40,7 +40,7 @@ _PUBLIC = {
     "rllib_compat.trainer.classes:class_of_algorithm": (
         "rllib_compat.agents.registry:get_agent_class"
     ),
-    "rllib_compat.trainer.build_trainer:build_trainer": (
+    "rllib_compat.trainer.classes:build_trainer": (
         "rllib_compat.agents.trainer_template:build_trainer"
     ),
     "rllib_compat.trainer.defaults:with_base_config": (

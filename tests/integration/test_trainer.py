@@ -17,7 +17,7 @@ from rllib_compat.execution.train_ops import train_one_step
 from rllib_compat.legacy.algorithm import Algorithm
 from rllib_compat.neutral.errors import GoneError, LegacyEnvError
 from rllib_compat.trainer import stock_policies
-from rllib_compat.trainer.build_trainer import build_trainer
+from rllib_compat.trainer.classes import build_trainer
 from tests.legacy.cases import find
 from tests.marks import TRAINERS
 

@@ -23,7 +23,7 @@ from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.registry import old_names
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.envs import adapt_env, make_env
-from rllib_compat.trainer.templates import own_policy
+from rllib_compat.trainer.subclasses import own_policy
 
 legacy.deactivate()  # to import it is to activate it; each test asks for it
 

@@ -4,7 +4,7 @@ import rllib_compat as compat
 from rllib_compat import legacy
 from rllib_compat.legacy import modules
 from rllib_compat.legacy.algorithm import Algorithm
-from rllib_compat.trainer import defaults, overridable, templates
+from rllib_compat.trainer import defaults, subclasses
 
 legacy.deactivate()  # to import it is to activate it
 
@@ -28,8 +28,8 @@ def test_a_subclass_of_algorithm_that_takes_dicts_is_a_trainers():
         def get_default_policy_class(cls, config):
             return None
 
-    assert templates.own_defaults(OfItsConfig) == {"num_sgd_iter": 3}
-    assert overridable.has_steps(OfItsConfig)
+    assert subclasses.own_defaults(OfItsConfig) == {"num_sgd_iter": 3}
+    assert subclasses.has_steps(OfItsConfig)
     for made, of_ours in ((OfItsConfig, True), (OfItsPolicy, True), (Todays, False)):
         assert issubclass(made, compat.Trainer) is of_ours
         assert issubclass(made, Algorithm)

@@ -9,7 +9,8 @@ import tree
 from rllib_compat import translate
 from rllib_compat.algorithms.catalogs import use_legacy_networks
 from rllib_compat.ray_versions.single_agent_runner import CompatEnvRunner
-from rllib_compat.trainer.acting import Acting
+from rllib_compat.trainer.inference import Inference
+from rllib_compat.trainer.running import RunningAlgorithm
 
 # Ray 2.40 registers an environment anew for each env runner.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Overriding environment")
@@ -40,14 +41,12 @@ MODELS = {
 LENGTH = 7
 
 
-class Actor(Acting):
+def acting(runner):
     """What acts of a trainer, around an env runner."""
-
-    def __init__(self, env_runner):
-        self.env_runner, self.algorithm = env_runner, SimpleNamespace(config=env_runner.config)
-
-    def local_runner(self):
-        return self.env_runner
+    group = SimpleNamespace(local_env_runner=runner)
+    return Inference(
+        RunningAlgorithm(SimpleNamespace(config=runner.config, env_runner_group=group))
+    )
 
 
 def env_runner(model, env="CartPole-v1"):
@@ -70,7 +69,7 @@ def test_it_acts_as_in_the_midst_of_an_episode(name, env):
         seen = [
             slice(now - model[key], now) if key in model else now - 1 for key in (ACTIONS, REWARDS)
         ]
-        action, state, extras = Actor(runner).compute_single_action(
+        action, state, extras = acting(runner).compute_single_action(
             # The vector behind it is what came before.
             episode.get_observations(now)[:size],
             [state[now - 1] for state in states],

@@ -12,9 +12,8 @@ import rllib_compat as compat
 from rllib_compat import agents, registry
 from rllib_compat.neutral.errors import ConfigError, GoneError, RefusedKeysError
 from rllib_compat.ray_versions import old_policies
-from rllib_compat.trainer import defaults, overridable, templates
-from rllib_compat.trainer.build_trainer import build_trainer
-from rllib_compat.trainer.classes import class_of_algorithm
+from rllib_compat.trainer import defaults, subclasses
+from rllib_compat.trainer.classes import build_trainer, class_of_algorithm
 
 
 def test_importing_the_package_imports_nothing_heavy():
@@ -125,7 +124,7 @@ def test_the_plan_of_an_algorithm_means_its_steps():
     assert built.algorithm_name == "PPO", "as the policy says"
     built = build_trainer("Mine", execution_plan=stock)
     assert built.algorithm_name == "DQN"
-    assert overridable.plan_of(built) is None
+    assert subclasses.plan_of(built) is None
     with pytest.raises(GoneError, match="plan of DQN"):
         stock(None, {})
 
@@ -151,7 +150,7 @@ def test_a_policy_that_ray_can_not_train_is_refused_when_it_is_used():
         compat.PPOTrainer.with_updates(get_policy_class=lambda config: MyPolicy),
     ):
         with pytest.raises(GoneError, match="MyPolicy"):
-            templates.own_policy(unbuilt(made), {})
+            subclasses.own_policy(unbuilt(made), {})
 
 
 def test_a_policy_of_ones_own_is_trained_by_the_algorithm_or_without_one():
@@ -164,8 +163,8 @@ def test_a_policy_of_ones_own_is_trained_by_the_algorithm_or_without_one():
         default_policy=PPOTorchPolicy,
         get_policy_class=lambda config: MyPolicy if config["framework"] == "torch" else None,
     )
-    assert templates.own_policy(unbuilt(mine), {"framework": "torch"}) is MyPolicy
-    assert templates.own_policy(unbuilt(mine), {"framework": "tf"}) is None
+    assert subclasses.own_policy(unbuilt(mine), {"framework": "torch"}) is MyPolicy
+    assert subclasses.own_policy(unbuilt(mine), {"framework": "tf"}) is None
     plain = build_trainer("Mine", default_policy=MyPolicy)
     assert (plain.algorithm_name, plain.learns_once) == ("PPO", True)
     assert plain.get_default_config()["train_batch_size"] == 200
@@ -184,7 +183,7 @@ def test_a_subclass_may_say_itself_which_policies_it_has(wrap):
 
     chosen = {MyPolicy: MyPolicy, PPOTorchPolicy: None, None: None}
     for given, policy in chosen.items():
-        assert templates.own_policy(unbuilt(Mine), {"chosen": given}) is policy
+        assert subclasses.own_policy(unbuilt(Mine), {"chosen": given}) is policy
 
 
 def test_the_policy_of_a_trainer_of_no_algorithm_is_not_replaced_by_ppos():
@@ -195,8 +194,8 @@ def test_the_policy_of_a_trainer_of_no_algorithm_is_not_replaced_by_ppos():
             return config["chosen"]
 
     policy = type("RandomPolicy", (Policy,), {})
-    assert templates.own_policy(unbuilt(Mine), {"chosen": policy}) is policy
-    assert templates.own_policy(unbuilt(Mine), {"chosen": None}) is None
+    assert subclasses.own_policy(unbuilt(Mine), {"chosen": policy}) is policy
+    assert subclasses.own_policy(unbuilt(Mine), {"chosen": None}) is None
 
 
 def test_a_subclass_may_say_itself_what_its_config_starts_from():
@@ -205,10 +204,10 @@ def test_a_subclass_may_say_itself_what_its_config_starts_from():
         def get_default_config(cls):
             return {**super().get_default_config(), "num_sgd_iter": 3, "my_own": 4}
 
-    assert templates.own_defaults(Mine) == {"num_sgd_iter": 3, "my_own": 4}
-    assert templates.own_keys(Mine, {"my_own": 5, "lr": 0.1}) == {"my_own": 5}
-    assert templates.own_defaults(type("Plain", (Mine,), {})) == templates.own_defaults(Mine)
-    assert templates.own_defaults(compat.PPOTrainer) == {}
+    assert subclasses.own_defaults(Mine) == {"num_sgd_iter": 3, "my_own": 4}
+    assert subclasses.own_keys(Mine, {"my_own": 5, "lr": 0.1}) == {"my_own": 5}
+    assert subclasses.own_defaults(type("Plain", (Mine,), {})) == subclasses.own_defaults(Mine)
+    assert subclasses.own_defaults(compat.PPOTrainer) == {}
 
 
 def test_policies_get_the_batches_of_others_as_when_they_were_written():
@@ -244,7 +243,7 @@ def test_stock_policies_for_torch_take_other_parts():
 
 def test_keys_that_only_the_trainers_class_reads_are_no_mistakes():
     mine = compat.PPOTrainer.with_updates(default_config={"my_own": 3, "lr": 0.1})
-    assert templates.own_keys(mine, {"my_own": 4, "gama": 1.0, "lr": 0.2}) == {"my_own": 4}
+    assert subclasses.own_keys(mine, {"my_own": 4, "gama": 1.0, "lr": 0.2}) == {"my_own": 4}
     assert mine.default_resource_request({"my_own": 4, "num_workers": 1}).bundles
 
 
@@ -263,7 +262,7 @@ def test_validate_config_sees_all_defaults_and_may_change_the_config():
         config["lr"] = 7.0
         config["model"]["fcnet_hiddens"] = [1]
 
-    found = templates.validated(check, defaults.defaults_of("PPO"), {"gamma": 0.5})
+    found = subclasses.validated(check, defaults.defaults_of("PPO"), {"gamma": 0.5})
     assert (found["lr"], found["gamma"]) == (7.0, 0.5)
     assert found["model"]["fcnet_hiddens"] == [1]
     assert "num_sgd_iter" not in found

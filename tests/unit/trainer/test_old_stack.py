@@ -4,7 +4,7 @@ import pytest
 
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
-from rllib_compat.trainer.old_stack import refused
+from rllib_compat.trainer.refusals import refused
 
 NOISE = {"exploration_config": {"type": "OrnsteinUhlenbeckNoise"}}
 

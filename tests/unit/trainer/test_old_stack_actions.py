@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.trainer.old_stack import require
+from rllib_compat.trainer.refusals import require_actions
 
 BOX = spaces.Box(-1, 1, (2,), np.float32)
 BOTH = spaces.Tuple([spaces.Discrete(2), BOX])
@@ -21,13 +21,13 @@ BOTH = spaces.Tuple([spaces.Discrete(2), BOX])
     ],
 )
 def test_what_only_some_actions_have_is_refused_with_others(config, takes, refuses):
-    require(config, [takes, takes])
+    require_actions(config, [takes, takes])
     with pytest.raises(ConfigError, match="only, in every Ray") as error:
-        require(config, [takes, refuses])
+        require_actions(config, [takes, refuses])
     assert error.value.where.partition(".")[0] in config
     assert error.value.fix
 
 
 def test_actions_that_are_not_flattened_are_seen_whole():
     config = {"model": {"attention_use_n_prev_actions": 2}, "_disable_action_flattening": True}
-    require(config, [BOTH])
+    require_actions(config, [BOTH])

@@ -1,16 +1,20 @@
-"""Why the old API stack can't build what a config asks it for, in words of the config."""
+"""What can't be built or learn: errors of Ray, in words of the config."""
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.config import Translation
 from rllib_compat.config.rules.exploration import type_name
-from rllib_compat.neutral.errors import CompatError, ConfigError
+from rllib_compat.neutral.errors import CompatError, ConfigError, RayNotSupportedError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions import algorithms, modules
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
 
 
 @frozen
@@ -66,7 +70,7 @@ NEEDS = (
 )
 
 
-def require(config: Mapping[str, Any], spaces: Iterable[Any]) -> None:
+def require_actions(config: Mapping[str, Any], spaces: Iterable[Any]) -> None:
     """Refuses a config that asks for what its actions can't have.
 
     Args:
@@ -135,3 +139,50 @@ def _is_own(path: str, config: Mapping[str, Any]) -> bool:
         value = value.get(key) if isinstance(value, Mapping) else None
     kind = value.get("type") if isinstance(value, Mapping) else value
     return keys[-1] in _OWN or callable(kind)
+
+
+def require_discrete_sac(algorithm: Algorithm) -> None:
+    """Refuses discrete actions where SAC of the installed Ray does not learn them.
+
+    Args:
+        algorithm: What was built, of the new API stack.
+
+    Raises:
+        RayNotSupportedError: It does not, and a policy has some.
+    """
+    if algorithm.config.algo_class.__name__ != "SAC" or modules.trains_discrete_sac():
+        return
+    module = algorithm.env_runner.module
+    for one in module.values() if hasattr(module, "values") else [module]:
+        if type(one.action_space).__name__ == "Discrete":
+            algorithms.stop_algorithm(algorithm)
+            raise RayNotSupportedError(
+                "SAC of the installed Ray does not learn discrete actions.",
+                where="the environment's action space",
+                fix="Install a newer Ray, or train DQN.",
+            )
+
+
+#: What torch says where it is to draw of a distribution whose parameters are NaN, or vanish.
+_TORCH_SAYS = ("to satisfy the constraint", "probability tensor contains either")
+
+
+def diverged(error: Exception) -> CompatError | None:
+    """What to raise in the place of torch's error; None where it is another one.
+
+    It is no difference to the old Rays, which came to the same (on TensorFlow, with NaN as weights
+    and no error).
+
+    Args:
+        error: What an iteration raised, here or in a worker.
+    """
+    if not any(said in str(error) for said in _TORCH_SAYS):
+        return None
+    return CompatError(
+        "The network gives no numbers any more: its weights, or what it observes, have grown too "
+        "large.",
+        where="train()",
+        fix="Begin anew, or from a checkpoint before, with a smaller lr, with grad_clip, or with "
+        "observations of about -1 to 1: networks took images as bytes of 0 - 255, so divide them "
+        "in the environment, or set observation_filter to MeanStdFilter.",
+    )

@@ -1,0 +1,207 @@
+"""Builds a trainer's algorithm from its translated config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rllib_compat import registry
+from rllib_compat.config import Translation, translate
+from rllib_compat.networks import fresh
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions import algorithms, configs, tune
+from rllib_compat.registry.keys import TODAY
+from rllib_compat.runtime.adapted_config import limit_overrides_cache
+from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, with_trainer
+from rllib_compat.runtime.connectors import add_preprocessors
+from rllib_compat.runtime.env_runners import give_env_runners
+from rllib_compat.runtime.envs import make_env
+from rllib_compat.runtime.learners import report_as_before
+from rllib_compat.runtime.placeholders import placeholder_env
+from rllib_compat.trainer import refusals, subclasses
+from rllib_compat.trainer.defaults import merge
+
+if TYPE_CHECKING:
+    import gymnasium
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+# The keys that ask for new workers in the place of those that fail.
+RESTARTING = (
+    "recreate_failed_workers",
+    "recreate_failed_env_runners",
+    "restart_failed_env_runners",
+)
+
+
+@frozen
+class Origin:
+    """Where a config comes from, as the caller says.
+
+    Attributes:
+        algorithm: The algorithm, or None where the config's keys tell it.
+        ray: The Ray that it was written for; `TODAY` for networks of today; None: not told.
+    """
+
+    algorithm: str | None
+    ray: str | None
+
+    @property
+    def legacy_ray(self) -> str | None:
+        """The Ray whose defaults are kept, or None."""
+        return None if self.ray == TODAY else self.ray
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Those of `translate`."""
+        old = self.ray != TODAY
+        return {"algorithm": self.algorithm, "legacy_ray": self.legacy_ray, "old_networks": old}
+
+
+@frozen
+class AlgorithmBuilder:
+    """Builds an algorithm as a trainer has it: with the old networks, callbacks and results.
+
+    Attributes:
+        translation: The translated config.
+        origin: Where the config comes from.
+        config: The legacy config with the defaults of its Ray.
+        given: The legacy config as it was given, without what only the class reads.
+        trainer: The trainer's class.
+        own_policy: The policy class that it asks for, or None for the algorithm's own.
+        learns_once: Whether it samples and learns once from each batch, as no algorithm does.
+        replay_columns: See `Trainer`.
+        logdir: Where files go.
+    """
+
+    translation: Translation
+    origin: Origin
+    config: Mapping[str, Any]
+    given: Mapping[str, Any]
+    trainer: type[subclasses.LegacyTrainer]
+    own_policy: type | None = None
+    learns_once: bool = False
+    replay_columns: bool | None = None
+    logdir: str = ""
+
+    def build(self) -> Algorithm:
+        """Builds it.
+
+        Raises:
+            ConfigError: The old API stack can't, for what the config says.
+            RayNotSupportedError: The installed Ray can't.
+        """
+        config = self._algorithm_config()
+        try:
+            algorithm = algorithms.build_algorithm(config)
+        except Exception as error:
+            if (why := self._reason(error)) is not None:
+                raise why from error
+            raise
+        if self.translation.api_stack == "old":
+            policies = algorithm.env_runner.policy_map.values()
+            refusals.require_actions(self.config, [policy.action_space for policy in policies])
+        else:
+            refusals.require_discrete_sac(algorithm)
+        return algorithm
+
+    def _algorithm_config(self) -> AlgorithmConfig:
+        translation = self.translation
+        config = translation.algorithm_config.copy(copy_frozen=False)
+        subclasses.apply(config, self.trainer, self.own_policy, plain=self.learns_once)
+        # Also without callbacks, the adapter completes the result.
+        given = config.callbacks_class
+        adapts = isinstance(given, type) and issubclass(given, CallbackAdapter)
+        adapter = given if adapts else adapt_callbacks(given)
+        config.callbacks(with_trainer(adapter, cuts_end=translation.cuts_end))
+        # Until Ray 2.40, the first error in an environment or a callback reached the user.
+        restart = any(translation.legacy_config.get(key) for key in RESTARTING)
+        config.fault_tolerance(restart_failed_env_runners=restart)
+        if config.enable_env_runner_and_connector_v2:
+            add_preprocessors(config)
+            if config.env is None:
+                self._stand_in(config)
+            configs.keep_env_runners(config, config.observation_space, config.action_space)
+        give_env_runners(config)
+        limit_overrides_cache(config)
+        tune.without_logger(config, self.logdir)
+        self.name_networks(config)
+        if config.enable_rl_module_and_learner:
+            report_as_before(config)
+            if (legacy := translation.legacy_training) is not None:
+                from rllib_compat.algorithms import legacy_learners  # it needs torch
+
+                legacy_learners.use_legacy_learners(config, legacy)
+        if self.replay_columns is not False:
+            from rllib_compat.algorithms.dqn import may_replay_columns, replay_columns
+
+            if self.replay_columns or may_replay_columns(config):
+                replay_columns(config)
+        return config
+
+    def _reason(self, error: Exception) -> Exception | None:
+        """What of the config an error of Ray comes from, as an error; else None."""
+        # An error in a remote environment comes out as another one, and in the log only.
+        if self.config.get("env") is not None:
+            from ray.rllib.env.env_context import EnvContext
+
+            context = EnvContext(self.config.get("env_config") or {}, 0)
+            env = make_env(self.translation.env_settings, context)
+            if self.translation.api_stack == "old":
+                refusals.require_actions(self.config, [getattr(env, "action_space", None)])
+        return refusals.refused(error, self.translation)
+
+    def name_networks(self, config: AlgorithmConfig, more: Mapping[str, Any] | None = None) -> None:
+        """Lets the modules of a config be those that the trainer's networks are, in place.
+
+        Args:
+            config: A translated config.
+            more: What its legacy config says beside that of this trainer.
+        """
+        from rllib_compat.algorithms import catalogs  # it needs torch
+
+        translation, ray = self.translation, self.origin.legacy_ray
+        legacy = merge(self.config if ray is not None else translation.legacy_config, more or {})
+        algorithm = translation.legacy_algorithm
+        new_stack = self.origin.ray != TODAY and translation.api_stack == "new"
+        if new_stack and fresh.makes(algorithm, legacy):
+            catalogs.use_legacy_networks(config, legacy, algorithm=algorithm, legacy_ray=ray)
+        else:
+            catalogs.set_catalogs(config)
+
+    def module_spec(
+        self,
+        policy_id: str,
+        policy: tuple[object, ...],
+        both: tuple[gymnasium.Space[Any], gymnasium.Space[Any]],
+    ) -> tuple[RLModuleSpec, dict[str, Any]]:
+        """The spec of another policy's module and its overrides, as if the config had had it.
+
+        Args:
+            policy_id: The policy.
+            policy: What stands for it in `multiagent.policies`.
+            both: What the module gets and gives.
+        """
+        from ray.rllib.policy.policy import PolicySpec
+
+        more = {"multiagent": {"policies": {policy_id: policy}}}
+        config = translate(merge(self.given, more), **self.origin.arguments).algorithm_config
+        self.name_networks(config, more)
+        spec = PolicySpec(observation_space=both[0], action_space=both[1])
+        specs = config.get_multi_rl_module_spec(policy_dict={policy_id: spec}).rl_module_specs
+        overrides = config.algorithm_config_overrides_per_module.get(policy_id)
+        return specs[policy_id], dict(overrides or {})
+
+    def _stand_in(self, config: AlgorithmConfig) -> None:
+        """Gives a config that learns from recordings alone an environment of their spaces.
+
+        Env runners act, and hold weights, without a step in it.
+        """
+        both = config.observation_space, config.action_space
+        if registry.of(self.translation.algorithm).offline and None not in both:
+            seen, acts = (spaces.from_object(space) for space in both)
+            if seen is not None and acts is not None:
+                env, env_config = placeholder_env(None, seen, acts, config.env_config)
+                config.environment(env, env_config=env_config, disable_env_checking=True)

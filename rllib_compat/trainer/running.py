@@ -1,0 +1,121 @@
+"""The algorithm behind a trainer; a restore may put another one in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rllib_compat.league.memory import has_policies, share_frozen
+from rllib_compat.neutral.errors import RayNotSupportedError
+from rllib_compat.ray_versions import algorithms, checkpoints, env_runners, episodes, metrics
+from rllib_compat.runtime.callbacks import CallbackAdapter
+from rllib_compat.trainer import coefficients
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+    from ray.rllib.env.env_runner import EnvRunner
+    from ray.rllib.env.env_runner_group import EnvRunnerGroup
+
+
+class RunningAlgorithm:
+    """An algorithm that is there, and whether its local env runner has the newest weights.
+
+    Args:
+        algorithm: The algorithm.
+        started: Called with each algorithm that begins here.
+        frozen: How many frozen policies an env runner holds at a time; None for all.
+
+    Attributes:
+        algorithm: The algorithm that runs now.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        *,
+        started: Callable[[], None] = lambda: None,
+        frozen: int | None = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self._started = started
+        self._frozen = frozen
+        self._is_stale = False
+
+    def start(self) -> None:
+        """Prepares an algorithm that was just built."""
+        checkpoints.keep_optimizers_through_restores(self.algorithm)
+        metrics.start_counting(self.algorithm)
+        env_runners.wait_for_samples(self.algorithm)
+        if has_policies(self.algorithm):
+            share_frozen(self.algorithm, capacity=self._frozen)
+        self._started()
+
+    def replace(self, config: AlgorithmConfig) -> None:
+        """Goes on with an algorithm of another config; what was learned is lost until a restore.
+
+        If it can't be built, the one that is there goes on.
+
+        Args:
+            config: A changed copy of that of `algorithm`.
+        """
+        before, state = self.algorithm.config, self.algorithm.get_state()
+        held = coefficients.of(self.algorithm)
+        algorithms.stop_algorithm(self.algorithm)  # it may hold the CPUs that the next one needs
+        try:
+            self.algorithm = algorithms.build_algorithm(config)
+        except Exception:
+            self.algorithm = algorithms.build_algorithm(before)
+            self.algorithm.set_state(state)
+            coefficients.take(self.algorithm, held)
+            raise
+        finally:
+            self.start()
+
+    @property
+    def adapters(self) -> list[CallbackAdapter]:
+        """What passes events on to the user's callbacks in this process."""
+        found = episodes.callbacks_of(self.algorithm)
+        return [one for one in found if isinstance(one, CallbackAdapter)]
+
+    @property
+    def group(self) -> EnvRunnerGroup:
+        """All env runners; those that evaluate, where an algorithm learns from recordings alone.
+
+        Raises:
+            RayNotSupportedError: There are none: Ray 2.41 – 2.47 make none for such an algorithm.
+        """
+        if (group := self._group) is None:
+            raise RayNotSupportedError(
+                "On this Ray, what learns from recordings alone has no worker to act with.",
+                where="trainer.workers",
+                fix="set `evaluation_interval` in the config, which makes one",
+            )
+        return group
+
+    @property
+    def _group(self) -> EnvRunnerGroup | None:
+        return self.algorithm.env_runner_group or self.algorithm.eval_env_runner_group
+
+    def local_runner(self) -> EnvRunner:
+        """The env runner in this process, with the weights that were trained last."""
+        self.sync_local_runner()
+        return self.group.local_env_runner
+
+    def sync_local_runner(self) -> None:
+        """Gives the local env runner the weights that were trained last.
+
+        Ray sends them only to those that sample.
+        """
+        if self._is_stale:
+            self.send_weights()
+
+    def send_weights(self) -> None:
+        """Sends the learners' weights to all env runners."""
+        if (group := self._group) is not None:
+            env_runners.send_weights(self.algorithm, group)
+        self._is_stale = False
+
+    def weights_changed(self) -> None:
+        """Says that the local env runner has not got the newest weights."""
+        self._is_stale = True

@@ -1,0 +1,317 @@
+"""What trainer classes bring of their own: defaults, hooks, policies, execution plans and steps."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
+
+from rllib_compat import registry
+from rllib_compat.neutral.errors import GoneError
+from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions import old_policies, old_stack
+from rllib_compat.registry import keys
+from rllib_compat.runtime.old_stack import RunningPlan
+from rllib_compat.trainer.defaults import common_config, defaults_of, merge
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+    from rllib_compat.trainer.workers import LegacyWorkers
+
+# What a built trainer calls, and with what.
+HOOKS: Mapping[str, str] = {
+    "validate_config": "(config)",
+    "before_init": "(trainer)",
+    "after_init": "(trainer)",
+    "before_train_step": "(trainer)",
+    "after_train_result": "(trainer, result)",
+    "before_evaluate_fn": "(trainer)",
+}
+
+# Functions that the class keeps: what chooses a policy class of one's own, and what steps the
+# trainer takes. The old API stack trains by them. → the name that the class has for it.
+KEPT: Mapping[str, str] = {
+    "get_policy_class": "choose_policy_class",
+    "execution_plan": "execution_plan",
+}
+
+_STEP = "subclass ray.rllib.algorithms.Algorithm and override training_step()"
+_LEARNER = "subclass the algorithm's Learner, override compute_loss_for_module() and set "
+_LEARNER += "config.learners(learner_class=…)"
+# What was given to templates or overridden in subclasses and belonged to another architecture.
+GONE: Mapping[str, str] = {
+    "make_policy_optimizer": _STEP,
+    "after_optimizer_step": _STEP,
+    "_train": _STEP,
+    "_init": "do it after super().__init__(), or in setup() after super().setup()",
+    "make_workers": "config.env_runners(env_runner_cls=…)",
+    "_make_workers": "config.env_runners(env_runner_cls=…)",
+    "collect_metrics_fn": "callbacks.on_train_result may change the result",
+    "get_initial_state": "keep it in the callbacks object",
+    "_policy": _LEARNER,
+    "_policy_graph": _LEARNER,
+    "_policy_class": _LEARNER,
+    "loss_fn": _LEARNER,
+}
+
+#: What trainers of no algorithm started from, of the common config.
+PLAIN: Mapping[str, int] = {"rollout_fragment_length": 200, "train_batch_size": 200}
+
+#: What says what an iteration is; the newer name first.
+_STEPS = ("training_step", "training_iteration")
+
+_STOCK_POLICY = re.compile(r"(\w+?)(TF|Torch|Jax|Eager|Dynamic|Static|1|2)*Policy(Graph)?")
+
+Class = TypeVar("Class", bound="LegacyTrainer")
+
+
+class LegacyTrainer(Protocol):
+    """What is asked of a trainer and of its class; subclasses and templates override it.
+
+    Attributes: See `Trainer`.
+    """
+
+    algorithm_name: ClassVar[str | None]
+    _default_config: ClassVar[Mapping[str, object]]
+    hooks: ClassVar[Mapping[str, Callable[..., object]]]
+    policy_class: ClassVar[type | None]
+    execution_plan: ClassVar[Callable[..., object] | None]
+    config: dict[str, Any]
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """The algorithm that does the work."""
+
+    @property
+    def workers(self) -> LegacyWorkers:
+        """All workers."""
+
+    @classmethod
+    def get_default_config(cls) -> Mapping[str, object] | AlgorithmConfig:
+        """The config that the class starts from."""
+
+    def get_default_policy_class(self, config: dict[str, Any]) -> type | None:
+        """The class of policies that name none; None for the algorithm's own."""
+
+    def validate_config(self, config: dict[str, Any]) -> None:
+        """Checks a config with all defaults, and may change it."""
+
+
+@frozen
+class StockPlan:
+    """The execution plan of one of RLlib's algorithms, which means today's steps of it.
+
+    Attributes:
+        algorithm: The algorithm's name.
+    """
+
+    algorithm: str
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Raises: there is nothing to call.
+
+        Raises:
+            GoneError: Always.
+        """
+        raise GoneError(
+            f"The execution plan of {self.algorithm} can be given to trainers, and not called.",
+            where="execution_plan()",
+            fix="write the plan out, with the operators of ray.rllib.execution",
+        )
+
+
+# Classes that are made of others
+
+
+def derive(
+    base: type[Class],
+    *,
+    name: str | None = None,
+    default_config: Mapping[str, object] | None = None,
+    default_policy: type | None = None,
+    mixins: list[type] | None = None,
+    **more: Callable[..., object] | None,
+) -> type[Class]:
+    """Derives a class with other defaults and hooks, as `with_updates` did.
+
+    Args:
+        base: The class to derive from.
+        name: The new class's name; None for the old one's.
+        default_config: What its config starts from; None for what the old one's does.
+        default_policy: The policies' class, or None for the algorithm's own.
+        mixins: Classes to derive from as well.
+        **more: `HOOKS`, `get_policy_class(config)` and `execution_plan(workers, config)`.
+
+    Raises:
+        GoneError: Something that belonged to another architecture was given.
+    """
+    where = f"{base.__name__}.with_updates()"
+    given = {key: value for key, value in more.items() if value is not None}
+    lost = [key for key in given if key not in HOOKS and key not in KEPT]
+    if lost:
+        raise _gone(lost, where)
+    hooks = {key: value for key, value in given.items() if key in HOOKS}
+    members: dict[str, object] = {"hooks": {**base.hooks, **hooks}}
+    if default_policy is not None:
+        members["policy_class"] = default_policy
+    members |= {KEPT[key]: staticmethod(value) for key, value in given.items() if key in KEPT}
+    if default_config is not None:
+        members["_default_config"] = default_config  # so it was called in classes of their time
+    return type(name or base.__name__, (*(mixins or ()), base), members)
+
+
+def check_subclass(cls: type[LegacyTrainer], ours: type[LegacyTrainer]) -> None:
+    """Raises where a subclass overrides what is never called any more.
+
+    Raises:
+        GoneError: It does.
+    """
+    written = {name for part in cls.__mro__ if part not in ours.__mro__ for name in vars(part)}
+    lost = [name for name in GONE if name in written]
+    if lost:
+        raise _gone(lost, cls.__name__)
+
+
+def _gone(names: list[str], where: str) -> GoneError:
+    """The error for parts of classes that nothing calls any more."""
+    todo = "; ".join(f"{name}: {GONE[name]}" for name in names if name in GONE)
+    return GoneError(f"Nothing calls {', '.join(names)} any more.", where=where, fix=todo or _STEP)
+
+
+def is_overridden(cls: type[LegacyTrainer], name: str) -> bool:
+    """Whether a method of a trainer class is the user's own.
+
+    By the package that it was written in, as Ray puts a wrapper around each method of an actor's
+    class.
+    """
+    written_in = getattr(getattr(cls, name), "__module__", None) or ""
+    return bool(written_in.rpartition(".")[0] != __name__.rpartition(".")[0])
+
+
+# Configs
+
+
+def own_defaults(cls: type[LegacyTrainer]) -> Mapping[str, object]:
+    """What a trainer class's config starts from, beside the algorithm's defaults."""
+    if not is_overridden(cls, "get_default_config"):
+        return cls._default_config
+    asked = cls.get_default_config()
+    given = asked if isinstance(asked, Mapping) else asked.to_dict()
+    usual = defaults_of(cls.algorithm_name) if cls.algorithm_name else common_config()
+    return {k: v for k, v in given.items() if k not in usual or _differ(v, usual[k])}
+
+
+def own_keys(cls: type[LegacyTrainer], config: Mapping[str, object]) -> dict[str, object]:
+    """What of a config only the class itself reads: keys of its defaults that no Ray ever had."""
+    return {k: v for k, v in config.items() if k in own_defaults(cls) and not keys.homes(k)}
+
+
+def checks(trainer: LegacyTrainer) -> list[Callable[[dict[str, Any]], object]]:
+    """What is called with the config before anything is built."""
+    overridden = is_overridden(type(trainer), "validate_config")
+    given = [trainer.hooks.get("validate_config"), trainer.validate_config if overridden else None]
+    return [check for check in given if check is not None]
+
+
+def validated(
+    check: Callable[[dict[str, Any]], object],
+    defaults: Mapping[str, object],
+    config: Mapping[str, object],
+) -> dict[str, Any]:
+    """A config after `validate_config`, which sees all defaults and may change the config."""
+    complete = merge(defaults, config)
+    before = copy.deepcopy(complete)
+    check(complete)
+    changed = {k: v for k, v in complete.items() if k not in before or _differ(v, before[k])}
+    return {**config, **changed}
+
+
+def _differ(one: object, other: object) -> bool:
+    try:
+        return bool(one != other)
+    except ValueError:  # arrays, whose comparison is no answer
+        return True
+
+
+# Policies
+
+
+def own_policy(trainer: LegacyTrainer, config: dict[str, Any]) -> type | None:
+    """The policy class that a trainer's class asks for, if it is none of RLlib's own.
+
+    Raises:
+        GoneError: It is none that the old API stack can train: one of TensorFlow's, mostly.
+    """
+    given = trainer.get_default_policy_class(config)
+    if given is None:
+        return None
+    algorithm = algorithm_of(given)
+    is_own = getattr(given, "is_own", False)
+    if algorithm is not None and algorithm == trainer.algorithm_name and not is_own:
+        return None
+    if not old_policies.is_policy_class(given):
+        getattr(given, "raise_gone", lambda: None)()  # a name of old Rays knows where it went
+        raise _gone(["loss_fn"], f"{type(trainer).__name__}: {given.__name__}")
+    return given
+
+
+def algorithm_of(policy: object) -> str | None:
+    """The algorithm of one of RLlib's own policy classes, or None."""
+    match = _STOCK_POLICY.fullmatch(getattr(policy, "__name__", str(policy)))
+    return registry.class_names().get(match[1]) if match else None
+
+
+# Steps
+
+
+def plan_of(cls: type[LegacyTrainer]) -> Callable[..., object] | None:
+    """The execution plan that a trainer class has written itself, or None."""
+    plan = cls.execution_plan
+    return None if isinstance(plan, StockPlan) else plan
+
+
+def has_steps(cls: type[LegacyTrainer]) -> bool:
+    """Whether a trainer class says itself what an iteration is."""
+    return plan_of(cls) is not None or any(is_overridden(cls, name) for name in _STEPS)
+
+
+def has_overrides(cls: type[LegacyTrainer]) -> bool:
+    """Whether a trainer class says itself what learns, or what an iteration is."""
+    return has_steps(cls) or is_overridden(cls, "get_default_policy_class")
+
+
+def apply(
+    config: AlgorithmConfig, cls: type[LegacyTrainer], policy: type | None, *, plain: bool
+) -> None:
+    """Gives an algorithm's config a trainer class's own policy and steps.
+
+    Args:
+        config: Of the old API stack if there is any of them.
+        cls: The trainer class.
+        policy: Its policies' class, or None for the algorithm's own.
+        plain: Whether it is of no algorithm, and learns once from each batch.
+    """
+    if policy is not None:
+        config.algo_class = old_policies.with_policy(config.algo_class, policy, plain=plain)
+    if has_steps(cls):
+        config.algo_class = old_stack.with_steps(config.algo_class)
+        if plan_of(cls) is not None:  # which says itself when an iteration is over
+            config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=0)
+        # They have the buffer, too; DQN's policies look whether workers are to set priorities.
+        if not hasattr(config, "replay_buffer_config"):
+            config.replay_buffer_config = {}
+
+
+def start_steps(trainer: LegacyTrainer) -> None:
+    """Lets the trainer's algorithm take the steps of its class, if it has any."""
+    if (plan := plan_of(type(trainer))) is not None:
+        trainer.algorithm.legacy_step = RunningPlan(
+            plan, trainer.workers, trainer.config, trainer.algorithm
+        )
+        return
+    overridden = [name for name in _STEPS if is_overridden(type(trainer), name)]
+    if overridden:
+        trainer.algorithm.legacy_step = getattr(trainer, overridden[0])
